@@ -1,0 +1,52 @@
+"""Reading arguments: each check returns the plain Python value or raises an error that names the rule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from numbers import Integral, Real
+
+from pkdp_pipeline.errors import ArgumentError
+
+__all__ = ["choice", "positive_real", "probability", "whole_number"]
+
+
+def probability(name: str, value: object) -> float:
+    """Return `value` as a float in [0, 1], or raise `ArgumentError`."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ArgumentError(f"{name} must be a number between 0 and 1, not {type(value).__name__}.")
+    number = float(value)
+    if not 0.0 <= number <= 1.0:
+        raise ArgumentError(f"{name} must be a probability between 0 and 1, got {number!r}.")
+    return number + 0.0
+
+
+def whole_number(name: str, value: object, *, least: int) -> int:
+    """Return `value` as an int of at least `least`, or raise `ArgumentError`."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise ArgumentError(
+            f"{name} must be a whole number of at least {least}, not {type(value).__name__}: write it as an int."
+        )
+    number = int(value)
+    if number < least:
+        raise ArgumentError(f"{name} must be at least {least}, got {number}.")
+    return number
+
+
+def positive_real(name: str, value: object) -> float:
+    """Return `value` as a finite float above 0, or raise `ArgumentError`."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ArgumentError(f"{name} must be a number above 0, not {type(value).__name__}.")
+    number = float(value)
+    if not (math.isfinite(number) and number > 0.0):
+        raise ArgumentError(f"{name} must be finite and above 0, got {number!r}.")
+    return number
+
+
+def choice(name: str, value: object, allowed: Iterable[str]) -> str:
+    """Return `value` when it is one of `allowed`, or raise `ArgumentError` that lists them."""
+    options = sorted(allowed)
+    if not isinstance(value, str) or value not in options:
+        listed = ", ".join(repr(option) for option in options)
+        raise ArgumentError(f"{name} must be one of {listed}, got {value!r}.")
+    return value

@@ -102,14 +102,17 @@ class Ledger:
         DifferencingError
             See `check_differencing`.
         """
-        check_differencing(standing, self._store.standings(self._dataset), dataset=self._dataset)
+        check_differencing(standing, self._store.standings(self._dataset).values(), dataset=self._dataset)
 
-    def beside(self, standing: Standing) -> list[Standing]:
-        """Return what stands published about the same people in overlapping periods.
+    def beside(self, standing: Standing) -> list[Entry]:
+        """Return the entries about the same people in periods that overlap that of `standing`.
 
-        Where this is not empty, only worst-case guarantees stand: the release is not alone.
+        A release with the same standing is among them once it is published. Where another one is, only
+        worst-case guarantees stand.
         """
-        return overlapping(standing, self._store.standings(self._dataset))
+        standings = self._store.standings(self._dataset)
+        near = overlapping(standing, standings.values())
+        return [self._store.read(sequence) for sequence, other in standings.items() if other in near]
 
     def publish(
         self, key: str, standing: Standing, certificate_json: str, content: bytes, release_id: str

@@ -82,17 +82,30 @@ class SqliteStore:
             row = self._connection.execute(f"SELECT {_COLUMNS} FROM entry WHERE key = ?", (key,)).fetchone()
         return None if row is None else _entry(row)
 
-    def standings(self, dataset: str) -> list[Standing]:
-        """Return what stands published about one data set, without the released bytes."""
+    def read(self, sequence: int) -> Entry:
+        """Return the entry at this position of the ledger."""
+        with self._errors():
+            row = self._connection.execute(
+                f"SELECT {_COLUMNS} FROM entry WHERE sequence = ?", (sequence,)
+            ).fetchone()
+        if row is None:
+            raise LedgerError(f"the ledger {self._path!r} has no entry {sequence}.")
+        return _entry(row)
+
+    def standings(self, dataset: str) -> dict[int, Standing]:
+        """Return what stands published about one data set, by position, without the released bytes."""
         with self._errors():
             rows = self._connection.execute(
-                "SELECT unit, period, label, noiseless FROM entry WHERE dataset = ? ORDER BY sequence",
+                "SELECT sequence, unit, period, label, noiseless FROM entry WHERE dataset = ? "
+                "ORDER BY sequence",
                 (dataset,),
             ).fetchall()
-        return [
-            Standing(unit=tuple(json.loads(unit)), period=period, label=label, noiseless=bool(noiseless))
-            for unit, period, label, noiseless in rows
-        ]
+        return {
+            sequence: Standing(
+                unit=tuple(json.loads(unit)), period=period, label=label, noiseless=bool(noiseless)
+            )
+            for sequence, unit, period, label, noiseless in rows
+        }
 
     def entries(self, dataset: str) -> Iterator[Entry]:
         """Yield one data set's entries in order, each read when it is asked for."""

@@ -1,0 +1,9 @@
+"""The theorems: certified upper bounds on δ(ε), each with the lower bound an attacker attains."""
+
+from __future__ import annotations
+
+from pkdp_pipeline.profiles.applicable import Applicable, Applied, Protects, applicable
+from pkdp_pipeline.profiles.bound import Bound
+from pkdp_pipeline.profiles.theorems import THEOREMS, Theorem
+
+__all__ = ["THEOREMS", "Applicable", "Applied", "Bound", "Protects", "Theorem", "applicable"]

@@ -1,0 +1,24 @@
+"""Bound: one theorem at work, a certified δ(ε) with the lower bound an attacker attains."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pkdp_pipeline.profiles.rounding import Array
+
+__all__ = ["Bound"]
+
+
+class Bound(Protocol):
+    """A privacy profile ``δ(ε)`` bracketed from both sides."""
+
+    @property
+    def theorem(self) -> str:
+        """Return the key of the theorem, as in `pkdp_pipeline.profiles.theorems.THEOREMS`."""
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays for `epsilons` (shape (n,), each at least 0 and finite).
+
+        *Guarantee*: the supremum of the hockey-stick divergence over the declared attackers lies at or
+        between the two. *Rounding*: outward.
+        """

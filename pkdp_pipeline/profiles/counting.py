@@ -1,0 +1,154 @@
+"""Lemmas 1 to 3: the supremum over every attacker whose uncertainty lies in a box, for a count without k."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import flint
+import numpy as np
+
+from pkdp_pipeline.profiles.rounding import Array, ball_above
+from pkdp_pipeline.profiles.tilted_inversion import TwoCoinTails
+
+__all__ = ["Counting", "chord"]
+
+_SLACK = 0.0075
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counting:
+    """Privacy profile of an exact count, or of one with two-sided geometric noise, without a threshold.
+
+    Parameters
+    ----------
+    theorem : str
+        Which statement uses the profile.
+    unknown : int
+        At least this many people are unknown; fewer only helps the attacker (a known person is a shift).
+    p_min, p_max : float
+        Every unknown person counts with a probability in this box; ``0 < p_min ≤ p_max < 1``.
+    noise : float, optional
+        ε0 of the noise; None for an exact count.
+
+    Notes
+    -----
+    The divergence is convex in each probability (lemma 2), so the worst attacker has `j` people at `p_max` and
+    the others at `p_min`; all `j` are covered by blocks, in each of which `w` revealed people bound the whole
+    block from above (lemma 3).
+
+    *Guarantee*: the certified side is never below the divergence of any declared attacker, in either
+    direction; the attained side is that of one such attacker. *Rounding*: outward; the two sides agree within
+    0.8 % where the noise, if any, leaves a window that can be inverted. *Source*: `docs/mathematics.md`,
+    "Counting"; it replaces Theorem 3 of Desfontaines et al.
+    """
+
+    theorem: str
+    unknown: int
+    p_min: float
+    p_max: float
+    noise: float | None = None
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
+        if self.noise is None:
+            return self._search(epsilons)
+        noise = self.noise
+        inside = epsilons < noise
+        lower, upper = np.zeros(len(epsilons)), np.where(inside, 1.0, 0.0)
+        tails = self._directions()[0]
+        near = np.array([tails.feasible(epsilon, self.unknown) for epsilon in epsilons.tolist()], dtype=bool)
+        if near.any():
+            lower[near], upper[near] = self._search(epsilons[near])
+        # δ is convex in e^ε and vanishes at ε0: beyond the last ε that can be inverted, a chord bounds it.
+        rest = inside & ~near
+        anchor = next((e for e in (0.999 * noise, 0.9 * noise, 0.5 * noise) if tails.feasible(e, self.unknown)), None)
+        if rest.any() and anchor is not None:
+            _, top = self._search(np.array([anchor]))
+            for row in np.flatnonzero(rest):
+                if epsilons[row] >= anchor:
+                    upper[row] = min(1.0, chord(anchor, float(top[0]), noise, float(epsilons[row])))
+        return lower, upper
+
+    def _directions(self) -> list[TwoCoinTails]:
+        """Return right tails of the count and of its mirror image; the second's are the count's left tails."""
+        low, high = self.p_min, self.p_max
+        low_complement, high_complement = 1.0 - low, 1.0 - high
+        ahead = TwoCoinTails(
+            low=low, low_complement=low_complement, high=high, high_complement=high_complement, noise=self.noise
+        )
+        mirrored = TwoCoinTails(
+            low=low_complement, low_complement=low, high=high_complement, high_complement=high, noise=self.noise
+        )
+        # A box symmetric around 1/2 is its own mirror image: j people at p_max become m - j.
+        return [ahead] if low_complement == high and high_complement == low else [ahead, mirrored]
+
+    def _search(self, epsilons: Array) -> tuple[Array, Array]:
+        """Cover every vertex by blocks until no block exceeds the best vertex by more than the slack."""
+        directions = self._directions()
+        people = self.unknown
+        lower, upper = np.zeros(len(epsilons)), np.zeros(len(epsilons))
+        if self.p_min == self.p_max or people == 0:
+            for tails in directions:
+                sides = tails.right_tails(np.full(len(epsilons), float(people)), np.zeros(len(epsilons)), epsilons)
+                lower, upper = np.maximum(lower, sides[0]), np.maximum(upper, sides[1])
+            return lower, np.minimum(upper, 1.0)
+        starts, ends = _first_blocks(people)
+        marks = len(epsilons) * len(directions)
+        which = np.repeat(np.arange(marks), len(starts))
+        first, last = np.tile(starts, marks), np.tile(ends, marks)
+        while len(which):
+            column = which % len(epsilons)
+            exact = self._evaluate(directions, which, first, first, epsilons)
+            np.maximum.at(lower, column, exact[0])
+            bound = self._evaluate(directions, which, first, last, epsilons, exact)
+            done = (bound[1] <= (1.0 + _SLACK) * lower[column]) | (first == last)
+            np.maximum.at(upper, column[done], bound[1][done])
+            which, first, last = _split(which[~done], first[~done], last[~done])
+        return lower, np.minimum(np.maximum(upper, lower), 1.0)
+
+    def _evaluate(
+        self,
+        directions: list[TwoCoinTails],
+        which: Array,
+        first: Array,
+        last: Array,
+        epsilons: Array,
+        exact: tuple[Array, Array] | None = None,
+    ) -> tuple[Array, Array]:
+        """Return brackets with ``last - first`` people revealed and `first` of the others at p_max."""
+        lower, upper = np.zeros(len(which)), np.zeros(len(which))
+        if exact is not None:
+            lower, upper = exact[0].copy(), exact[1].copy()
+        for index, tails in enumerate(directions):
+            rows = np.flatnonzero((which // len(epsilons) == index) & ((last > first) | (exact is None)))
+            low = self.unknown - last[rows]
+            sides = tails.right_tails(low.astype(float), first[rows].astype(float), epsilons[which[rows] % len(epsilons)])
+            lower[rows], upper[rows] = sides
+        return lower, upper
+
+
+def _first_blocks(people: int) -> tuple[Array, Array]:
+    """Return blocks that cover 0 … people and double away from both ends."""
+    cuts = {0, people + 1}
+    step = 1
+    while step <= people // 2:
+        cuts |= {step, people + 1 - step}
+        step *= 2
+    edges = np.array(sorted(cuts), dtype=np.int64)
+    return edges[:-1], edges[1:] - 1
+
+
+def _split(which: Array, first: Array, last: Array) -> tuple[Array, Array, Array]:
+    """Halve every block."""
+    middle = (first + last) // 2
+    return np.concatenate([which, which]), np.concatenate([first, middle + 1]), np.concatenate([middle, last])
+
+
+def chord(left: float, value: float, right: float, epsilon: float) -> float:
+    """Return at least ``value · (e^right - e^epsilon)/(e^right - e^left)``.
+
+    A profile that is `value` at `left` and 0 at `right` lies below the chord in e^ε, because every
+    hockey-stick divergence is convex in e^ε.
+    """
+    ratio = (flint.arb(right) - epsilon).expm1() / (flint.arb(right) - left).expm1()
+    return ball_above(flint.arb(value) * ratio * (flint.arb(epsilon) - left).exp())

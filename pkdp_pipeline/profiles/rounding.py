@@ -1,0 +1,41 @@
+"""Directed rounding: from ball arithmetic and budgeted floats to floats that err on the safe side."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["TINY", "UNIT", "Array", "ball_above", "ball_below", "raised", "lowered"]
+
+Array = NDArray[np.float64]
+
+UNIT = 2.0**-53
+"""Unit roundoff of float64: one operation errs by at most this much, relatively."""
+
+TINY = 1e-290
+"""What may have been lost to underflow in one product of probabilities, with room to spare."""
+
+
+def ball_above(ball: Any) -> float:
+    """Return a float at or above every point of a python-flint ball."""
+    return math.nextafter(float(ball.upper()), math.inf)
+
+
+def ball_below(ball: Any) -> float:
+    """Return a float at or below every point of a python-flint ball."""
+    return math.nextafter(float(ball.lower()), -math.inf)
+
+
+def raised(values: Array, budget: Array | float) -> Array:
+    """Return non-negative `values` raised by the relative error `budget` and at least one float further."""
+    result: Array = np.nextafter(values * (1.0 + budget), np.inf)
+    return result
+
+
+def lowered(values: Array, budget: Array | float) -> Array:
+    """Return non-negative `values` lowered by the relative error `budget` and one float further, not below 0."""
+    result: Array = np.maximum(0.0, np.nextafter(values * (1.0 - budget), -np.inf))
+    return result

@@ -1,0 +1,74 @@
+"""The theorems certificates rest on, by key: what they are called and where they are proved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+__all__ = ["PAPER", "THEOREMS", "Theorem"]
+
+PAPER = 'D. Desfontaines, E. Mohammadi, E. Krahmer and D. Basin, "Differential privacy with partial knowledge"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Theorem:
+    """One result: its key, its name, and where statement and proof can be read."""
+
+    key: str
+    title: str
+    citation: str
+
+
+THEOREMS: Mapping[str, Theorem] = MappingProxyType(
+    {
+        theorem.key: theorem
+        for theorem in (
+            Theorem(
+                key="thresholding",
+                title="Theorem A: thresholding is dominated by waiting times",
+                citation=f"docs/mathematics.md, section 4; sharpens Theorem 4 and Proposition 8 of {PAPER}",
+            ),
+            Theorem(
+                key="thresholding_complement",
+                title="Theorem A for the people who are not counted",
+                citation=f"docs/mathematics.md, section 4; sharpens Theorem 4 and Proposition 8 of {PAPER}",
+            ),
+            Theorem(
+                key="counting",
+                title="Lemmas 1 to 3: exact counts against an attacker in a box of probabilities",
+                citation=f"docs/mathematics.md, sections 1 to 3; sharpens Theorem 3 of {PAPER}",
+            ),
+            Theorem(
+                key="noisy_counting",
+                title="Lemmas 1 to 3 on the sum of the count and its noise",
+                citation=f"docs/mathematics.md, sections 1 to 3 and 6; section 5.2 of {PAPER}",
+            ),
+            Theorem(
+                key="histogram_presence",
+                title="Theorem B, presence: a k-anonymous histogram hides whether a person is there",
+                citation=f"docs/mathematics.md, section 5; replaces Theorem 5 of {PAPER}",
+            ),
+            Theorem(
+                key="histogram_value",
+                title="Theorem B, value: a k-anonymous histogram hides the cell where absence is possible",
+                citation=f"docs/mathematics.md, section 5; replaces Theorem 5 of {PAPER}",
+            ),
+            Theorem(
+                key="histogram_between",
+                title="Theorem C, value: a k-anonymous histogram hides the cell, nothing assumed about absence",
+                citation=f"docs/mathematics.md, section 5; replaces Theorem 5 of {PAPER}",
+            ),
+            Theorem(
+                key="options",
+                title="Exact counts of several options hide which one a person chose",
+                citation=f"docs/mathematics.md, section 5; Corollary 1 of {PAPER}",
+            ),
+            Theorem(
+                key="noise",
+                title="Two-sided geometric noise against any attacker",
+                citation=f"docs/mathematics.md, section 6; Definition 19 of {PAPER}",
+            ),
+        )
+    }
+)

@@ -1,0 +1,148 @@
+"""Theorem A: k-thresholding is dominated by two waiting times, whatever the number of people."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from pkdp_pipeline.profiles.binomial_tails import binomial_weights, left_tails, right_tails
+from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array
+
+__all__ = ["Thresholding"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholding:
+    """Privacy profile of a count that is published only when it reaches `k`.
+
+    Parameters
+    ----------
+    theorem : str
+        Which statement uses the profile: ``"thresholding"``, ``"histogram_presence"``, …
+    k : int
+        Published only when ``count >= k``; at least 1.
+    p : float
+        Every unknown person counts with probability at most `p`; nothing else is assumed.
+    cap : int, optional
+        At most this many unknown people.
+    known : int
+        People the attacker knows, who may count.
+    active : bool
+        Whether the attacker controls the known people (then ``k - known`` takes the place of `k`), or merely
+        knows them (then the number of them who count is ``Bin(known, p)``).
+    least_unknown : int
+        Attackers with fewer unknown people who may count are not declared: matters to the attained side only.
+
+    Notes
+    -----
+    With ``W_r`` the number of p-coins tossed up to the r-th success, ``δ(ε)`` is the larger of
+    ``H_ε(W_{k-1} ‖ W_k)`` and ``H_ε(W_k ‖ W_{k-1})``.
+
+    *Guarantee*: the certified side is never below the hockey-stick divergence, in either direction, of any
+    declared attacker. It is attained for active attackers and for `known` = 0. *Rounding*: outward, see
+    `pkdp_pipeline.profiles.binomial_tails`. *Source*: `docs/mathematics.md`, theorem A; it replaces
+    Theorem 4 and Proposition 8 of Desfontaines et al.
+    """
+
+    theorem: str
+    k: int
+    p: float
+    cap: int | None = None
+    known: int = 0
+    active: bool = False
+    least_unknown: int = 0
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
+        if self.active or self.known == 0:
+            lower, upper = self._at(self.k - (self.known if self.active else 0), epsilons)
+        else:
+            lower, upper = self._passive(epsilons)
+        return lower, np.minimum(upper, 1.0)
+
+    def _at(self, k: int, epsilons: Array) -> tuple[Array, Array]:
+        """Return the bracket at threshold `k` when nobody is known."""
+        constant = _constant(k, self.p, self.cap)
+        if constant is not None:
+            sure = np.full(len(epsilons), constant)
+            return sure, sure
+        cutoffs = [k - 1] * len(epsilons)
+        right, left = (tails(cutoffs, self.p, epsilons, cap=self.cap) for tails in (right_tails, left_tails))
+        upper = np.maximum(right[1], left[1])
+        if self.least_unknown == 0:
+            return np.maximum(right[0], left[0]), upper
+        return self._attained_by_at_least(self.least_unknown, k - 1, epsilons), upper
+
+    def _attained_by_at_least(self, people: int, t: int, epsilons: Array) -> Array:
+        """Return what attackers with `people` or more unknown p-coins attain with a cutoff of at least `t`."""
+        attained = np.zeros(len(epsilons))
+        for row, epsilon in enumerate(epsilons.tolist()):
+            trials = max(people, _worst_trials(t, self.p, epsilon, self.cap))
+            for cutoff in {t, _best_cutoff(t, trials, self.p, epsilon)}:
+                # A cutoff whose first likelihood ratios are below e^ε would be evaluated with fewer coins.
+                if cutoff <= trials and (trials - cutoff) <= _worst_trials(cutoff, self.p, epsilon, None) - cutoff:
+                    lower, _ = right_tails([cutoff], self.p, np.array([epsilon]), trials=trials)
+                    attained[row] = max(attained[row], float(lower[0]))
+        return attained
+
+    def _passive(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return the bracket averaged over how many of the known people count."""
+        if self.p == 1.0:
+            return self._at(self.k - self.known, epsilons)
+        weights = binomial_weights(self.known, self.p, 0, self.known)
+        beyond = float(weights[max(0, self.k - 1) :].sum()) * (1.0 + (self.known + 4.0) * UNIT)
+        weights = weights[: max(0, self.k - 1)]
+        right, left = np.full(len(epsilons), beyond), np.full(len(epsilons), beyond)
+        for b, weight in enumerate(weights):
+            if weight == 0.0:
+                continue
+            constant = _constant(self.k - b, self.p, self.cap)
+            if constant is not None:
+                right, left = right + weight * constant, left + weight * constant
+                continue
+            cutoffs = [self.k - b - 1] * len(epsilons)
+            right = right + weight * right_tails(cutoffs, self.p, epsilons, cap=self.cap)[1]
+            left = left + weight * left_tails(cutoffs, self.p, epsilons, cap=self.cap)[1]
+        upper = np.nextafter(np.maximum(right, left) * (1.0 + (4.0 * len(weights) + 8.0) * UNIT), np.inf)
+        return np.minimum(self._passive_attained(weights, epsilons), upper), upper
+
+    def _passive_attained(self, weights: Array, epsilons: Array) -> Array:
+        """Return what one fixed number of unknown p-coins attains, whoever of the known people counts."""
+        attained = np.zeros(len(epsilons))
+        if not 0.0 < self.p < 1.0:
+            return attained
+        chances = np.maximum(0.0, weights - 2.0 * TINY) * (1.0 - (32.0 * self.known + 100.0) * UNIT)
+        typical = min(round(self.known * self.p), self.k - 2)
+        for row, epsilon in enumerate(epsilons):
+            for t in {self.k - 1, self.k - 1 - typical} - {0}:
+                trials = _worst_trials(t, self.p, float(epsilon), self.cap)
+                cutoffs = [_best_cutoff(self.k - 1 - b, trials, self.p, float(epsilon)) for b in range(len(chances))]
+                reached = [b for b, cutoff in enumerate(cutoffs) if cutoff <= trials]
+                points = np.full(len(reached), epsilon)
+                lower, _ = right_tails([cutoffs[b] for b in reached], self.p, points, trials=trials)
+                attained[row] = max(attained[row], float(lower @ chances[reached]) * (1.0 - 1e-12))
+        return attained
+
+
+def _worst_trials(t: int, p: float, epsilon: float, cap: int | None) -> int:
+    """Return about the number of p-coins that is worst for the cutoff `t`."""
+    growth = math.exp(min(epsilon, 700.0))
+    trials = t + int(min(t * (1.0 - p) / (p * growth), 1e15))
+    return trials if cap is None else min(trials, cap)
+
+
+def _best_cutoff(least: int, trials: int, p: float, epsilon: float) -> int:
+    """Return a cutoff of at least `least` from which on every likelihood ratio exceeds e^ε."""
+    odds = p / (1.0 - p) * math.exp(min(epsilon, 700.0))
+    return max(least, int(trials * odds / (1.0 + odds)) + 1)
+
+
+def _constant(k: int, p: float, cap: int | None) -> float | None:
+    """Return δ where it does not depend on ε, else None."""
+    if k <= 1:
+        return 1.0
+    if p == 0.0 or (cap is not None and cap < k - 1):
+        return 0.0
+    return 1.0 if p == 1.0 else None

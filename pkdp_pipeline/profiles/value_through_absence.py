@@ -1,0 +1,104 @@
+"""Theorem B, value: a histogram hides which cell a person is in when absence is a real possibility."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import flint
+import numpy as np
+
+from pkdp_pipeline.profiles.binomial_tails import binomial_weights
+from pkdp_pipeline.profiles.rounding import UNIT, Array, ball_above
+from pkdp_pipeline.profiles.thresholding import Thresholding
+from pkdp_pipeline.profiles.waiting_pair import Pair, mixed, product_above, waiting_pair
+
+__all__ = ["ValueThroughAbsence"]
+
+_FEW_KNOWN = 24
+"""Up to this many known people every way to spread them over the two cells is looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueThroughAbsence:
+    """Privacy profile of a k-anonymous histogram against learning which of two cells a person is in.
+
+    Parameters
+    ----------
+    theorem : str
+        Which statement uses the profile.
+    k : int
+        A cell is published only when its count reaches `k`.
+    p : float
+        Told that a person is in a given cell or absent, the attacker is at most this sure of the cell.
+    cap : int, optional
+        At most this many unknown people.
+    known : int
+        People the attacker knows or controls; each may be in either of the two cells.
+    active : bool
+        Whether the known people are controlled.
+
+    Notes
+    -----
+    Moving from cell v to cell w is leaving v and entering w: the dominating pair is
+    ``(W_{k-1}, W_k) ⊗ (W_k, W_{k-1})``. *Guarantee*: the certified side is never below the divergence of any
+    declared attacker. The attained side is that of the presence attack; the two are not equal, and no attacker
+    that closes the gap is known. *Rounding*: upward. *Source*: `docs/mathematics.md`, theorem B; it replaces
+    Theorem 5 of Desfontaines et al.
+    """
+
+    theorem: str
+    k: int
+    p: float
+    cap: int | None = None
+    known: int = 0
+    active: bool = False
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
+        presence = Thresholding(
+            theorem=self.theorem, k=self.k, p=self.p, cap=self.cap, known=self.known, active=self.active
+        )
+        attained, _ = presence.bracket(epsilons)
+        # Mass left out of the pairs is added to δ, so it has to be small against the smallest δ asked for.
+        lost = 1e-13 * max(float(attained.min(initial=1.0)), 1e-260)
+        if self.active or self.known == 0:
+            upper = self._active(epsilons, lost)
+        else:
+            upper = self._passive(epsilons, lost)
+        return np.minimum(attained, upper), upper
+
+    def _active(self, epsilons: Array, lost: float) -> Array:
+        """Take the worst way to spread the known people over the two cells."""
+        if self.known >= self.k - 1:
+            return np.ones(len(epsilons))
+        pairs = [waiting_pair(self.k - 1 - c, self.p, self.cap, lost) for c in range(self.known + 1)]
+        worst = np.zeros(len(epsilons))
+        for c in range(self.known + 1):
+            worst = np.maximum(worst, product_above(pairs[c], pairs[self.known - c], epsilons))
+        return worst
+
+    def _passive(self, epsilons: Array, lost: float) -> Array:
+        """Average over who of the known people is in each cell, for the worst way to spread them."""
+        # A known person may be in either cell, so the chance of one of them is 2p/(1+p), not p.
+        exact = flint.arb(self.p)
+        chance = min(1.0, ball_above(2 * exact / (1 + exact)))
+        pairs = [waiting_pair(self.k - 1 - b, self.p, self.cap, lost) for b in range(min(self.known, self.k - 1) + 1)]
+        if self.known > _FEW_KNOWN:
+            # Everybody in both cells at once dominates every way to spread them.
+            both = self._averaged(self.known, chance, pairs)
+            return product_above(both, both, epsilons)
+        laws = [self._averaged(c, chance, pairs) for c in range(self.known + 1)]
+        worst = np.zeros(len(epsilons))
+        for c in range(self.known + 1):
+            worst = np.maximum(worst, product_above(laws[c], laws[self.known - c], epsilons))
+        return worst
+
+    def _averaged(self, known: int, chance: float, pairs: list[Pair]) -> Pair:
+        weights = binomial_weights(known, chance, 0, known)
+        # Thresholds at 1 or below disclose everything; so are counted those too unlikely to matter.
+        told = (np.arange(known + 1) >= self.k - 1) | (weights < 1e-280)
+        beyond = float(weights[told].sum()) * (1.0 + (known + 4.0) * UNIT)
+        kept = np.flatnonzero(~told)
+        if len(kept) == 0:
+            return waiting_pair(0, self.p, None, 0.0)
+        return mixed([float(weights[b]) for b in kept], [pairs[b] for b in kept], beyond)

@@ -1,0 +1,151 @@
+"""The dominating pair of thresholding, as two laws on common atoms, and the product of two such pairs.
+
+``(W_t, W_{t+1})``, the waiting times for `t` and for ``t+1`` successes of a p-coin, live on ``m = t + i``.
+The second law is the first one size-biased: ``Q(i) = P(i) · i/c`` with ``c = t(1-p)/p``. A cap on the number
+of coins merges all later atoms into one. Atoms are kept in the order of their likelihood ratio ``Q/P``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import flint
+import numpy as np
+
+from pkdp_pipeline.profiles.binomial_tails import log_binomial_pmf
+from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array, ball_above
+
+__all__ = ["Pair", "mixed", "product_above", "waiting_pair"]
+
+_WIDEST = 400_000
+"""Most atoms kept for one pair; a p that needs more is replaced by a larger one, which is sound."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two laws ``(P, Q)`` on atoms of increasing ratio ``Q/P``.
+
+    Parameters
+    ----------
+    weight : array, shape (n,)
+        ``P`` of the atoms, within `budget` relatively.
+    ratio : array, shape (n,)
+        ``Q/P`` of the atoms, increasing, within `budget` relatively.
+    budget : float
+    first_only, second_only : float
+        At or above the mass of P, and of Q, on all other events.
+    """
+
+    weight: Array
+    ratio: Array
+    budget: float
+    first_only: float
+    second_only: float
+
+
+def waiting_pair(t: int, p: float, cap: int | None, lost: float) -> Pair:
+    """Return the pair ``(W_t, W_{t+1})`` of a p-coin tossed at most `cap` times.
+
+    Parameters
+    ----------
+    t : int
+        Successes waited for; at 0 or below the two laws are disjoint.
+    p : float
+        In [0, 1].
+    cap : int or None
+    lost : float
+        Mass that may be left out of the atoms; what is left out is bounded in the `_only` fields.
+
+    Notes
+    -----
+    *Guarantee*: the pair dominates that of theorem A. *Rounding*: see the fields of `Pair`.
+    """
+    if t <= 0 or (p == 1.0 and (cap is None or cap >= t)):
+        return Pair(weight=np.zeros(0), ratio=np.zeros(0), budget=0.0, first_only=1.0, second_only=1.0)
+    if p == 0.0 or (cap is not None and cap < t):
+        return Pair(weight=np.ones(1), ratio=np.ones(1), budget=0.0, first_only=0.0, second_only=0.0)
+    reach = 5.0 - math.log(max(lost, 1e-280))
+    # A larger p dominates: theorem A's attackers at p are among those at any larger p.
+    p = max(p, (2.0 * math.sqrt(2.0 * reach * (t + 1.0)) + 4.0 * reach) / _WIDEST)
+    mean, spread = t * (1.0 - p) / p, math.sqrt((t + 1.0) * (1.0 - p)) / p
+    low = max(0, math.floor(mean - math.sqrt(2.0 * reach) * spread - 2.0))
+    high = math.ceil(mean + math.sqrt(2.0 * reach) * spread + 2.0 * reach / p) + 2
+    steps = np.arange(low, high + 1, dtype=np.float64)
+    mode = int(max(low, min(high, math.floor((t - 1) * (1.0 - p) / p))))
+    with flint.ctx.workprec(160 + 2 * (t + mode).bit_length()):
+        peak = ball_above(log_binomial_pmf(t + mode, t, p).exp() * t / (t + mode))
+    rising = (t + steps[:-1]) * (1.0 - p) / (steps[:-1] + 1.0)
+    weight = np.empty(len(steps))
+    weight[mode - low] = peak
+    weight[mode - low + 1 :] = peak * np.cumprod(rising[mode - low :])
+    weight[: mode - low] = (peak * np.cumprod(1.0 / rising[: mode - low][::-1]))[::-1]
+    ratio = steps * p / (t * (1.0 - p))
+    budget = (10.0 * len(steps) + 60.0) * UNIT
+    # Beyond either edge the atoms fall at least geometrically.
+    falling = (t + high) * (1.0 - p) / high
+    sinking = low / ((t + low - 1.0) * (1.0 - p)) if low else 0.0
+    beyond = weight[-1] * max(1.0, ratio[-1]) * falling / (1.0 - falling) * 1.01 + TINY
+    before = weight[0] * max(1.0, ratio[0]) * sinking / (1.0 - sinking) * 1.01 + (TINY if low else 0.0)
+    if cap is not None and cap + 1 - t <= high:
+        # All coins beyond the cap look alike: one atom, whose ratio is that of the two tails.
+        at = max(0, cap + 1 - t - low)
+        tail, heavier = weight[at:].sum() + beyond, (weight[at:] * ratio[at:]).sum() + beyond
+        weight, ratio = np.append(weight[:at], tail), np.append(ratio[:at], heavier / tail)
+        beyond = beyond * 2.0
+    return Pair(weight=weight, ratio=ratio, budget=budget, first_only=before + beyond, second_only=before + beyond)
+
+
+def mixed(chances: Sequence[float], pairs: Sequence[Pair], beyond: float) -> Pair:
+    """Return the pair in which a public coin decides which of `pairs` is seen.
+
+    Parameters
+    ----------
+    chances : sequence of float
+        At or above the probability of each pair.
+    beyond : float
+        At or above the probability that neither is seen and the two laws are disjoint.
+    """
+    weight = np.concatenate([chance * pair.weight for chance, pair in zip(chances, pairs, strict=True)])
+    ratio = np.concatenate([pair.ratio for pair in pairs])
+    order = np.argsort(ratio, kind="stable")
+    first = sum(chance * pair.first_only for chance, pair in zip(chances, pairs, strict=True))
+    second = sum(chance * pair.second_only for chance, pair in zip(chances, pairs, strict=True))
+    return Pair(
+        weight=weight[order],
+        ratio=ratio[order],
+        budget=max(pair.budget for pair in pairs) + 4.0 * UNIT,
+        first_only=(first + beyond) * (1.0 + 1e-12),
+        second_only=(second + beyond) * (1.0 + 1e-12),
+    )
+
+
+def product_above(one: Pair, other: Pair, epsilons: Array) -> Array:
+    """Return floats at or above ``H_ε(P1 ⊗ Q2 ‖ Q1 ⊗ P2)`` for two pairs ``(P1, Q1)`` and ``(P2, Q2)``.
+
+    Notes
+    -----
+    The sum over atoms is ``Σ_i P1(i) Σ_l P2(l) (ρ2(l) - e^ε ρ1(i))_+``; the inner sum is a second-order tail of
+    positive terms. *Guarantee*: never below the divergence. *Rounding*: upward; errors of the ratios act
+    like an error of ε and are covered by evaluating at a slightly smaller ε.
+    """
+    count = len(other.weight)
+    result = np.empty(len(epsilons))
+    tail = np.cumsum(other.weight[::-1])[::-1]
+    steps = np.diff(other.ratio)
+    # later[l] = Σ_{j>l} (ρ(j) - ρ(j-1)) tail(j)
+    later = np.append(np.cumsum((steps * tail[1:])[::-1])[::-1], 0.0) if count else np.zeros(0)
+    shift = 2.0 * (one.budget + other.budget) + 64.0 * UNIT
+    growth = (1.0 + 2.0 * one.budget + 2.0 * other.budget) * (1.0 + (4.0 * (count + len(one.weight)) + 64.0) * UNIT)
+    for row, epsilon in enumerate(epsilons.tolist()):
+        total = 0.0
+        if count and len(one.weight):
+            level = one.ratio * math.exp(min(epsilon, 700.0)) * (1.0 - shift)
+            at = np.searchsorted(other.ratio, level, side="right")
+            inside = at < count
+            at, level = at[inside], level[inside]
+            inner = (other.ratio[at] - level) * tail[at] + later[at]
+            total = float((one.weight[inside] * inner).sum()) * growth + TINY * (total > 0.0)
+        result[row] = min(1.0, math.nextafter((total + one.first_only + other.second_only) * (1.0 + 1e-14), math.inf))
+    return result

@@ -101,7 +101,6 @@ def _calendar_days(text: str) -> tuple[date, date] | None:
             return monday, monday + timedelta(days=6)
     except (ValueError, OverflowError):  # calendar.IllegalMonthError is a ValueError
         raise ArgumentError(
-            f"period {text!r} is written like a calendar period, but the calendar has no such day, month, "
-            "year or week."
+            f"period {text!r} is written like a calendar period, but the calendar has no such day, month, year or week."
         ) from None
     return None

@@ -20,10 +20,7 @@ __all__ = ["BUSY_SECONDS", "SqliteStore"]
 BUSY_SECONDS = 5.0
 """How long a statement waits for another process's transaction before it is a `TemporaryError`."""
 
-_COLUMNS = (
-    "sequence, key, dataset, unit, period, label, noiseless, state, release_id, certificate, content, "
-    "created_at"
-)
+_COLUMNS = "sequence, key, dataset, unit, period, label, noiseless, state, release_id, certificate, content, created_at"
 
 
 class SqliteStore:
@@ -85,9 +82,7 @@ class SqliteStore:
     def read(self, sequence: int) -> Entry:
         """Return the entry at this position of the ledger."""
         with self._errors():
-            row = self._connection.execute(
-                f"SELECT {_COLUMNS} FROM entry WHERE sequence = ?", (sequence,)
-            ).fetchone()
+            row = self._connection.execute(f"SELECT {_COLUMNS} FROM entry WHERE sequence = ?", (sequence,)).fetchone()
         if row is None:
             raise LedgerError(f"the ledger {self._path!r} has no entry {sequence}.")
         return _entry(row)
@@ -96,14 +91,11 @@ class SqliteStore:
         """Return what stands published about one data set, by position, without the released bytes."""
         with self._errors():
             rows = self._connection.execute(
-                "SELECT sequence, unit, period, label, noiseless FROM entry WHERE dataset = ? "
-                "ORDER BY sequence",
+                "SELECT sequence, unit, period, label, noiseless FROM entry WHERE dataset = ? ORDER BY sequence",
                 (dataset,),
             ).fetchall()
         return {
-            sequence: Standing(
-                unit=tuple(json.loads(unit)), period=period, label=label, noiseless=bool(noiseless)
-            )
+            sequence: Standing(unit=tuple(json.loads(unit)), period=period, label=label, noiseless=bool(noiseless))
             for sequence, unit, period, label, noiseless in rows
         }
 
@@ -194,8 +186,7 @@ class SqliteStore:
         except sqlite3.Error as error:
             if _is_locked(error):
                 raise TemporaryError(
-                    f"the ledger {self._path!r} is locked by another process; nothing was charged: "
-                    "try again later."
+                    f"the ledger {self._path!r} is locked by another process; nothing was charged: try again later."
                 ) from error
             raise LedgerError(f"the ledger {self._path!r} cannot be used: {error}.") from error
 

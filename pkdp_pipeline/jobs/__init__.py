@@ -1,0 +1,9 @@
+"""Jobs: a TOML file that says what to publish for each date, and how one date is run."""
+
+from __future__ import annotations
+
+from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.loading import load_job
+from pkdp_pipeline.jobs.running import JobRelease, JobResult, run_job
+
+__all__ = ["Job", "JobRelease", "JobResult", "load_job", "run_job"]

@@ -1,0 +1,150 @@
+"""Job: a job file as checked values. What it may say is what `interface` names, and nothing else."""
+
+from __future__ import annotations
+
+import zoneinfo
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.jobs.tables import Cells, Columns, FileName, Name, Table
+from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram, Mechanism
+
+__all__ = ["AttackerTable", "Job", "NoiseTable", "OutputTable", "PeriodTable", "ReleaseTable"]
+
+OneCell = Literal["error", "most_frequent", "first", "hash"]
+
+
+class PeriodTable(Table):
+    """``period``: one release for each day of a column."""
+
+    column: Name
+    time_zone: Name | None = Field(
+        default=None, description="Where the column holds instants: the zone in which a day begins and ends."
+    )
+
+    @field_validator("time_zone")
+    @classmethod
+    def _zone_exists(cls, zone: str | None) -> str | None:
+        if zone is not None and zone not in zoneinfo.available_timezones():
+            raise ValueError("must be the name of a time zone, such as 'Europe/Oslo' or 'UTC'.")
+        return zone
+
+
+class AttackerTable(Table):
+    """``[attacker]``: the fields of `AttackerModel`, assumptions that are argued and published."""
+
+    p_max: float | None = None
+    p_min: float | None = None
+    p_max_between: float | None = None
+    unknown: int | None = None
+    unknown_max: int | None = None
+    known: int = 0
+    influence: Literal["passive", "active"] = "passive"
+
+    @model_validator(mode="after")
+    def _is_an_attacker(self) -> Self:
+        self.model()
+        return self
+
+    def model(self) -> AttackerModel:
+        """Return the attacker model."""
+        return AttackerModel(**self.model_dump())
+
+
+class NoiseTable(Table):
+    """``noise``: two-sided geometric noise."""
+
+    epsilon: float
+
+
+class ReleaseTable(Table):
+    """``[[release]]``: a histogram when it has ``by``, a count otherwise."""
+
+    name: FileName
+    by: Columns | None = None
+    where: Name | None = None
+    domain: Cells | None = None
+    undeclared: Literal["error", "absent"] = "error"
+    one_cell: OneCell | None = Field(default=None, description="Overrides the job's one_cell.")
+    order_by: Columns | None = Field(default=None, description="Overrides the job's order_by.")
+    k: int | None = None
+    k_complement: int | None = None
+    noise: NoiseTable | None = None
+    release_threshold: int | None = None
+    protects: Literal["presence", "value"] = "presence"
+
+    @model_validator(mode="after")
+    def _is_a_mechanism(self) -> Self:
+        if self.by is None:
+            for key in ("domain", "one_cell", "order_by"):
+                if getattr(self, key) is not None:
+                    raise ValueError(f"{key} is about the cells of a histogram: add by, or remove {key}.")
+        elif self.k_complement is not None:
+            raise ValueError("k_complement is for counts: remove it, or remove by.")
+        self.mechanism()
+        return self
+
+    def mechanism(self) -> Mechanism:
+        """Return the mechanism this release runs."""
+        noise = None if self.noise is None else GeometricNoise(self.noise.epsilon)
+        if self.by is not None:
+            return Histogram(k=self.k, noise=noise, release_threshold=self.release_threshold)
+        return Count(k=self.k, k_complement=self.k_complement, noise=noise, release_threshold=self.release_threshold)
+
+
+class OutputTable(Table):
+    """``[output]``: where the files go, one folder for each date."""
+
+    directory: Name
+
+
+class Job(Table):
+    """A job file; its paths are absolute once `load_job` has read it.
+
+    Notes
+    -----
+    All jobs of one data set must cut the days in the same way (the same column, the same time zone) and
+    use the same ledger: the ledger compares dates, not what a date means.
+    """
+
+    dataset: Name
+    source: Name = Field(description="A Parquet file, relative to the job file.")
+    period: PeriodTable
+    unit: Columns
+    missing_unit: Literal["error", "drop"] = "error"
+    one_cell: OneCell = "error"
+    order_by: Columns | None = None
+    ledger: Name = Field(description="A SQLite file, relative to the job file; created when there is none.")
+    attacker: AttackerTable | None = None
+    release: tuple[ReleaseTable, ...] = Field(min_length=1, strict=False)
+    output: OutputTable
+
+    @model_validator(mode="after")
+    def _releases_fit_together(self) -> Self:
+        names = [release.name.casefold() for release in self.release]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two releases are named {name!r}; their files would overwrite each other.")
+        if self.attacker is not None and len(names) > 1 and all(release.noise for release in self.release):
+            raise ValueError(
+                "[attacker] says nothing in this job: several noised releases about the same people keep "
+                "only their worst-case guarantees, which hold against every attacker. Remove [attacker]."
+            )
+        return self
+
+    def attacker_model(self) -> AttackerModel:
+        """Return the declared attacker; without ``[attacker]``, one about whom nothing is assumed."""
+        return AttackerModel() if self.attacker is None else self.attacker.model()
+
+    def relative_to(self, folder: Path) -> Job:
+        """Return the same job with its paths made absolute from `folder`."""
+        return self.model_copy(
+            update={
+                "source": str(folder / self.source),
+                "ledger": self.ledger if "://" in self.ledger else str(folder / self.ledger),
+                "output": OutputTable(directory=str(folder / self.output.directory)),
+            }
+        )

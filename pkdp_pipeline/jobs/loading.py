@@ -1,0 +1,69 @@
+"""Reading a job file; every complaint names the file, the key and the fix."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from datetime import date
+from pathlib import Path
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.requests import requests_of
+
+__all__ = ["load_job"]
+
+
+def load_job(path: str | os.PathLike[str]) -> Job:
+    """Read and check a job file, without looking at any data.
+
+    Parameters
+    ----------
+    path : path-like
+        A TOML file.
+
+    Returns
+    -------
+    Job
+        With absolute paths.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read, is not TOML, or says something a job cannot mean.
+    """
+    file = Path(path)
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"the job file {str(file)!r} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"the job file {str(file)!r} is not UTF-8 text.") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"the job file {str(file)!r} is not valid TOML: {error}.") from error
+    try:
+        job = Job.model_validate(content).relative_to(file.resolve().parent)
+    except ValidationError as error:
+        complaints = [_complaint(detail) for detail in error.errors(include_url=False)]
+        raise ConfigError("\n".join([f"the job file {str(file)!r} cannot be used:", *complaints])) from None
+    if Path(job.source).suffix.lower() not in (".parquet", ".pq"):
+        raise ConfigError(f"the job file {str(file)!r} cannot be used:\n  source: must be a .parquet file.")
+    try:
+        requests_of(job, date(2000, 1, 1))  # any date: a request is checked without data
+    except ArgumentError as error:
+        raise ConfigError(f"the job file {str(file)!r} cannot be used:\n  {error}") from error
+    return job
+
+
+def _complaint(detail: ErrorDetails) -> str:
+    """Return one line: where in the file, and what is wrong."""
+    place = ""
+    for step in detail["loc"]:
+        place += f"[{step + 1}]" if isinstance(step, int) else f".{step}"
+    message = detail["msg"].removeprefix("Value error, ")
+    if detail["type"] == "missing":
+        message = "is required."
+    return f"  {place.lstrip('.')}: {message}" if place else f"  {message}"

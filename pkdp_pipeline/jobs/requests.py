@@ -1,0 +1,72 @@
+"""What a job asks for on one date: requests, which are checked and compared without data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.jobs.job import Job, ReleaseTable
+from pkdp_pipeline.ledger import check_differencing
+from pkdp_pipeline.publish import Request
+
+__all__ = ["NamedRequest", "check_together", "requests_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedRequest:
+    """One of a job's releases on one date."""
+
+    name: str
+    request: Request
+
+
+def requests_of(job: Job, day: date) -> tuple[NamedRequest, ...]:
+    """Return what the job asks for on this date, in the file's order.
+
+    Raises
+    ------
+    ArgumentError
+        If a release cannot be asked for like this; the message starts with the release's name.
+    """
+    return tuple(NamedRequest(name=release.name, request=_request(job, release, day)) for release in job.release)
+
+
+def check_together(named: Sequence[NamedRequest], *, dataset: str) -> None:
+    """Refuse releases that cannot be published side by side, before anything is opened or read.
+
+    Raises
+    ------
+    ConfigError
+        If two of them ask for the same thing under two names.
+    DifferencingError
+        If they are about the same people and period and one of them is noiseless.
+    """
+    for position, one in enumerate(named):
+        earlier = named[:position]
+        for other in earlier:
+            if one.request.key(dataset) == other.request.key(dataset):
+                raise ConfigError(f"releases {other.name!r} and {one.name!r} ask for the same; remove one of them.")
+        check_differencing(one.request.standing(), [other.request.standing() for other in earlier], dataset=dataset)
+
+
+def _request(job: Job, release: ReleaseTable, day: date) -> Request:
+    histogram = release.by is not None
+    try:
+        return Request(
+            mechanism=release.mechanism(),
+            protects=release.protects,
+            unit=job.unit,
+            by=release.by,
+            domain=release.domain,
+            where=release.where,
+            missing_unit=job.missing_unit,
+            one_cell=(release.one_cell or job.one_cell) if histogram else "error",
+            order_by=(release.order_by or job.order_by) if histogram else None,
+            undeclared=release.undeclared,
+            period=day.isoformat(),
+            label=release.name,
+        )
+    except ArgumentError as error:
+        raise ArgumentError(f"release {release.name!r}: {error}") from error

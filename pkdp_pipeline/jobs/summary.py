@@ -1,0 +1,88 @@
+"""The readable summary of one date, in Markdown: what is public, and what it guarantees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from typing import TYPE_CHECKING
+
+from pkdp_pipeline.jobs.job import Job, ReleaseTable
+from pkdp_pipeline.sentences import rounded_up
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from pkdp_pipeline.release import Release
+
+__all__ = ["describe", "public_rows", "summarise", "together_sentence"]
+
+
+def summarise(
+    job: Job,
+    day: date,
+    releases: Sequence[tuple[ReleaseTable, Release]],
+    together: tuple[float, float] | None,
+) -> str:
+    """Return the summary; it is made from what is public only, so a replay makes the same one."""
+    lines = [f"# {job.dataset}, {day.isoformat()}", ""]
+    for asked, release in releases:
+        header, rows = public_rows(release.table)
+        lines += [f"## {asked.name}", "", describe(job, asked), ""]
+        lines += [_table_line(header), _table_line(["---"] * (len(header) - 1) + ["---:"])]
+        lines += [_table_line(row) for row in rows] or ["", "Nothing reached the rule for publishing."]
+        lines += ["", release.certificate.sentence(), "", f"Release `{release.id}`.", ""]
+    if together is not None:
+        lines += ["## Together", "", together_sentence(day, together), ""]
+    return "\n".join(lines)
+
+
+def describe(job: Job, asked: ReleaseTable) -> str:
+    """Return one sentence on what is counted and what is published."""
+    unit = ", ".join(job.unit)
+    where = f", where {asked.where}" if asked.where else ""
+    counted = f"Distinct {unit} by {', '.join(asked.by)}{where}" if asked.by else f"Distinct {unit}{where}"
+    subject = "a cell" if asked.by else "the count"
+    steps = []
+    if asked.k is not None:
+        steps.append(f"{subject} is published only when it is at least k = {asked.k}")
+    if asked.k_complement is not None:
+        steps.append(f"{subject} is published only when the rest is at least {asked.k_complement}")
+    if asked.noise is not None:
+        steps.append(f"two-sided geometric noise with epsilon = {asked.noise.epsilon:g} is added")
+    if asked.release_threshold is not None:
+        steps.append(f"it is shown only when the noisy number is at least {asked.release_threshold}")
+    return f"{counted}: {'; '.join(steps)}." if steps else f"{counted}."
+
+
+def together_sentence(day: date, together: tuple[float, float]) -> str:
+    """Return one sentence on the sum of worst-case guarantees."""
+    epsilon, delta = together
+    return (
+        f"Everything that the ledger holds about these people on {day.isoformat()} is noised, and the "
+        f"worst-case guarantees add up to ε = {rounded_up(epsilon, 4)}, δ = {rounded_up(delta, 4)} against any attacker, "
+        "for that day alone. What several days add up to is not stated here."
+    )
+
+
+def public_rows(table: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
+    """Return a public table as text: column names, then rows; a missing count reads "suppressed"."""
+    import pandas as pd
+
+    rows = []
+    for row in table.itertuples(index=False, name=None):
+        *cell, count = row
+        rows.append([*map(_printable, cell), "suppressed" if pd.isna(count) else str(count)])
+    return [_printable(column) for column in table.columns], rows
+
+
+def _printable(value: object) -> str:
+    """Return a value as one line of text that cannot steer a terminal."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in str(value)
+    )
+
+
+def _table_line(cells: Sequence[str]) -> str:
+    escaped = [cell.replace("\\", "\\\\").replace("|", "\\|") for cell in cells]
+    return f"| {' | '.join(escaped)} |"

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.jobs import Job, load_job
+from pkdp_pipeline.jobs import job as job_module
+from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
+
+SCHEMA = Path(job_module.__file__).parents[1] / "schemas" / "job.v1.json"
+
+
+def test_a_job_is_read_with_absolute_paths(job_file, tmp_path):
+    job = load_job(job_file())
+    assert job.source == str(tmp_path / "visits.parquet")
+    assert job.ledger == str(tmp_path / "out" / "ledger.sqlite")
+    assert job.output.directory == str(tmp_path / "out")
+    assert job.unit == ("person",)
+    assert job.attacker_model() == AttackerModel(p_max=0.5)
+    assert job.release[0].mechanism() == Histogram(k=5)
+
+
+def test_every_key_of_a_release_reaches_its_mechanism(job_file, basic):
+    release = basic.replace(
+        'by = "town"\nk = 5',
+        "k = 3\nk_complement = 2\nnoise = { epsilon = 1 }\nrelease_threshold = 9\nwhere = \"town == 'Ås'\"",
+    )
+    job = load_job(job_file(release))
+    assert job.release[0].mechanism() == Count(k=3, k_complement=2, noise=GeometricNoise(1.0), release_threshold=9)
+
+
+def test_composite_cells_are_read_as_tuples(job_file, basic):
+    text = basic.replace('by = "town"', 'by = ["town", "day"]\ndomain = [["Ås", 2020-01-01], ["Bø", 2020-01-01]]')
+    job = load_job(job_file(text))
+    assert job.release[0].by == ("town", "day")
+    assert [cell[0] for cell in job.release[0].domain] == ["Ås", "Bø"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("dataset =", "data_set =", ["unknown key 'data_set'", "did you mean 'dataset'"]),
+        ("k = 5", "k = 5\nnoize = 1", ["release[1]", "unknown key 'noize'", "did you mean 'noise'"]),
+        ("p_max = 0.5", "pmax = 0.5", ["attacker", "unknown key 'pmax'", "did you mean 'p_max'"]),
+        ("p_max = 0.5", "zebra = 0.5", ["attacker", "unknown key 'zebra'", "known are p_max"]),
+        ('column = "day"', 'colum = "day"', ["period", "did you mean 'column'"]),
+        ('directory = "out"', 'folder = "out"', ["output", "unknown key 'folder'"]),
+        ('dataset = "visits"', "", ["dataset: is required"]),
+        ("k = 5", "k = 5.5", ["release[1].k", "integer"]),
+        ("k = 5", 'k = "5"', ["release[1].k", "integer"]),
+        ("k = 5", "k = 0", ["release[1]", "k must be at least 1"]),
+        ("k = 5", "k = 5\nnoise = { epsilon = -1.0 }", ["release[1]", "epsilon"]),
+        ("k = 5", "k = 5\nrelease_threshold = 7", ["release_threshold", "needs noise"]),
+        ("k = 5", "k = 5\nk_complement = 7", ["k_complement", "counts"]),
+        ('by = "town"', 'domain = ["Ås"]', ["domain", "add by"]),
+        ('by = "town"', "by = []", ["release[1].by", "column name"]),
+        ('by = "town"', 'by = ["town", "town"]', ["release[1].by", "twice"]),
+        ('by = "town"', 'by = "town"\ndomain = []', ["release[1].domain", "non-empty"]),
+        ('by = "town"', 'by = "town"\ndomain = [1.5]', ["release[1].domain", "dates"]),
+        ("p_max = 0.5", "p_max = 1.5", ["attacker", "p_max must be a probability"]),
+        ("p_max = 0.5", "p_max = 0.5\np_min = 0.6", ["p_min", "above p_max"]),
+        ('missing_unit = "drop"', 'missing_unit = "ignore"', ["missing_unit", "'error' or 'drop'"]),
+        ('name = "people_by_town"', 'name = "../escape"', ["release[1].name", "pattern"]),
+        ('column = "day" }', 'column = "day", time_zone = "Mars" }', ["period.time_zone", "Europe/Oslo"]),
+        ('source = "visits.parquet"', 'source = "visits.csv"', ["source", ".parquet"]),
+        ("k = 5", 'k = 5\n[[release]]\nname = "People_by_town"\nk = 3', ["named 'people_by_town'"]),
+    ],
+)
+def test_what_a_job_cannot_mean_is_a_config_error_with_file_and_key(job_file, basic, old, new, words):
+    assert old in basic
+    path = job_file(basic.replace(old, new))
+    with pytest.raises(ConfigError) as caught:
+        load_job(path)
+    message = str(caught.value)
+    for word in [str(path), *words]:
+        assert word in message
+
+
+def test_an_attacker_that_nothing_uses_is_refused(job_file, basic):
+    noised = basic.replace("k = 5", "k = 5\nnoise = { epsilon = 1 }\nrelease_threshold = 9")
+    two = noised.replace("[output]", '[[release]]\nname = "people"\nnoise = { epsilon = 1 }\n\n[output]')
+    load_job(job_file(noised))
+    with pytest.raises(ConfigError, match="Remove \\[attacker\\]"):
+        load_job(job_file(two))
+
+
+def test_unreadable_job_files_are_config_errors(tmp_path):
+    broken = tmp_path / "broken.toml"
+    broken.write_text("dataset = ")
+    binary = tmp_path / "binary.toml"
+    binary.write_bytes(b"\xff\xfe")
+    for path, word in ((tmp_path / "none.toml", "cannot be read"), (broken, "TOML"), (binary, "UTF-8")):
+        with pytest.raises(ConfigError, match=word):
+            load_job(path)
+
+
+def test_the_exported_schema_is_current():
+    assert json.loads(SCHEMA.read_text(encoding="utf-8")) == Job.model_json_schema()
+
+
+def test_the_exported_schema_accepts_the_examples_and_refuses_unknown_keys():
+    import tomllib
+
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    examples = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
+    assert len(examples) >= 3
+    for path in examples:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        jsonschema.validate(content, schema)
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(content | {"surprise": 1}, schema)

@@ -1,0 +1,320 @@
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from datetime import date
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from pkdp_pipeline.release import read_release
+
+from pkdp_pipeline import jobs
+from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.errors import (
+    ConfigError,
+    DifferencingError,
+    InputCheckError,
+    NotCertifiableError,
+    TemporaryError,
+)
+from pkdp_pipeline.jobs import load_job, run_job, running
+from pkdp_pipeline.ledger import Ledger, sqlite_store
+
+DAY = date(2020, 1, 1)
+NEXT_DAY = date(2020, 1, 2)
+NOISY = """
+    dataset = "visits"
+    source = "visits.parquet"
+    period = { column = "day" }
+    unit = "person"
+    missing_unit = "drop"
+    ledger = "out/ledger.sqlite"
+
+    [[release]]
+    name = "people"
+    noise = { epsilon = 0.5 }
+
+    [[release]]
+    name = "people_by_town"
+    by = "town"
+    k = 2
+    noise = { epsilon = 0.25 }
+    release_threshold = 3
+
+    [output]
+    directory = "out/noisy"
+"""
+
+
+def entries(job):
+    with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
+        return list(ledger.entries())
+
+
+def files(job) -> dict[str, bytes]:
+    folder = Path(job.output.directory)
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "sqlite" not in path.name
+    }
+
+
+def test_one_date_publishes_the_cells_that_reach_k_and_leaves_no_trace_of_others(job_file, capfd, caplog):
+    caplog.set_level(logging.DEBUG)
+    job = load_job(job_file())
+    result = run_job(job, DAY)
+    (published,) = result.releases
+    assert not result.replayed
+    assert result.together is None
+    assert dict(published.release.table.itertuples(index=False, name=None)) == {"Ås": 7, "Bø": 5}
+    written = files(job)
+    assert sorted(written) == [
+        "2020-01-01/people_by_town.certificate.json",
+        "2020-01-01/people_by_town.parquet",
+        "2020-01-01/summary.md",
+    ]
+    for content in [*written.values(), Path(job.ledger).read_bytes(), "".join(capfd.readouterr()).encode()]:
+        assert b"Secretville" not in content
+    assert "Secretville" not in caplog.text
+
+
+def test_the_files_are_what_the_ledger_holds(job_file):
+    job = load_job(job_file())
+    result = run_job(job, DAY)
+    (entry,) = entries(job)
+    written = files(job)
+    assert written["2020-01-01/people_by_town.parquet"] == entry.content
+    release = read_release(Path(job.output.directory) / "2020-01-01" / "people_by_town.parquet")
+    assert release.id == entry.release_id == result.releases[0].release.id
+    certificate = Certificate.from_json(written["2020-01-01/people_by_town.certificate.json"].decode())
+    assert certificate == release.certificate
+    assert json.loads(entry.certificate) == json.loads(certificate.to_json())
+    assert (entry.period, entry.unit, entry.noiseless) == ("2020-01-01", ("person",), True)
+
+
+def test_the_statement_is_about_this_period_alone_and_says_so(job_file):
+    job = load_job(job_file())
+    sentence = run_job(job, DAY).releases[0].release.certificate.sentence()
+    assert "2020-01-01" in sentence
+    assert "alone" in sentence
+    summary = files(job)["2020-01-01/summary.md"].decode()
+    assert sentence in summary
+    assert "| Ås | 7 |" in summary
+
+
+def test_the_same_date_replays_without_its_source_and_makes_the_files_again(job_file):
+    job = load_job(job_file())
+    first = run_job(job, DAY)
+    before = files(job)
+    Path(job.source).unlink()
+    for path in (Path(job.output.directory) / "2020-01-01").iterdir():
+        path.unlink()
+    again = run_job(job, DAY)
+    assert again.replayed
+    assert again.releases[0].release.id == first.releases[0].release.id
+    assert files(job) == before
+    assert len(entries(job)) == 1
+
+
+def test_changed_data_are_not_read_again(job_file):
+    path = job_file()
+    before = run_job(load_job(path), DAY).releases[0].release.table
+    frame = pd.DataFrame({"day": [DAY] * 9, "person": list("abcdefghi"), "town": ["Ås"] * 9})
+    frame.to_parquet(path.parent / "visits.parquet")
+    again = run_job(load_job(path), DAY)
+    assert again.replayed
+    pd.testing.assert_frame_equal(again.releases[0].release.table, before)
+
+
+def test_a_changed_attacker_or_output_replays(job_file, basic):
+    run_job(load_job(job_file()), DAY)
+    changed = basic.replace("p_max = 0.5", "p_max = 0.6").replace('directory = "out"', 'directory = "elsewhere"')
+    job = load_job(job_file(changed))
+    assert run_job(job, DAY).replayed
+    assert len(files(job)) == 3
+
+
+def test_another_date_is_another_release(job_file):
+    job = load_job(job_file())
+    run_job(job, DAY)
+    assert not run_job(job, NEXT_DAY).replayed
+    assert [entry.period for entry in entries(job)] == ["2020-01-01", "2020-01-02"]
+
+
+def test_a_failed_check_charges_nothing_and_writes_nothing(job_file):
+    job = load_job(job_file())
+    with pytest.raises(InputCheckError, match="rows on that date"):
+        run_job(job, date(2021, 1, 1))
+    assert entries(job) == []
+    assert files(job) == {}
+
+
+def test_an_unreadable_source_charges_nothing(job_file):
+    job = load_job(job_file())
+    Path(job.source).write_bytes(b"no parquet")
+    with pytest.raises(ConfigError, match="source"):
+        run_job(job, DAY)
+    assert entries(job) == []
+
+
+def test_what_cannot_be_certified_is_refused_before_data_are_read(job_file, basic):
+    job = load_job(job_file(basic.replace("p_max = 0.5", "p_max = 1.0")))
+    Path(job.source).unlink()
+    with pytest.raises(NotCertifiableError):
+        run_job(job, DAY)
+    assert entries(job) == []
+
+
+def test_two_views_are_refused_before_anything_is_opened(job_file, basic):
+    two = basic.replace("[output]", '[[release]]\nname = "people"\nk = 5\n\n[output]')
+    job = load_job(job_file(two))
+    Path(job.source).unlink()
+    with pytest.raises(DifferencingError, match="cross-tabulated"):
+        run_job(job, DAY)
+    assert not Path(job.ledger).exists()
+
+
+def test_one_noiseless_view_among_noised_ones_is_refused(job_file):
+    text = NOISY.replace("k = 2\n    noise = { epsilon = 0.25 }\n    release_threshold = 3", "k = 5")
+    with pytest.raises(DifferencingError):
+        run_job(load_job(job_file(text)), DAY)
+
+
+def test_noise_without_a_finite_worst_case_does_not_help(job_file):
+    text = NOISY.replace("    release_threshold = 3\n", "")
+    with pytest.raises(DifferencingError):
+        run_job(load_job(job_file(text)), DAY)
+
+
+@pytest.mark.parametrize("noisy_first", [True, False])
+def test_both_kinds_of_job_on_one_ledger_are_refused_whichever_comes_first(job_file, basic, noisy_first):
+    first, second = (NOISY, basic) if noisy_first else (basic, NOISY)
+    job = load_job(job_file(first))
+    run_job(job, DAY)
+    held = entries(job)
+    other = load_job(job_file(second))
+    Path(other.source).unlink()
+    with pytest.raises(DifferencingError, match="Three ways out"):
+        run_job(other, DAY)
+    assert entries(job) == held
+
+
+def test_noised_releases_claim_the_worst_case_only_and_it_adds_up(job_file):
+    job = load_job(job_file(NOISY))
+    result = run_job(job, DAY)
+    parts = [published.release.certificate.worst_case.parameters for published in result.releases]
+    assert [published.release.certificate.has_partial_knowledge for published in result.releases] == [
+        False,
+        False,
+    ]
+    epsilon, delta = result.together
+    assert epsilon == pytest.approx(0.75)
+    assert epsilon >= parts[0][0] + parts[1][0]
+    assert 0 < delta < 1
+    assert delta == pytest.approx(parts[0][1] + parts[1][1])
+    summary = result.summary.read_text(encoding="utf-8")
+    assert "add up to ε = 0.75" in summary
+    assert run_job(job, DAY).summary.read_text(encoding="utf-8") == summary
+
+
+def test_a_noised_release_beside_one_in_the_ledger_is_not_alone(job_file):
+    one = NOISY[: NOISY.index('    [[release]]\n    name = "people_by_town"')] + '    [output]\n    directory = "out"\n'
+    attacker = "    [attacker]\n    p_max = 0.5\n    p_min = 0.5\n    unknown = 1000\n\n    [[release]]"
+    one = one.replace("    [[release]]", attacker)
+    first = run_job(load_job(job_file(one)), DAY)
+    assert first.releases[0].release.certificate.has_partial_knowledge
+    assert first.together is None
+    other = one.replace('name = "people"', 'name = "people_in_town"\n    where = "town"').replace('"town"', '"in_town"')
+    frame = pd.DataFrame({"day": [DAY] * 3, "person": list("abc"), "in_town": [True, False, True]})
+    second = run_job(load_job(job_file(other, frame)), DAY)
+    assert not second.releases[0].release.certificate.has_partial_knowledge
+    assert second.together[0] == pytest.approx(1.0)
+
+
+def test_the_same_request_under_two_names_is_a_config_error(job_file, basic):
+    two = basic.replace("[output]", '[[release]]\nname = "again"\nby = "town"\nk = 5\n\n[output]')
+    with pytest.raises(ConfigError, match="ask for the same"):
+        run_job(load_job(job_file(two)), DAY)
+
+
+def test_a_crash_between_charging_and_writing_is_repaired_by_running_again(job_file, monkeypatch):
+    job = load_job(job_file())
+
+    def crash(*arguments):
+        raise OSError("power cut")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "write_release", crash)
+        with pytest.raises(OSError, match="power cut"):
+            run_job(job, DAY)
+    assert len(entries(job)) == 1
+    assert files(job) == {}
+    Path(job.source).unlink()
+    assert run_job(job, DAY).replayed
+    assert len(files(job)) == 3
+    assert len(entries(job)) == 1
+
+
+def test_a_crash_between_two_releases_charges_each_once(job_file, monkeypatch):
+    job = load_job(job_file(NOISY))
+    publish = running.publish
+    calls = []
+
+    def crash_at_the_second(*arguments, **names):
+        calls.append(names)
+        if len(calls) == 2:
+            raise OSError("power cut")
+        return publish(*arguments, **names)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "publish", crash_at_the_second)
+        with pytest.raises(OSError, match="power cut"):
+            run_job(job, DAY)
+    assert len(entries(job)) == 1
+    result = run_job(job, DAY)
+    assert [published.release.replayed for published in result.releases] == [True, False]
+    assert len(entries(job)) == 2
+
+
+def test_a_locked_ledger_is_temporary_and_charges_nothing(job_file, monkeypatch):
+    monkeypatch.setattr(sqlite_store, "BUSY_SECONDS", 0.05)
+    job = load_job(job_file())
+    run_job(job, NEXT_DAY)
+    blocker = sqlite3.connect(job.ledger, isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    with pytest.raises(TemporaryError):
+        run_job(job, DAY)
+    blocker.close()
+    assert [entry.period for entry in entries(job)] == ["2020-01-02"]
+    assert not run_job(job, DAY).replayed
+
+
+def test_a_composite_unit_and_composite_cells(job_file, basic):
+    text = basic.replace('unit = "person"', 'unit = ["person", "house"]').replace('by = "town"', 'by = ["town", "sex"]')
+    frame = pd.DataFrame(
+        {
+            "day": [DAY] * 12,
+            "person": [1, 2, 3] * 4,
+            "house": [1, 1, 1, 2, 2, 2] * 2,
+            "town": ["Ås"] * 12,
+            "sex": ["f"] * 12,
+        }
+    )
+    (published,) = run_job(load_job(job_file(text, frame)), DAY).releases
+    assert list(published.release.table.itertuples(index=False, name=None)) == [("Ås", "f", 6)]
+
+
+def test_declared_cells_that_are_withheld_or_empty_look_the_same(job_file, basic):
+    text = basic.replace('by = "town"', 'by = "town"\ndomain = ["Secretville", "Nowhere", "Bø", "Ås"]')
+    result = run_job(load_job(job_file(text)), DAY)
+    summary = result.summary.read_text(encoding="utf-8")
+    assert "| Secretville | suppressed |" in summary
+    assert "| Nowhere | suppressed |" in summary
+    assert "| Ås | 7 |" in summary
+
+
+def test_the_public_names_of_the_room():
+    assert jobs.__all__ == ["Job", "JobRelease", "JobResult", "load_job", "run_job"]

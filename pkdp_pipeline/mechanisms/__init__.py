@@ -12,7 +12,16 @@ from pkdp_pipeline.mechanisms.count import Count
 from pkdp_pipeline.mechanisms.geometric_noise import GeometricNoise
 from pkdp_pipeline.mechanisms.histogram import Histogram
 
-__all__ = ["MECHANISMS", "Count", "GeometricNoise", "Histogram", "Mechanism", "mechanism_from_dict", "mechanism_name", "mechanism_to_dict"]
+__all__ = [
+    "MECHANISMS",
+    "Count",
+    "GeometricNoise",
+    "Histogram",
+    "Mechanism",
+    "mechanism_from_dict",
+    "mechanism_name",
+    "mechanism_to_dict",
+]
 
 Mechanism = Count | Histogram
 

@@ -129,9 +129,7 @@ def _threshold_complement(found: _Findings, mechanism: Count, attacker: Attacker
     ceiling = 1.0 if attacker.p_max is None else attacker.p_max
     least = (attacker.unknown or 0) if ceiling < 1.0 else 0
     bound = _thresholding("thresholding_complement", k, p, attacker, least_unknown=least)
-    below = _thresholding(
-        "thresholding_complement", k, max(0.0, ball_below(share)), attacker, least_unknown=least
-    )
+    below = _thresholding("thresholding_complement", k, max(0.0, ball_below(share)), attacker, least_unknown=least)
     attained = mechanism.noise is None and (mechanism.k is None or ceiling == 1.0)
     found.add(bound, below if attained else None)
 

@@ -16,6 +16,10 @@ class Bound(Protocol):
     def theorem(self) -> str:
         """Return the key of the theorem, as in `pkdp_pipeline.profiles.theorems.THEOREMS`."""
 
+    @property
+    def slack(self) -> float:
+        """Return about how far apart the sides may be, relatively, for reasons of effort."""
+
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays for `epsilons` (shape (n,), each at least 0 and finite).
 

@@ -6,13 +6,18 @@ from dataclasses import dataclass
 
 import flint
 import numpy as np
+from numpy.typing import NDArray
 
 from pkdp_pipeline.profiles.rounding import Array, ball_above
 from pkdp_pipeline.profiles.tilted_inversion import TwoCoinTails
 
 __all__ = ["Counting", "chord"]
 
+Whole = NDArray[np.int64]
+
 _SLACK = 0.0075
+_NEGLIGIBLE = 1e-300
+"""Below this no two sides need to agree: blocks bounded by it are not divided further."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +53,11 @@ class Counting:
     p_max: float
     noise: float | None = None
 
+    @property
+    def slack(self) -> float:
+        """Return how far above the best attacker found the search may stop."""
+        return _SLACK
+
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
         if self.noise is None:
@@ -61,7 +71,7 @@ class Counting:
             lower[near], upper[near] = self._search(epsilons[near])
         # δ is convex in e^ε and vanishes at ε0: beyond the last ε that can be inverted, a chord bounds it.
         rest = inside & ~near
-        anchor = next((e for e in (0.999 * noise, 0.9 * noise, 0.5 * noise) if tails.feasible(e, self.unknown)), None)
+        anchor = next((e for e in (0.98 * noise, 0.9 * noise, 0.5 * noise) if tails.feasible(e, self.unknown)), None)
         if rest.any() and anchor is not None:
             _, top = self._search(np.array([anchor]))
             for row in np.flatnonzero(rest):
@@ -94,14 +104,16 @@ class Counting:
             return lower, np.minimum(upper, 1.0)
         starts, ends = _first_blocks(people)
         marks = len(epsilons) * len(directions)
-        which = np.repeat(np.arange(marks), len(starts))
+        which: Whole = np.repeat(np.arange(marks, dtype=np.int64), len(starts))
+        first: Whole
+        last: Whole
         first, last = np.tile(starts, marks), np.tile(ends, marks)
         while len(which):
             column = which % len(epsilons)
             exact = self._evaluate(directions, which, first, first, epsilons)
             np.maximum.at(lower, column, exact[0])
             bound = self._evaluate(directions, which, first, last, epsilons, exact)
-            done = (bound[1] <= (1.0 + _SLACK) * lower[column]) | (first == last)
+            done = (bound[1] <= np.maximum((1.0 + _SLACK) * lower[column], _NEGLIGIBLE)) | (first == last)
             np.maximum.at(upper, column[done], bound[1][done])
             which, first, last = _split(which[~done], first[~done], last[~done])
         return lower, np.minimum(np.maximum(upper, lower), 1.0)
@@ -109,9 +121,9 @@ class Counting:
     def _evaluate(
         self,
         directions: list[TwoCoinTails],
-        which: Array,
-        first: Array,
-        last: Array,
+        which: Whole,
+        first: Whole,
+        last: Whole,
         epsilons: Array,
         exact: tuple[Array, Array] | None = None,
     ) -> tuple[Array, Array]:
@@ -121,13 +133,12 @@ class Counting:
             lower, upper = exact[0].copy(), exact[1].copy()
         for index, tails in enumerate(directions):
             rows = np.flatnonzero((which // len(epsilons) == index) & ((last > first) | (exact is None)))
-            low = self.unknown - last[rows]
-            sides = tails.right_tails(low.astype(float), first[rows].astype(float), epsilons[which[rows] % len(epsilons)])
-            lower[rows], upper[rows] = sides
+            low, high = (self.unknown - last[rows]).astype(float), first[rows].astype(float)
+            lower[rows], upper[rows] = tails.right_tails(low, high, epsilons[which[rows] % len(epsilons)])
         return lower, upper
 
 
-def _first_blocks(people: int) -> tuple[Array, Array]:
+def _first_blocks(people: int) -> tuple[Whole, Whole]:
     """Return blocks that cover 0 … people and double away from both ends."""
     cuts = {0, people + 1}
     step = 1
@@ -138,7 +149,7 @@ def _first_blocks(people: int) -> tuple[Array, Array]:
     return edges[:-1], edges[1:] - 1
 
 
-def _split(which: Array, first: Array, last: Array) -> tuple[Array, Array, Array]:
+def _split(which: Whole, first: Whole, last: Whole) -> tuple[Whole, Whole, Whole]:
     """Halve every block."""
     middle = (first + last) // 2
     return np.concatenate([which, which]), np.concatenate([first, middle + 1]), np.concatenate([middle, last])

@@ -12,7 +12,7 @@ _EVALUATIONS = 36
 _CLOSE = 1e-12
 
 
-def smallest_epsilon(delta_at: Callable[[float], float], target: float) -> float:
+def smallest_epsilon(delta_at: Callable[[float], float], target: float, slack: float = 0.0) -> float:
     """Return an ε at which ``delta_at(ε) <= target``, as small as can be found, or `math.inf`.
 
     Parameters
@@ -21,6 +21,8 @@ def smallest_epsilon(delta_at: Callable[[float], float], target: float) -> float
         A certified, essentially non-increasing δ(ε).
     target : float
         In [0, 1].
+    slack : float
+        Relative steps `delta_at` may have; finer differences are not chased.
 
     Returns
     -------
@@ -52,30 +54,30 @@ def smallest_epsilon(delta_at: Callable[[float], float], target: float) -> float
             above, value_above = below, value_below
             below = min(below * 2.0, _LARGEST)
             value_below = delta_at(below)
-    return _narrow(delta_at, target, above, below, value_above, value_below)
+    return _narrow(delta_at, target, (above, below), (value_above, value_below), max(_CLOSE, 1e-3 * slack))
 
 
 def _narrow(
     delta_at: Callable[[float], float],
     target: float,
-    above: float,
-    below: float,
-    value_above: float,
-    value_below: float,
+    ends: tuple[float, float],
+    values: tuple[float, float],
+    close: float,
 ) -> float:
     """Shrink a bracket whose right end reaches the target: false position on log δ, guarded by bisection."""
+    (above, below), (value_above, value_below) = ends, values
     weight_above, weight_below = 1.0, 1.0
     last_side = 0
     for step in range(_EVALUATIONS):
-        if below - above <= _CLOSE * below:
+        if below - above <= close * below:
             break
         probe = 0.5 * (above + below)
-        if step % 3 != 2 and 0.0 < value_below and value_above < math.inf and target > 0.0:
+        if step % 3 != 2 and value_below > 0.0 and value_above < math.inf and target > 0.0:
             high = weight_above * math.log(value_above / target)
             low = weight_below * math.log(target / value_below) if value_below < target else 0.0
             guess = (above * low + below * high) / (high + low) if high + low > 0.0 else probe
             # Step a little past the estimate: it lands on the right side and closes the bracket from there.
-            guess += 0.25 * _CLOSE * below
+            guess += 0.25 * close * below
             if above < guess < below:
                 probe = guess
         value = delta_at(probe)

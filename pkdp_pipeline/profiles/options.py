@@ -46,6 +46,11 @@ class Options:
     unknown: int
     p_min: float
 
+    @property
+    def slack(self) -> float:
+        """Return how far above the best attacker found the search may stop."""
+        return _SLACK
+
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
         sides = [self._at(float(epsilon)) for epsilon in epsilons]

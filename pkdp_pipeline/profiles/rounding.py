@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TINY", "UNIT", "Array", "ball_above", "ball_below", "raised", "lowered"]
+__all__ = ["TINY", "UNIT", "Array", "ball_above", "ball_below", "lowered", "raised"]
 
 Array = NDArray[np.float64]
 

@@ -54,6 +54,11 @@ class Thresholding:
     active: bool = False
     least_unknown: int = 0
 
+    @property
+    def slack(self) -> float:
+        """Return 0: nothing is left open to save effort."""
+        return 0.0
+
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
         if self.active or self.known == 0:

@@ -27,7 +27,7 @@ _LOST = 12.0 * np.exp(-_CUT)
 """Tilted mass outside the window, aliases and dropped nodes together: 12 exp(-52) = 3.2e-22."""
 
 _CELLS = 400_000
-_MOST_NODES = 2**17
+_MOST_NODES = 2**15
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,10 @@ class TwoCoinTails:
         """Say whether the window at `epsilon` is small enough to be worth inverting."""
         if self.noise is None:
             return True
-        return epsilon < self.noise and 2.2 * _CUT / (self.noise - epsilon) + 20.0 * people**0.5 < _MOST_NODES
+        if epsilon > 0.98 * self.noise:
+            return False
+        ends = np.array([0.0, float(people)])
+        return bool(self._nodes(ends, ends[::-1], np.full(2, epsilon)).max() < _MOST_NODES)
 
     def right_tails(self, n_low: Array, n_high: Array, epsilons: Array) -> tuple[Array, Array]:
         """Return floats around ``max over t of P[T ≥ t] - e^ε P[T ≥ t+1]``, row by row.

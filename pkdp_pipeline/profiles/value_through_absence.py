@@ -53,6 +53,11 @@ class ValueThroughAbsence:
     known: int = 0
     active: bool = False
 
+    @property
+    def slack(self) -> float:
+        """Return 0: nothing is left open to save effort."""
+        return 0.0
+
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
         presence = Thresholding(

@@ -52,6 +52,11 @@ class NoiseCurve:
         """Return (ε, δ) at which the guarantee holds for any attacker, both rounded up."""
         return self.cells * self.noise, self._appearing()[1]
 
+    @property
+    def slack(self) -> float:
+        """Return 0: nothing is left open to save effort."""
+        return 0.0
+
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
         sides = [self._at(epsilon) for epsilon in epsilons.tolist()]

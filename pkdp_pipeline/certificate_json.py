@@ -1,0 +1,54 @@
+"""The JSON form of certificates: reading it strictly, and comparing a stored one with a fresh one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pkdp_pipeline.errors import ArgumentError
+
+__all__ = ["SCHEMA", "compare", "parsed"]
+
+SCHEMA = "pkdp-certificate/1"
+"""Name and version of the JSON form; `pkdp_pipeline/schemas/certificate.v1.json` describes it."""
+
+_SAME = 1e-9
+"""Relative difference at which two evaluations of the same number, on different machines, are the same."""
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """Return the document of a certificate's JSON text, or raise `ArgumentError` where its shape is wrong."""
+    try:
+        document = json.loads(text)
+    except (TypeError, ValueError):
+        raise ArgumentError("a certificate must be JSON text as written by Certificate.to_json.") from None
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise ArgumentError(f"not a certificate this version reads: its schema must be {SCHEMA!r}.")
+    kinds = {"mechanism": dict, "attacker": dict, "protects": str, "caveats": list, "grid": list, "library": dict}
+    for name, kind in kinds.items():
+        if not isinstance(document.get(name), kind):
+            raise ArgumentError(f"the certificate's field {name!r} is missing or malformed.")
+    return document
+
+
+def compare(path: str, stored: object, fresh: object, *, same_version: bool) -> None:
+    """Raise `ArgumentError` where a stored document differs; wording may change between versions, numbers may not."""
+    if isinstance(fresh, Mapping) and isinstance(stored, Mapping) and set(fresh) == set(stored):
+        for key in fresh:
+            if key != "library":
+                compare(f"{path}.{key}", stored[key], fresh[key], same_version=same_version)
+        return
+    if isinstance(fresh, list) and isinstance(stored, list) and len(fresh) == len(stored):
+        for index, (mine, other) in enumerate(zip(stored, fresh, strict=True)):
+            compare(f"{path}[{index}]", mine, other, same_version=same_version)
+        return
+    if isinstance(fresh, float) and isinstance(stored, (int, float)):
+        if abs(stored - fresh) <= _SAME * abs(fresh):
+            return
+    elif stored == fresh or (isinstance(fresh, str) and isinstance(stored, str) and not same_version):
+        return
+    raise ArgumentError(
+        f"{path} is not what the mechanism and the attacker give: the certificate was altered or is not ours. "
+        "Certify again with pkdp.certify."
+    )

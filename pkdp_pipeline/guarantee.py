@@ -1,0 +1,73 @@
+"""Guarantee: a certified δ(ε) made of bounds that all hold, and its inverse."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pkdp_pipeline.arguments import probability
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.profiles import Bound
+from pkdp_pipeline.profiles.inversion import smallest_epsilon
+from pkdp_pipeline.profiles.rounding import Array
+
+__all__ = ["Guarantee", "epsilon_points"]
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """A certified δ(ε): the pointwise smallest of bounds that all hold; with no bound, no guarantee.
+
+    Parameters
+    ----------
+    bounds : tuple of Bound
+    parameters : (float, float) or None
+        An (ε, δ) pair the guarantee is known by, where it has one.
+    """
+
+    bounds: tuple[Bound, ...]
+    parameters: tuple[float, float] | None = None
+
+    @overload
+    def delta(self, epsilon: float) -> float: ...
+    @overload
+    def delta(self, epsilon: ArrayLike) -> Array: ...
+    def delta(self, epsilon: ArrayLike) -> float | Array:
+        """Return the certified δ at `epsilon`; 1.0 where there is no guarantee. See `Certificate.delta`."""
+        points, scalar = epsilon_points(epsilon)
+        values = np.ones(points.size)
+        for bound in self.bounds:
+            values = np.minimum(values, bound.bracket(points.ravel())[1])
+        return float(values[0]) if scalar else values.reshape(points.shape)
+
+    def epsilon(self, delta: float) -> float:
+        """Return the smallest certified ε at `delta`; `math.inf` where there is none."""
+        target = probability("delta", delta)
+        if target >= 1.0:
+            return 0.0
+        if not self.bounds:
+            return math.inf
+        # The smallest of several bounds reaches the target where the first of them does.
+        return min(_crossing(bound, target) for bound in self.bounds)
+
+
+def _crossing(bound: Bound, target: float) -> float:
+    """Return the smallest ε found at which one bound is at most `target`."""
+    return smallest_epsilon(lambda epsilon: float(bound.bracket(np.array([epsilon]))[1][0]), target, bound.slack)
+
+
+def epsilon_points(epsilon: ArrayLike) -> tuple[Array, bool]:
+    """Return the ε asked for as an array, and whether it was a single number."""
+    scalar = isinstance(epsilon, Real) or (isinstance(epsilon, np.ndarray) and epsilon.ndim == 0)
+    try:
+        points = np.atleast_1d(np.asarray(epsilon, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise ArgumentError("epsilon must be a number or an array of numbers, each at least 0 and finite.") from None
+    if isinstance(epsilon, bool) or not np.all(np.isfinite(points) & (points >= 0.0)):
+        raise ArgumentError("epsilon must be at least 0 and finite.")
+    return points, scalar

@@ -1,0 +1,62 @@
+"""The inverse questions: what to choose so that a target (ε, δ) holds."""
+
+from __future__ import annotations
+
+from pkdp_pipeline.arguments import probability
+from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.certificate import certify
+from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
+from pkdp_pipeline.mechanisms import Histogram
+from pkdp_pipeline.profiles.inversion import least_whole
+
+__all__ = ["smallest_k"]
+
+_MOST = 10_000_000
+
+
+def smallest_k(attacker: AttackerModel, *, epsilon: float, delta: float, protects: str = "presence") -> int:
+    """Return the smallest threshold k at which one release is certified (`epsilon`, `delta`).
+
+    Parameters
+    ----------
+    attacker : AttackerModel
+    epsilon : float
+        At least 0 and finite.
+    delta : float
+        Above 0, at most 1.
+    protects : {"presence", "value"}, default "presence"
+        For presence the answer holds for a `Count` and for a `Histogram` alike.
+
+    Returns
+    -------
+    int
+        ``certify(Histogram(k=k), attacker, protects=protects).delta(epsilon) <= delta`` holds for it and fails
+        for every smaller k.
+
+    Raises
+    ------
+    NotCertifiableError
+        If no threshold up to ten million reaches the target, or none can be certified for this attacker.
+    ArgumentError
+        If a number is out of range.
+    """
+    target = probability("delta", delta)
+    if target == 0.0:
+        raise ArgumentError("delta must be above 0: a threshold always leaves some probability, ask for delta = 1e-9.")
+    controlled = attacker.known if isinstance(attacker, AttackerModel) else 0
+    # Refused for every k or for none: a large k says which, with the message that helps.
+    certify(Histogram(k=_MOST + controlled), attacker, protects=protects)
+
+    def holds(k: int) -> bool:
+        try:
+            return certify(Histogram(k=k), attacker, protects=protects).delta(epsilon) <= target
+        except NotCertifiableError:
+            return False
+
+    k = least_whole(holds, 1, _MOST)
+    if k is None:
+        raise NotCertifiableError(
+            f"no threshold k up to {_MOST} reaches delta = {target!r} at epsilon = {epsilon!r} against this attacker: "
+            "allow a larger epsilon or delta, argue a smaller p_max, or add noise."
+        )
+    return k

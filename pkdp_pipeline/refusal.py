@@ -1,0 +1,115 @@
+"""What to say when nothing can be certified: why, and the nearest choices that can be, with numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.mechanisms import Count, Mechanism
+from pkdp_pipeline.profiles import Bound, Protects
+from pkdp_pipeline.profiles.counting import Counting
+from pkdp_pipeline.profiles.inversion import least_whole
+from pkdp_pipeline.profiles.options import Options
+from pkdp_pipeline.profiles.thresholding import Thresholding
+from pkdp_pipeline.profiles.value_through_absence import ValueThroughAbsence
+from pkdp_pipeline.profiles.worst_case import NoiseCurve
+from pkdp_pipeline.sentences import rounded_up
+
+__all__ = ["refusal"]
+
+_EPSILON = 1.0
+_DELTA = 1e-6
+_MOST = 1_000_000
+
+
+def refusal(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, obstacles: tuple[str, ...]) -> str:
+    """Return the message of a `NotCertifiableError`; every number in it comes from the certificates' engine."""
+    choices = []
+    for choice in (_by_threshold, _by_uncertainty, _by_noise):
+        text = choice(mechanism, attacker, protects)
+        if text is not None:
+            choices.append(text)
+    aim = "which cell a person is in" if protects == "value" else "whether a person is there"
+    subject = (
+        "this count hides whether a person is counted"
+        if isinstance(mechanism, Count)
+        else f"this histogram hides {aim}"
+    )
+    return (
+        f"Not certifiable: no theorem shows that {subject}, because {'; and '.join(obstacles)}. "
+        f"Each of these would give epsilon = {_EPSILON:g}, delta = {rounded_up(_DELTA)}: {'; or '.join(choices)}."
+    )
+
+
+def _reaches(bound: Bound) -> bool:
+    return bool(bound.bracket(np.array([_EPSILON]))[1][0] <= _DELTA)
+
+
+def _by_threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> str | None:
+    """Name the smallest k for the declared p_max, or for an example where none is declared."""
+    active = attacker.influence == "active"
+    declared = attacker.p_max if attacker.p_max is not None and attacker.p_max < 1.0 else None
+    make: Callable[[int], Bound]
+    if protects == "value" and (attacker.p_max_between is not None or declared is None):
+        between = attacker.p_max_between
+        share = between if between is not None and between < 1.0 else 0.75
+        label = "p_max_between"
+        known = attacker.known
+
+        def make(k: int) -> Bound:
+            return Thresholding(theorem="histogram_between", k=max(1, k - known), p=share, cap=attacker.unknown_max)
+
+        given = between is not None and between < 1.0
+    else:
+        share, label, given = declared if declared is not None else 0.1, "p_max", declared is not None
+        kind = ValueThroughAbsence if protects == "value" else Thresholding
+
+        def make(k: int) -> Bound:
+            return kind(
+                theorem="thresholding", k=k, p=share, cap=attacker.unknown_max, known=attacker.known, active=active
+            )
+
+    k = least_whole(lambda k: _reaches(make(k)), 2, _MOST)
+    if k is None:
+        return None
+    condition = f"with the declared {label} = {share!r}" if given else f"if {label} = {share!r} can be argued"
+    people = f" and known = {attacker.known}" if attacker.known else ""
+    return f"k = {k} {condition}{people}"
+
+
+def _by_uncertainty(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> str | None:
+    """Name how many unknown people an exact count needs; presence in a histogram has no such way."""
+    if isinstance(mechanism, Count):
+        open_box = bool(attacker.p_min) and attacker.p_max is not None and attacker.p_max < 1.0
+        low, high = (attacker.p_min, attacker.p_max) if open_box else (0.1, 0.9)
+        assert low is not None
+        assert high is not None
+        people = least_whole(
+            lambda m: _reaches(Counting(theorem="counting", unknown=m, p_min=low, p_max=high)), 1, _MOST
+        )
+        return (
+            None
+            if people is None
+            else (f"no threshold but unknown = {people} people with p_min = {low!r} and p_max = {high!r}")
+        )
+    if protects == "presence":
+        return None
+    share = attacker.p_min if attacker.p_min and attacker.p_min <= 0.5 else 0.1
+    people = least_whole(lambda m: _reaches(Options(theorem="options", unknown=m, p_min=share)), 1, _MOST)
+    return None if people is None else f"unknown = {people} people who choose every option with p_min = {share!r}"
+
+
+def _by_noise(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> str | None:
+    """Name the noise that gives the target against any attacker."""
+    cells = 2 if protects == "value" else 1
+    noise = _EPSILON / cells
+    if mechanism.k is None:
+        return f"noise=pkdp.GeometricNoise({noise:g}), whatever the attacker knows"
+    gap = least_whole(lambda r: _reaches(NoiseCurve(theorem="noise", noise=noise, cells=cells, appears_at=r)), 0, _MOST)
+    if gap is None:
+        return None
+    return (
+        f"noise=pkdp.GeometricNoise({noise:g}) with release_threshold={mechanism.k + gap}, whatever the attacker knows"
+    )

@@ -1,0 +1,178 @@
+"""The guarantee in words: one template per theorem, its assumptions, and what it does not protect."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from types import MappingProxyType
+
+from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.mechanisms import Count, Mechanism
+from pkdp_pipeline.profiles import Protects
+
+__all__ = ["against", "assumptions", "protection", "rounded_up", "suppression"]
+
+
+def rounded_up(value: float, digits: int = 3) -> str:
+    """Return `value` as text, rounded up to `digits` significant digits."""
+    if value == math.inf:
+        return "infinity"
+    if value == 0.0:
+        return "0"
+    mantissa, _, exponent = (
+        f"{Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(value)):e}".partition("e")
+    )
+    if -4 <= int(exponent) < 6:
+        return f"{float(mantissa + 'e' + exponent):g}"
+    return f"{float(mantissa):g}e{int(exponent)}"
+
+
+def _percent(share: float | None, *, rounding: str = ROUND_CEILING) -> str:
+    """Return a share as a percentage of at most six digits."""
+    exact = Decimal(repr(share or 0.0)) * 100
+    return f"{Context(prec=6, rounding=rounding).create_decimal(exact).normalize():f} %"
+
+
+def _people(number: int) -> str:
+    return "nobody" if number == 0 else "1 person" if number == 1 else f"{number} people"
+
+
+def _knows(attacker: AttackerModel, where: str) -> str:
+    verb = "controls" if attacker.influence == "active" and attacker.known else "knows"
+    number = _people(attacker.known)
+    if attacker.known == 0:
+        return f"{verb} {number} {where}"
+    return f"{verb} at most {number} {where}"
+
+
+def _bounded(attacker: AttackerModel) -> str:
+    if attacker.unknown_max is None:
+        return ""
+    return f" (and at most {_people(attacker.unknown_max)} are unknown to them)"
+
+
+def _thresholding(attacker: AttackerModel) -> str:
+    return (
+        f"anyone who is never more than {_percent(attacker.p_max)} sure that another person is in the group, and "
+        f"{_knows(attacker, 'in it')}{_bounded(attacker)}; they may know for certain who is not"
+    )
+
+
+def _thresholding_complement(attacker: AttackerModel) -> str:
+    return (
+        f"anyone who is always at least {_percent(attacker.p_min, rounding=ROUND_FLOOR)} sure that another person is in the group, "
+        f"and {_knows(attacker, 'outside it')}{_bounded(attacker)}; they may know for certain who is"
+    )
+
+
+def _counting(attacker: AttackerModel) -> str:
+    return (
+        f"anyone who is uncertain about at least {_people(attacker.unknown or 0)}, between "
+        f"{_percent(attacker.p_min, rounding=ROUND_FLOOR)} and {_percent(attacker.p_max)} for each; they may know everybody else"
+    )
+
+
+def _through_absence(attacker: AttackerModel) -> str:
+    return (
+        "anyone who, told that another person is either absent or in a given cell, is at most "
+        f"{_percent(attacker.p_max)} sure that it is the cell, and {_knows(attacker, 'in the table')}"
+        f"{_bounded(attacker)}; they may know for certain who is absent"
+    )
+
+
+def _between(attacker: AttackerModel) -> str:
+    return (
+        "anyone who, told that another person is in one of two cells, is at most "
+        f"{_percent(attacker.p_max_between)} sure which, and {_knows(attacker, 'in the table')}"
+        f"{_bounded(attacker)}; they may know who is present and how many people there are"
+    )
+
+
+def _options(attacker: AttackerModel) -> str:
+    return (
+        f"anyone who is uncertain about at least {_people(attacker.unknown or 0)}, each of whom chooses every option with "
+        f"probability at least {_percent(attacker.p_min, rounding=ROUND_FLOOR)}; they may know what everybody else chose"
+    )
+
+
+def _noise(_: AttackerModel) -> str:
+    return "anyone at all, whatever they know"
+
+
+_AGAINST: Mapping[str, Callable[[AttackerModel], str]] = MappingProxyType(
+    {
+        "thresholding": _thresholding,
+        "thresholding_complement": _thresholding_complement,
+        "counting": _counting,
+        "noisy_counting": _counting,
+        "histogram_presence": _through_absence,
+        "histogram_value": _through_absence,
+        "histogram_between": _between,
+        "options": _options,
+        "noise": _noise,
+    }
+)
+
+
+def against(theorem: str, attacker: AttackerModel) -> str:
+    """Return whom the guarantee holds against, for the theorem with this key."""
+    return _AGAINST[theorem](attacker)
+
+
+def protection(mechanism: Mechanism, protects: Protects, theorem: str) -> str:
+    """Return what the statement protects and what it does not, as one sentence."""
+    if isinstance(mechanism, Count):
+        return (
+            "Protects whether a person is counted in this release; it does not protect what this release and others "
+            "about the same people tell together, nor people whose records depend on one another."
+        )
+    if protects == "presence":
+        return (
+            "Protects whether a person is there on this day; it does not protect which cell a person is in once it is "
+            "known that she is there, nor what several days or tables tell together."
+        )
+    also = {
+        "histogram_between": "whether a person is there",
+        "noise": "whether a person is there (ask for protects='presence')",
+    }.get(theorem, "by this statement, whether a person is there")
+    return (
+        f"Protects which of two published cells a person is in; it does not protect {also}, nor what several days or "
+        "tables tell together."
+    )
+
+
+def assumptions(theorem: str, attacker: AttackerModel) -> tuple[str, ...]:
+    """Return what is assumed about the attacker, one plain sentence each."""
+    if theorem == "noise":
+        return ("Nothing is assumed about what the attacker knows.",)
+    listed = [
+        "From the attacker's point of view people's records are independent of one another, given what the attacker "
+        "knows; whoever shares a record's fate belongs to the same privacy unit.",
+        f"The attacker is {against(theorem, attacker)}.",
+        "These numbers were declared before looking at the data, and not estimated from them.",
+    ]
+    if theorem in ("histogram_presence", "histogram_value"):
+        listed.append(
+            "p_max is a conditional probability about the published cells, after any binning: nobody's absence is so "
+            "unlikely that being told 'this cell or absent' would settle it."
+        )
+        listed.append("No total of the people present is published, nor anything from which it follows.")
+    if theorem == "histogram_between":
+        listed.append("Nothing is assumed about absence; totals may be published beside the table.")
+    return tuple(listed)
+
+
+def suppression(mechanism: Mechanism) -> str:
+    """Return the order of the steps that made the table, in words."""
+    subject = "The count is" if isinstance(mechanism, Count) else "Every cell is"
+    steps = []
+    if mechanism.k is not None:
+        steps.append(f"published only when it is at least {mechanism.k}")
+    if isinstance(mechanism, Count) and mechanism.k_complement is not None:
+        steps.append(f"published only when at least {mechanism.k_complement} people are not counted")
+    if mechanism.noise is not None:
+        steps.append(f"given two-sided geometric noise with epsilon {mechanism.noise.epsilon!r}")
+    if mechanism.release_threshold is not None:
+        steps.append(f"published only when the noisy value is at least {mechanism.release_threshold}")
+    return f"{subject} {', then '.join(steps)}." if steps else f"{subject} published exactly."

@@ -1,0 +1,7 @@
+"""The version of the library, as written into certificates."""
+
+from __future__ import annotations
+
+__all__ = ["VERSION"]
+
+VERSION = "0.1.0"

@@ -61,15 +61,16 @@ def _thresholding(attacker: AttackerModel) -> str:
 
 def _thresholding_complement(attacker: AttackerModel) -> str:
     return (
-        f"anyone who is always at least {_percent(attacker.p_min, rounding=ROUND_FLOOR)} sure that another person is in the group, "
-        f"and {_knows(attacker, 'outside it')}{_bounded(attacker)}; they may know for certain who is"
+        f"anyone who is always at least {_percent(attacker.p_min, rounding=ROUND_FLOOR)} sure that another person is "
+        f"in the group, and {_knows(attacker, 'outside it')}{_bounded(attacker)}; they may know for certain who is"
     )
 
 
 def _counting(attacker: AttackerModel) -> str:
     return (
         f"anyone who is uncertain about at least {_people(attacker.unknown or 0)}, between "
-        f"{_percent(attacker.p_min, rounding=ROUND_FLOOR)} and {_percent(attacker.p_max)} for each; they may know everybody else"
+        f"{_percent(attacker.p_min, rounding=ROUND_FLOOR)} and {_percent(attacker.p_max)} for each; they may know "
+        "everybody else"
     )
 
 
@@ -91,8 +92,9 @@ def _between(attacker: AttackerModel) -> str:
 
 def _options(attacker: AttackerModel) -> str:
     return (
-        f"anyone who is uncertain about at least {_people(attacker.unknown or 0)}, each of whom chooses every option with "
-        f"probability at least {_percent(attacker.p_min, rounding=ROUND_FLOOR)}; they may know what everybody else chose"
+        f"anyone who is uncertain about at least {_people(attacker.unknown or 0)}, each of whom chooses every option "
+        f"with probability at least {_percent(attacker.p_min, rounding=ROUND_FLOOR)}; they may know what everybody else "
+        "chose"
     )
 
 

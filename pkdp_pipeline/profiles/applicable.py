@@ -139,8 +139,8 @@ def _threshold_holds(found: _Findings, name: str, k: int, p: float, source: str,
     controlled = attacker.known if attacker.influence == "active" else 0
     if k - controlled <= 1:
         found.obstacles.append(
-            f"{name} = {k} is not above known + 1 = {controlled + 1}: an attacker who controls {controlled} people sees "
-            "the target cross the threshold"
+            f"{name} = {k} is not above known + 1 = {controlled + 1}: an attacker who controls {controlled} people "
+            "sees the target cross the threshold"
             if controlled
             else f"{name} = {k} publishes the count of a single person; {name} must be at least 2"
         )

@@ -38,8 +38,8 @@ class Options:
 
     *Guarantee*: the certified side is never below the divergence of any declared attacker. It is attained where
     a third option fits (`p_min` ≤ 1/3) and at `p_min` = 1/2; in between the attained side is that of fair coins
-    only. *Rounding*: outward, within 1 % where it is attained. *Source*: `docs/mathematics.md`, "Multi-option counts"; Corollary 1
-    of Desfontaines et al.
+    only. *Rounding*: outward, within 1 % where it is attained. *Source*: `docs/mathematics.md`, "Several options";
+    Corollary 1 of Desfontaines et al.
     """
 
     theorem: str

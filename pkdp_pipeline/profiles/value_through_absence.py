@@ -66,10 +66,8 @@ class ValueThroughAbsence:
         attained, _ = presence.bracket(epsilons)
         # Mass left out of the pairs is added to δ, so it has to be small against the smallest δ asked for.
         lost = 1e-13 * max(float(attained.min(initial=1.0)), 1e-260)
-        if self.active or self.known == 0:
-            upper = self._active(epsilons, lost)
-        else:
-            upper = self._passive(epsilons, lost)
+        certified = self._active if self.active or self.known == 0 else self._passive
+        upper = certified(epsilons, lost)
         return np.minimum(attained, upper), upper
 
     def _active(self, epsilons: Array, lost: float) -> Array:

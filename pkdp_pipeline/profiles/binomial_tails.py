@@ -25,6 +25,9 @@ __all__ = ["binomial_weights", "left_tails", "log_binomial_pmf", "right_tails"]
 
 _CELLS = 2_000_000
 
+_FLOORS = 256
+"""Bits at which the worst number of coins is rounded to a whole one: a miss by one would not show in 2^-100."""
+
 
 def _precision(*sizes: int) -> int:
     """Return the bits at which log-factorials of numbers as large as `sizes` keep 96 good bits."""
@@ -53,7 +56,7 @@ def right_tails(
     cap : int, optional
         The maximum is over ``m ≤ cap`` only.
     trials : int, optional
-        Look at this m only; it must not exceed the worst one for any row.
+        Look at this m only; rows for which it exceeds the worst m are reported as 0, which bounds from below.
 
     Returns
     -------
@@ -61,19 +64,18 @@ def right_tails(
 
     Notes
     -----
-    *Guarantee*: lower ≤ exact value ≤ upper. *Rounding*: outward, relative width below
+    *Guarantee*: lower ≤ exact value ≤ upper (with `trials`, the lower side only). *Rounding*: outward, width below
     ``(16·terms + 100)·2^-53``, whatever the size of the value. `docs/mathematics.md`, theorem A, with
     ``m* = t + ⌊t(1-p)/(p e^ε)⌋``.
     """
     count = len(cutoffs)
     anchors = np.zeros((2, count))
     first, slope, extra = np.zeros(count), np.zeros(count), np.zeros(count)
-    odds = _odds(p)
     for row, (t, epsilon) in enumerate(zip(cutoffs, epsilons.tolist(), strict=True)):
-        growth = flint.arb(epsilon).exp()
-        more = _whole(t * odds / growth)
+        with flint.ctx.workprec(_FLOORS):
+            more = _whole(t * _odds(p) / flint.arb(epsilon).exp())
         if trials is not None:
-            more = min(more, trials - t)
+            more = trials - t if trials - t <= more else -1
         elif cap is not None:
             more = min(more, cap - t)
         if more < 0:
@@ -89,28 +91,22 @@ def right_tails(
     return _summed(anchors, first, slope, start, extra, p / (1.0 - p), epsilons)
 
 
-def left_tails(
-    cutoffs: Sequence[int], p: float, epsilons: Array, *, cap: int | None = None, trials: int | None = None
-) -> tuple[Array, Array]:
+def left_tails(cutoffs: Sequence[int], p: float, epsilons: Array, *, cap: int | None = None) -> tuple[Array, Array]:
     """Return floats around ``max over m of P[S ≤ t] - e^ε P[S ≤ t-1]``, floored at 0, for ``S ~ Bin(m, p)``.
 
     Parameters, shapes, guarantee and rounding are those of `right_tails`, with
-    ``m° = ⌈t + e^ε t(1-p)/p⌉ - 1``. Where `cap` or `trials` cuts m° short the value is a difference; it is
+    ``m° = ⌈t + e^ε t(1-p)/p⌉ - 1``. Where `cap` cuts m° short the value is a difference; it is
     then accurate relative to ``P[S = t]``, and still bracketed.
     """
     count = len(cutoffs)
     anchors = np.zeros((2, count))
     first, slope, extra = np.zeros(count), np.zeros(count), np.ones(count)
-    short: list[int] = []
-    odds = _odds(p)
+    short: dict[int, int] = {}
     # Beyond ε = 700 the left tail is astronomically small; it only falls with ε, so stopping there is sound.
     for row, (t, epsilon) in enumerate(zip(cutoffs, np.minimum(epsilons, 700.0).tolist(), strict=True)):
-        growth = flint.arb(epsilon).exp()
-        worst = -_whole(-(t * odds * growth))
-        more = worst
-        if trials is not None:
-            more = min(more, trials - t + 1)
-        elif cap is not None:
+        with flint.ctx.workprec(_FLOORS):
+            more = worst = -_whole(-(t * _odds(p) * flint.arb(epsilon).exp()))
+        if cap is not None:
             more = min(more, cap - t + 1)
         if more < 1:
             continue
@@ -120,13 +116,13 @@ def left_tails(
             push = flint.arb(epsilon).exp() * _odds(p)
             first[row] = max(0.0, float((more - t * push).mid()))
             slope[row] = float((1 + push).mid())
-        extra[row] = float(more)
+        extra[row] = float(worst)
         if more < worst:
-            short.append(row)
+            short[row] = more
     top = np.asarray(cutoffs, dtype=np.float64)
     lower, upper = _summed(anchors, first, slope, extra, top, (1.0 - p) / p, epsilons)
-    for row in short:
-        lower[row], upper[row] = _short_left(anchors[:, row], int(top[row]), extra[row], p, float(epsilons[row]))
+    for row, more in short.items():
+        lower[row], upper[row] = _short_left(anchors[:, row], int(top[row]), float(more), p, float(epsilons[row]))
     return lower, upper
 
 
@@ -138,6 +134,8 @@ def _short_left(anchor: Array, t: int, more: float, p: float, epsilon: float) ->
     budget = (8.0 * t + 40.0) * UNIT
     scale = flint.arb(epsilon).expm1()
     total = flint.arb(min(float(below), 1e300))
+    if below >= 1e300:
+        anchor = np.array([0.0, anchor[1]])
     least = ball_below(flint.arb(float(anchor[0])) * (1 - scale * total * (1 + flint.arb(budget))))
     most = ball_above(flint.arb(float(anchor[1])) * (1 - scale * total * (1 - flint.arb(budget))))
     return max(0.0, least), max(0.0, most)

@@ -116,4 +116,5 @@ def _binomial_below(trials: int, p: float, bound: int) -> float:
     relative = share * (share / chance).log()
     if bound < trials:
         relative += (1 - share) * ((1 - share) / (1 - chance)).log()
-    return ball_above((-trials * relative).exp())
+    # One part in a hundred covers the rounding of `p`, in a term that is far below the sum it is added to.
+    return 1.01 * ball_above((-trials * relative).exp())

@@ -6,11 +6,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pkdp_pipeline.profiles.binomial_tails import binomial_weights, left_tails, right_tails
 from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array
 
 __all__ = ["Thresholding"]
+
+Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,45 +89,53 @@ class Thresholding:
         for row, epsilon in enumerate(epsilons.tolist()):
             trials = max(people, _worst_trials(t, self.p, epsilon, self.cap))
             for cutoff in {t, _best_cutoff(t, trials, self.p, epsilon)}:
-                # A cutoff whose first likelihood ratios are below e^ε would be evaluated with fewer coins.
-                if cutoff <= trials and (trials - cutoff) <= _worst_trials(cutoff, self.p, epsilon, None) - cutoff:
-                    lower, _ = right_tails([cutoff], self.p, np.array([epsilon]), trials=trials)
-                    attained[row] = max(attained[row], float(lower[0]))
+                lower, _ = right_tails([cutoff], self.p, np.array([epsilon]), trials=trials)
+                attained[row] = max(attained[row], float(lower[0]))
         return attained
 
     def _passive(self, epsilons: Array) -> tuple[Array, Array]:
         """Return the bracket averaged over how many of the known people count."""
-        if self.p == 1.0:
-            return self._at(self.k - self.known, epsilons)
+        if self.p in (0.0, 1.0):
+            return self._at(self.k - (self.known if self.p == 1.0 else 0), epsilons)
         weights = binomial_weights(self.known, self.p, 0, self.known)
-        beyond = float(weights[max(0, self.k - 1) :].sum()) * (1.0 + (self.known + 4.0) * UNIT)
-        weights = weights[: max(0, self.k - 1)]
-        right, left = np.full(len(epsilons), beyond), np.full(len(epsilons), beyond)
-        for b, weight in enumerate(weights):
-            if weight == 0.0:
-                continue
-            constant = _constant(self.k - b, self.p, self.cap)
-            if constant is not None:
-                right, left = right + weight * constant, left + weight * constant
-                continue
-            cutoffs = [self.k - b - 1] * len(epsilons)
-            right = right + weight * right_tails(cutoffs, self.p, epsilons, cap=self.cap)[1]
-            left = left + weight * left_tails(cutoffs, self.p, epsilons, cap=self.cap)[1]
-        upper = np.nextafter(np.maximum(right, left) * (1.0 + (4.0 * len(weights) + 8.0) * UNIT), np.inf)
-        return np.minimum(self._passive_attained(weights, epsilons), upper), upper
+        kept = self._heaviest(weights, epsilons)
+        told = np.ones(len(weights), dtype=bool)
+        told[kept] = False
+        # Numbers that settle the matter, or are too unlikely to matter, are counted as full disclosure.
+        beyond = float(weights[told].sum())
+        cutoffs = np.repeat(self.k - 1 - kept, len(epsilons)).tolist()
+        points = np.tile(epsilons, len(kept))
+        shape = (len(kept), len(epsilons))
+        right, left = (
+            tails(cutoffs, self.p, points, cap=self.cap)[1].reshape(shape) for tails in (right_tails, left_tails)
+        )
+        upper = beyond + np.maximum(weights[kept] @ right, weights[kept] @ left)
+        upper = np.nextafter(upper * (1.0 + (4.0 * len(weights) + 8.0) * UNIT), np.inf)
+        return np.minimum(self._passive_attained(weights, kept, epsilons), upper), upper
 
-    def _passive_attained(self, weights: Array, epsilons: Array) -> Array:
+    def _heaviest(self, weights: Array, epsilons: Array) -> Whole:
+        """Return the numbers of known people who count that can matter to the average."""
+        possible = np.arange(min(len(weights), max(0, self.k - 1)))
+        if len(possible) <= 64:
+            return possible
+        # A sample of the average's terms at the largest ε is a lower bound of it that says what is negligible.
+        sample = np.unique(np.linspace(0, len(possible) - 1, 64).astype(np.int64))
+        least = np.full(len(sample), epsilons.max(initial=0.0))
+        terms, _ = right_tails((self.k - 1 - sample).tolist(), self.p, least, cap=self.cap)
+        heaviest = float((terms * weights[sample]).max())
+        return possible[weights[possible] > 1e-15 * heaviest / len(possible)]
+
+    def _passive_attained(self, weights: Array, kept: Whole, epsilons: Array) -> Array:
         """Return what one fixed number of unknown p-coins attains, whoever of the known people counts."""
-        attained = np.zeros(len(epsilons))
-        if not 0.0 < self.p < 1.0:
-            return attained
+        # Whoever knows fewer people is declared too.
+        attained, _ = self._at(self.k, epsilons)
         chances = np.maximum(0.0, weights - 2.0 * TINY) * (1.0 - (32.0 * self.known + 100.0) * UNIT)
         typical = min(round(self.known * self.p), self.k - 2)
-        for row, epsilon in enumerate(epsilons):
-            for t in {self.k - 1, self.k - 1 - typical} - {0}:
-                trials = _worst_trials(t, self.p, float(epsilon), self.cap)
-                cutoffs = [_best_cutoff(self.k - 1 - b, trials, self.p, float(epsilon)) for b in range(len(chances))]
-                reached = [b for b, cutoff in enumerate(cutoffs) if cutoff <= trials]
+        for row, epsilon in enumerate(epsilons.tolist()):
+            for t in {self.k - 1, self.k - 1 - typical} - {0, -1}:
+                trials = _worst_trials(t, self.p, epsilon, self.cap)
+                cutoffs = {int(b): _best_cutoff(self.k - 1 - int(b), trials, self.p, epsilon) for b in kept}
+                reached = [b for b, cutoff in cutoffs.items() if cutoff <= trials]
                 points = np.full(len(reached), epsilon)
                 lower, _ = right_tails([cutoffs[b] for b in reached], self.p, points, trials=trials)
                 attained[row] = max(attained[row], float(lower @ chances[reached]) * (1.0 - 1e-12))

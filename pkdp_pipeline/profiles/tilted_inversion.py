@@ -179,7 +179,7 @@ class TwoCoinTails:
             wave = wave * (right / (right + (1.0 - right) * (bend - 1j * sine)))
             wave = wave * (left / (left + (1.0 - left) * (bend + 1j * sine)))
         wave = np.where(node <= half[:, None], wave, 0.0)
-        doubt = 40.0 * UNIT * (1.0 + np.abs(fading) + (low * q1 + high * q2 + np.abs(centre)[:, None]) * angle)
+        doubt = 100.0 * UNIT * (1.0 + np.abs(fading) + (low * q1 + high * q2 + np.abs(centre)[:, None]) * angle)
         return _Row(wave, doubt, node, period, centre, spread)
 
     def _log_scale(self, n_low: Array, n_high: Array, epsilons: Array, cutoff: Array) -> tuple[Array, Array]:
@@ -219,7 +219,7 @@ def _inner_sum(row: _Row, epsilons: Array, offset: Array) -> tuple[Array, Array]
     kernel = geometric * (1.0 - closing)
     values = row.wave * _shift(row, offset) * kernel
     size = np.abs(row.wave)
-    doubt = (size * (np.abs(kernel) * row.doubt + 60.0 * UNIT)).sum(axis=1)
+    doubt = (size * (np.abs(kernel) * row.doubt + 120.0 * UNIT)).sum(axis=1)
     scale = 2.0 / row.period
     return scale * values.real.sum(axis=1), 1.01 * scale * doubt + _LOST
 
@@ -232,7 +232,7 @@ def _density(row: _Row, offset: Array) -> tuple[Array, Array, Array]:
     scale = 1.0 / row.period
     here = scale * (1.0 + 2.0 * turned.real.sum(axis=1))
     fall = 2.0 * scale * (turned * (bend + 1j * sine)).real.sum(axis=1)
-    doubt = 2.02 * scale * (np.abs(row.wave) * (row.doubt + 60.0 * UNIT)).sum(axis=1) + 4.0 * UNIT * scale + _LOST
+    doubt = 2.02 * scale * (np.abs(row.wave) * (row.doubt + 120.0 * UNIT)).sum(axis=1) + 4.0 * UNIT * scale + _LOST
     return here, fall, doubt
 
 

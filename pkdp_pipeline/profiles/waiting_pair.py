@@ -92,7 +92,12 @@ def waiting_pair(t: int, p: float, cap: int | None, lost: float) -> Pair:
         # All coins beyond the cap look alike: one atom, whose ratio is that of the two tails.
         at = max(0, cap + 1 - t - low)
         tail, heavier = weight[at:].sum() + beyond, (weight[at:] * ratio[at:]).sum() + beyond
-        weight, ratio = np.append(weight[:at], tail), np.append(ratio[:at], heavier / tail)
+        weight, ratio = weight[:at], ratio[:at]
+        if at == 0 or heavier / tail > ratio[-1]:
+            weight, ratio = np.append(weight, tail), np.append(ratio, heavier / tail)
+        else:
+            # Next to nothing is merged, and what was left out blurs its ratio: count it as disclosed.
+            beyond = beyond + float(heavier)
         beyond = beyond * 2.0
     return Pair(weight=weight, ratio=ratio, budget=budget, first_only=before + beyond, second_only=before + beyond)
 

@@ -1,0 +1,95 @@
+"""Publish counts and k-anonymous histograms with a certified partial-knowledge differential-privacy guarantee.
+
+Importing the package registers ``df.pkdp``; everything heavier is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pkdp_pipeline import accessor as _accessor
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.attacker import AttackerModel
+    from pkdp_pipeline.certificate import Certificate, certify
+    from pkdp_pipeline.errors import (
+        ArgumentError,
+        BudgetExceededError,
+        ConfigError,
+        DifferencingError,
+        InputCheckError,
+        LedgerError,
+        NoEvidenceError,
+        NotCertifiableError,
+        PkdpError,
+        TemporaryError,
+    )
+    from pkdp_pipeline.ledger import Ledger
+    from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
+    from pkdp_pipeline.planning import smallest_k
+    from pkdp_pipeline.publish import count, histogram
+    from pkdp_pipeline.release import Release, read_release
+    from pkdp_pipeline.request import EACH_ROW
+    from pkdp_pipeline.version import VERSION as __version__  # noqa: N811 (one version, under the name Python expects)
+
+__all__ = [
+    "EACH_ROW",
+    "ArgumentError",
+    "AttackerModel",
+    "BudgetExceededError",
+    "Certificate",
+    "ConfigError",
+    "Count",
+    "DifferencingError",
+    "GeometricNoise",
+    "Histogram",
+    "InputCheckError",
+    "Ledger",
+    "LedgerError",
+    "NoEvidenceError",
+    "NotCertifiableError",
+    "PkdpError",
+    "Release",
+    "TemporaryError",
+    "__version__",
+    "certify",
+    "count",
+    "histogram",
+    "read_release",
+    "smallest_k",
+]
+
+_HOMES = {
+    "EACH_ROW": "request",
+    "AttackerModel": "attacker",
+    "Certificate": "certificate",
+    "Count": "mechanisms",
+    "GeometricNoise": "mechanisms",
+    "Histogram": "mechanisms",
+    "Ledger": "ledger",
+    "Release": "release",
+    "certify": "certificate",
+    "count": "publish",
+    "histogram": "publish",
+    "read_release": "release",
+    "smallest_k": "planning",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its module when it is first used."""
+    if name == "__version__":
+        return import_module("pkdp_pipeline.version").VERSION
+    if name in __all__:
+        module = import_module(f"pkdp_pipeline.{_HOMES.get(name, 'errors')}")
+        value = globals()[name] = getattr(module, name)
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+del _accessor

@@ -1,0 +1,100 @@
+"""df.pkdp: the two questions on a pandas frame. It keeps no state; pandas makes a new one at every access."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.attacker import AttackerModel
+    from pkdp_pipeline.ledger import Ledger
+    from pkdp_pipeline.mechanisms import GeometricNoise
+    from pkdp_pipeline.release import Release
+
+__all__ = ["PkdpAccessor"]
+
+
+@pd.api.extensions.register_dataframe_accessor("pkdp")
+class PkdpAccessor:
+    """``df.pkdp.count`` and ``df.pkdp.histogram``; see `pkdp_pipeline.count` and `pkdp_pipeline.histogram`."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._frame = frame
+
+    def count(
+        self,
+        where: Any = None,
+        *,
+        unit: Any,
+        attacker: AttackerModel,
+        k: int | None = None,
+        k_complement: int | None = None,
+        noise: GeometricNoise | None = None,
+        release_threshold: int | None = None,
+        missing_unit: str = "error",
+        ledger: Ledger | None = None,
+        period: Any = None,
+        label: str | None = None,
+    ) -> Release:
+        """Publish how many people satisfy a predicate; see `pkdp_pipeline.count`."""
+        from pkdp_pipeline.publish import count
+
+        return count(
+            self._frame,
+            where,
+            unit=unit,
+            attacker=attacker,
+            k=k,
+            k_complement=k_complement,
+            noise=noise,
+            release_threshold=release_threshold,
+            missing_unit=missing_unit,
+            ledger=ledger,
+            period=period,
+            label=label,
+        )
+
+    def histogram(
+        self,
+        by: str | Sequence[str],
+        *,
+        unit: Any,
+        attacker: AttackerModel,
+        k: int | None = None,
+        domain: Any = None,
+        noise: GeometricNoise | None = None,
+        release_threshold: int | None = None,
+        protects: str = "presence",
+        where: Any = None,
+        missing_unit: str = "error",
+        one_cell: str = "error",
+        order_by: str | Sequence[str] | None = None,
+        undeclared: str = "error",
+        ledger: Ledger | None = None,
+        period: Any = None,
+        label: str | None = None,
+    ) -> Release:
+        """Publish how many people are in each cell; see `pkdp_pipeline.histogram`."""
+        from pkdp_pipeline.publish import histogram
+
+        return histogram(
+            self._frame,
+            by,
+            unit=unit,
+            attacker=attacker,
+            k=k,
+            domain=domain,
+            noise=noise,
+            release_threshold=release_threshold,
+            protects=protects,
+            where=where,
+            missing_unit=missing_unit,
+            one_cell=one_cell,
+            order_by=order_by,
+            undeclared=undeclared,
+            ledger=ledger,
+            period=period,
+            label=label,
+        )

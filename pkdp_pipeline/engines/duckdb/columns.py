@@ -1,0 +1,26 @@
+"""Looking up column names, and the errors that say which name is wrong."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+from pkdp_pipeline.errors import ArgumentError
+
+__all__ = ["check_columns"]
+
+
+def check_columns(argument: str, names: Iterable[str], columns: Sequence[object]) -> None:
+    """Raise `ArgumentError` unless every name is one of the frame's columns, and only one.
+
+    The message may list column names: they are part of the schema, not of the data.
+    """
+    for name in names:
+        found = sum(1 for column in columns if column == name)
+        if found == 1:
+            continue
+        if found > 1:
+            raise ArgumentError(f"{argument} names column {name!r}, which the frame has more than once; rename one.")
+        close = difflib.get_close_matches(name, [column for column in columns if isinstance(column, str)], n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise ArgumentError(f"{argument} names column {name!r}, which the frame does not have.{hint}")

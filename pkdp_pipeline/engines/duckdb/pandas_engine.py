@@ -1,0 +1,135 @@
+"""Counting the units of a pandas frame: columns become codes in pandas, DuckDB aggregates them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pkdp_pipeline.engines.duckdb.cell_codes import CellCodes, encode_cells
+from pkdp_pipeline.engines.duckdb.columns import check_columns
+from pkdp_pipeline.engines.duckdb.selection import selected_rows
+from pkdp_pipeline.engines.duckdb.statements import cells_statement, tally_statement, unit_names
+from pkdp_pipeline.engines.question import CellCounts, Question, Tally
+from pkdp_pipeline.errors import ArgumentError, InputCheckError
+
+__all__ = ["ENGINE", "PandasEngine"]
+
+
+@dataclass(frozen=True, slots=True)
+class PandasEngine:
+    """Counts the distinct units of a `pandas.DataFrame` with a private, in-memory DuckDB."""
+
+    def cells(self, frame: pd.DataFrame, question: Question) -> CellCounts:
+        """See `Engine.cells`."""
+        for argument, names in (
+            ("unit", question.unit),
+            ("by", question.by),
+            ("order_by", question.order_by),
+        ):
+            check_columns(argument, names, list(frame.columns))
+        selected = selected_rows(frame, question.where)
+        wanted = list(dict.fromkeys((*question.unit, *question.by, *question.order_by)))
+        rows = frame[wanted] if selected is None else frame.loc[selected, wanted]
+        codes = encode_cells([rows[name] for name in question.by], ordered=question.one_cell != "error")
+        columns = _unit_columns(rows, question)
+        columns["cell"] = codes.codes
+        for position, name in enumerate(question.order_by):
+            columns[f"o{position}"] = _ranks(rows[name])
+        if question.one_cell == "hash":
+            columns["pick"] = codes.spelled()
+        answer = _aggregate(
+            columns,
+            cells_statement(units=len(question.unit), one_cell=question.one_cell, orders=len(question.order_by)),
+        )
+        return _cell_counts(answer, codes, question)
+
+    def tally(self, frame: pd.DataFrame, question: Question) -> Tally:
+        """See `Engine.tally`."""
+        check_columns("unit", question.unit, list(frame.columns))
+        selected = selected_rows(frame, question.where)
+        columns = _unit_columns(frame[list(question.unit)], question)
+        columns["hit"] = np.ones(len(frame), dtype=bool) if selected is None else selected
+        answer = _aggregate(columns, tally_statement(units=len(question.unit)))
+        satisfying, population, missing = (answer[name].iloc[0] for name in answer.columns)
+        return Tally(satisfying=int(satisfying), population=int(population), missing_unit=bool(missing))
+
+
+ENGINE = PandasEngine()
+
+
+def _cell_counts(answer: pd.DataFrame, codes: CellCodes, question: Question) -> CellCounts:
+    # A cell that only rows without a unit mention has nobody in it.
+    held = answer.loc[answer["n"] > 0].sort_values("cell")
+    keys = codes.decode(held["cell"].to_numpy())
+    return CellCounts(
+        keys=pd.DataFrame(dict(zip(question.by, keys, strict=True)), copy=False),
+        counts=held["n"].to_numpy(dtype=np.int64),
+        missing_unit=bool(answer["missing_unit"].any()),
+        several_cells=bool(answer["several_cells"].any()),
+    )
+
+
+def _unit_columns(rows: pd.DataFrame, question: Question) -> dict[str, Any]:
+    names = unit_names(len(question.unit))
+    as_text = question.one_cell == "hash"
+    return {
+        name: _unit_column(rows[column], as_text=as_text) for name, column in zip(names, question.unit, strict=True)
+    }
+
+
+def _unit_column(column: pd.Series[Any], *, as_text: bool) -> Any:
+    """Return the column in a form DuckDB compares as pandas does: whole numbers or text, missing ones NULL.
+
+    `as_text` keeps the unit's own name, which a code would replace by one that depends on the other units.
+    """
+    dtype = column.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in "iu":
+        return column.array
+    if isinstance(dtype, pd.StringDtype):
+        return column.array
+    if as_text:
+        return column.astype("str").array
+    codes, _ = _factorized(column)
+    return pd.arrays.IntegerArray(codes.astype(np.int64), codes < 0)
+
+
+def _ranks(column: pd.Series[Any]) -> Any:
+    """Return where each value stands in the column's order; missing ones NULL."""
+    codes, _ = _factorized(column, sort=True)
+    return pd.arrays.IntegerArray(codes.astype(np.int64), codes < 0)
+
+
+def _factorized(column: pd.Series[Any], *, sort: bool = False) -> tuple[npt.NDArray[np.intp], Any]:
+    problem = ""
+    try:
+        return column.factorize(sort=sort)
+    except TypeError as error:
+        problem = type(error).__name__
+    raise ArgumentError(
+        f"column {column.name!r} holds values that cannot be {'ordered' if sort else 'compared'} ({problem}); give it "
+        "one dtype, for example with astype('str')."
+    )
+
+
+def _aggregate(columns: dict[str, Any], statement: str) -> pd.DataFrame:
+    """Run one statement over ``pkdp_rows`` in a connection of its own, which is closed again."""
+    import duckdb
+
+    problem = ""
+    connection = duckdb.connect(":memory:")
+    try:
+        connection.register("pkdp_rows", pd.DataFrame(columns, copy=False))
+        answer: pd.DataFrame = connection.sql(statement).to_arrow_table().to_pandas()
+        return answer
+    except duckdb.Error as error:
+        problem = type(error).__name__
+    finally:
+        connection.close()
+    # The engine's own text could quote the data.
+    raise InputCheckError(
+        f"the frame could not be counted ({problem}); check the dtypes of the columns it is asked for."
+    )

@@ -1,0 +1,155 @@
+"""Counting the units of a DuckDB relation, in its own connection and in one statement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from pkdp_pipeline.engines.duckdb.columns import check_columns
+from pkdp_pipeline.engines.duckdb.predicate import predicate_sql
+from pkdp_pipeline.engines.duckdb.relation_types import comparable, nameable, to_public
+from pkdp_pipeline.engines.duckdb.statements import cells_statement, pick_text, quoted, tally_statement, unit_names
+from pkdp_pipeline.engines.question import CellCounts, Question, Tally
+from pkdp_pipeline.errors import ArgumentError, InputCheckError
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["ENGINE", "RelationEngine"]
+
+
+@dataclass(frozen=True, slots=True)
+class RelationEngine:
+    """Counts the distinct units of a `duckdb.DuckDBPyRelation`; nothing is left in its connection."""
+
+    def cells(self, frame: duckdb.DuckDBPyRelation, question: Question) -> CellCounts:
+        """See `Engine.cells`."""
+        source = _Source(frame)
+        keys = [f"b{position}" for position in range(len(question.by))]
+        selected = ", ".join(
+            [
+                *source.units(question.unit),
+                *(f"{source.key(name)} AS {key}" for name, key in zip(question.by, keys, strict=True)),
+                *(f"{source.ordering(name)} AS o{i}" for i, name in enumerate(question.order_by)),
+            ]
+        )
+        listed = ", ".join(keys)
+        sorted_keys = ", ".join(f"{key} ASC NULLS LAST" for key in keys)
+        spelled = " || ".join(pick_text(f"{key}::VARCHAR") for key in keys)
+        same = " AND ".join(f"pkdp_picked.{key} IS NOT DISTINCT FROM pkdp_cells.{key}" for key in keys)
+        rows = ", ".join(
+            [
+                *unit_names(len(question.unit)),
+                "coalesce(pkdp_cells.cell, -1) AS cell",
+                "pkdp_cells.pick AS pick",
+                *(f"o{i}" for i in range(len(question.order_by))),
+            ]
+        )
+        counted = cells_statement(units=len(question.unit), one_cell=question.one_cell, orders=len(question.order_by))
+        answer = source.run(
+            f"WITH pkdp_picked AS (SELECT {selected} FROM pkdp_source WHERE {source.condition(question.where)}), "
+            f"pkdp_cells AS MATERIALIZED (SELECT {listed}, row_number() OVER (ORDER BY {sorted_keys}) - 1 AS cell, "
+            f"{spelled} AS pick FROM (SELECT DISTINCT {listed} FROM pkdp_picked)), "
+            f"pkdp_rows AS (SELECT {rows} FROM pkdp_picked LEFT JOIN pkdp_cells ON {same}), "
+            f"pkdp_counted AS ({counted}) "
+            f"SELECT {', '.join(f'pkdp_cells.{key}' for key in keys)}, pkdp_counted.cell AS cell, n, missing_unit, "
+            "several_cells FROM pkdp_counted LEFT JOIN pkdp_cells ON pkdp_counted.cell = pkdp_cells.cell "
+            "ORDER BY pkdp_counted.cell"
+        )
+        return _cell_counts(answer, source, question)
+
+    def tally(self, frame: duckdb.DuckDBPyRelation, question: Question) -> Tally:
+        """See `Engine.tally`."""
+        source = _Source(frame)
+        selected = ", ".join([*source.units(question.unit), f"{source.condition(question.where)} AS hit"])
+        answer = source.run(
+            f"WITH pkdp_rows AS (SELECT {selected} FROM pkdp_source) {tally_statement(units=len(question.unit))}"
+        )
+        (row,) = answer.to_pylist()
+        return Tally(
+            satisfying=int(row["satisfying"]),
+            population=int(row["population"]),
+            missing_unit=bool(row["missing_unit"]),
+        )
+
+
+ENGINE = RelationEngine()
+
+
+class _Source:
+    """A relation's columns as SQL, and the one query over it."""
+
+    def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
+        self._relation = relation
+        self._columns = list(relation.columns)
+        self._kinds = dict(zip(self._columns, map(str, relation.types), strict=True))
+
+    def kind(self, name: str) -> str:
+        return self._kinds[name]
+
+    def units(self, unit: tuple[str, ...]) -> list[str]:
+        check_columns("unit", unit, self._columns)
+        names = unit_names(len(unit))
+        return [
+            f"{comparable(quoted(column), self.kind(column))} AS {name}"
+            for name, column in zip(names, unit, strict=True)
+        ]
+
+    def key(self, name: str) -> str:
+        check_columns("by", [name], self._columns)
+        return nameable(name, quoted(name), self.kind(name))
+
+    def ordering(self, name: str) -> str:
+        check_columns("order_by", [name], self._columns)
+        return comparable(quoted(name), self.kind(name))
+
+    def condition(self, where: Any) -> str:
+        if where is None:
+            return "true"
+        if not isinstance(where, str):
+            raise ArgumentError(
+                "where must be a column name or a query string when the frame is a DuckDB relation, not "
+                f"{type(where).__name__}; anything else: filter the relation itself, or add a boolean column to it."
+            )
+        if where not in self._columns:
+            return predicate_sql(where, self._kinds)
+        if self.kind(where) != "BOOLEAN":
+            raise ArgumentError(f"where must be boolean; column {where!r} has type {self.kind(where)}.")
+        return f"coalesce({quoted(where)}, false)"
+
+    def run(self, statement: str) -> Any:
+        """Return the answer as an Arrow table; the engine's own error text could quote the data."""
+        import duckdb
+
+        problem = ""
+        try:
+            answer = self._relation.query("pkdp_source", statement)
+            if answer is not None:
+                return answer.to_arrow_table()
+        except duckdb.Error as error:
+            problem = f" ({type(error).__name__})"
+        raise InputCheckError(
+            f"the relation could not be counted{problem}; check that its connection is open and free, that it can be "
+            "read from start to end, and that where compares columns with constants of their own type."
+        )
+
+
+def _cell_counts(answer: Any, source: _Source, question: Question) -> CellCounts:
+    import pyarrow.compute as pc
+
+    if pc.any(pc.less(answer["cell"], 0)).as_py():
+        raise InputCheckError(
+            "the relation gave different rows when it was read twice in one statement; materialise it first."
+        )
+    held = answer.filter(pc.greater(answer["n"], 0))
+    return CellCounts(
+        keys=pd.DataFrame(
+            {name: to_public(held[f"b{i}"], source.kind(name)) for i, name in enumerate(question.by)}, copy=False
+        ),
+        counts=held["n"].to_numpy().astype(np.int64),
+        missing_unit=bool(pc.any(answer["missing_unit"]).as_py()),
+        several_cells=bool(pc.any(answer["several_cells"]).as_py()),
+    )

@@ -1,0 +1,74 @@
+"""SQL types of a relation's key columns: which may name cells, how they are read, and their public dtype."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pkdp_pipeline.errors import ArgumentError
+
+__all__ = ["comparable", "nameable", "to_public"]
+
+#: SQL types whose pandas dtype has a name; text, floats, dates and decimals are read in `to_public`.
+_PLAIN: Mapping[str, str] = MappingProxyType(
+    {
+        "BOOLEAN": "boolean",
+        "TINYINT": "Int8",
+        "SMALLINT": "Int16",
+        "INTEGER": "Int32",
+        "BIGINT": "Int64",
+        "UTINYINT": "UInt8",
+        "USMALLINT": "UInt16",
+        "UINTEGER": "UInt32",
+        "UBIGINT": "UInt64",
+        "TIMESTAMP": "datetime64[us]",
+        "TIMESTAMP_S": "datetime64[us]",
+        "TIMESTAMP_MS": "datetime64[us]",
+        "TIMESTAMP_NS": "datetime64[ns]",
+        "TIMESTAMP WITH TIME ZONE": "datetime64[us, UTC]",
+    }
+)
+_DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
+
+
+def comparable(column: str, kind: str) -> str:
+    """Return SQL for a quoted column under which equal values are one value and NaN is missing."""
+    if kind in ("FLOAT", "DOUBLE"):
+        return f"CASE WHEN isnan({column}) THEN NULL ELSE {column}::DOUBLE + 0.0::DOUBLE END"
+    return column
+
+
+def nameable(name: str, column: str, kind: str) -> str:
+    """Return SQL for a quoted by-column, or raise `ArgumentError` when its type cannot name cells."""
+    if kind.startswith("ENUM") or kind == "UUID":
+        return f"{column}::VARCHAR"
+    if kind in _PLAIN or kind in ("VARCHAR", "DATE") or _DECIMAL.fullmatch(kind):
+        return column
+    if kind in ("FLOAT", "DOUBLE"):
+        return comparable(column, kind)
+    raise ArgumentError(
+        f"by column {name!r} has type {kind}, which cannot name cells; cast it in the relation, for example to VARCHAR."
+    )
+
+
+def to_public(values: Any, kind: str) -> pd.Series[Any]:
+    """Return an Arrow column of keys as a Series under the public dtype that its SQL type decides."""
+    import pyarrow as pa
+
+    dtype: Any = pd.StringDtype(na_value=np.nan)
+    decimal = _DECIMAL.fullmatch(kind)
+    if kind == "DATE":
+        dtype = pd.ArrowDtype(pa.date32())
+    elif decimal:
+        dtype = pd.ArrowDtype(pa.decimal128(int(decimal[1]), int(decimal[2])))
+    elif kind in ("FLOAT", "DOUBLE"):
+        dtype = np.dtype("float64")
+    else:
+        dtype = _PLAIN.get(kind, dtype)
+    keys: pd.Series[Any] = pd.Series(pd.arrays.ArrowExtensionArray(values)).astype(dtype)
+    return keys

@@ -1,0 +1,84 @@
+"""What an engine is asked, what it answers, and the protocol every engine follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pandas as pd
+
+__all__ = ["CellCounts", "Engine", "Question", "Tally"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Question:
+    """What to count, in column names.
+
+    Parameters
+    ----------
+    unit : tuple of str
+        Columns that name a unit; empty where each row is a unit of its own.
+    where : object, optional
+        Which rows satisfy the predicate: a column, a query string, and for pandas a boolean Series or a
+        callable. A missing answer is "no".
+    by : tuple of str
+        Columns that name a cell; empty for a tally.
+    one_cell : {"error", "most_frequent", "first", "hash"}
+        Which of its own cells a unit with several is counted in. With "error" it is only reported.
+    order_by : tuple of str
+        For "first": the columns whose smallest values come first.
+    """
+
+    unit: tuple[str, ...]
+    where: Any = None
+    by: tuple[str, ...] = ()
+    one_cell: str = "error"
+    order_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CellCounts:
+    """How many distinct units every non-empty cell holds.
+
+    Parameters
+    ----------
+    keys : pandas.DataFrame
+        The by-columns of the cells, under their public dtypes.
+    counts : integer array, one per cell
+    missing_unit : bool
+        Whether a row has a missing value in a unit column; such rows are not counted.
+    several_cells : bool
+        Whether a unit was found in several cells and no rule said which one counts.
+    """
+
+    keys: pd.DataFrame
+    counts: npt.NDArray[np.int64]
+    missing_unit: bool
+    several_cells: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """How many distinct units there are, and how many of them have a row that satisfies the predicate."""
+
+    satisfying: int
+    population: int
+    missing_unit: bool
+
+
+class Engine(Protocol):
+    """Counts distinct units; knows nothing about privacy.
+
+    Both methods read the frame, never change it, and raise errors that name columns and rules only.
+    """
+
+    def cells(self, frame: Any, question: Question) -> CellCounts:
+        """Count the units in every cell of ``question.by``, among the rows that satisfy ``where``."""
+        ...
+
+    def tally(self, frame: Any, question: Question) -> Tally:
+        """Count the units that satisfy ``where`` in at least one of their rows, and all units."""
+        ...

@@ -1,0 +1,187 @@
+"""Key columns: which kinds of values may name a cell, their public dtype, and their canonical form.
+
+A key column's dtype comes from the source's schema or from the declared domain, never from the cells that
+happen to be published: a dtype that changed with a withheld cell would tell of it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pkdp_pipeline.errors import ArgumentError
+
+__all__ = [
+    "Key",
+    "canonical_key",
+    "domain_dtype",
+    "json_key",
+    "key_dtype",
+    "kind_of_dtype",
+    "kind_of_values",
+    "sort_rank",
+]
+
+#: A canonical key: text, bool, int, float, Decimal, date, Timestamp, or None where the value is missing.
+Key = Any
+
+
+def canonical_key(value: object) -> Key:
+    """Return the one Python value that stands for `value`; everything that means "missing" is None."""
+    if value is None or value is pd.NaT or value is pd.NA:
+        return None
+    if isinstance(value, np.generic):
+        value = pd.Timestamp(value) if isinstance(value, np.datetime64) else value.item()
+    if isinstance(value, float):
+        return None if math.isnan(value) else value + 0.0
+    if isinstance(value, datetime.datetime):
+        return pd.Timestamp(value)
+    return value
+
+
+def kind_of_values(name: str, values: Sequence[Key]) -> str | None:
+    """Return the common kind of canonical `values`, or None when all are missing.
+
+    Raises
+    ------
+    ArgumentError
+        If a value cannot name a cell, or the values are of several kinds.
+    """
+    kinds = {_kind_of_value(name, value) for value in values if value is not None}
+    if kinds == {"integer", "real"}:
+        return "real"
+    if len(kinds) > 1:
+        raise ArgumentError(f"{name} mixes {' and '.join(sorted(kinds))} values; write all of them as one kind.")
+    return kinds.pop() if kinds else None
+
+
+def _kind_of_value(name: str, value: Key) -> str:
+    if isinstance(value, pd.Timestamp):
+        return "timestamp" if value.tz is None else "instant"
+    for kind, types in (
+        ("text", str),
+        ("boolean", bool),
+        ("integer", int),
+        ("real", float),
+        ("date", datetime.date),
+        ("decimal", decimal.Decimal),
+    ):
+        if isinstance(value, types):
+            return kind
+    raise ArgumentError(
+        f"{name} holds a {type(value).__name__}; a cell is named by text, a number, a boolean, a date, a timestamp or "
+        "None (missing)."
+    )
+
+
+def kind_of_dtype(dtype: Any) -> str | None:
+    """Return the kind of values a pandas dtype holds, or None for a dtype that cannot name cells.
+
+    A column of Python objects counts as text; whoever reads it checks that it holds nothing else.
+    """
+    types = pd.api.types
+    if isinstance(dtype, pd.CategoricalDtype):
+        return kind_of_dtype(dtype.categories.dtype)
+    if isinstance(dtype, pd.ArrowDtype):
+        return _kind_of_arrow(dtype)
+    for kind, matches in (
+        ("boolean", types.is_bool_dtype),
+        ("integer", types.is_integer_dtype),
+        ("real", types.is_float_dtype),
+        ("instant", lambda given: isinstance(given, pd.DatetimeTZDtype)),
+        ("timestamp", types.is_datetime64_any_dtype),
+        ("text", types.is_string_dtype),
+    ):
+        if matches(dtype):
+            return kind
+    return "text" if types.is_object_dtype(dtype) else None
+
+
+def _kind_of_arrow(dtype: pd.ArrowDtype) -> str | None:
+    import pyarrow as pa
+
+    arrow = dtype.pyarrow_dtype
+    if pa.types.is_dictionary(arrow):
+        arrow = arrow.value_type
+    for kind, matches in (
+        ("boolean", pa.types.is_boolean),
+        ("integer", pa.types.is_integer),
+        ("real", pa.types.is_floating),
+        ("instant", lambda given: pa.types.is_timestamp(given) and given.tz is not None),
+        ("timestamp", pa.types.is_timestamp),
+        ("date", pa.types.is_date),
+        ("decimal", pa.types.is_decimal),
+        ("text", pa.types.is_string),
+        ("text", pa.types.is_large_string),
+    ):
+        if matches(arrow):
+            return kind
+    return None
+
+
+def key_dtype(dtype: Any) -> Any:
+    """Return the public dtype of keys that come from a pandas column of `dtype`.
+
+    Text is always ``str``. Categories, which list withheld cells, give way to plain values, and integers and
+    booleans from a categorical to their nullable forms, since any categorical can hold missing values.
+    """
+    if kind_of_dtype(dtype) == "text":
+        return pd.StringDtype(na_value=np.nan)
+    if isinstance(dtype, pd.CategoricalDtype):
+        inner = key_dtype(dtype.categories.dtype)
+        return _nullable(inner) if isinstance(inner, np.dtype) else inner
+    if isinstance(dtype, pd.ArrowDtype):
+        import pyarrow as pa
+
+        arrow = dtype.pyarrow_dtype
+        return pd.ArrowDtype(arrow.value_type) if pa.types.is_dictionary(arrow) else dtype
+    return dtype
+
+
+def _nullable(dtype: np.dtype[Any]) -> Any:
+    if dtype.kind == "b":
+        return pd.BooleanDtype()
+    if dtype.kind in "iu":
+        return pd.api.types.pandas_dtype(dtype.name.replace("uint", "UInt").replace("int", "Int"))
+    return dtype
+
+
+def domain_dtype(kind: str | None, values: Sequence[Key]) -> Any:
+    """Return the dtype of a key column whose public cells are `values`, all of one `kind`."""
+    missing = any(value is None for value in values)
+    if kind == "integer":
+        return pd.Int64Dtype() if missing else np.dtype("int64")
+    if kind == "boolean":
+        return pd.BooleanDtype() if missing else np.dtype("bool")
+    if kind == "real":
+        return np.dtype("float64")
+    if kind in ("timestamp", "instant"):
+        index = pd.DatetimeIndex([value for value in values if value is not None])
+        return index.as_unit("ns" if any(value.nanosecond for value in index) else "us").dtype
+    if kind in ("date", "decimal"):
+        import pyarrow as pa
+
+        return pd.ArrowDtype(pa.date32() if kind == "date" else pa.array(list(values)).type)
+    return pd.StringDtype(na_value=np.nan)
+
+
+def sort_rank(keys: Sequence[Key]) -> tuple[tuple[bool, Any], ...]:
+    """Return what sorts tuples of keys column by column, missing values last."""
+    return tuple((key is None, 0 if key is None else key) for key in keys)
+
+
+def json_key(value: Key) -> Any:
+    """Return a key as the JSON value that stands for it in hashes."""
+    if isinstance(value, pd.Timestamp) and value.tz is not None:
+        return value.tz_convert("UTC").isoformat()
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, decimal.Decimal):
+        return str(value)
+    return value

@@ -1,0 +1,243 @@
+"""Release: a published table, its certificate and the hash that binds them, as one Parquet file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from html import escape
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.keys import canonical_key, json_key, kind_of_dtype
+from pkdp_pipeline.mechanisms import Count
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.certificate import Certificate
+    from pkdp_pipeline.noise import ExpectedError
+
+__all__ = ["Release", "read_release", "release_id"]
+
+_CERTIFICATE = b"pkdp.certificate"
+_RELEASE = b"pkdp.release"
+_SCHEMA = "pkdp-release/1"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Release:
+    """What went out. Made by `publish`, or read back by `read_release`; it holds public content alone.
+
+    Attributes
+    ----------
+    certificate : Certificate
+    id : str
+        sha256, in hex, of the canonical table and the certificate.
+    replayed : bool
+        Whether a ledger had it already: no data was read for it.
+    """
+
+    certificate: Certificate
+    id: str
+    replayed: bool
+    _table: pd.DataFrame
+    _content: bytes
+
+    @classmethod
+    def seal(cls, table: pd.DataFrame, certificate: Certificate) -> Release:
+        """Bind a public table to its certificate.
+
+        Parameters
+        ----------
+        table : pandas.DataFrame
+            The by-columns and ``count`` (Int64), under a plain index.
+        certificate : Certificate
+        """
+        return cls.from_bytes(_parquet(table, certificate.to_json()))
+
+    @classmethod
+    def from_bytes(cls, content: bytes, *, replayed: bool = False) -> Release:
+        """Read a release from the bytes of its Parquet file.
+
+        Raises
+        ------
+        ArgumentError
+            If the bytes are not a release, or its table and certificate are not those of its id.
+        """
+        from pkdp_pipeline.certificate import Certificate
+
+        table, metadata = _read(content)
+        try:
+            stated = json.loads(metadata[_RELEASE])
+            text = metadata[_CERTIFICATE].decode()
+            known = stated["schema"] == _SCHEMA
+        except (KeyError, TypeError, ValueError):
+            raise ArgumentError("the file is a Parquet file but not a release: it carries no certificate.") from None
+        if not known:
+            raise ArgumentError(f"not a release this version reads: its schema must be {_SCHEMA!r}.")
+        identity = release_id(table, text)
+        if stated.get("id") != identity:
+            raise ArgumentError(
+                "the release's table or certificate is not the one its id was made from: it was altered."
+            )
+        return cls(Certificate.from_json(text), identity, replayed, table, content)
+
+    def to_bytes(self) -> bytes:
+        """Return the Parquet file's bytes; equal public content has equal bytes."""
+        return self._content
+
+    def to_parquet(self, path: str | PathLike[str]) -> None:
+        """Write the table, with its certificate inside, as a Parquet file.
+
+        Raises
+        ------
+        ConfigError
+            If the file cannot be written.
+        """
+        try:
+            Path(path).write_bytes(self._content)
+        except OSError as error:
+            raise ConfigError(f"the release cannot be written to {str(path)!r}: {error.strerror}.") from error
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The by-columns and ``count``; ``<NA>`` in suppressed cells of a declared domain. A copy each time."""
+        table = self._table.copy()
+        table.attrs = {"release_id": self.id}
+        return table
+
+    @property
+    def value(self) -> int | None:
+        """The value of a count; None when it is suppressed.
+
+        Raises
+        ------
+        ArgumentError
+            If the release is a histogram.
+        """
+        if not isinstance(self.certificate.mechanism, Count):
+            raise ArgumentError("value is of a count; a histogram's counts are in table.")
+        value = self._table["count"].iloc[0]
+        return None if pd.isna(value) else int(value)
+
+    @property
+    def error(self) -> ExpectedError:
+        """What error the noise adds and when a count is published at all; from public parameters alone."""
+        from pkdp_pipeline.noise import expected_error
+
+        return expected_error(self.certificate.mechanism)
+
+    def verify(self) -> bool:
+        """Check that the certificate is what its assumptions give and that every count obeys its rule.
+
+        Returns
+        -------
+        bool
+            True. A difference raises, so that it cannot be overlooked.
+
+        Raises
+        ------
+        ArgumentError
+            If something does not fit; the release was altered or is not ours.
+        """
+        _check_table(self._table, self.certificate)
+        return self.certificate.verify()
+
+    def __repr__(self) -> str:
+        return f"Release(id={self.id!r}, replayed={self.replayed})\n{self._table}"
+
+    def _repr_html_(self) -> str:
+        state = " (replayed)" if self.replayed else ""
+        return (
+            f"<div>{self._table.to_html(index=False, na_rep='suppressed')}<p>{escape(self.certificate.sentence())}</p>"
+            f"<p><small>{escape(self.error.suppression)} Release {self.id}{state}.</small></p></div>"
+        )
+
+
+def read_release(path: str | PathLike[str]) -> Release:
+    """Read a release from its Parquet file and check it.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read.
+    ArgumentError
+        If it is not a release, its table or certificate was altered, or a count breaks the certificate's rule.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"the release {str(path)!r} cannot be read: {error.strerror}.") from error
+    release = Release.from_bytes(content)
+    release.verify()
+    return release
+
+
+def release_id(table: pd.DataFrame, certificate_json: str) -> str:
+    """Return the sha256, in hex, of the canonical form of a public table and its certificate."""
+    columns = [list(table.iloc[:, position].array) for position in range(table.shape[1])]
+    content = {
+        "certificate": certificate_json,
+        "columns": [[column, kind_of_dtype(table[column].dtype)] for column in table.columns],
+        "rows": [[json_key(canonical_key(value)) for value in row] for row in zip(*columns, strict=True)],
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _parquet(table: pd.DataFrame, certificate_json: str) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    # Statistics are of published values only; attrs are dropped so that nothing but the columns is written.
+    plain = table.copy(deep=False)
+    plain.attrs = {}
+    arrow = pa.Table.from_pandas(plain, preserve_index=False)
+    stated = json.dumps({"id": release_id(_restored(arrow), certificate_json), "schema": _SCHEMA}, sort_keys=True)
+    metadata = {**(arrow.schema.metadata or {}), _CERTIFICATE: certificate_json.encode(), _RELEASE: stated.encode()}
+    sink = pa.BufferOutputStream()
+    pq.write_table(arrow.replace_schema_metadata(metadata), sink, compression="zstd")
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def _read(content: bytes) -> tuple[pd.DataFrame, dict[bytes, bytes]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        arrow = pq.read_table(pa.BufferReader(content))
+        return _restored(arrow), dict(arrow.schema.metadata or {})
+    except (pa.ArrowException, OSError, ValueError, TypeError):
+        raise ArgumentError("the release is not a Parquet file that can be read.") from None
+
+
+def _restored(arrow: Any) -> pd.DataFrame:
+    table: pd.DataFrame = arrow.to_pandas()
+    return table
+
+
+def _check_table(table: pd.DataFrame, certificate: Certificate) -> None:
+    mechanism = certificate.mechanism
+    if "count" not in table.columns or table["count"].dtype != pd.Int64Dtype():
+        raise ArgumentError("the release has no column 'count' of whole numbers: it was altered or is not ours.")
+    if isinstance(mechanism, Count) and table.shape != (1, 1):
+        raise ArgumentError("the release of a count must hold one number: it was altered or is not ours.")
+    keys = table.drop(columns="count")
+    if keys.shape[1] and bool(keys.duplicated().any()):
+        raise ArgumentError("the release names a cell twice: it was altered or is not ours.")
+    least = mechanism.release_threshold if mechanism.noise is not None else mechanism.k or 0
+    published = table["count"].dropna()
+    if least is not None and bool((published < least).any()):
+        raise ArgumentError(
+            "the release publishes a count below its certificate's threshold: it was altered or is not ours."
+        )

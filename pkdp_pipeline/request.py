@@ -1,0 +1,219 @@
+"""Request: what is to be published, checked without any data, with the key under which a ledger knows it."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import pandas as pd
+
+from pkdp_pipeline.arguments import choice
+from pkdp_pipeline.domain import Domain
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.ledger.standing import Standing
+from pkdp_pipeline.mechanisms import Count, Histogram, Mechanism, mechanism_name, mechanism_to_dict
+from pkdp_pipeline.noise import check_noise
+
+__all__ = ["EACH_ROW", "EachRow", "Request"]
+
+
+class EachRow(enum.Enum):
+    """The type of `EACH_ROW`, the privacy unit of a frame in which every row is a person."""
+
+    EACH_ROW = "each row"
+
+    def __repr__(self) -> str:
+        return "pkdp.EACH_ROW"
+
+
+EACH_ROW: Final = EachRow.EACH_ROW
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Request:
+    """What is asked of the data, before any is read.
+
+    Parameters
+    ----------
+    mechanism : Count or Histogram
+    unit : str, sequence of str, or EACH_ROW
+        Columns that name a person. Stored as a tuple, empty for EACH_ROW.
+    protects : {"presence", "value"}, default "presence"
+    by : str or sequence of str, optional
+        Columns that name a histogram's cells.
+    domain : Domain, list or dict, optional
+        The public cells (`Domain.parse`). None: only cells that reach `k` appear, and no trace of the others.
+    where : boolean Series, str or callable, optional
+        Which rows count. A missing answer is "no". A str is a column or a query string.
+    missing_unit : {"error", "drop"}, default "error"
+        What happens to rows whose unit is missing.
+    one_cell : {"error", "most_frequent", "first", "hash"}, default "error"
+        Which of its own cells a person with rows in several is counted in: an error, the one with most rows
+        (the smallest of equals), the one whose row has the smallest `order_by` (the smallest of equals), or
+        one drawn by a fixed hash of the person's name and cells.
+    order_by : str or sequence of str, optional
+        Needed by, and only by, ``one_cell="first"``. Missing values come last.
+    undeclared : {"error", "absent"}, default "error"
+        What happens to people whose cell is not in the domain, after `one_cell` has chosen it.
+    period : str or datetime.date, optional
+    label : str, optional
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is malformed or two of them contradict each other.
+    """
+
+    mechanism: Mechanism
+    unit: Any
+    protects: str = "presence"
+    by: Any = None
+    domain: Any = None
+    where: Any = None
+    missing_unit: str = "error"
+    one_cell: str = "error"
+    order_by: Any = None
+    undeclared: str = "error"
+    period: Any = None
+    label: str | None = None
+
+    def __post_init__(self) -> None:
+        mechanism_name(self.mechanism)
+        check_noise(self.mechanism.noise)
+        choice("protects", self.protects, ("presence", "value"))
+        choice("missing_unit", self.missing_unit, ("error", "drop"))
+        choice("one_cell", self.one_cell, ("error", "most_frequent", "first", "hash"))
+        choice("undeclared", self.undeclared, ("error", "absent"))
+        each_row = isinstance(self.unit, EachRow) or (isinstance(self.unit, tuple) and not self.unit)
+        self._set("unit", () if each_row else _columns("unit", self.unit, " or pkdp.EACH_ROW"))
+        self._set("by", None if self.by is None else _columns("by", self.by))
+        self._set("order_by", None if self.order_by is None else _columns("order_by", self.order_by))
+        if isinstance(self.period, datetime.date) and not isinstance(self.period, datetime.datetime):
+            self._set("period", self.period.isoformat())
+        for name in ("period", "label"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, str) or not value.strip()):
+                raise ArgumentError(f"{name} must be a non-empty text.")
+        self._check_where()
+        if isinstance(self.mechanism, Histogram):
+            self._check_histogram()
+        else:
+            self._check_count()
+
+    def _set(self, name: Literal["unit", "by", "order_by", "period", "domain"], value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    def _check_where(self) -> None:
+        where = self.where
+        if where is None or isinstance(where, pd.Series) or (isinstance(where, str) and where.strip()):
+            return
+        if isinstance(where, str) or not callable(where):
+            raise ArgumentError("where must be a boolean Series, a column name, a query string or a callable.")
+
+    def _check_histogram(self) -> None:
+        if self.by is None:
+            raise ArgumentError("by is needed for a histogram: name the columns whose values are the cells.")
+        if any(column.casefold() == "count" for column in self.by):
+            raise ArgumentError('by may not name a column "count": the published table has its own; rename the column.')
+        if (self.one_cell == "first") != (self.order_by is not None):
+            raise ArgumentError('one_cell="first" and order_by belong together: order_by says which row comes first.')
+        if self.domain is not None:
+            if not isinstance(self.domain, Domain):
+                self._set("domain", Domain.parse(self.by, self.domain))
+            return
+        if self.mechanism.k is None:
+            raise ArgumentError(
+                "domain=None publishes cells found in the data, so it needs k: only cells that reach k may appear. "
+                "Give k, or declare the public cells in domain."
+            )
+        if self.mechanism.noise is not None and self.mechanism.release_threshold is None:
+            raise ArgumentError(
+                "domain=None with noise needs release_threshold: without it, a cell's mere appearance has no noise. "
+                "Give release_threshold, or declare the public cells in domain."
+            )
+        if self.undeclared != "error":
+            raise ArgumentError("undeclared is about a declared domain; give domain, or leave undeclared out.")
+
+    def _check_count(self) -> None:
+        defaults = {"by": None, "domain": None, "one_cell": "error", "order_by": None, "undeclared": "error"}
+        for name, default in defaults.items():
+            if getattr(self, name) != default:
+                raise ArgumentError(f"{name} is about the cells of a histogram; a count has none: leave it out.")
+
+    @property
+    def has_opaque_where(self) -> bool:
+        """Whether the predicate cannot be written down: only a label can name it."""
+        return self.where is not None and not isinstance(self.where, str)
+
+    def key(self, dataset: str) -> str:
+        """Return the sha256, in hex, under which a ledger finds this request again.
+
+        It covers the data set, the unit, the period, the predicate or the by-columns and domain (as a set),
+        the mechanism and the rules for rows; neither the attacker nor where the result is written.
+
+        Raises
+        ------
+        ArgumentError
+            If the predicate is opaque and there is no label to name it.
+        """
+        if self.has_opaque_where and self.label is None:
+            raise ArgumentError(
+                "where is a Series or a callable, which cannot be recognised later: a ledger needs a label that names "
+                "it, or write where as a query string."
+            )
+        content = {
+            "dataset": dataset,
+            "unit": list(self.unit),
+            "period": self.period,
+            "where": {"label": self.label} if self.has_opaque_where else self.where,
+            "by": None if self.by is None else list(self.by),
+            "domain": None if self.domain is None else self.domain.canonical(),
+            "mechanism": mechanism_to_dict(self.mechanism),
+            "missing_unit": self.missing_unit,
+            "one_cell": self.one_cell,
+            "order_by": None if self.order_by is None else list(self.order_by),
+            "undeclared": self.undeclared,
+        }
+        return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    def standing(self) -> Standing:
+        """Return which people and period the release is about, and whether noise gives it a finite worst case.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no period.
+        """
+        if self.period is None:
+            raise ArgumentError(
+                'period is needed with a ledger: say which period these data are about, for example "2013-01-02".'
+            )
+        return Standing(
+            unit=self.unit, period=self.period, label=self.label or self._description(), noiseless=self._is_noiseless()
+        )
+
+    def _description(self) -> str:
+        return "count" if self.by is None else f"histogram by {', '.join(self.by)}"
+
+    def _is_noiseless(self) -> bool:
+        """Return whether suppression on the exact count can show through: then noise has no finite worst case."""
+        mechanism = self.mechanism
+        if mechanism.noise is None:
+            return True
+        if isinstance(mechanism, Count) and mechanism.k_complement is not None:
+            return True
+        return mechanism.k is not None and mechanism.release_threshold is None
+
+
+def _columns(argument: str, value: object, alternative: str = "") -> tuple[str, ...]:
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, Sequence) or not names or not all(isinstance(name, str) and name for name in names):
+        raise ArgumentError(f"{argument} must be a column name or a list of column names{alternative}.")
+    if len(set(names)) < len(names):
+        raise ArgumentError(f"{argument} names a column twice.")
+    return tuple(names)

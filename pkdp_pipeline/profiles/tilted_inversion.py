@@ -26,7 +26,7 @@ _CUT = 52.0
 _LOST = 12.0 * np.exp(-_CUT)
 """Tilted mass outside the window, aliases and dropped nodes together: 12 exp(-52) = 3.2e-22."""
 
-_CELLS = 400_000
+_CELLS = 50_000
 _MOST_NODES = 2**15
 
 

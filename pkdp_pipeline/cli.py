@@ -227,7 +227,7 @@ def _print_release(console: Console, day: datetime.date, published: JobRelease) 
     from pkdp_pipeline.jobs.summary import public_rows
 
     header, rows = public_rows(published.release.table)
-    table = Table(title=Text(f"{published.asked.name}, {day.isoformat()}"), title_justify="left")
+    table = Table()
     for column in header[:-1]:
         table.add_column(Text(column))
     table.add_column(Text(header[-1]), justify="right")
@@ -235,6 +235,7 @@ def _print_release(console: Console, day: datetime.date, published: JobRelease) 
         table.add_row(*map(Text, row))
     if len(rows) > _ROWS_SHOWN:
         table.caption = f"and {len(rows) - _ROWS_SHOWN} more in the file"
+    console.print(f"{published.asked.name}, {day.isoformat()}")
     console.print(table)
     console.print(published.release.certificate.sentence())
     if published.release.replayed:

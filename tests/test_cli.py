@@ -145,7 +145,7 @@ def test_a_locked_ledger_is_exit_code_75(folder, monkeypatch):
 
 
 def test_a_defect_is_exit_code_1_and_shows_no_data(folder, monkeypatch):
-    def broken(*arguments):
+    def broken(*arguments, **names):
         raise ValueError("could not convert N14228")
 
     monkeypatch.setattr("pkdp_pipeline.jobs.running.publish", broken)

@@ -6,12 +6,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pkdp_pipeline.release import read_release
 
 from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.errors import DifferencingError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.release import read_release
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 DAY = datetime.date(2013, 1, 2)

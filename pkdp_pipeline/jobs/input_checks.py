@@ -83,11 +83,18 @@ def _great_expectations() -> tuple[Any, Any]:
     # Versions that send usage statistics read this when they are imported.
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     import great_expectations as gx
-    from great_expectations.data_context.types.base import ProgressBarsConfig
+    from great_expectations.data_context.types.base import (
+        DataContextConfig,
+        InMemoryStoreBackendDefaults,
+        ProgressBarsConfig,
+    )
 
-    context = gx.get_context(mode="ephemeral")
-    context.enable_analytics(False)
-    context.variables.progress_bars = ProgressBarsConfig(globally=False, metric_calculations=False)
+    config = DataContextConfig(
+        store_backend_defaults=InMemoryStoreBackendDefaults(),
+        analytics_enabled=False,
+        progress_bars=ProgressBarsConfig(globally=False, metric_calculations=False),
+    )
+    context = gx.get_context(mode="ephemeral", project_config=config)
     asset = context.data_sources.add_pandas("profile").add_dataframe_asset("row")
     return gx, asset.add_batch_definition_whole_dataframe("whole")
 

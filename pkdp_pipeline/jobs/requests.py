@@ -9,7 +9,7 @@ from datetime import date
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.ledger import check_differencing
-from pkdp_pipeline.publish import Request
+from pkdp_pipeline.request import Request
 
 __all__ = ["NamedRequest", "check_together", "requests_of"]
 

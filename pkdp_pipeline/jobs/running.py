@@ -11,13 +11,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.attacker import AttackerModel
-
 from pkdp_pipeline.certificate import Certificate, certify
 from pkdp_pipeline.composition import basic_sum
 from pkdp_pipeline.jobs.input_checks import check_input
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.outputs import make_folder, write_atomically, write_release
-from pkdp_pipeline.jobs.requests import NamedRequest, check_together, requests_of
+from pkdp_pipeline.jobs.requests import check_together, requests_of
 from pkdp_pipeline.jobs.source import ParquetSource
 from pkdp_pipeline.jobs.summary import summarise
 from pkdp_pipeline.ledger import Entry, Ledger
@@ -91,17 +90,18 @@ def run_job(job: Job, day: date) -> JobResult:
     """
     named = requests_of(job, day)
     check_together(named, dataset=job.dataset)
+    alone = len(named) == 1
     with _open_ledger(job) as ledger, _DayReader(job, day) as reader:
         for one in named:
             if ledger.find(one.request.key(job.dataset)) is None:
-                ledger.check(one.request.standing())
-                attacker = job.attacker_model() if _is_alone(one, named, ledger) else AttackerModel()
+                standing = one.request.standing()
+                ledger.check(standing)
+                attacker = job.attacker_model() if alone and not ledger.beside(standing) else AttackerModel()
                 certify(one.request.mechanism, attacker, protects=one.request.protects)
         make_folder(Path(job.output.directory))
         folder = Path(job.output.directory) / day.isoformat()
         releases = []
         for asked, one in zip(job.release, named, strict=True):
-            alone = _is_alone(one, named, ledger)
             release = publish(reader.rows, one.request, attacker=job.attacker_model(), ledger=ledger, alone=alone)
             make_folder(folder)
             files = write_release(folder, one.name, release)
@@ -137,11 +137,6 @@ class _DayReader:
             self._source = source
             check_input(source, self._job, self._day)
         return self._source.day(self._job.period, self._day)
-
-
-def _is_alone(one: NamedRequest, named: Sequence[NamedRequest], ledger: Ledger) -> bool:
-    """Return whether nothing else about these people and this period is, or is about to be, published."""
-    return len(named) == 1 and not ledger.beside(one.request.standing())
 
 
 def _together(entries: Sequence[Entry]) -> tuple[float, float] | None:

@@ -58,9 +58,9 @@ def together_sentence(day: date, together: tuple[float, float]) -> str:
     """Return one sentence on the sum of worst-case guarantees."""
     epsilon, delta = together
     return (
-        f"Everything that the ledger holds about these people on {day.isoformat()} is noised, and the "
-        f"worst-case guarantees add up to ε = {rounded_up(epsilon, 4)}, δ = {rounded_up(delta, 4)} against any attacker, "
-        "for that day alone. What several days add up to is not stated here."
+        f"Everything that the ledger holds about these people on {day.isoformat()} is noised, and the worst-case "
+        f"guarantees add up to ε = {rounded_up(epsilon, 4)}, δ = {rounded_up(delta, 4)} against any attacker, for that "
+        "day alone. What several days add up to is not stated here."
     )
 
 

@@ -45,8 +45,10 @@ def _one_or_more(value: object) -> object:
 
 
 def _cells(value: object) -> object:
+    if isinstance(value, dict):
+        return {str(column): _cells(values) for column, values in value.items()}
     if not isinstance(value, list) or not value:
-        raise ValueError("must be a non-empty list of the public cells.")
+        raise ValueError("must be a non-empty list of the public cells, or a table of such lists by column.")
     return tuple(tuple(map(_scalar, cell)) if isinstance(cell, list) else _scalar(cell) for cell in value)
 
 
@@ -76,5 +78,14 @@ Columns = Annotated[
     ),
 ]
 Cells = Annotated[
-    tuple[Any, ...], BeforeValidator(_cells), WithJsonSchema({"type": "array", "items": {}, "minItems": 1})
+    Any,
+    BeforeValidator(_cells),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "array", "items": {}, "minItems": 1},
+                {"type": "object", "additionalProperties": {"type": "array", "minItems": 1}, "minProperties": 1},
+            ]
+        }
+    ),
 ]

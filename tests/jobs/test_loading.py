@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 
 import jsonschema
@@ -10,6 +11,7 @@ from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs import Job, load_job
 from pkdp_pipeline.jobs import job as job_module
+from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
 
 SCHEMA = Path(job_module.__file__).parents[1] / "schemas" / "job.v1.json"
@@ -39,6 +41,9 @@ def test_composite_cells_are_read_as_tuples(job_file, basic):
     job = load_job(job_file(text))
     assert job.release[0].by == ("town", "day")
     assert [cell[0] for cell in job.release[0].domain] == ["Ås", "Bø"]
+    product = basic.replace('by = "town"', 'by = ["town", "sex"]\ndomain = { town = ["Ås", "Bø"], sex = ["f", "m"] }')
+    (asked,) = requests_of(load_job(job_file(product)), date(2020, 1, 1))
+    assert len(asked.request.domain.cells) == 4
 
 
 @pytest.mark.parametrize(

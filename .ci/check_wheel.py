@@ -1,0 +1,89 @@
+"""Build the wheel, install it into a fresh environment outside the checkout, and use it there.
+
+The wheel declares what it needs; versions come from requirements.lock. What it forgets to declare, or to
+carry, fails here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+import venv
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+CARRIED = (
+    "pkdp_pipeline/py.typed",
+    "pkdp_pipeline/sql/ledger/schema_1.sql",
+    "pkdp_pipeline/schemas/certificate.v1.json",
+    "pkdp_pipeline/schemas/job.v1.json",
+)
+
+USED = """
+import json, pathlib
+import pandas as pd
+import pkdp_pipeline as pkdp
+
+home = pathlib.Path(pkdp.__file__).parent
+assert "site-packages" in home.parts, home
+attacker = pkdp.AttackerModel(p_max=0.1)
+certificate = pkdp.certify(pkdp.Histogram(k=20), attacker)
+assert 0.0 < certificate.delta(1.0) < 1e-4
+assert pkdp.Certificate.from_json(certificate.to_json()).verify()
+frame = pd.DataFrame({"uid": range(50), "country": ["NO"] * 30 + ["SE"] * 20})
+with pkdp.Ledger.open("ledger.sqlite", dataset="people") as ledger:
+    ask = dict(unit="uid", k=20, attacker=attacker, ledger=ledger, period="2013-01-02")
+    release = frame.pkdp.histogram("country", **ask)
+    assert frame.pkdp.histogram("country", **ask).replayed
+assert release.table["count"].tolist() == [30, 20], release.table
+release.to_parquet("release.parquet")
+assert pkdp.read_release("release.parquet").id == release.id
+"""
+
+
+def run(*command: object, folder: Path) -> str:
+    print("$", *command[:4], "…" if len(command) > 4 else "", flush=True)
+    return subprocess.run(
+        [str(part) for part in command], cwd=folder, check=True, text=True, stdout=subprocess.PIPE
+    ).stdout
+
+
+def pins() -> str:
+    """Return the versions of the lock, without hashes: a wheel just built has none to check."""
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    return "\n".join(re.findall(r"^[\w.-]+==[^\\\n]*", lock, re.MULTILINE)) + "\n"
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        # The wheel is built from the source archive, so the archive is complete as well.
+        run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT, folder=folder)
+        (wheel,) = folder.glob("*.whl")
+        names = set(zipfile.ZipFile(wheel).namelist())
+        missing = [name for name in CARRIED if name not in names]
+        if missing:
+            raise SystemExit(f"the wheel lacks {', '.join(missing)}")
+        stray = sorted({name.split("/")[0] for name in names if not name.startswith("pkdp_pipeline")})
+        if stray:
+            raise SystemExit(f"the wheel also installs {', '.join(stray)}")
+
+        venv.create(folder / "env", with_pip=True)
+        python = folder / "env" / "bin" / "python"
+        (folder / "pins.txt").write_text(pins(), encoding="utf-8")
+        run(python, "-m", "pip", "install", "--quiet", "--constraint", "pins.txt", wheel, folder=folder)
+        run(python, "-m", "pip", "check", folder=folder)
+        run(python, "-I", "-c", USED, folder=folder)
+        pkdp = folder / "env" / "bin" / "pkdp"
+        said = run(pkdp, "certify", "histogram", "--k", "50", "--p-max", "0.1", folder=folder)
+        if "at most 10 % sure" not in " ".join(said.split()):
+            raise SystemExit(f"pkdp certify did not state its guarantee:\n{said}")
+    print("the wheel is complete and works")
+
+
+if __name__ == "__main__":
+    main()

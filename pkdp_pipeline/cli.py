@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import datetime
 import functools
+import io
 import re
+import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -199,6 +201,9 @@ def count(
 
 def main() -> None:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that knows no Greek must not stop a job
     app()
 
 
@@ -213,13 +218,13 @@ def _day(text: str) -> datetime.date:
 
 
 def _print_result(result: JobResult) -> None:
-    from pkdp_pipeline.jobs.summary import together_sentence
-
     console = _console()
     for published in result.releases:
         _print_release(console, result.day, published)
     if result.together is not None:
-        console.print(together_sentence(result.day, result.together), "\n", sep="")
+        console.print(result.together.sentence(result.day), "\n", sep="")
+    if result.new_ledger:
+        console.print("A new ledger was started: nothing was known to be published about these people before.")
     console.print(f"Files in {result.summary.parent}", soft_wrap=True)
 
 
@@ -254,9 +259,9 @@ def _print_certificate(certificate: Certificate, epsilon: float | None, delta: f
     at_delta = 1e-6 if delta is None else delta
     lines = []
     if epsilon is not None or delta is None:
-        lines.append(f"delta({at_epsilon:g}) = {rounded_up(certificate.delta(at_epsilon), 4)}")
+        lines.append(f"delta({rounded_up(at_epsilon, 12)}) = {rounded_up(certificate.delta(at_epsilon), 4)}")
     if delta is not None or epsilon is None:
-        lines.append(f"epsilon({at_delta:g}) = {rounded_up(certificate.epsilon(at_delta), 4)}")
+        lines.append(f"epsilon({rounded_up(at_delta, 12)}) = {rounded_up(certificate.epsilon(at_delta), 4)}")
     console = _console()
     console.print(certificate.sentence(delta=at_delta), "\n", sep="")
     console.print("\n".join(lines))

@@ -51,13 +51,15 @@ def test_run_publishes_then_replays_without_its_source(folder):
     again = pkdp("run", job, "--date", "2013-01-02")
     assert again.exit_code == 0
     assert "replayed" in again.stdout
+    assert "new ledger" in first.stdout
+    assert "new ledger" not in again.stdout
     assert "published, and charged" not in again.stdout
 
 
 def test_the_noisy_job_prints_the_sum_of_its_guarantees(folder):
     done = pkdp("run", folder / "daily_flights_noisy.toml", "--date", "2013-01-02")
     assert done.exit_code == 0, done.output
-    assert "add up to ε = 1, δ =" in words(done.stdout)
+    assert "add up: ε = 1, δ =" in words(done.stdout)
 
 
 @pytest.mark.parametrize("date", ["2013-02-30", "2013-1-2", "20130102", "yesterday", "2013-W01-3", ""])
@@ -178,12 +180,12 @@ def test_certify_a_histogram():
     done = pkdp("certify", "histogram", "--k", 50, "--p-max", 0.1)
     assert done.exit_code == 0, done.output
     assert "delta(1) = 6.2" in done.stdout
-    assert "epsilon(1e-06) = 0.70" in done.stdout
+    assert "epsilon(1e-6) = 0.70" in done.stdout
     assert "10 % sure" in words(done.stdout)
     assert pkdp("certify", "histogram", "--k", 50, "--p-max", 0.1, "--epsilon", 1).stdout.count("(1") == 1
     only_delta = pkdp("certify", "histogram", "--k", 50, "--p-max", 0.1, "--delta", 1e-6).stdout
     assert "delta(" not in only_delta
-    assert "epsilon(1e-06)" in only_delta
+    assert "epsilon(1e-6)" in only_delta
 
 
 def test_certify_other_mechanisms_and_as_json():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -11,15 +9,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.certificate import Certificate, certify
-from pkdp_pipeline.composition import basic_sum
+from pkdp_pipeline.certificate import certify
+from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.input_checks import check_input
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.outputs import make_folder, write_atomically, write_release
 from pkdp_pipeline.jobs.requests import check_together, requests_of
 from pkdp_pipeline.jobs.source import ParquetSource
 from pkdp_pipeline.jobs.summary import summarise
-from pkdp_pipeline.ledger import Entry, Ledger
+from pkdp_pipeline.jobs.together import Together
+from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.publish import publish
 from pkdp_pipeline.release import Release
 
@@ -46,16 +45,19 @@ class JobResult:
     ----------
     day : datetime.date
     releases : tuple of JobRelease
-    together : (float, float) or None
-        Sum of the worst-case guarantees of everything the ledger holds about these people on this date,
-        when that is more than one release.
+    together : Together or None
+        What everything adds up to that the ledger holds about these people on this date, when that is more
+        than one release.
     summary : pathlib.Path
+    new_ledger : bool
+        Whether this run started the ledger. Where one was expected, its path is wrong.
     """
 
     day: date
     releases: tuple[JobRelease, ...]
-    together: tuple[float, float] | None
+    together: Together | None
     summary: Path
+    new_ledger: bool
 
     @property
     def replayed(self) -> bool:
@@ -91,6 +93,7 @@ def run_job(job: Job, day: date) -> JobResult:
     named = requests_of(job, day)
     check_together(named, dataset=job.dataset)
     alone = len(named) == 1
+    new_ledger = not Path(job.ledger).exists()
     with _open_ledger(job) as ledger, _DayReader(job, day) as reader:
         for one in named:
             if ledger.find(one.request.key(job.dataset)) is None:
@@ -100,17 +103,25 @@ def run_job(job: Job, day: date) -> JobResult:
                 certify(one.request.mechanism, attacker, protects=one.request.protects)
         make_folder(Path(job.output.directory))
         folder = Path(job.output.directory) / day.isoformat()
-        releases = []
+        releases: list[JobRelease] = []
         for asked, one in zip(job.release, named, strict=True):
-            release = publish(reader.rows, one.request, attacker=job.attacker_model(), ledger=ledger, alone=alone)
+            try:
+                release = publish(reader.rows, one.request, attacker=job.attacker_model(), ledger=ledger, alone=alone)
+            except PkdpError as error:
+                if not releases:
+                    raise
+                done = ", ".join(repr(published.asked.name) for published in releases)
+                raise type(error)(
+                    f"release {one.name!r}: {error} Only {done} was published before it; running again replays that."
+                ) from error
             make_folder(folder)
             files = write_release(folder, one.name, release)
             releases.append(JobRelease(asked=asked, release=release, files=files))
-        together = _together(ledger.beside(named[0].request.standing()))
+        together = Together.of(ledger.beside(named[0].request.standing()))
     summary = folder / "summary.md"
     text = summarise(job, day, [(published.asked, published.release) for published in releases], together)
     write_atomically(summary, text.encode())
-    return JobResult(day=day, releases=tuple(releases), together=together, summary=summary)
+    return JobResult(day=day, releases=tuple(releases), together=together, summary=summary, new_ledger=new_ledger)
 
 
 class _DayReader:
@@ -137,14 +148,6 @@ class _DayReader:
             self._source = source
             check_input(source, self._job, self._day)
         return self._source.day(self._job.period, self._day)
-
-
-def _together(entries: Sequence[Entry]) -> tuple[float, float] | None:
-    """Return what several releases about the same people in the same period add up to, or None for one."""
-    if len(entries) < 2:
-        return None
-    parts = [Certificate.from_json(entry.certificate).worst_case.parameters for entry in entries]
-    return basic_sum(part or (math.inf, 1.0) for part in parts)
 
 
 def _open_ledger(job: Job) -> Ledger:

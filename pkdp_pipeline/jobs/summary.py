@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
-from pkdp_pipeline.sentences import rounded_up
+from pkdp_pipeline.jobs.together import Together
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from pkdp_pipeline.release import Release
 
-__all__ = ["describe", "public_rows", "summarise", "together_sentence"]
+__all__ = ["describe", "public_rows", "summarise"]
 
 
 def summarise(
     job: Job,
     day: date,
     releases: Sequence[tuple[ReleaseTable, Release]],
-    together: tuple[float, float] | None,
+    together: Together | None,
 ) -> str:
     """Return the summary; it is made from what is public only, so a replay makes the same one."""
     lines = [f"# {job.dataset}, {day.isoformat()}", ""]
@@ -32,7 +33,7 @@ def summarise(
         lines += [_table_line(row) for row in rows] or ["", "Nothing reached the rule for publishing."]
         lines += ["", release.certificate.sentence(), "", f"Release `{release.id}`.", ""]
     if together is not None:
-        lines += ["## Together", "", together_sentence(day, together), ""]
+        lines += ["## Together", "", together.sentence(day), ""]
     return "\n".join(lines)
 
 
@@ -52,16 +53,6 @@ def describe(job: Job, asked: ReleaseTable) -> str:
     if asked.release_threshold is not None:
         steps.append(f"it is shown only when the noisy number is at least {asked.release_threshold}")
     return f"{counted}: {'; '.join(steps)}." if steps else f"{counted}."
-
-
-def together_sentence(day: date, together: tuple[float, float]) -> str:
-    """Return one sentence on the sum of worst-case guarantees."""
-    epsilon, delta = together
-    return (
-        f"Everything that the ledger holds about these people on {day.isoformat()} is noised, and the worst-case "
-        f"guarantees add up to ε = {rounded_up(epsilon, 4)}, δ = {rounded_up(delta, 4)} against any attacker, for that "
-        "day alone. What several days add up to is not stated here."
-    )
 
 
 def public_rows(table: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
@@ -84,5 +75,5 @@ def _printable(value: object) -> str:
 
 
 def _table_line(cells: Sequence[str]) -> str:
-    escaped = [cell.replace("\\", "\\\\").replace("|", "\\|") for cell in cells]
+    escaped = [re.sub(r"([\\|<`*_])", r"\\\1", cell) for cell in cells]
     return f"| {' | '.join(escaped)} |"

@@ -58,7 +58,7 @@ def _scalar(value: object) -> object:
     raise ValueError("holds cells that are neither text, whole numbers, booleans nor dates.")
 
 
-Name = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+Name = Annotated[str, StringConstraints(min_length=1)]
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=100)]
 Columns = Annotated[
     tuple[str, ...],

@@ -210,13 +210,14 @@ def test_noised_releases_claim_the_worst_case_only_and_it_adds_up(job_file):
         False,
         False,
     ]
-    epsilon, delta = result.together
+    epsilon, delta = result.together.guarantee
+    assert result.together.releases == 2
     assert epsilon == pytest.approx(0.75)
     assert epsilon >= parts[0][0] + parts[1][0]
     assert 0 < delta < 1
     assert delta == pytest.approx(parts[0][1] + parts[1][1])
     summary = result.summary.read_text(encoding="utf-8")
-    assert "add up to ε = 0.75" in summary
+    assert "add up: ε = 0.75" in summary
     assert run_job(job, DAY).summary.read_text(encoding="utf-8") == summary
 
 
@@ -231,7 +232,7 @@ def test_a_noised_release_beside_one_in_the_ledger_is_not_alone(job_file):
     frame = pd.DataFrame({"day": [DAY] * 3, "person": list("abc"), "in_town": [True, False, True]})
     second = run_job(load_job(job_file(other, frame)), DAY)
     assert not second.releases[0].release.certificate.has_partial_knowledge
-    assert second.together[0] == pytest.approx(1.0)
+    assert second.together.guarantee[0] == pytest.approx(1.0)
 
 
 def test_the_same_request_under_two_names_is_a_config_error(job_file, basic):
@@ -277,6 +278,16 @@ def test_a_crash_between_two_releases_charges_each_once(job_file, monkeypatch):
     result = run_job(job, DAY)
     assert [published.release.replayed for published in result.releases] == [True, False]
     assert len(entries(job)) == 2
+
+
+def test_a_release_that_fails_after_another_says_what_was_published(job_file):
+    frame = pd.DataFrame({"day": [DAY] * 2, "person": ["a", "a"], "town": ["Ås", "Bø"]})
+    job = load_job(job_file(NOISY, frame))
+    with pytest.raises(InputCheckError) as caught:
+        run_job(job, DAY)
+    assert "release 'people_by_town'" in str(caught.value)
+    assert "Only 'people' was published" in str(caught.value)
+    assert [entry.label for entry in entries(job)] == ["people"]
 
 
 def test_a_locked_ledger_is_temporary_and_charges_nothing(job_file, monkeypatch):

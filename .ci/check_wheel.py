@@ -46,7 +46,8 @@ assert pkdp.read_release("release.parquet").id == release.id
 
 
 def run(*command: object, folder: Path) -> str:
-    print("$", *command[:4], "…" if len(command) > 4 else "", flush=True)
+    """Run a command outside the checkout and return what it prints."""
+    print("$", *(str(part).strip().splitlines()[0] for part in command[:4]), "…", flush=True)
     return subprocess.run(
         [str(part) for part in command], cwd=folder, check=True, text=True, stdout=subprocess.PIPE
     ).stdout
@@ -59,6 +60,7 @@ def pins() -> str:
 
 
 def main() -> None:
+    """Build, look inside, install, use."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         # The wheel is built from the source archive, so the archive is complete as well.

@@ -1,0 +1,243 @@
+"""Every snippet of the documentation is run, for real and from top to bottom.
+
+The convention, for a page in Markdown. A page is run in a scratch folder that holds a copy of ``examples/``.
+
+``python``
+    The blocks of a page share one namespace. A ``text`` block directly below one is what it prints.
+``sql``
+    The blocks of a page share one DuckDB connection. A ``text`` block directly below is the result.
+``console``
+    A line that starts with ``$`` is a command for bash, the lines below it are what it prints, on either
+    stream; a line ``…`` stands for any lines. A command must succeed, so one that is meant to fail is
+    followed by ``; echo "exit code $?"``. ``make`` commands set the environment up that this test runs in: they
+    are looked up (``make --dry-run``) but not run.
+``toml``
+    A job file; it is read as one, from ``examples/``.
+``text``
+    Elsewhere: prose or a drawing, nothing to run.
+
+Other languages, and blocks without one, are errors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.jobs import load_job
+from pkdp_pipeline.profiles import THEOREMS
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [
+    path.relative_to(ROOT)
+    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/*.md")))
+]
+
+
+@dataclass(frozen=True)
+class Snippet:
+    language: str
+    line: int
+    text: str
+    expected: str | None = None
+
+
+def snippets(page: str) -> list[Snippet]:
+    """Return a page's fenced blocks in order; a ``text`` block directly below another is its output."""
+    found: list[Snippet] = []
+    lines = page.splitlines()
+    position, follows = 0, False
+    while position < len(lines):
+        line = lines[position]
+        if line.lstrip().startswith("```"):
+            language, start = line.strip().removeprefix("```"), position + 1
+            indent = len(line) - len(line.lstrip())
+            position = next(i for i in range(start, len(lines)) if lines[i].strip() == "```")
+            text = "\n".join(inner[indent:] for inner in lines[start:position])
+            if language == "text" and follows:
+                found[-1] = Snippet(found[-1].language, found[-1].line, found[-1].text, text)
+                follows = False
+            else:
+                found.append(Snippet(language, start + 1, text))
+                follows = language in ("python", "sql")
+        elif line.strip():
+            follows = False
+        position += 1
+    return found
+
+
+def tidy(text: str) -> list[str]:
+    return [line.rstrip() for line in text.strip("\n").splitlines()]
+
+
+def matches(shown: list[str], printed: list[str]) -> bool:
+    pattern = "\n".join("(?:.*\n)*?.*" if line.strip() == "…" else re.escape(line) for line in shown)
+    return re.fullmatch(pattern, "\n".join(printed)) is not None
+
+
+class Runner:
+    """Runs the snippets of a page in the current folder."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.namespace: dict[str, object] = {"__name__": "__main__"}
+        self.connection = duckdb.connect()
+
+    def page(self, text: str) -> None:
+        for snippet in snippets(text):
+            self.run(snippet)
+
+    def run(self, snippet: Snippet) -> None:
+        runner = {
+            "python": self.python,
+            "sql": self.sql,
+            "console": self.console,
+            "toml": self.toml,
+            "text": self.text,
+        }.get(snippet.language)
+        assert runner is not None, f"{self.name}, line {snippet.line}: nobody knows how to run {snippet.language!r}"
+        runner(snippet)
+
+    def check(self, snippet: Snippet, printed: str) -> None:
+        if snippet.expected is not None:
+            assert matches(tidy(snippet.expected), tidy(printed)), (
+                f"{self.name}, line {snippet.line} shows:\n{snippet.expected}\nbut prints:\n{printed}"
+            )
+
+    def python(self, snippet: Snippet) -> None:
+        printed = io.StringIO()
+        # Empty lines in front, so that a traceback shows the page's own line.
+        code = compile("\n" * (snippet.line - 1) + snippet.text, str(ROOT / self.name), "exec")
+        with contextlib.redirect_stdout(printed):
+            exec(code, self.namespace)
+        self.check(snippet, printed.getvalue())
+
+    def sql(self, snippet: Snippet) -> None:
+        self.check(snippet, str(self.connection.sql(snippet.text)))
+
+    def toml(self, snippet: Snippet) -> None:
+        path = Path("examples") / f"line_{snippet.line}.toml"
+        path.write_text(snippet.text, encoding="utf-8")
+        load_job(path)
+
+    def console(self, snippet: Snippet) -> None:
+        assert snippet.text.startswith("$ "), f"{self.name}, line {snippet.line}: a console starts with '$ '"
+        for part in re.split(r"^\$ ", snippet.text, flags=re.MULTILINE)[1:]:
+            command, _, shown = part.partition("\n")
+            if re.match(r"make\b", command):
+                subprocess.run(
+                    ["make", "--dry-run", *command.split("#")[0].split()[1:]],
+                    cwd=ROOT,
+                    check=True,
+                    stdout=subprocess.DEVNULL,
+                )
+                continue
+            place = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+            done = subprocess.run(
+                ["bash", "-c", command],
+                env={**os.environ, "PATH": place, "COLUMNS": "80"},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
+            where = f"{self.name}, line {snippet.line}: {command}"
+            assert done.returncode == 0, f"{where}\nends with exit code {done.returncode}:\n{done.stdout}"
+            if shown.strip():
+                assert matches(tidy(shown), tidy(done.stdout)), f"{where}\nshows:\n{shown}\nprints:\n{done.stdout}"
+
+    def text(self, snippet: Snippet) -> None:
+        pass
+
+
+@pytest.fixture
+def scratch(tmp_path, monkeypatch):
+    """A folder with a copy of the examples, as the current folder."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("out", "__pycache__"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_snippet_runs(page, scratch):
+    Runner(str(page)).page((ROOT / page).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "```python\nassert False\n```",
+        "```python\nprint(1)\n```\n\n```text\n2\n```",
+        "```python\nprint(1)\nprint(2)\n```\n```text\n1\n```",
+        "```sql\nSELECT * FROM nowhere\n```",
+        "```sql\nSELECT 1 AS a\n```\n```text\n2\n```",
+        "```console\n$ false\n```",
+        "```console\n$ echo one\ntwo\n```",
+        "```console\n$ echo one; echo two\none\n```",
+        "```console\n$ make no-such-target\n```",
+        "```console\necho one\n```",
+        '```toml\ndataset = "d"\n```',
+        "```ruby\nputs 1\n```",
+        "```\nwhat is this\n```",
+    ],
+)
+@pytest.mark.usefixtures("scratch")
+def test_a_snippet_that_is_wrong_fails(page):
+    with pytest.raises((AssertionError, duckdb.Error, subprocess.CalledProcessError, ConfigError)):
+        Runner("a page").page(page)
+
+
+@pytest.mark.usefixtures("scratch")
+def test_snippets_share_what_the_convention_says():
+    page = (
+        "```python\na = 1\n```\nand\n```python\nprint(a)\n```\n```text\n1\n```\n"
+        "```console\n$ echo one; echo two; echo three\none\n…\n$ ls examples/daily_flights.toml\n```\n"
+        "```sql\nCREATE TABLE t AS SELECT 7 AS seven\n```\n```sql\nFROM t\n```\n```text\n…\n│     7 │\n…\n```\n"
+        "A drawing:\n```text\n-> o\n```"
+    )
+    Runner("a page").page(page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_links_lead_somewhere(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, anchor = target.partition("#")
+        if "://" in target:
+            continue
+        linked = (ROOT / page).parent / path if path else ROOT / page
+        assert linked.exists(), f"{page} links to {target}"
+        if anchor:
+            assert anchor in anchors(linked.read_text(encoding="utf-8")), f"{page} links to {target}"
+
+
+def anchors(text: str) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+def test_the_sections_that_the_code_cites_are_there():
+    page = (ROOT / "docs" / "mathematics.md").read_text(encoding="utf-8")
+    headings = "\n".join(re.findall(r"^#+ (.+)$", page, re.MULTILINE))
+    for theorem in THEOREMS.values():
+        cited = re.search(r"docs/mathematics\.md, sections? ([\d to and]+)", theorem.citation)
+        assert cited is not None, theorem.key
+        for number in re.findall(r"\d+", cited[1]):
+            assert re.search(rf"^{number}\. ", headings, re.MULTILINE), f"{theorem.key} cites section {number}"
+    for path in (ROOT / "pkdp_pipeline").rglob("*.py"):
+        source = " ".join(path.read_text(encoding="utf-8").split())
+        for title in re.findall(r'`docs/mathematics\.md`, (?:section )?"([^"]+)"', source):
+            assert title in headings, f"{path.name} cites {title!r}"
+        for name in re.findall(r"`docs/mathematics\.md`, (theorem [ABC])\b", source):
+            assert name.capitalize() in page, f"{path.name} cites {name}"

@@ -1,0 +1,119 @@
+"""The JSON schema of certificates describes what `Certificate.to_json` writes, and nothing else."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.certificate_json import SCHEMA
+from pkdp_pipeline.profiles import THEOREMS
+
+FILE = Path(pkdp.__file__).parent / "schemas" / "certificate.v1.json"
+DOCUMENT = json.loads(FILE.read_text(encoding="utf-8"))
+VALIDATOR = jsonschema.Draft202012Validator(DOCUMENT)
+
+NOISE = pkdp.GeometricNoise(0.5)
+BOX = pkdp.AttackerModel(p_min=0.1, p_max=0.6, unknown=300)
+MADE = {
+    "thresholding": (pkdp.Count(k=20), pkdp.AttackerModel(p_max=0.1, known=3, influence="active"), "presence"),
+    "thresholding_complement": (pkdp.Count(k_complement=30), pkdp.AttackerModel(p_min=0.2), "presence"),
+    "counting": (pkdp.Count(), BOX, "presence"),
+    "noisy_counting": (pkdp.Count(noise=NOISE), BOX, "presence"),
+    "histogram_presence": (pkdp.Histogram(k=20), pkdp.AttackerModel(p_max=0.1, unknown_max=99), "presence"),
+    "histogram_value": (pkdp.Histogram(k=20), pkdp.AttackerModel(p_max=0.1, known=2), "value"),
+    "histogram_between": (pkdp.Histogram(k=40), pkdp.AttackerModel(p_max_between=0.7), "value"),
+    "options": (pkdp.Histogram(), pkdp.AttackerModel(p_min=0.2, unknown=500), "value"),
+    "noise": (pkdp.Histogram(k=5, noise=NOISE, release_threshold=40), pkdp.AttackerModel(), "value"),
+}
+
+
+def document(theorem: str) -> dict:
+    mechanism, attacker, protects = MADE[theorem]
+    certificate = pkdp.certify(mechanism, attacker, protects=protects)
+    assert theorem in certificate.theorems
+    return json.loads(certificate.with_caveats("Nothing else is published.").to_json())
+
+
+def paths(value: object, path: tuple = ()) -> list[tuple]:
+    """Return the path of every object's member, wherever it is."""
+    found = []
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            found += [(*path, key), *paths(inner, (*path, key))]
+    elif isinstance(value, list) and value:
+        found += paths(value[0], (*path, 0))
+    return found
+
+
+def at(value, path):
+    for step in path:
+        value = value[step]
+    return value
+
+
+def test_the_schema_is_a_schema_of_the_version_that_is_written():
+    jsonschema.Draft202012Validator.check_schema(DOCUMENT)
+    assert DOCUMENT["properties"]["schema"]["const"] == SCHEMA
+
+
+def test_the_schema_names_every_theorem_and_field_there_is():
+    assert set(DOCUMENT["properties"]["theorems"]["items"]["properties"]["key"]["enum"]) == set(THEOREMS) == set(MADE)
+    for name, kind in (("attacker", pkdp.AttackerModel), ("count", pkdp.Count), ("histogram", pkdp.Histogram)):
+        fields = {field.name for field in dataclasses.fields(kind)}
+        assert set(DOCUMENT["$defs"][name]["properties"]) - {"mechanism"} == fields
+
+
+@pytest.mark.parametrize("theorem", MADE)
+def test_every_kind_of_certificate_is_valid(theorem):
+    VALIDATOR.validate(document(theorem))
+
+
+@pytest.mark.parametrize("theorem", ["histogram_presence", "noise"])
+def test_members_can_be_neither_missing_nor_invented(theorem):
+    made = document(theorem)
+    for path in paths(made):
+        without = copy.deepcopy(made)
+        del at(without, path[:-1])[path[-1]]
+        assert not VALIDATOR.is_valid(without), path
+        more = copy.deepcopy(made)
+        at(more, path[:-1])["invented"] = 1
+        assert not VALIDATOR.is_valid(more), path
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("schema",), "pkdp-certificate/2"),
+        (("protects",), "everything"),
+        (("attacker", "p_max"), 1.5),
+        (("attacker", "p_max"), "0.1"),
+        (("attacker", "p_max_between"), 0.4),
+        (("attacker", "known"), None),
+        (("attacker", "known"), -1),
+        (("attacker", "influence"), "bold"),
+        (("mechanism", "k"), 0),
+        (("mechanism", "k"), 2.5),
+        (("mechanism", "mechanism"), "mean"),
+        (("mechanism", "noise"), {"epsilon": 0}),
+        (("mechanism", "release_threshold"), 10),
+        (("theorems",), []),
+        (("theorems", 0, "key"), "folklore"),
+        (("assumptions",), []),
+        (("caveats",), [""]),
+        (("grid",), []),
+        (("grid", 0, "delta"), 1.01),
+        (("grid", 0, "epsilon"), -0.1),
+        (("worst_case",), {"epsilon": 1.0, "delta": 0.0}),
+        (("sentence",), ""),
+    ],
+)
+def test_what_no_certificate_says_is_not_valid(path, value):
+    made = document("histogram_presence")
+    at(made, path[:-1])[path[-1]] = value
+    assert not VALIDATOR.is_valid(made)

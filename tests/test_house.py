@@ -46,12 +46,13 @@ def test_modules_are_short():
 def test_a_module_says_what_it_is_for_and_what_it_offers(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assert ast.get_docstring(tree), "no docstring"
-    if len(tree.body) == 1:
-        return  # it only says what its room is for
     declared = [
         ast.literal_eval(node.value)
         for node in tree.body
-        if isinstance(node, ast.Assign) and [getattr(target, "id", None) for target in node.targets] == ["__all__"]
+        if isinstance(node, (ast.Assign, ast.AnnAssign))
+        and node.value is not None
+        and [getattr(target, "id", None) for target in getattr(node, "targets", [getattr(node, "target", None)])]
+        == ["__all__"]
     ]
     assert len(declared) == 1, "no __all__"
     if path.name == "__init__.py" and path.parent == ROOT / "pkdp_pipeline":

@@ -82,6 +82,8 @@ class ReleaseTable(Table):
             for key in ("domain", "one_cell", "order_by"):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key} is about the cells of a histogram: add by, or remove {key}.")
+            if self.protects == "value":
+                raise ValueError('protects = "value" is about the cells of a histogram: add by, or remove protects.')
         elif self.k_complement is not None:
             raise ValueError("k_complement is for counts: remove it, or remove by.")
         self.mechanism()

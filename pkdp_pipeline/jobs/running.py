@@ -8,8 +8,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.certificate import certify
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.input_checks import check_input
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
@@ -92,21 +90,18 @@ def run_job(job: Job, day: date) -> JobResult:
     """
     named = requests_of(job, day)
     check_together(named, dataset=job.dataset)
-    alone = len(named) == 1
     new_ledger = not Path(job.ledger).exists()
     with _open_ledger(job) as ledger, _DayReader(job, day) as reader:
         for one in named:
             if ledger.find(one.request.key(job.dataset)) is None:
-                standing = one.request.standing()
-                ledger.check(standing)
-                attacker = job.attacker_model() if alone and not ledger.beside(standing) else AttackerModel()
-                certify(one.request.mechanism, attacker, protects=one.request.protects)
+                ledger.check(one.request.standing())
         make_folder(Path(job.output.directory))
         folder = Path(job.output.directory) / day.isoformat()
+        alone, attacker = len(named) == 1, job.attacker_model()
         releases: list[JobRelease] = []
         for asked, one in zip(job.release, named, strict=True):
             try:
-                release = publish(reader.rows, one.request, attacker=job.attacker_model(), ledger=ledger, alone=alone)
+                release = publish(reader.rows, one.request, attacker=attacker, ledger=ledger, alone=alone)
             except PkdpError as error:
                 if not releases:
                     raise

@@ -13,6 +13,7 @@ from pkdp_pipeline.jobs import Job, load_job
 from pkdp_pipeline.jobs import job as job_module
 from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.request import Request
 
 SCHEMA = Path(job_module.__file__).parents[1] / "schemas" / "job.v1.json"
 
@@ -34,6 +35,42 @@ def test_every_key_of_a_release_reaches_its_mechanism(job_file, basic):
     )
     job = load_job(job_file(release))
     assert job.release[0].mechanism() == Count(k=3, k_complement=2, noise=GeometricNoise(1.0), release_threshold=9)
+
+
+def test_every_rule_for_rows_reaches_the_request(job_file, basic):
+    text = basic.replace(
+        'by = "town"',
+        'by = "town"\ndomain = ["Ås"]\nundeclared = "absent"\none_cell = "first"\norder_by = ["rank", "day"]\n'
+        'where = "adult"\nprotects = "value"',
+    )
+    job = load_job(job_file(text.replace('missing_unit = "drop"', 'missing_unit = "drop"\none_cell = "hash"')))
+    (asked,) = requests_of(job, date(2020, 1, 2))
+    assert asked.request == Request(
+        mechanism=Histogram(k=5),
+        unit="person",
+        protects="value",
+        by="town",
+        domain=["Ås"],
+        where="adult",
+        missing_unit="drop",
+        one_cell="first",
+        order_by=["rank", "day"],
+        undeclared="absent",
+        period="2020-01-02",
+        label="people_by_town",
+    )
+    without = text.replace('missing_unit = "drop"\n', "").replace(
+        'one_cell = "first"\norder_by = ["rank", "day"]\n', ""
+    )
+    (asked,) = requests_of(load_job(job_file(without)), date(2020, 1, 2))
+    assert (asked.request.missing_unit, asked.request.one_cell, asked.request.order_by) == ("error", "error", None)
+
+
+def test_the_jobs_rules_for_cells_are_for_histograms_alone(job_file, basic):
+    text = basic.replace('missing_unit = "drop"', 'one_cell = "most_frequent"')
+    counted = text.replace("[output]", '[[release]]\nname = "people"\nk = 5\n\n[output]')
+    histogram, count = requests_of(load_job(job_file(counted)), date(2020, 1, 2))
+    assert (histogram.request.one_cell, count.request.one_cell) == ("most_frequent", "error")
 
 
 def test_composite_cells_are_read_as_tuples(job_file, basic):
@@ -63,6 +100,7 @@ def test_composite_cells_are_read_as_tuples(job_file, basic):
         ("k = 5", "k = 5\nrelease_threshold = 7", ["release_threshold", "needs noise"]),
         ("k = 5", "k = 5\nk_complement = 7", ["k_complement", "counts"]),
         ('by = "town"', 'domain = ["Ås"]', ["domain", "add by"]),
+        ('by = "town"', 'protects = "value"', ["protects", "add by"]),
         ('by = "town"', "by = []", ["release[1].by", "column name"]),
         ('by = "town"', 'by = ["town", "town"]', ["release[1].by", "twice"]),
         ('by = "town"', 'by = "town"\ndomain = []', ["release[1].domain", "non-empty"]),

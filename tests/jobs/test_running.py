@@ -275,6 +275,7 @@ def test_a_crash_between_two_releases_charges_each_once(job_file, monkeypatch):
         with pytest.raises(OSError, match="power cut"):
             run_job(job, DAY)
     assert len(entries(job)) == 1
+    assert [names["alone"] for names in calls] == [False, False]
     result = run_job(job, DAY)
     assert [published.release.replayed for published in result.releases] == [True, False]
     assert len(entries(job)) == 2

@@ -114,6 +114,14 @@ def test_a_locked_ledger_is_a_temporary_error_and_nothing_is_charged(path, monke
     blocker.close()
 
 
+def test_publishing_takes_the_write_lock_before_it_looks(path, monkeypatch):
+    monkeypatch.setattr(sqlite_store, "BUSY_SECONDS", 0.05)
+    with Ledger.open(path) as one, Ledger.open(path) as other, one._store.transaction():
+        with pytest.raises(TemporaryError):
+            publish(other)
+        assert other.find("key") is None
+
+
 def test_a_new_ledger_behind_a_lock_is_a_temporary_error(path, monkeypatch):
     monkeypatch.setattr(sqlite_store, "BUSY_SECONDS", 0.05)
     blocker = sqlite3.connect(path, isolation_level=None)

@@ -240,4 +240,4 @@ def test_the_sections_that_the_code_cites_are_there():
         for title in re.findall(r'`docs/mathematics\.md`, (?:section )?"([^"]+)"', source):
             assert title in headings, f"{path.name} cites {title!r}"
         for name in re.findall(r"`docs/mathematics\.md`, (theorem [ABC])\b", source):
-            assert name.capitalize() in page, f"{path.name} cites {name}"
+            assert f"T{name[1:]}" in page, f"{path.name} cites {name}"

@@ -1,13 +1,16 @@
-"""The house rules that a reader relies on: what lies where, small modules, declared names, a clean lock."""
+"""The house rules that a reader relies on: what lies where, what imports what, declared names, a clean lock."""
 
 from __future__ import annotations
 
 import ast
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+import pkdp_pipeline as pkdp
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted((ROOT / "pkdp_pipeline").rglob("*.py"))
@@ -28,6 +31,128 @@ TOP = {
     "sql",
     "tests",
 }
+
+#: Who attacks, what is published, what that can tell: pure mathematics, which sees no data.
+MATHEMATICS = {
+    "arguments",
+    "attacker",
+    "certificate",
+    "certificate_json",
+    "composition",
+    "errors",
+    "guarantee",
+    "mechanisms",
+    "planning",
+    "profiles",
+    "refusal",
+    "sentences",
+    "version",
+}
+#: What mathematics may import besides itself. Nothing here reads files, clocks, the environment or randomness.
+PURE = {
+    "__future__",
+    "collections",
+    "dataclasses",
+    "decimal",
+    "flint",
+    "fractions",
+    "functools",
+    "html",
+    "itertools",
+    "json",
+    "math",
+    "numbers",
+    "numpy",
+    "scipy",
+    "types",
+    "typing",
+}
+HEAVY = {"duckdb", "flint", "great_expectations", "opendp", "pydantic", "rich", "scipy", "sqlite3", "typer"}
+
+
+def room(path: Path) -> str:
+    return path.relative_to(ROOT / "pkdp_pipeline").parts[0].removesuffix(".py")
+
+
+def imported(path: Path) -> set[str]:
+    """Return what a module imports: rooms of the package as ``pkdp_pipeline.room``, else top-level names."""
+    names = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name}: relative import"
+            whole = node.module == "pkdp_pipeline"
+            names += [f"pkdp_pipeline.{alias.name}" for alias in node.names] if whole else [node.module or ""]
+    return {".".join(name.split(".")[: 2 if name.startswith("pkdp_pipeline.") else 1]) for name in names}
+
+
+def importers(target: str) -> set[str]:
+    found = {room(path) for path in MODULES if f"pkdp_pipeline.{target}" in imported(path)}
+    return found - {target, "__init__"}
+
+
+def test_mathematics_sees_no_data_and_no_world():
+    allowed = PURE | {f"pkdp_pipeline.{name}" for name in MATHEMATICS}
+    for path in MODULES:
+        if room(path) in MATHEMATICS:
+            assert imported(path) <= allowed, path.name
+            assert not re.search(r"\b(open|print|input|exec|eval)\(", path.read_text(encoding="utf-8")), path.name
+            assert "np.random" not in path.read_text(encoding="utf-8"), path.name
+
+
+def test_engines_know_nothing_about_privacy():
+    allowed = {f"pkdp_pipeline.{name}" for name in ("engines", "errors", "keys")}
+    for path in MODULES:
+        if room(path) == "engines":
+            assert {name for name in imported(path) if name.startswith("pkdp_pipeline")} <= allowed, path.name
+
+
+def test_there_is_one_way_out():
+    assert importers("engines") == {"public_table"}
+    assert importers("public_table") == {"publish"}
+    assert importers("publish") == {"accessor", "jobs"}
+    assert importers("jobs") == {"cli"}
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    asked = f"import sys, pkdp_pipeline; print(*({HEAVY!r} & set(sys.modules)))"
+    loaded = subprocess.run([sys.executable, "-c", asked], check=True, text=True, stdout=subprocess.PIPE).stdout
+    assert loaded.split() == []
+
+
+def test_the_public_names_are_these():
+    assert pkdp.__all__ == [
+        "EACH_ROW",
+        "ArgumentError",
+        "AttackerModel",
+        "BudgetExceededError",
+        "Certificate",
+        "ConfigError",
+        "Count",
+        "DifferencingError",
+        "GeometricNoise",
+        "Histogram",
+        "InputCheckError",
+        "Ledger",
+        "LedgerError",
+        "NoEvidenceError",
+        "NotCertifiableError",
+        "PkdpError",
+        "Release",
+        "TemporaryError",
+        "__version__",
+        "certify",
+        "count",
+        "histogram",
+        "read_release",
+        "smallest_k",
+    ]
+    for name in pkdp.__all__:
+        assert getattr(pkdp, name) is not None
+    assert dir(pkdp) == sorted(pkdp.__all__)
+    with pytest.raises(AttributeError):
+        _ = pkdp.no_such_name
 
 
 def test_the_top_level_holds_what_it_should():

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.errors import ArgumentError, LedgerError
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.public_table import public_table
 from pkdp_pipeline.release import Release
@@ -13,7 +14,7 @@ from pkdp_pipeline.request import EACH_ROW, Request
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificate import Certificate
-    from pkdp_pipeline.ledger import Ledger
+    from pkdp_pipeline.ledger import Entry, Ledger
 
 __all__ = ["EACH_ROW", "Request", "count", "histogram", "publish"]
 
@@ -78,7 +79,7 @@ def publish(
         entry, replayed = ledger.publish(key, standing, release.certificate.to_json(), release.to_bytes(), release.id)
         if not replayed:
             return release
-    return Release.from_bytes(entry.content, replayed=True)
+    return _replayed(entry)
 
 
 def count(
@@ -217,6 +218,17 @@ def histogram(
         label=label,
     )
     return publish(lambda: frame, request, attacker=attacker, ledger=ledger)
+
+
+def _replayed(entry: Entry) -> Release:
+    """Return the release a ledger holds, from its stored bytes."""
+    try:
+        release = Release.from_bytes(entry.content, replayed=True)
+    except ArgumentError as error:
+        raise LedgerError(f"the ledger's entry {entry.sequence} cannot be replayed: {error}") from error
+    if release.id != entry.release_id:
+        raise LedgerError(f"the ledger's entry {entry.sequence} holds another release than it says: it was altered.")
+    return release
 
 
 def _caveats(request: Request, period: str | None, certificate: Certificate) -> list[str]:

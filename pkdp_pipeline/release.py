@@ -206,7 +206,10 @@ def _parquet(table: pd.DataFrame, certificate_json: str) -> bytes:
     stated = json.dumps({"id": release_id(_restored(arrow), certificate_json), "schema": _SCHEMA}, sort_keys=True)
     metadata = {**(arrow.schema.metadata or {}), _CERTIFICATE: certificate_json.encode(), _RELEASE: stated.encode()}
     sink = pa.BufferOutputStream()
-    pq.write_table(arrow.replace_schema_metadata(metadata), sink, compression="zstd")
+    # Without the stored Arrow schema, which would hold the metadata a second time.
+    with pq.ParquetWriter(sink, arrow.schema, compression="zstd", store_schema=False) as writer:
+        writer.write_table(arrow)
+        writer.add_key_value_metadata(metadata)
     return bytes(sink.getvalue().to_pybytes())
 
 
@@ -215,8 +218,8 @@ def _read(content: bytes) -> tuple[pd.DataFrame, dict[bytes, bytes]]:
     import pyarrow.parquet as pq
 
     try:
-        arrow = pq.read_table(pa.BufferReader(content))
-        return _restored(arrow), dict(arrow.schema.metadata or {})
+        file = pq.ParquetFile(pa.BufferReader(content))
+        return _restored(file.read()), dict(file.metadata.metadata or {})
     except (pa.ArrowException, OSError, ValueError, TypeError):
         raise ArgumentError("the release is not a Parquet file that can be read.") from None
 

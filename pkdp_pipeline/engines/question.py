@@ -51,7 +51,7 @@ class CellCounts:
     missing_unit : bool
         Whether a row has a missing value in a unit column; such rows are not counted.
     several_cells : bool
-        Whether a unit was found in several cells and no rule said which one counts.
+        Whether a unit was found in several cells and no rule said which one counts; then no cells are given.
     """
 
     keys: pd.DataFrame

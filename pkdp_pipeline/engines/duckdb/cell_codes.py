@@ -18,21 +18,23 @@ __all__ = ["CellCodes", "encode_cells"]
 Codes = npt.NDArray[Any]
 
 
+#: Whole numbers that span less than this are their own codes.
+_WIDEST_SPAN = 1 << 20
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _ColumnCodes:
-    """One column: `codes` index `values`, None means that a code is its own value; the last code is "missing"."""
+    """One column: `codes` index `values`; the code after the last value is "missing"."""
 
     codes: Codes
-    values: pd.Index[Any] | None
+    values: pd.Index[Any]
     dtype: Any
 
     @property
     def size(self) -> int:
-        return 0 if self.values is None else len(self.values) + 1
+        return len(self.values) + 1
 
     def decode(self, codes: Codes) -> pd.Series[Any]:
-        if self.values is None:
-            return pd.Series(codes.astype(self.dtype))
         missing = codes == len(self.values)
         if missing.all():
             return pd.Series([None] * len(codes), dtype=self.dtype)
@@ -48,20 +50,33 @@ class CellCodes:
 
     Parameters
     ----------
-    codes : integer array, one per row
+    codes : unsigned integer array, one per row
+    size : int
+        Above every code.
     columns : sequence of _ColumnCodes
-    parts : sequence of integer arrays, optional
-        For several columns: the code of each column in each cell.
+    parts : sequence of integer arrays
+        The code of each column in each cell.
     """
 
     codes: Codes
+    size: int
     columns: Sequence[_ColumnCodes]
-    parts: Sequence[Codes] | None
+    parts: Sequence[Codes]
+
+    @property
+    def bits(self) -> int:
+        """How many bits a code needs: 8, 16 or 32."""
+        return next(bits for bits in (8, 16, 32) if self.size <= 1 << bits)
+
+    def packed(self) -> Codes:
+        """Return every code beside its complement: the OR of two rows differs from both unless they are equal."""
+        codes: Codes = self.codes.astype(f"uint{2 * self.bits}")
+        complements: Codes = ((1 << self.bits) - 1 - codes) << self.bits
+        packed: Codes = codes | complements
+        return packed
 
     def decode(self, cells: Codes) -> list[pd.Series[Any]]:
         """Return the keys of these cells, one Series per column."""
-        if self.parts is None:
-            return [self.columns[0].decode(cells)]
         return [column.decode(part[cells]) for column, part in zip(self.columns, self.parts, strict=True)]
 
     def spelled(self) -> Any:
@@ -80,25 +95,23 @@ def encode_cells(columns: Sequence[pd.Series[Any]], *, ordered: bool) -> CellCod
     ArgumentError
         If a column's dtype cannot name cells.
     """
-    encoded = [_encode(column, ordered=ordered, alone=len(columns) == 1) for column in columns]
-    if len(encoded) == 1:
-        return CellCodes(encoded[0].codes, encoded, None)
+    encoded = [_encode(column, ordered=ordered) for column in columns]
     codes, parts = encoded[0].codes, [np.arange(encoded[0].size)]
     for column in encoded[1:]:
         mixed = codes.astype(np.int64) * column.size + column.codes
         codes, distinct = pd.factorize(mixed, sort=ordered)
         parts = [part[distinct // column.size] for part in parts] + [distinct % column.size]
-    return CellCodes(codes, encoded, parts)
+    return CellCodes(codes, len(parts[0]), encoded, parts)
 
 
-def _encode(column: pd.Series[Any], *, ordered: bool, alone: bool) -> _ColumnCodes:
+def _encode(column: pd.Series[Any], *, ordered: bool) -> _ColumnCodes:
     dtype: Any = column.dtype
     _check_nameable(column)
-    public = key_dtype(dtype)
     values: pd.Index[Any]
-    if alone and isinstance(dtype, np.dtype) and dtype.kind in "iu":
-        return _ColumnCodes(column.to_numpy(), None, public)
-    if isinstance(dtype, pd.CategoricalDtype):
+    span = _span(column) if isinstance(dtype, np.dtype) and dtype.kind in "iu" else None
+    if span is not None:
+        values, codes = span, (column.to_numpy() - span.start).astype(np.uint32)
+    elif isinstance(dtype, pd.CategoricalDtype):
         codes, values = np.asarray(column.cat.codes), dtype.categories
         if ordered:
             order = np.argsort(values.argsort())
@@ -109,7 +122,15 @@ def _encode(column: pd.Series[Any], *, ordered: bool, alone: bool) -> _ColumnCod
         values = pd.Index(distinct)
     if len(codes) and codes.min() < 0:
         codes = np.where(codes < 0, len(values), codes.astype(np.int64))
-    return _ColumnCodes(codes, values, public)
+    return _ColumnCodes(codes, values, key_dtype(dtype))
+
+
+def _span(column: pd.Series[Any]) -> pd.RangeIndex | None:
+    """Return the range of whole numbers a column lies in, or None where it is wide."""
+    if not len(column):
+        return None
+    low, high = int(column.min()), int(column.max())
+    return pd.RangeIndex(low, high + 1) if high - low < _WIDEST_SPAN and high < 1 << 62 else None
 
 
 def _check_nameable(column: pd.Series[Any]) -> None:

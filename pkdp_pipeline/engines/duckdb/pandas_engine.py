@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +13,9 @@ import pandas as pd
 from pkdp_pipeline.engines.duckdb.cell_codes import CellCodes, encode_cells
 from pkdp_pipeline.engines.duckdb.columns import check_columns
 from pkdp_pipeline.engines.duckdb.selection import selected_rows
-from pkdp_pipeline.engines.duckdb.statements import cells_statement, tally_statement, unit_names
+from pkdp_pipeline.engines.duckdb.statements import cells_statement, numbered, tally_statement
 from pkdp_pipeline.engines.question import CellCounts, Question, Tally
-from pkdp_pipeline.errors import ArgumentError, InputCheckError
+from pkdp_pipeline.errors import ArgumentError, ConfigError
 
 __all__ = ["ENGINE", "PandasEngine"]
 
@@ -32,26 +33,32 @@ class PandasEngine:
         ):
             check_columns(argument, names, list(frame.columns))
         selected = selected_rows(frame, question.where)
-        wanted = list(dict.fromkeys((*question.unit, *question.by, *question.order_by)))
-        rows = frame[wanted] if selected is None else frame.loc[selected, wanted]
+        wanted = dict.fromkeys((*question.unit, *question.by, *question.order_by))
+        rows = {name: frame[name] if selected is None else frame[name].loc[selected] for name in wanted}
         codes = encode_cells([rows[name] for name in question.by], ordered=question.one_cell != "error")
         columns = _unit_columns(rows, question)
-        columns["cell"] = codes.codes
+        packed = question.one_cell == "error" and bool(question.unit)
+        columns["b0"] = codes.packed() if packed else codes.codes
         for position, name in enumerate(question.order_by):
             columns[f"o{position}"] = _ranks(rows[name])
         if question.one_cell == "hash":
             columns["pick"] = codes.spelled()
-        answer = _aggregate(
-            columns,
-            cells_statement(units=len(question.unit), one_cell=question.one_cell, orders=len(question.order_by)),
+        statement = cells_statement(
+            units=len(question.unit),
+            keys=1,
+            one_cell=question.one_cell,
+            orders=len(question.order_by),
+            pick="pick",
+            packed_bits=codes.bits if packed else None,
         )
+        answer = _aggregate(columns, statement)
         return _cell_counts(answer, codes, question)
 
     def tally(self, frame: pd.DataFrame, question: Question) -> Tally:
         """See `Engine.tally`."""
         check_columns("unit", question.unit, list(frame.columns))
         selected = selected_rows(frame, question.where)
-        columns = _unit_columns(frame[list(question.unit)], question)
+        columns = _unit_columns({name: frame[name] for name in question.unit}, question)
         columns["hit"] = np.ones(len(frame), dtype=bool) if selected is None else selected
         answer = _aggregate(columns, tally_statement(units=len(question.unit)))
         satisfying, population, missing = (answer[name].iloc[0] for name in answer.columns)
@@ -62,19 +69,20 @@ ENGINE = PandasEngine()
 
 
 def _cell_counts(answer: pd.DataFrame, codes: CellCodes, question: Question) -> CellCounts:
+    several_cells = bool(answer["several_cells"].any())
     # A cell that only rows without a unit mention has nobody in it.
-    held = answer.loc[answer["n"] > 0].sort_values("cell")
-    keys = codes.decode(held["cell"].to_numpy())
+    held = answer.loc[(answer["n"] > 0) & (not several_cells)].sort_values("b0")
+    keys = codes.decode(held["b0"].to_numpy())
     return CellCounts(
         keys=pd.DataFrame(dict(zip(question.by, keys, strict=True)), copy=False),
         counts=held["n"].to_numpy(dtype=np.int64),
         missing_unit=bool(answer["missing_unit"].any()),
-        several_cells=bool(answer["several_cells"].any()),
+        several_cells=several_cells,
     )
 
 
-def _unit_columns(rows: pd.DataFrame, question: Question) -> dict[str, Any]:
-    names = unit_names(len(question.unit))
+def _unit_columns(rows: Mapping[str, pd.Series[Any]], question: Question) -> dict[str, Any]:
+    names = numbered("u", len(question.unit))
     as_text = question.one_cell == "hash"
     return {
         name: _unit_column(rows[column], as_text=as_text) for name, column in zip(names, question.unit, strict=True)
@@ -130,6 +138,4 @@ def _aggregate(columns: dict[str, Any], statement: str) -> pd.DataFrame:
     finally:
         connection.close()
     # The engine's own text could quote the data.
-    raise InputCheckError(
-        f"the frame could not be counted ({problem}); check the dtypes of the columns it is asked for."
-    )
+    raise ConfigError(f"the frame could not be counted ({problem}); check the dtypes of the columns it is asked for.")

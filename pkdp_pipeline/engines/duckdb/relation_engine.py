@@ -11,9 +11,9 @@ import pandas as pd
 from pkdp_pipeline.engines.duckdb.columns import check_columns
 from pkdp_pipeline.engines.duckdb.predicate import predicate_sql
 from pkdp_pipeline.engines.duckdb.relation_types import comparable, nameable, to_public
-from pkdp_pipeline.engines.duckdb.statements import cells_statement, pick_text, quoted, tally_statement, unit_names
+from pkdp_pipeline.engines.duckdb.statements import cells_statement, numbered, quoted, spelled, tally_statement
 from pkdp_pipeline.engines.question import CellCounts, Question, Tally
-from pkdp_pipeline.errors import ArgumentError, InputCheckError
+from pkdp_pipeline.errors import ArgumentError, ConfigError
 
 if TYPE_CHECKING:
     import duckdb
@@ -28,46 +28,27 @@ class RelationEngine:
     def cells(self, frame: duckdb.DuckDBPyRelation, question: Question) -> CellCounts:
         """See `Engine.cells`."""
         source = _Source(frame)
-        keys = [f"b{position}" for position in range(len(question.by))]
-        selected = ", ".join(
-            [
-                *source.units(question.unit),
-                *(f"{source.key(name)} AS {key}" for name, key in zip(question.by, keys, strict=True)),
-                *(f"{source.ordering(name)} AS o{i}" for i, name in enumerate(question.order_by)),
-            ]
+        keys = numbered("b", len(question.by))
+        selected = [
+            *source.units(question.unit),
+            *(f"{source.key(name)} AS {key}" for name, key in zip(question.by, keys, strict=True)),
+            *(f"{source.ordering(name)} AS o{i}" for i, name in enumerate(question.order_by)),
+        ]
+        statement = cells_statement(
+            units=len(question.unit),
+            keys=len(keys),
+            one_cell=question.one_cell,
+            orders=len(question.order_by),
+            pick=spelled(keys),
         )
-        listed = ", ".join(keys)
-        sorted_keys = ", ".join(f"{key} ASC NULLS LAST" for key in keys)
-        spelled = " || ".join(pick_text(f"{key}::VARCHAR") for key in keys)
-        same = " AND ".join(f"pkdp_picked.{key} IS NOT DISTINCT FROM pkdp_cells.{key}" for key in keys)
-        rows = ", ".join(
-            [
-                *unit_names(len(question.unit)),
-                "coalesce(pkdp_cells.cell, -1) AS cell",
-                "pkdp_cells.pick AS pick",
-                *(f"o{i}" for i in range(len(question.order_by))),
-            ]
-        )
-        counted = cells_statement(units=len(question.unit), one_cell=question.one_cell, orders=len(question.order_by))
-        answer = source.run(
-            f"WITH pkdp_picked AS (SELECT {selected} FROM pkdp_source WHERE {source.condition(question.where)}), "
-            f"pkdp_cells AS MATERIALIZED (SELECT {listed}, row_number() OVER (ORDER BY {sorted_keys}) - 1 AS cell, "
-            f"{spelled} AS pick FROM (SELECT DISTINCT {listed} FROM pkdp_picked)), "
-            f"pkdp_rows AS (SELECT {rows} FROM pkdp_picked LEFT JOIN pkdp_cells ON {same}), "
-            f"pkdp_counted AS ({counted}) "
-            f"SELECT {', '.join(f'pkdp_cells.{key}' for key in keys)}, pkdp_counted.cell AS cell, n, missing_unit, "
-            "several_cells FROM pkdp_counted LEFT JOIN pkdp_cells ON pkdp_counted.cell = pkdp_cells.cell "
-            "ORDER BY pkdp_counted.cell"
-        )
+        answer = source.run(selected, statement, condition=source.condition(question.where))
         return _cell_counts(answer, source, question)
 
     def tally(self, frame: duckdb.DuckDBPyRelation, question: Question) -> Tally:
         """See `Engine.tally`."""
         source = _Source(frame)
-        selected = ", ".join([*source.units(question.unit), f"{source.condition(question.where)} AS hit"])
-        answer = source.run(
-            f"WITH pkdp_rows AS (SELECT {selected} FROM pkdp_source) {tally_statement(units=len(question.unit))}"
-        )
+        selected = [*source.units(question.unit), f"{source.condition(question.where)} AS hit"]
+        answer = source.run(selected, tally_statement(units=len(question.unit)))
         (row,) = answer.to_pylist()
         return Tally(
             satisfying=int(row["satisfying"]),
@@ -92,7 +73,7 @@ class _Source:
 
     def units(self, unit: tuple[str, ...]) -> list[str]:
         check_columns("unit", unit, self._columns)
-        names = unit_names(len(unit))
+        names = numbered("u", len(unit))
         return [
             f"{comparable(quoted(column), self.kind(column))} AS {name}"
             for name, column in zip(names, unit, strict=True)
@@ -120,18 +101,20 @@ class _Source:
             raise ArgumentError(f"where must be boolean; column {where!r} has type {self.kind(where)}.")
         return f"coalesce({quoted(where)}, false)"
 
-    def run(self, statement: str) -> Any:
+    def run(self, selected: list[str], statement: str, *, condition: str = "true") -> Any:
         """Return the answer as an Arrow table; the engine's own error text could quote the data."""
         import duckdb
 
+        rows = f"SELECT {', '.join(selected)} FROM pkdp_source WHERE {condition}"
+
         problem = ""
         try:
-            answer = self._relation.query("pkdp_source", statement)
+            answer = self._relation.query("pkdp_source", f"WITH pkdp_rows AS ({rows}) {statement}")
             if answer is not None:
                 return answer.to_arrow_table()
         except duckdb.Error as error:
             problem = f" ({type(error).__name__})"
-        raise InputCheckError(
+        raise ConfigError(
             f"the relation could not be counted{problem}; check that its connection is open and free, that it can be "
             "read from start to end, and that where compares columns with constants of their own type."
         )
@@ -140,16 +123,13 @@ class _Source:
 def _cell_counts(answer: Any, source: _Source, question: Question) -> CellCounts:
     import pyarrow.compute as pc
 
-    if pc.any(pc.less(answer["cell"], 0)).as_py():
-        raise InputCheckError(
-            "the relation gave different rows when it was read twice in one statement; materialise it first."
-        )
-    held = answer.filter(pc.greater(answer["n"], 0))
+    several_cells = bool(pc.any(answer["several_cells"]).as_py())
+    held = answer.slice(0, 0) if several_cells else answer.filter(pc.greater(answer["n"], 0))
     return CellCounts(
         keys=pd.DataFrame(
             {name: to_public(held[f"b{i}"], source.kind(name)) for i, name in enumerate(question.by)}, copy=False
         ),
         counts=held["n"].to_numpy().astype(np.int64),
         missing_unit=bool(pc.any(answer["missing_unit"]).as_py()),
-        several_cells=bool(pc.any(answer["several_cells"]).as_py()),
+        several_cells=several_cells,
     )

@@ -1,15 +1,15 @@
 """The SQL that counts: one aggregate over the rows answers the counts and all checks at once.
 
-The rows come from a relation ``pkdp_rows`` with the columns ``u0, u1, …`` (the unit), ``cell`` (a whole number
-that orders the cells), ``o0, o1, …`` (what comes first) and ``pick`` (the cell's name as text). Only names
-made here appear in these statements.
+The rows come from a relation ``pkdp_rows`` with the columns ``u0, u1, …`` (the unit), ``b0, b1, …`` (the cell),
+``o0, o1, …`` (what comes first) and ``hit`` (whether a row satisfies a predicate). Only names made here appear
+in these statements.
 """
 
 from __future__ import annotations
 
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = ["cells_statement", "literal", "quoted", "tally_statement", "unit_names"]
+__all__ = ["cells_statement", "literal", "numbered", "quoted", "spelled", "tally_statement"]
 
 
 def quoted(name: str) -> str:
@@ -22,21 +22,36 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def unit_names(columns: int) -> list[str]:
-    """Return the names of the unit's columns in ``pkdp_rows``."""
-    return [f"u{position}" for position in range(columns)]
+def numbered(letter: str, columns: int) -> list[str]:
+    """Return the names of that many columns in ``pkdp_rows``, for example u0 and u1."""
+    return [f"{letter}{position}" for position in range(columns)]
 
 
-def cells_statement(*, units: int, one_cell: str, orders: int = 0) -> str:
-    """Return the query for (cell, n, missing_unit, several_cells), one row per cell."""
+def spelled(names: list[str]) -> str:
+    """Return SQL that spells columns as text so that no two lists of values are spelled alike."""
+    texts = [f"{name}::VARCHAR" for name in names]
+    return " || ".join(f"coalesce(length({text}) || ':' || {text}, '-')" for text in texts)
+
+
+def cells_statement(
+    *, units: int, keys: int, one_cell: str, orders: int = 0, pick: str = "", packed_bits: int | None = None
+) -> str:
+    """Return the query for (b0, b1, …, n, missing_unit, several_cells), one row per cell.
+
+    `pick` is SQL for the cell's name as text. `packed_bits` says that ``b0`` is the cell: a whole number of so
+    many bits, with its complement in as many bits above it.
+    """
+    cell = ", ".join(numbered("b", keys))
     if units == 0:
-        return "SELECT cell, count(*) AS n, false AS missing_unit, false AS several_cells FROM pkdp_rows GROUP BY cell"
-    unit = ", ".join(unit_names(units))
+        return (
+            f"SELECT {cell}, count(*) AS n, false AS missing_unit, false AS several_cells "
+            f"FROM pkdp_rows GROUP BY {cell}"
+        )
     missing = _missing(units)
     return (
-        f"SELECT cell, count(*) FILTER (WHERE NOT ({missing})) AS n, bool_or({missing}) AS missing_unit, "
-        f"bool_or(cell <> last_cell AND NOT ({missing})) AS several_cells "
-        f"FROM ({_one_row_per_unit(unit, one_cell, orders)}) GROUP BY cell"
+        f"SELECT {cell}, count(*) FILTER (WHERE NOT ({missing})) AS n, bool_or({missing}) AS missing_unit, "
+        f"bool_or(several AND NOT ({missing})) AS several_cells "
+        f"FROM ({_one_row_per_unit(units, keys, one_cell, orders, pick, packed_bits)}) GROUP BY {cell}"
     )
 
 
@@ -47,7 +62,7 @@ def tally_statement(*, units: int) -> str:
             "SELECT count(*) FILTER (WHERE hit) AS satisfying, count(*) AS population, false AS missing_unit "
             "FROM pkdp_rows"
         )
-    unit = ", ".join(unit_names(units))
+    unit = ", ".join(numbered("u", units))
     missing = _missing(units)
     return (
         f"SELECT count(*) FILTER (WHERE hit AND NOT ({missing})) AS satisfying, "
@@ -57,33 +72,43 @@ def tally_statement(*, units: int) -> str:
 
 
 def _missing(units: int) -> str:
-    return " OR ".join(f"{name} IS NULL" for name in unit_names(units))
+    return " OR ".join(f"{name} IS NULL" for name in numbered("u", units))
 
 
-def _one_row_per_unit(unit: str, one_cell: str, orders: int) -> str:
-    """Return the query for (unit, cell, last_cell): `last_cell` differs where a unit has several cells."""
+def _one_row_per_unit(units: int, keys: int, one_cell: str, orders: int, pick: str, packed_bits: int | None) -> str:
+    """Return the query for (unit, cell, several): `several` where a unit has several cells and no rule chose."""
+    unit, cells = ", ".join(numbered("u", units)), numbered("b", keys)
+    cell = ", ".join(cells)
+    if packed_bits is not None:
+        # One cheap aggregate gives the cell and shows whether it is the only one: only then is the upper half
+        # still the complement of the lower.
+        mask = f"{(1 << packed_bits) - 1}::UBIGINT"
+        joined = f"SELECT {unit}, bit_or(b0)::UBIGINT AS b FROM pkdp_rows GROUP BY {unit}"
+        return (
+            f"SELECT {unit}, b & {mask} AS b0, b >> {packed_bits} <> {mask} - (b & {mask}) AS several FROM ({joined})"
+        )
     if one_cell == "error":
-        return f"SELECT {unit}, min(cell) AS cell, max(cell) AS last_cell FROM pkdp_rows GROUP BY {unit}"
+        firsts = ", ".join(f"first({name}) AS {name}" for name in cells)
+        pairs = f"SELECT DISTINCT {unit}, {cell} FROM pkdp_rows"
+        return f"SELECT {unit}, {firsts}, count(*) > 1 AS several FROM ({pairs}) GROUP BY {unit}"
     rows = "pkdp_rows"
     if one_cell == "most_frequent":
-        rows = f"(SELECT {unit}, cell, -count(*) AS rarity FROM pkdp_rows GROUP BY {unit}, cell)"
-        ranked = ["rarity"]
+        rows = f"(SELECT {unit}, {cell}, -count(*) AS rarity FROM pkdp_rows GROUP BY {unit}, {cell})"
+        rank = ["rarity"]
     elif one_cell == "first":
-        # A missing value comes last, whatever the session says about the order of NULL.
-        ranked = [part for i in range(orders) for part in (f"o{i} IS NULL", f"o{i}")]
+        rank = _missing_last(numbered("o", orders))
     elif one_cell == "hash":
-        ranked = [f"md5({_as_text(unit)} || pick)"]
+        rank = [f"md5({spelled(numbered('u', units))} || {pick})"]
     else:
         raise ArgumentError(f"one_cell has no rule {one_cell!r}.")
-    fields = ", ".join(f"f{i} := {part}" for i, part in enumerate([*ranked, "cell"]))
-    chosen = f"(min(struct_pack({fields}))).f{len(ranked)}"
-    return f"SELECT {unit}, {chosen} AS cell, {chosen} AS last_cell FROM {rows} GROUP BY {unit}"
+    # Equals go to the smallest cell, column by column.
+    fields = [f"f{i} := {part}" for i, part in enumerate([*rank, *_missing_last(cells)])]
+    values = [f"{name} := {name}" for name in cells]
+    chosen = ", ".join(f"chosen.{name} AS {name}" for name in cells)
+    best = f"min(struct_pack({', '.join([*fields, *values])})) AS chosen"
+    return f"SELECT {unit}, {chosen}, false AS several FROM (SELECT {unit}, {best} FROM {rows} GROUP BY {unit})"
 
 
-def _as_text(unit: str) -> str:
-    return " || ".join(pick_text(f"{name}::VARCHAR") for name in unit.split(", "))
-
-
-def pick_text(text: str) -> str:
-    """Return SQL that spells a possibly missing text so that no two lists of texts are spelled alike."""
-    return f"coalesce(length({text}) || ':' || {text}, '-')"
+def _missing_last(names: list[str]) -> list[str]:
+    """Return what sorts by these columns, missing values last, whatever the session says about NULL."""
+    return [part for name in names for part in (f"{name} IS NULL", name)]

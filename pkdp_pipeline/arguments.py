@@ -15,10 +15,17 @@ def probability(name: str, value: object) -> float:
     """Return `value` as a float in [0, 1], or raise `ArgumentError`."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ArgumentError(f"{name} must be a number between 0 and 1, not {type(value).__name__}.")
-    number = float(value)
+    number = _as_float(value)
     if not 0.0 <= number <= 1.0:
         raise ArgumentError(f"{name} must be a probability between 0 and 1, got {number!r}.")
     return number + 0.0
+
+
+def _as_float(value: Real) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def whole_number(name: str, value: object, *, least: int) -> int:
@@ -37,7 +44,7 @@ def positive_real(name: str, value: object) -> float:
     """Return `value` as a finite float above 0, or raise `ArgumentError`."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ArgumentError(f"{name} must be a number above 0, not {type(value).__name__}.")
-    number = float(value)
+    number = _as_float(value)
     if not (math.isfinite(number) and number > 0.0):
         raise ArgumentError(f"{name} must be finite and above 0, got {number!r}.")
     return number

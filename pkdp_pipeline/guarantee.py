@@ -42,7 +42,7 @@ class Guarantee:
         points, scalar = epsilon_points(epsilon)
         values = np.ones(points.size)
         for bound in self.bounds:
-            values = np.minimum(values, bound.bracket(points.ravel())[1])
+            values = np.fmin(values, bound.bracket(points.ravel())[1])
         return float(values[0]) if scalar else values.reshape(points.shape)
 
     def epsilon(self, delta: float) -> float:
@@ -65,9 +65,12 @@ def epsilon_points(epsilon: ArrayLike) -> tuple[Array, bool]:
     """Return the ε asked for as an array, and whether it was a single number."""
     scalar = isinstance(epsilon, Real) or (isinstance(epsilon, np.ndarray) and epsilon.ndim == 0)
     try:
-        points = np.atleast_1d(np.asarray(epsilon, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise ArgumentError("epsilon must be a number or an array of numbers, each at least 0 and finite.") from None
-    if isinstance(epsilon, bool) or not np.all(np.isfinite(points) & (points >= 0.0)):
+        given = np.asarray(float(epsilon) if isinstance(epsilon, Real) and not isinstance(epsilon, bool) else epsilon)
+    except (TypeError, ValueError, OverflowError):
+        given = np.asarray(None)
+    if given.dtype.kind not in "iuf" and given.size:
+        raise ArgumentError("epsilon must be a number or an array of numbers, each at least 0 and finite.")
+    points = np.atleast_1d(given.astype(np.float64))
+    if not np.all(np.isfinite(points) & (points >= 0.0)):
         raise ArgumentError("epsilon must be at least 0 and finite.")
     return points, scalar

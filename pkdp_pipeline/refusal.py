@@ -105,6 +105,8 @@ def _by_noise(mechanism: Mechanism, attacker: AttackerModel, protects: Protects)
     """Name the noise that gives the target against any attacker."""
     cells = 2 if protects == "value" else 1
     noise = _EPSILON / cells
+    if isinstance(mechanism, Count) and mechanism.k_complement is not None:
+        return f"no thresholds but noise=pkdp.GeometricNoise({noise:g}), whatever the attacker knows"
     if mechanism.k is None:
         return f"noise=pkdp.GeometricNoise({noise:g}), whatever the attacker knows"
     gap = least_whole(lambda r: _reaches(NoiseCurve(theorem="noise", noise=noise, cells=cells, appears_at=r)), 0, _MOST)

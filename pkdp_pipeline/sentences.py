@@ -28,8 +28,8 @@ def rounded_up(value: float, digits: int = 3) -> str:
     return f"{float(mantissa):g}e{int(exponent)}"
 
 
-def _percent(share: float | None, *, rounding: str = ROUND_CEILING) -> str:
-    """Return a share as a percentage of at most six digits."""
+def _percent(share: float | None, *, rounding: str = ROUND_FLOOR) -> str:
+    """Return a share as a percentage of at most six digits, rounded so that fewer attackers are named."""
     exact = Decimal(repr(share or 0.0)) * 100
     return f"{Context(prec=6, rounding=rounding).create_decimal(exact).normalize():f} %"
 
@@ -61,7 +61,7 @@ def _thresholding(attacker: AttackerModel) -> str:
 
 def _thresholding_complement(attacker: AttackerModel) -> str:
     return (
-        f"anyone who is always at least {_percent(attacker.p_min, rounding=ROUND_FLOOR)} sure that another person is "
+        f"anyone who is always at least {_percent(attacker.p_min, rounding=ROUND_CEILING)} sure that another person is "
         f"in the group, and {_knows(attacker, 'outside it')}{_bounded(attacker)}; they may know for certain who is"
     )
 
@@ -69,7 +69,7 @@ def _thresholding_complement(attacker: AttackerModel) -> str:
 def _counting(attacker: AttackerModel) -> str:
     return (
         f"anyone who is uncertain about at least {_people(attacker.unknown or 0)}, between "
-        f"{_percent(attacker.p_min, rounding=ROUND_FLOOR)} and {_percent(attacker.p_max)} for each; they may know "
+        f"{_percent(attacker.p_min, rounding=ROUND_CEILING)} and {_percent(attacker.p_max)} for each; they may know "
         "everybody else"
     )
 
@@ -93,7 +93,7 @@ def _between(attacker: AttackerModel) -> str:
 def _options(attacker: AttackerModel) -> str:
     return (
         f"anyone who is uncertain about at least {_people(attacker.unknown or 0)}, each of whom chooses every option "
-        f"with probability at least {_percent(attacker.p_min, rounding=ROUND_FLOOR)}; they may know what everybody else "
+        f"with probability at least {_percent(attacker.p_min, rounding=ROUND_CEILING)}; they may know what everybody else "
         "chose"
     )
 

@@ -198,6 +198,9 @@ def _box(found: _Findings, mechanism: Count, attacker: AttackerModel, suppressed
         noise=noise,
     )
     found.add(bound, bound if not suppressed and mechanism.release_threshold is None else None)
+    if noise is not None:
+        # Noise only takes away: the exact count's bound stands where the sum cannot be inverted.
+        found.add(Counting(theorem="counting", unknown=unknown, p_min=p_min, p_max=p_max), None)
 
 
 def _histogram(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> Applicable:

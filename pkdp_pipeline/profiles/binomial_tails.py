@@ -13,6 +13,7 @@ derived in `docs/numerics.md`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,9 +22,18 @@ import numpy as np
 
 from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array, ball_above, ball_below, lowered, raised
 
-__all__ = ["binomial_weights", "left_tails", "log_binomial_pmf", "right_tails"]
+__all__ = ["binomial_below", "binomial_weights", "left_tails", "likely_counts", "log_binomial_pmf", "right_tails"]
 
 _CELLS = 2_000_000
+
+_LEAST_P = 1e-200
+"""A smaller p is replaced by this one: δ grows with p, and by less than the error budget here."""
+
+_FLAT = 2_000.0
+"""Beyond this ε the right tail no longer changes: e^ε exceeds every likelihood ratio for p above `_LEAST_P`."""
+
+_GONE = 170.0
+"""Beyond this ε the left tail is below exp(-1e50); it only falls with ε, so its value here bounds it."""
 
 _FLOORS = 256
 """Bits at which the worst number of coins is rounded to a whole one: a miss by one would not show in 2^-100."""
@@ -68,7 +78,7 @@ def right_tails(
     ``(16·terms + 100)·2^-53``, whatever the size of the value. `docs/mathematics.md`, theorem A, with
     ``m* = t + ⌊t(1-p)/(p e^ε)⌋``.
     """
-    count = len(cutoffs)
+    count, p, epsilons = len(cutoffs), max(p, _LEAST_P), np.minimum(epsilons, _FLAT)
     anchors = np.zeros((2, count))
     first, slope, extra = np.zeros(count), np.zeros(count), np.zeros(count)
     for row, (t, epsilon) in enumerate(zip(cutoffs, epsilons.tolist(), strict=True)):
@@ -98,12 +108,11 @@ def left_tails(cutoffs: Sequence[int], p: float, epsilons: Array, *, cap: int | 
     ``m° = ⌈t + e^ε t(1-p)/p⌉ - 1``. Where `cap` cuts m° short the value is a difference; it is
     then accurate relative to ``P[S = t]``, and still bracketed.
     """
-    count = len(cutoffs)
+    count, p, epsilons = len(cutoffs), max(p, _LEAST_P), np.minimum(epsilons, _GONE)
     anchors = np.zeros((2, count))
     first, slope, extra = np.zeros(count), np.zeros(count), np.ones(count)
     short: dict[int, int] = {}
-    # Beyond ε = 700 the left tail is astronomically small; it only falls with ε, so stopping there is sound.
-    for row, (t, epsilon) in enumerate(zip(cutoffs, np.minimum(epsilons, 700.0).tolist(), strict=True)):
+    for row, (t, epsilon) in enumerate(zip(cutoffs, epsilons.tolist(), strict=True)):
         with flint.ctx.workprec(_FLOORS):
             more = worst = -_whole(-(t * _odds(p) * flint.arb(epsilon).exp()))
         if cap is not None:
@@ -198,6 +207,35 @@ def binomial_weights(trials: int, p: float, low: int, high: int) -> Array:
     weights[: mode - low] = (peak * np.cumprod(1.0 / rising[: mode - low][::-1]))[::-1]
     raised_weights: Array = weights * (1.0 + (8.0 * len(steps) + 40.0) * UNIT) + TINY
     return raised_weights
+
+
+def likely_counts(trials: int, p: float) -> tuple[int, Array, float]:
+    """Return (low, weights, above): ``Bin(trials, p)`` on ``low, low + 1, …``, moved up where it is unlikely.
+
+    What lies below `low` is counted at `low`; `above` is at or above the probability of exceeding the last one.
+    For an average of something that does not decrease, the result errs upward.
+    """
+    mean, reach = trials * p, 700.0
+    half = math.sqrt(2.0 * reach * mean * (1.0 - p)) + reach
+    low, high = max(0, math.floor(mean - half)), min(trials, math.ceil(mean + half))
+    weights = binomial_weights(trials, p, low, high)
+    weights[0] += binomial_below(trials, p, low)
+    return low, weights, binomial_below(trials, 1.0 - p, trials - high)
+
+
+def binomial_below(trials: int, p: float, bound: int) -> float:
+    """Return a float at or above ``P[Bin(trials, p) < bound]`` for a bound below the mean (Chernoff)."""
+    if bound <= 0:
+        return 0.0
+    with flint.ctx.workprec(_precision(trials)):
+        share, chance = flint.arb(bound) / trials, flint.arb(p)
+        if not share < chance:
+            return 1.0
+        relative = share * (share / chance).log()
+        if bound < trials:
+            relative += (1 - share) * ((1 - share) / (1 - chance)).log()
+        # One part in a hundred covers the rounding of `p`, in a term far below what it is added to.
+        return 1.01 * ball_above((-trials * relative).exp())
 
 
 def _odds(p: float) -> Any:

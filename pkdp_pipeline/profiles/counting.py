@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import flint
 import numpy as np
@@ -16,6 +16,9 @@ __all__ = ["Counting", "chord"]
 Whole = NDArray[np.int64]
 
 _SLACK = 0.0075
+_MOST_PEOPLE = 2**34
+"""More unknown people than this are not looked at; fewer is sound."""
+
 _NEGLIGIBLE = 1e-300
 """Below this no two sides need to agree: blocks bounded by it are not divided further."""
 
@@ -60,6 +63,10 @@ class Counting:
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
+        if self.unknown > _MOST_PEOPLE:
+            # Fewer unknown people only help the attacker; what is attained with fewer proves nothing.
+            fewer = replace(self, unknown=_MOST_PEOPLE)
+            return np.zeros(len(epsilons)), fewer.bracket(epsilons)[1]
         if self.noise is None:
             return self._search(epsilons)
         noise = self.noise

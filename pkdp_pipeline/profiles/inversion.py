@@ -43,13 +43,13 @@ def smallest_epsilon(delta_at: Callable[[float], float], target: float, slack: f
         while below > 1e-9:
             probe = below / 8.0
             value = delta_at(probe)
-            if value > target:
+            if not value <= target:
                 above, value_above = probe, value
                 break
             below, value_below = probe, value
     else:
-        while value_below > target:
-            if below >= 8.0 and delta_at(_LARGEST) > target:
+        while not value_below <= target:
+            if below >= 8.0 and not delta_at(_LARGEST) <= target:
                 return math.inf
             above, value_above = below, value_below
             below = min(below * 2.0, _LARGEST)

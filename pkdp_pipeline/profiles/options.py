@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import flint
 import numpy as np
 
-from pkdp_pipeline.profiles.binomial_tails import binomial_weights
-from pkdp_pipeline.profiles.rounding import UNIT, Array, ball_above
+from pkdp_pipeline.profiles.binomial_tails import binomial_below, binomial_weights
+from pkdp_pipeline.profiles.rounding import UNIT, Array
 from pkdp_pipeline.profiles.tilted_inversion import TwoCoinTails
 
 __all__ = ["Options"]
@@ -75,8 +74,8 @@ class Options:
         last = min(self.unknown, math.ceil(mean + math.sqrt(2.0 * reach) * spread + reach))
         weights = binomial_weights(self.unknown, pairs_chance, first, last)
         width = (20.0 * len(weights) + 100.0) * UNIT
-        before = _binomial_below(self.unknown, pairs_chance, first)
-        after = _binomial_below(self.unknown, 1.0 - pairs_chance, self.unknown - last)
+        before = binomial_below(self.unknown, pairs_chance, first)
+        after = binomial_below(self.unknown, 1.0 - pairs_chance, self.unknown - last)
         edges = np.unique(np.linspace(first, last + 1, 65).astype(np.int64))
         low, high = _fair(edges, epsilon)
         while True:
@@ -104,17 +103,3 @@ def _fair(counts: np.ndarray[tuple[int], np.dtype[np.int64]], epsilon: float) ->
     """Return brackets of the profile of counting N fair coins, for every N in `counts`."""
     tails = TwoCoinTails(low=0.5, low_complement=0.5, high=0.5, high_complement=0.5)
     return tails.right_tails(counts.astype(np.float64), np.zeros(len(counts)), np.full(len(counts), epsilon))
-
-
-def _binomial_below(trials: int, p: float, bound: int) -> float:
-    """Return a float at or above ``P[Bin(trials, p) < bound]`` for a bound below the mean (Chernoff)."""
-    if bound <= 0:
-        return 0.0
-    share, chance = flint.arb(bound) / trials, flint.arb(p)
-    if not share < chance:
-        return 1.0
-    relative = share * (share / chance).log()
-    if bound < trials:
-        relative += (1 - share) * ((1 - share) / (1 - chance)).log()
-    # One part in a hundred covers the rounding of `p`, in a term that is far below the sum it is added to.
-    return 1.01 * ball_above((-trials * relative).exp())

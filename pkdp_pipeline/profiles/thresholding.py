@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pkdp_pipeline.profiles.binomial_tails import binomial_weights, left_tails, right_tails
+from pkdp_pipeline.profiles.binomial_tails import left_tails, likely_counts, right_tails
 from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array
 
 __all__ = ["Thresholding"]
@@ -97,13 +97,13 @@ class Thresholding:
         """Return the bracket averaged over how many of the known people count."""
         if self.p in (0.0, 1.0):
             return self._at(self.k - (self.known if self.p == 1.0 else 0), epsilons)
-        weights = binomial_weights(self.known, self.p, 0, self.known)
-        kept = self._heaviest(weights, epsilons)
+        low, weights, beyond = likely_counts(self.known, self.p)
+        kept = self._heaviest(low, weights, epsilons)
         told = np.ones(len(weights), dtype=bool)
         told[kept] = False
         # Numbers that settle the matter, or are too unlikely to matter, are counted as full disclosure.
-        beyond = float(weights[told].sum())
-        cutoffs = np.repeat(self.k - 1 - kept, len(epsilons)).tolist()
+        beyond += float(weights[told].sum())
+        cutoffs = np.repeat(self.k - 1 - low - kept, len(epsilons)).tolist()
         points = np.tile(epsilons, len(kept))
         shape = (len(kept), len(epsilons))
         right, left = (
@@ -111,30 +111,31 @@ class Thresholding:
         )
         upper = beyond + np.maximum(weights[kept] @ right, weights[kept] @ left)
         upper = np.nextafter(upper * (1.0 + (4.0 * len(weights) + 8.0) * UNIT), np.inf)
-        return np.minimum(self._passive_attained(weights, kept, epsilons), upper), upper
+        return np.minimum(self._passive_attained(low, weights, kept, epsilons), upper), upper
 
-    def _heaviest(self, weights: Array, epsilons: Array) -> Whole:
-        """Return the numbers of known people who count that can matter to the average."""
-        possible = np.arange(min(len(weights), max(0, self.k - 1)))
+    def _heaviest(self, low: int, weights: Array, epsilons: Array) -> Whole:
+        """Return which numbers of known people who count, less `low`, can matter to the average."""
+        possible = np.arange(min(len(weights), max(0, self.k - 1 - low)))
         if len(possible) <= 64:
             return possible
         # A sample of the average's terms at the largest ε is a lower bound of it that says what is negligible.
         sample = np.unique(np.linspace(0, len(possible) - 1, 64).astype(np.int64))
         least = np.full(len(sample), epsilons.max(initial=0.0))
-        terms, _ = right_tails((self.k - 1 - sample).tolist(), self.p, least, cap=self.cap)
+        terms, _ = right_tails((self.k - 1 - low - sample).tolist(), self.p, least, cap=self.cap)
         heaviest = float((terms * weights[sample]).max())
         return possible[weights[possible] > 1e-15 * heaviest / len(possible)]
 
-    def _passive_attained(self, weights: Array, kept: Whole, epsilons: Array) -> Array:
+    def _passive_attained(self, low: int, weights: Array, kept: Whole, epsilons: Array) -> Array:
         """Return what one fixed number of unknown p-coins attains, whoever of the known people counts."""
         # Whoever knows fewer people is declared too.
         attained, _ = self._at(self.k, epsilons)
-        chances = np.maximum(0.0, weights - 2.0 * TINY) * (1.0 - (32.0 * self.known + 100.0) * UNIT)
+        chances = np.maximum(0.0, weights - 2.0 * TINY) * (1.0 - (32.0 * len(weights) + 100.0) * UNIT)
+        chances[0] *= low == 0
         typical = min(round(self.known * self.p), self.k - 2)
         for row, epsilon in enumerate(epsilons.tolist()):
             for t in {self.k - 1, self.k - 1 - typical} - {0, -1}:
                 trials = _worst_trials(t, self.p, epsilon, self.cap)
-                cutoffs = {int(b): _best_cutoff(self.k - 1 - int(b), trials, self.p, epsilon) for b in kept}
+                cutoffs = {int(b): _best_cutoff(self.k - 1 - low - int(b), trials, self.p, epsilon) for b in kept}
                 reached = [b for b, cutoff in cutoffs.items() if cutoff <= trials]
                 points = np.full(len(reached), epsilon)
                 lower, _ = right_tails([cutoffs[b] for b in reached], self.p, points, trials=trials)

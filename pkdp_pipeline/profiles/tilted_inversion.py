@@ -13,6 +13,7 @@ enough, whatever the number of people. `docs/numerics.md` derives every term of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -134,8 +135,7 @@ class TwoCoinTails:
 
     def _nodes(self, n_low: Array, n_high: Array, epsilons: Array) -> Array:
         coins, _, _, half = self._window(n_low, n_high, epsilons)
-        with np.errstate(divide="ignore"):
-            edge = 2.0 * np.arcsin(np.sqrt(np.minimum(1.0, _CUT / 2.0 / coins)))
+        edge = 2.0 * np.arcsin(np.sqrt(np.minimum(1.0, _CUT / 2.0 / np.maximum(coins, 1e-300))))
         count: Array = np.minimum(half, np.ceil((2.0 * half + 1.0) * edge / (2.0 * np.pi)) + 1.0)
         return count
 
@@ -153,8 +153,8 @@ class TwoCoinTails:
             total, doubt = _inner_sum(row, epsilons, offset)
             log_scale, log_doubt = self._log_scale(n_low, n_high, epsilons, row.centre + offset)
             doubt = doubt + slack
-            lower = np.maximum(lower, np.exp(log_scale - log_doubt) * np.maximum(0.0, total - doubt))
-            upper = np.maximum(upper, np.exp(log_scale + log_doubt) * np.maximum(0.0, total + doubt))
+            lower = np.maximum(lower, _scaled(log_scale - log_doubt, total - doubt))
+            upper = np.maximum(upper, _scaled(log_scale + log_doubt, total + doubt))
         return np.maximum(0.0, lower * (1.0 - 16.0 * UNIT) - 1e-323), upper * (1.0 + 16.0 * UNIT) + 1e-323
 
     def _waves(self, n_low: Array, n_high: Array, epsilons: Array) -> _Row:
@@ -201,6 +201,13 @@ class TwoCoinTails:
         return total, doubt + 4.0 * UNIT * np.abs(total)
 
 
+def _scaled(logarithm: Array, total: Array) -> Array:
+    """Return ``exp(logarithm) · total``, 0 where `total` is not positive (the factor may overflow there)."""
+    with np.errstate(over="ignore"):
+        product: Array = np.exp(np.where(total > 0.0, logarithm, 0.0)) * np.maximum(0.0, total)
+    return product
+
+
 def _shift(row: _Row, offset: Array) -> NDArray[np.complex128]:
     """Return ``exp(-i φ offset)`` at every node, with the angle reduced in whole numbers."""
     turned: Array = np.fmod(row.node * offset[:, None], row.period[:, None]) / row.period[:, None]
@@ -237,24 +244,53 @@ def _density(row: _Row, offset: Array) -> tuple[Array, Array, Array]:
 
 
 def _search_mode(row: _Row, epsilons: Array) -> tuple[Array, Array]:
-    """Return an offset at or just below a mode of the tilted law, and what stopping early may cost.
+    """Return an offset at or below the last mode of the tilted law, and what stopping early may cost.
 
     A log-concave law rises up to its mode and falls after it, and a unimodal law has its mode within √3
-    standard deviations of its mean. Decisions are taken only where the densities tell them apart; where they
-    do not, the cutoff found is at or below the mode and the rest of the climb is bounded.
+    standard deviations of its mean. `_surely` decides only where densities differ by more than their error;
+    between the last sure rise and the first sure fall the rest of the climb is bounded.
     """
     width = np.ceil(np.sqrt(3.0 * (row.spread**2 + 1.0))) + 2.0
-    below, above = -width, width.copy()
     middle, _, _ = _density(row, np.zeros(len(width)))
-    while np.any(above - below > 1.0):
-        probe = np.floor((below + above) / 2.0)
-        here, fall, doubt = _density(row, probe)
-        clearly_less = here + 2.0 * doubt < middle
-        rising = np.where(clearly_less, probe < 0.0, fall < -2.0 * doubt)
-        open_rows = above - below > 1.0
-        below = np.where(open_rows & rising, probe, below)
-        above = np.where(open_rows & ~rising, probe, above)
+    above = _first(lambda offset: ~_surely(row, middle, offset, rising=True), -width, width)
+    falling = _first(lambda offset: _surely(row, middle, offset, rising=False), above - 1.0, width)
     here, _, doubt = _density(row, above)
     with np.errstate(divide="ignore"):
-        steps = np.minimum(2.0 * width, 1.0 / -np.expm1(-epsilons))
+        steps = np.minimum(falling - above, 1.0 / -np.expm1(-epsilons))
     return above, steps * 4.0 * doubt / np.maximum(here - doubt, 1e-30)
+
+
+def _surely(row: _Row, middle: Array, offset: Array, *, rising: bool) -> NDArray[np.bool_]:
+    """Say where the law surely rises (or surely does not rise) from `offset` to the next number."""
+    here, fall, doubt = _density(row, offset)
+    # Where the law is lower than at the centre, the side of the centre decides.
+    lower = here + 2.0 * doubt < middle
+    slope: NDArray[np.bool_] = (
+        np.where(lower, offset < 0.0, fall < -2.0 * doubt)
+        if rising
+        else np.where(lower, offset > 0.0, fall > 2.0 * doubt)
+    )
+    return slope
+
+
+def _first(holds: Callable[[Array], NDArray[np.bool_]], below: Array, above: Array) -> Array:
+    """Return, row by row, the first offset in ``(below, above]`` from which `holds`; at `above` it does.
+
+    The search gallops away from 0 (or from `below`, if that is past 0) and halves the bracket it finds.
+    """
+    low, high, step = below.copy(), above.copy(), np.ones(len(below))
+    start = np.clip(np.maximum(0.0, below + 1.0), None, above)
+    while np.any(high - low > 1.0):
+        halves = np.floor((low + high) / 2.0)
+        onward, backward = np.minimum(low + step, high - 1.0), np.maximum(high - step, low + 1.0)
+        fresh = (low == below) & (high == above)
+        probe = np.where(
+            low == below, np.where(high == above, start, backward), np.where(high == above, onward, halves)
+        )
+        probe = np.clip(probe, low + 1.0, np.maximum(low + 1.0, high - 1.0))
+        reached = holds(probe)
+        unsettled = high - low > 1.0
+        high = np.where(unsettled & reached, probe, high)
+        low = np.where(unsettled & ~reached, probe, low)
+        step = np.where(fresh, 1.0, 2.0 * step)
+    return high

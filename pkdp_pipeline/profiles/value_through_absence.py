@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import flint
 import numpy as np
 
-from pkdp_pipeline.profiles.binomial_tails import binomial_weights
+from pkdp_pipeline.profiles.binomial_tails import likely_counts
 from pkdp_pipeline.profiles.rounding import UNIT, Array, ball_above
 from pkdp_pipeline.profiles.thresholding import Thresholding
 from pkdp_pipeline.profiles.waiting_pair import Pair, mixed, product_above, waiting_pair
@@ -16,6 +17,9 @@ __all__ = ["ValueThroughAbsence"]
 
 _FEW_KNOWN = 24
 """Up to this many known people every way to spread them over the two cells is looked at."""
+
+_MOST_PAIRS = 48
+"""Most pairs built for one δ; more thresholds than this are rounded to the worse one of their block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,44 +68,49 @@ class ValueThroughAbsence:
             theorem=self.theorem, k=self.k, p=self.p, cap=self.cap, known=self.known, active=self.active
         )
         attained, _ = presence.bracket(epsilons)
-        # Mass left out of the pairs is added to δ, so it has to be small against the smallest δ asked for.
-        lost = 1e-13 * max(float(attained.min(initial=1.0)), 1e-260)
         certified = self._active if self.active or self.known == 0 else self._passive
-        upper = certified(epsilons, lost)
+        upper = np.ones(len(epsilons))
+        for row, epsilon in enumerate(epsilons.tolist()):
+            # Mass left out of the pairs is added to δ, so it has to be small against δ.
+            upper[row] = certified(epsilon, 1e-13 * max(float(attained[row]), 1e-260))
         return np.minimum(attained, upper), upper
 
-    def _active(self, epsilons: Array, lost: float) -> Array:
+    def _active(self, epsilon: float, lost: float) -> float:
         """Take the worst way to spread the known people over the two cells."""
         if self.known >= self.k - 1:
-            return np.ones(len(epsilons))
-        pairs = [waiting_pair(self.k - 1 - c, self.p, self.cap, lost) for c in range(self.known + 1)]
-        worst = np.zeros(len(epsilons))
-        for c in range(self.known + 1):
-            worst = np.maximum(worst, product_above(pairs[c], pairs[self.known - c], epsilons))
+            return 1.0
+        worst = 0.0
+        # A block of ways is dominated by both cells having the most known people of the block.
+        for ways in np.array_split(np.arange(self.known + 1), min(self.known + 1, _MOST_PAIRS)):
+            one, other = int(ways[-1]), self.known - int(ways[0])
+            pairs = (waiting_pair(self.k - 1 - most, self.p, self.cap, lost) for most in (one, other))
+            worst = max(worst, product_above(*pairs, epsilon))
         return worst
 
-    def _passive(self, epsilons: Array, lost: float) -> Array:
+    def _passive(self, epsilon: float, lost: float) -> float:
         """Average over who of the known people is in each cell, for the worst way to spread them."""
         # A known person may be in either cell, so the chance of one of them is 2p/(1+p), not p.
         exact = flint.arb(self.p)
         chance = min(1.0, ball_above(2 * exact / (1 + exact)))
-        pairs = [waiting_pair(self.k - 1 - b, self.p, self.cap, lost) for b in range(min(self.known, self.k - 1) + 1)]
         if self.known > _FEW_KNOWN:
             # Everybody in both cells at once dominates every way to spread them.
-            both = self._averaged(self.known, chance, pairs)
-            return product_above(both, both, epsilons)
-        laws = [self._averaged(c, chance, pairs) for c in range(self.known + 1)]
-        worst = np.zeros(len(epsilons))
-        for c in range(self.known + 1):
-            worst = np.maximum(worst, product_above(laws[c], laws[self.known - c], epsilons))
-        return worst
+            both = self._averaged(self.known, chance, lost)
+            return product_above(both, both, epsilon)
+        laws = [self._averaged(c, chance, lost) for c in range(self.known + 1)]
+        return max(product_above(laws[c], laws[self.known - c], epsilon) for c in range(self.known + 1))
 
-    def _averaged(self, known: int, chance: float, pairs: list[Pair]) -> Pair:
-        weights = binomial_weights(known, chance, 0, known)
+    def _averaged(self, known: int, chance: float, lost: float) -> Pair:
+        low, weights, beyond = likely_counts(known, chance)
         # Thresholds at 1 or below disclose everything; so are counted those too unlikely to matter.
-        told = (np.arange(known + 1) >= self.k - 1) | (weights < 1e-280)
-        beyond = float(weights[told].sum()) * (1.0 + (known + 4.0) * UNIT)
+        told = (low + np.arange(len(weights)) >= self.k - 1) | (weights < lost / len(weights))
+        beyond = (beyond + float(weights[told].sum())) * (1.0 + (len(weights) + 4.0) * UNIT)
         kept = np.flatnonzero(~told)
         if len(kept) == 0:
             return waiting_pair(0, self.p, None, 0.0)
-        return mixed([float(weights[b]) for b in kept], [pairs[b] for b in kept], beyond)
+        chances, pairs = [], []
+        atoms = 20.0 * math.sqrt(self.k) / max(self.p, 1e-9)
+        most = int(min(_MOST_PAIRS, max(8.0, 1e6 / atoms)))
+        for block in np.array_split(kept, min(len(kept), most)):
+            chances.append(float(weights[block].sum()) * (1.0 + (len(block) + 4.0) * UNIT))
+            pairs.append(waiting_pair(self.k - 1 - low - int(block[-1]), self.p, self.cap, lost))
+        return mixed(chances, pairs, beyond)

@@ -126,8 +126,8 @@ def mixed(chances: Sequence[float], pairs: Sequence[Pair], beyond: float) -> Pai
     )
 
 
-def product_above(one: Pair, other: Pair, epsilons: Array) -> Array:
-    """Return floats at or above ``H_ε(P1 ⊗ Q2 ‖ Q1 ⊗ P2)`` for two pairs ``(P1, Q1)`` and ``(P2, Q2)``.
+def product_above(one: Pair, other: Pair, epsilon: float) -> float:
+    """Return a float at or above ``H_ε(P1 ⊗ Q2 ‖ Q1 ⊗ P2)`` for two pairs ``(P1, Q1)`` and ``(P2, Q2)``.
 
     Notes
     -----
@@ -135,22 +135,18 @@ def product_above(one: Pair, other: Pair, epsilons: Array) -> Array:
     positive terms. *Guarantee*: never below the divergence. *Rounding*: upward; errors of the ratios act
     like an error of ε and are covered by evaluating at a slightly smaller ε.
     """
-    count = len(other.weight)
-    result = np.empty(len(epsilons))
-    tail = np.cumsum(other.weight[::-1])[::-1]
-    steps = np.diff(other.ratio)
-    # later[l] = Σ_{j>l} (ρ(j) - ρ(j-1)) tail(j)
-    later = np.append(np.cumsum((steps * tail[1:])[::-1])[::-1], 0.0) if count else np.zeros(0)
-    shift = 2.0 * (one.budget + other.budget) + 64.0 * UNIT
-    growth = (1.0 + 2.0 * one.budget + 2.0 * other.budget) * (1.0 + (4.0 * (count + len(one.weight)) + 64.0) * UNIT)
-    for row, epsilon in enumerate(epsilons.tolist()):
-        total = 0.0
-        if count and len(one.weight):
+    count, total = len(other.weight), 0.0
+    if count and len(one.weight):
+        tail = np.cumsum(other.weight[::-1])[::-1]
+        # later[l] = Σ_{j>l} (ρ(j) - ρ(j-1)) tail(j)
+        later = np.append(np.cumsum((np.diff(other.ratio) * tail[1:])[::-1])[::-1], 0.0)
+        shift = 2.0 * (one.budget + other.budget) + 64.0 * UNIT
+        with np.errstate(over="ignore"):
             level = one.ratio * math.exp(min(epsilon, 700.0)) * (1.0 - shift)
-            at = np.searchsorted(other.ratio, level, side="right")
-            inside = at < count
-            at, level = at[inside], level[inside]
-            inner = (other.ratio[at] - level) * tail[at] + later[at]
-            total = float((one.weight[inside] * inner).sum()) * growth + TINY * (total > 0.0)
-        result[row] = min(1.0, math.nextafter((total + one.first_only + other.second_only) * (1.0 + 1e-14), math.inf))
-    return result
+        at = np.searchsorted(other.ratio, level, side="right")
+        inside = at < count
+        at, level = at[inside], level[inside]
+        total = float((one.weight[inside] * ((other.ratio[at] - level) * tail[at] + later[at])).sum())
+        total *= (1.0 + 2.0 * one.budget + 2.0 * other.budget) * (1.0 + (4.0 * (count + len(one.weight)) + 64.0) * UNIT)
+        total += TINY * (total > 0.0)
+    return min(1.0, math.nextafter((total + one.first_only + other.second_only) * (1.0 + 1e-14), math.inf))

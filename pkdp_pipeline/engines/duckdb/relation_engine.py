@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     import duckdb
 
 __all__ = ["ENGINE", "RelationEngine"]
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +68,8 @@ class _Source:
 
     def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
         self._relation = relation
-        self._columns = list(relation.columns)
-        self._kinds = dict(zip(self._columns, map(str, relation.types), strict=True))
+        self._columns, kinds = _asked(lambda: (list(relation.columns), [str(kind) for kind in relation.types]))
+        self._kinds = dict(zip(self._columns, kinds, strict=True))
 
     def kind(self, name: str) -> str:
         return self._kinds[name]
@@ -102,22 +105,27 @@ class _Source:
         return f"coalesce({quoted(where)}, false)"
 
     def run(self, selected: list[str], statement: str, *, condition: str = "true") -> Any:
-        """Return the answer as an Arrow table; the engine's own error text could quote the data."""
-        import duckdb
-
+        """Return the answer to one statement as an Arrow table."""
         rows = f"SELECT {', '.join(selected)} FROM pkdp_source WHERE {condition}"
-
-        problem = ""
-        try:
-            answer = self._relation.query("pkdp_source", f"WITH pkdp_rows AS ({rows}) {statement}")
-            if answer is not None:
-                return answer.to_arrow_table()
-        except duckdb.Error as error:
-            problem = f" ({type(error).__name__})"
-        raise ConfigError(
-            f"the relation could not be counted{problem}; check that its connection is open and free, that it can be "
-            "read from start to end, and that where compares columns with constants of their own type."
+        query = f"WITH pkdp_rows AS ({rows}) {statement}"
+        return _asked(
+            lambda: cast("duckdb.DuckDBPyRelation", self._relation.query("pkdp_source", query)).to_arrow_table()
         )
+
+
+def _asked(question: Callable[[], Answer]) -> Answer:
+    """Return what DuckDB answers; what it says when it cannot could quote the data, and is not passed on."""
+    import duckdb
+
+    problem = ""
+    try:
+        return question()
+    except duckdb.Error as error:
+        problem = type(error).__name__
+    raise ConfigError(
+        f"the relation could not be counted ({problem}); check that its connection is open and free, that it can be "
+        "read from start to end, and that where compares columns with constants of their own type."
+    )
 
 
 def _cell_counts(answer: Any, source: _Source, question: Question) -> CellCounts:

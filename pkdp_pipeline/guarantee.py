@@ -64,8 +64,10 @@ def _crossing(bound: Bound, target: float) -> float:
 def epsilon_points(epsilon: ArrayLike) -> tuple[Array, bool]:
     """Return the ε asked for as an array, and whether it was a single number."""
     scalar = isinstance(epsilon, Real) or (isinstance(epsilon, np.ndarray) and epsilon.ndim == 0)
+    if isinstance(epsilon, bool):
+        raise ArgumentError("epsilon must be a number, at least 0 and finite, not bool.")
     try:
-        given = np.asarray(float(epsilon) if isinstance(epsilon, Real) and not isinstance(epsilon, bool) else epsilon)
+        given = np.asarray(float(epsilon)) if isinstance(epsilon, Real) else np.asarray(epsilon)
     except (TypeError, ValueError, OverflowError):
         given = np.asarray(None)
     if given.dtype.kind not in "iuf" and given.size:

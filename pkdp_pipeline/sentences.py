@@ -93,8 +93,8 @@ def _between(attacker: AttackerModel) -> str:
 def _options(attacker: AttackerModel) -> str:
     return (
         f"anyone who is uncertain about at least {_people(attacker.unknown or 0)}, each of whom chooses every option "
-        f"with probability at least {_percent(attacker.p_min, rounding=ROUND_CEILING)}; they may know what everybody else "
-        "chose"
+        f"with probability at least {_percent(attacker.p_min, rounding=ROUND_CEILING)}; they may know what everybody "
+        "else chose"
     )
 
 

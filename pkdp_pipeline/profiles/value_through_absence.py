@@ -82,9 +82,9 @@ class ValueThroughAbsence:
         worst = 0.0
         # A block of ways is dominated by both cells having the most known people of the block.
         for ways in np.array_split(np.arange(self.known + 1), min(self.known + 1, _MOST_PAIRS)):
-            one, other = int(ways[-1]), self.known - int(ways[0])
-            pairs = (waiting_pair(self.k - 1 - most, self.p, self.cap, lost) for most in (one, other))
-            worst = max(worst, product_above(*pairs, epsilon))
+            one, other = self.k - 1 - int(ways[-1]), self.k - 1 - (self.known - int(ways[0]))
+            first, second = (waiting_pair(t, self.p, self.cap, lost) for t in (one, other))
+            worst = max(worst, product_above(first, second, epsilon))
         return worst
 
     def _passive(self, epsilon: float, lost: float) -> float:

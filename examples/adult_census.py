@@ -16,8 +16,9 @@ on which side of 50,000 dollars she is; to be more than 99 % sure takes her pay 
 pupils and students one can be that sure, so the release is about people of 25 and older. Those whose
 answer the attacker *has* seen, a household, some colleagues, are declared as ``known``: 100 people.
 
-k = 5000 follows from the certificate, not from the data: the closer ``p_max_between`` is to 1, the more
-people a cell needs. It was fixed before counting.
+``k`` follows from this assumption and from the guarantee we want, (1, 1e-6), and from nothing else: the program
+asks `smallest_k` for it before it opens the file. The closer ``p_max_between`` is to 1, the more people a cell
+needs.
 
 The proof (theorem C in ``docs/mathematics.md``) assumes nothing about absence: the exact number of people may
 be published beside the table. Beside a release that protects presence it must not be.
@@ -32,18 +33,20 @@ import pandas as pd
 import pkdp_pipeline as pkdp
 
 HERE = Path(__file__).resolve().parent
+ATTACKER = pkdp.AttackerModel(p_max_between=0.99, known=100)
 
 
 def main() -> None:
+    k = pkdp.smallest_k(ATTACKER, epsilon=1.0, delta=1e-6, protects="value")
     people = pd.read_parquet(HERE / "data" / "adult.parquet")
     release = people.pkdp.histogram(
         "salary",
         unit="person_id",
         domain=["<=50K", ">50K"],  # the two answers of the form, not the values found in the data
         where="age >= 25",
-        k=5000,
+        k=k,
         protects="value",
-        attacker=pkdp.AttackerModel(p_max_between=0.99, known=100),
+        attacker=ATTACKER,
     )
     print(release.table.to_string(index=False))
     print(release.certificate.sentence())

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from pkdp_pipeline.arguments import probability
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.certificate import certify
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
+from pkdp_pipeline.guarantee import Guarantee
 from pkdp_pipeline.mechanisms import Histogram
+from pkdp_pipeline.profiles import Protects, applicable
 from pkdp_pipeline.profiles.inversion import least_whole
 
 __all__ = ["smallest_k"]
@@ -47,11 +51,11 @@ def smallest_k(attacker: AttackerModel, *, epsilon: float, delta: float, protect
     # Refused for every k or for none: a large k says which, with the message that helps.
     certify(Histogram(k=_MOST + controlled), attacker, protects=protects)
 
+    aim = cast("Protects", protects)
+
     def holds(k: int) -> bool:
-        try:
-            return certify(Histogram(k=k), attacker, protects=protects).delta(epsilon) <= target
-        except NotCertifiableError:
-            return False
+        bounds = tuple(applied.bound for applied in applicable(Histogram(k=k), attacker, aim).partial)
+        return Guarantee(bounds).delta(epsilon) <= target
 
     k = least_whole(holds, 1, _MOST)
     if k is None:

@@ -151,8 +151,9 @@ class Release:
 
     def _repr_html_(self) -> str:
         state = " (replayed)" if self.replayed else ""
+        shown = self._table.assign(count=self._table["count"].astype("string").fillna("suppressed"))
         return (
-            f"<div>{self._table.to_html(index=False, na_rep='suppressed')}<p>{escape(self.certificate.sentence())}</p>"
+            f"<div>{shown.to_html(index=False)}<p>{escape(self.certificate.sentence())}</p>"
             f"<p><small>{escape(self.error.suppression)} Release {self.id}{state}.</small></p></div>"
         )
 

@@ -1,0 +1,395 @@
+"""Both kinds of frame against a slow count in plain Python, and the errors that offer the fix."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections import Counter
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pkdp_pipeline.engines import ENGINES, Question, engine_for
+from pkdp_pipeline.engines.duckdb.predicate import predicate_sql
+from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.keys import canonical_key
+
+RULES = ("error", "most_frequent", "first", "hash")
+TEXTS = st.sampled_from([None, "", "a", "b", "é", "a'b"])
+WHOLE = st.sampled_from([None, -1, 0, 7, 2**40])
+ROWS = st.lists(st.tuples(TEXTS, WHOLE, TEXTS, WHOLE, st.sampled_from([None, 1, 2])), max_size=25)
+
+
+def frame_of(rows) -> pd.DataFrame:
+    frame = pd.DataFrame(rows, columns=["p", "q", "c 1", 'd"2', "o"])
+    return frame.astype({"p": "str", "q": "Int64", "c 1": "str", 'd"2': "Int64", "o": "Int64"})
+
+
+def relation_of(connection, frame):
+    connection.register("frame", frame)
+    return connection.sql('SELECT p, q::BIGINT AS q, "c 1", "d""2"::BIGINT AS "d""2", o::BIGINT AS o FROM frame')
+
+
+def spelled(values) -> str:
+    return "".join("-" if value is None else f"{len(str(value))}:{value}" for value in values)
+
+
+def last(values):
+    return tuple((value is None, 0 if value is None else value) for value in values)
+
+
+def chosen(person, held, one_cell):
+    """Return which of a unit's own cells a rule chooses, the smallest of equals."""
+    often = Counter(cell for cell, _ in held)
+
+    def rank(cell):
+        if one_cell == "most_frequent":
+            return -often[cell]
+        if one_cell == "first":
+            return min(last([order]) for other, order in held if other == cell)
+        return hashlib.md5((spelled(person) + spelled(cell)).encode()).hexdigest()
+
+    return min(often, key=lambda cell: (rank(cell) if one_cell != "error" else 0, last(cell)))
+
+
+def counted(rows, unit, by, one_cell):
+    """Count units per cell the slow way; None where a unit has several cells and no rule chooses."""
+    people = {}
+    missing = False
+    for row in rows:
+        named = dict(zip(["p", "q", "c 1", 'd"2', "o"], row, strict=True))
+        person = tuple(named[column] for column in unit)
+        if None in person:
+            missing = True
+            continue
+        people.setdefault(person, []).append((tuple(named[column] for column in by), named["o"]))
+    counts = Counter()
+    for person, held in people.items():
+        cells = [cell for cell, _ in held]
+        if one_cell == "error" and len(set(cells)) > 1:
+            return None, missing
+        counts[chosen(person, held, one_cell)] += 1
+    return dict(counts), missing
+
+
+def answered(frame, question):
+    cells = engine_for(frame).cells(frame, question)
+    keys = [tuple(map(canonical_key, key)) for key in cells.keys.itertuples(index=False)]
+    assert len(set(keys)) == len(keys)
+    return (None if cells.several_cells else dict(zip(keys, cells.counts.tolist(), strict=True))), cells.missing_unit
+
+
+@pytest.mark.parametrize("one_cell", RULES)
+@pytest.mark.parametrize("by", [("c 1",), ('d"2',), ("c 1", 'd"2')])
+@pytest.mark.parametrize("unit", [("p",), ("q",), ("p", "q")])
+@settings(max_examples=12, deadline=None)
+@given(rows=ROWS)
+def test_units_per_cell_are_what_a_slow_count_gives(unit, by, one_cell, rows):
+    question = Question(unit=unit, by=by, one_cell=one_cell, order_by=("o",) if one_cell == "first" else ())
+    expected = counted(rows, unit, by, one_cell)
+    frame = frame_of(rows)
+    assert answered(frame, question) == expected
+    with duckdb.connect() as connection:
+        assert answered(relation_of(connection, frame), question) == expected
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows=ROWS)
+def test_a_tally_counts_units_with_any_satisfying_row(rows):
+    frame = frame_of(rows)
+    people = {(p, q) for p, q, *_ in rows if p is not None and q is not None}
+    hits = {(p, q) for p, q, c, *_ in rows if p is not None and q is not None and c == "a"}
+    question = Question(unit=("p", "q"), where="`c 1` == 'a'")
+    with duckdb.connect() as connection:
+        for given_frame in (frame, relation_of(connection, frame)):
+            tally = engine_for(given_frame).tally(given_frame, question)
+            assert (tally.satisfying, tally.population) == (len(hits), len(people))
+            assert tally.missing_unit == any(p is None or q is None for p, q, *_ in rows)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "relation"])
+def test_each_row_is_a_unit_of_its_own(kind):
+    frame = frame_of([("a", 1, "x", 1, 1), ("a", 1, "x", 1, 1), (None, None, "y", 1, 1)])
+    with duckdb.connect() as connection:
+        source = frame if kind == "pandas" else relation_of(connection, frame)
+        assert answered(source, Question(unit=(), by=("c 1",))) == ({("x",): 2, ("y",): 1}, False)
+        tally = engine_for(source).tally(source, Question(unit=(), where="`c 1` == 'x'"))
+        assert (tally.satisfying, tally.population, tally.missing_unit) == (2, 3, False)
+
+
+DTYPES = {
+    "str": pd.Series(["a", "b", None, "a"], dtype="str"),
+    "string": pd.Series(["a", "b", None, "a"], dtype="string"),
+    "object": pd.Series(["a", "b", None, "a"], dtype=object),
+    "category": pd.Series(["a", "b", None, "a"]).astype("category"),
+    "int8": pd.Series([1, -2, 3, 1], dtype="int8"),
+    "uint64": pd.Series([1, 2**64 - 1, 3, 1], dtype="uint64"),
+    "wide int64": pd.Series([1, -(2**62), 2**62, 1]),
+    "Int64": pd.Series([1, 2, None, 1], dtype="Int64"),
+    "int category": pd.Series([1, 2, None, 1], dtype="Int64").astype("category"),
+    "float": pd.Series([1.5, 2.0, np.nan, 1.5]),
+    "bool": pd.Series([True, False, True, True]),
+    "boolean": pd.Series([True, False, None, True], dtype="boolean"),
+    "timestamp": pd.to_datetime(pd.Series(["2020-01-01", "2021-05-06", None, "2020-01-01"])),
+    "instant": pd.to_datetime(pd.Series(["2020-01-01", "2021-05-06", None, "2020-01-01"])).dt.tz_localize("UTC"),
+    "arrow text": pd.Series(["a", "b", None, "a"], dtype="string[pyarrow]"),
+    "arrow date": pd.Series(pd.to_datetime(["2020-01-01", "2021-05-06", None, "2020-01-01"])).astype("date32[pyarrow]"),
+    "arrow int": pd.Series([1, 2, None, 1], dtype="int64[pyarrow]"),
+}
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_any_dtype_can_name_cells_and_units(name):
+    column = DTYPES[name]
+    expected = Counter(canonical_key(value) for value in column)
+    frame = pd.DataFrame({"cell": column, "unit": range(4), "same": column})
+    cells, missing = answered(frame, Question(unit=("unit",), by=("cell",)))
+    assert cells == {(key,): n for key, n in expected.items()}
+    assert not missing
+    by_itself, missing = answered(frame, Question(unit=("same",), by=("cell",)))
+    assert by_itself == {(key,): 1 for key in expected if key is not None}
+    assert missing == (None in expected)
+    for rule in ("most_frequent", "hash"):
+        assert answered(frame, Question(unit=("same",), by=("cell",), one_cell=rule)) == (by_itself, missing)
+
+
+def test_missing_values_of_every_spelling_are_one_cell_and_zeros_are_one_cell():
+    frame = pd.DataFrame({"u": range(4), "f": pd.Series([np.nan, None, -0.0, 0.0], dtype="float64")})
+    assert answered(frame, Question(unit=("u",), by=("f",)))[0] == {(None,): 2, (0.0,): 2}
+    with duckdb.connect() as connection:
+        relation = connection.sql(
+            "SELECT * FROM (VALUES (1, 'nan'::DOUBLE), (2, NULL), (3, -0.0::DOUBLE), (4, 0.0::DOUBLE)) t(u, f)"
+        )
+        cells, _ = answered(relation, Question(unit=("u",), by=("f",)))
+        assert cells == {(None,): 2, (0.0,): 2}
+        assert not any(np.signbit(key) for (key,) in cells if key is not None)
+
+
+def test_a_relation_keeps_the_types_of_its_keys():
+    values = {
+        "b": "true",
+        "i8": "1::TINYINT",
+        "u64": "1::UBIGINT",
+        "f": "1.5::FLOAT",
+        "s": "'x'",
+        "e": "'x'::ENUM('x', 'withheld')",
+        "d": "DATE '2020-01-02'",
+        "t": "TIMESTAMP '2020-01-02 03:04:05'",
+        "tz": "TIMESTAMPTZ '2020-01-02 03:04:05+00'",
+        "m": "1.50::DECIMAL(9, 2)",
+    }
+    dtypes = ["boolean", "Int8", "UInt64", "float64", "str", "str"]
+    dtypes += ["date32[day][pyarrow]", "datetime64[us]", "datetime64[us, UTC]", "decimal128(9, 2)[pyarrow]"]
+    with duckdb.connect() as connection:
+        connection.sql("SET TimeZone = 'Asia/Tokyo'")
+        relation = connection.sql("SELECT 1 AS u, " + ", ".join(f"{value} AS {name}" for name, value in values.items()))
+        full = engine_for(relation).cells(relation, Question(unit=("u",), by=tuple(values)))
+        assert [str(dtype) for dtype in full.keys.dtypes] == dtypes
+        assert full.keys["tz"].iloc[0] == pd.Timestamp("2020-01-02 03:04:05", tz="UTC")
+        empty_relation = relation.filter("u = 2")
+        empty = engine_for(empty_relation).cells(empty_relation, Question(unit=("u",), by=tuple(values)))
+        assert len(empty.keys) == 0
+        assert [str(dtype) for dtype in empty.keys.dtypes] == dtypes
+
+
+def test_a_relation_of_any_making_is_counted_and_its_connection_is_left_as_it_was():
+    with duckdb.connect() as connection:
+        connection.sql("CREATE TABLE pkdp_source AS SELECT 1 AS u, 'x' AS c")
+        relation = connection.sql("SELECT u, c FROM pkdp_source UNION ALL SELECT 2, 'x'")
+        before = connection.sql("SELECT table_name FROM information_schema.tables").fetchall()
+        assert answered(relation.filter("u < 3"), Question(unit=("u",), by=("c",)))[0] == {("x",): 2}
+        assert connection.sql("SELECT table_name FROM information_schema.tables").fetchall() == before
+        prepared = connection.sql("SELECT u, c FROM pkdp_source WHERE u = ?", params=[1])
+        assert answered(prepared, Question(unit=("u",), by=("c",)))[0] == {("x",): 1}
+
+
+def test_frames_are_not_changed_and_nothing_is_warned_about():
+    frame = frame_of([("a", 1, "x", 1, 1), ("b", 2, "x", 1, 1)])
+    before = frame.copy()
+
+    def meddling(given_frame):
+        given_frame["c 1"] = "meddled"
+        return given_frame["o"] == 1
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        engine_for(frame).cells(frame, Question(unit=("p",), by=("c 1",), where=meddling))
+        with duckdb.connect() as connection:
+            relation = relation_of(connection, frame)
+            engine_for(relation).cells(relation, Question(unit=("p",), by=("c 1",), where="o == 1"))
+    pd.testing.assert_frame_equal(frame, before)
+
+
+def test_the_index_plays_no_part():
+    frame = frame_of([("a", 1, "x", 1, 1), ("b", 2, "y", 1, 1), ("c", 3, "x", 1, None)])
+    frame.index = [5, 5, 2]
+    assert answered(frame, Question(unit=("p",), by=("c 1",), where="o == 1"))[0] == {("x",): 1, ("y",): 1}
+
+
+WHERE = [
+    ("p == 'a'", {0}),
+    ("p != 'a'", {1, 2, 3}),
+    ("q >= 0 & q < 9", {1, 2}),
+    ("q < 0 | p == 'b'", {0, 1}),
+    ("0 <= q < 7 or p == 'a'", {0, 1}),
+    ("not q > 0", {0, 1, 3}),
+    ("~(q > 0)", {0, 1, 3}),
+    ("p in ['a', 'b']", {0, 1}),
+    ("p not in ['a', 'b']", {2, 3}),
+    ("p.isna()", {3}),
+    ("p.notna() and f == 0.5", {0}),
+    ("`odd name` == 'it''s' or yes", {2}),
+    ('`odd name` == "it\'s"', {1}),
+    ("yes", {2}),
+    ("-1 == q", {0}),
+]
+
+
+@pytest.mark.parametrize(("query", "rows"), WHERE)
+def test_a_query_string_means_the_same_on_both_kinds_of_frame(query, rows):
+    frame = pd.DataFrame(
+        {
+            "row": range(4),
+            "p": pd.Series(["a", "b", "c", None], dtype="str"),
+            "q": [-1.0, 0.0, 7.0, np.nan],
+            "f": [0.5, 1.0, 2.0, 0.5],
+            "odd name": ["", "it's", "", ""],
+            "yes": [False, False, True, False],
+        }
+    )
+    if "''" in query:
+        query = query.replace("'it''s'", "'nobody'")
+    question = Question(unit=("row",), by=("row",), where=query)
+    expected = {(row,): 1 for row in rows}
+    assert answered(frame, question)[0] == expected
+    with duckdb.connect() as connection:
+        connection.register("frame", frame)
+        assert answered(connection.table("frame"), question)[0] == expected
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "q = 1",
+        "q == 1; DROP TABLE frame",
+        "(SELECT 1)",
+        "q + 1 == 2",
+        "p.str.len() == 1",
+        "sleep(1)",
+        "nobody == 1",
+        "p == 1",
+        "q == 'a'",
+        "q",
+        "p == nobody",
+        "q in []",
+        "q in p",
+        "q is None",
+        "`p == 1",
+        "p.isna(1)",
+        "f'{p}' == 'a'",
+        "p == None",
+        "q == 1e999",
+        "__import__('os')",
+        "",
+    ],
+)
+def test_what_a_relation_cannot_be_asked_is_refused_before_it_is_read(query):
+    with pytest.raises(ArgumentError, match="where"):
+        predicate_sql(query, {"p": "VARCHAR", "q": "BIGINT"})
+
+
+def test_text_in_a_query_is_a_value_whatever_it_looks_like():
+    hostile = "'; DROP TABLE frame; --"
+    with duckdb.connect() as connection:
+        connection.sql("CREATE TABLE t AS SELECT 1 AS u, 'x' AS c")
+        assert answered(connection.table("t"), Question(unit=("u",), by=("c",), where=f'c == "{hostile}"')) == (
+            {},
+            False,
+        )
+        assert connection.table("t").fetchall() == [(1, "x")]
+
+
+SECRET = "SECRET-VALUE"
+
+
+def asked(frame, **fields):
+    question = Question(**{"unit": ("u",), "by": ("c",), **fields})
+    return engine_for(frame).cells(frame, question)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"unit": ("U",)}, "unit names column 'U'"),
+        ({"by": ("cc",)}, "Did you mean 'c'"),
+        ({"order_by": ("x",), "one_cell": "first"}, "order_by names column 'x'"),
+        ({"by": ("twice",)}, "more than once"),
+        ({"by": ("mixed",)}, "astype"),
+        ({"by": ("period",)}, "cannot name cells"),
+        ({"unit": ("lists",)}, "compared"),
+        ({"order_by": ("lists",), "one_cell": "first"}, "ordered"),
+        ({"where": "c"}, "must be boolean"),
+        ({"where": "c > 3"}, "could not be evaluated"),
+        ({"where": "c == @SECRET"}, "'@'"),
+        ({"where": "new = 3"}, "must be"),
+        ({"where": lambda frame: frame["nobody"]}, "raised KeyError"),
+        ({"where": lambda frame: [True]}, "gave a list"),
+        ({"where": pd.Series([True])}, "one boolean per row"),
+        ({"where": pd.Series([True, True], index=[7, 8])}, "own index"),
+        ({"where": 3}, "not int"),
+        ({"one_cell": "guess"}, "no rule"),
+    ],
+)
+def test_an_error_names_the_fix_and_no_value(fields, words):
+    frame = pd.DataFrame(
+        {
+            "u": [1, 2],
+            "c": [SECRET, "x"],
+            "a": [1, 2],
+            "b": [1, 2],
+            "mixed": [SECRET, 1],
+            "period": pd.PeriodIndex(["2020", "2021"], freq="Y"),
+            "lists": [[SECRET], []],
+        }
+    ).rename(columns={"a": "twice", "b": "twice"})
+    with pytest.raises(ArgumentError, match=words) as caught:
+        asked(frame, **fields)
+    assert SECRET not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_what_goes_wrong_inside_the_engine_is_told_without_its_values():
+    with duckdb.connect() as connection:
+        relation = connection.sql(f"SELECT 1 AS u, CAST(c AS INTEGER) AS c FROM (VALUES ('{SECRET}')) t(c)")
+        with pytest.raises(ConfigError, match="could not be counted") as caught:
+            asked(relation)
+        assert SECRET not in str(caught.value)
+        assert caught.value.__context__ is None
+        closed = connection.sql("SELECT 1 AS u, 2 AS c")
+    with pytest.raises(ConfigError, match="connection is open"):
+        asked(closed)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"by": ("l",)}, "cannot name cells"),
+        ({"where": "u"}, "must be boolean"),
+        ({"where": lambda frame: frame}, "column name or a query string"),
+        ({"unit": ("v",)}, "unit names column 'v'"),
+    ],
+)
+def test_a_relation_says_what_it_cannot_do(fields, words):
+    with duckdb.connect() as connection, pytest.raises(ArgumentError, match=words):
+        asked(connection.sql("SELECT 1 AS u, 'x' AS c, [1] AS l"), **fields)
+
+
+def test_a_frame_of_another_kind_is_an_error_that_lists_the_engines():
+    with pytest.raises(ArgumentError, match=r"pandas\.DataFrame"):
+        engine_for({"a": [1]})
+    assert all(hasattr(engine_for(frame), "tally") for frame in (pd.DataFrame(), duckdb.sql("SELECT 1 AS a")))
+    assert len(set(ENGINES.values())) == 2

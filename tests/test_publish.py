@@ -1,0 +1,436 @@
+"""The one way out: the rules for rows, the thresholds, the order of steps, and what a ledger changes."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+import warnings
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+import pkdp_pipeline as pkdp
+from pkdp_pipeline import public_table
+from pkdp_pipeline.publish import Request, publish
+
+ATTACKER = pkdp.AttackerModel(p_max=0.1)
+SURE = pkdp.AttackerModel(p_max=0.1, p_min=0.05, unknown=1000)
+NOISE = pkdp.GeometricNoise(1.0)
+
+
+def people(**cells: int) -> pd.DataFrame:
+    """Return a frame with so many people in each cell, two rows each."""
+    names = [cell for cell, size in cells.items() for _ in range(size)]
+    frame = pd.DataFrame({"u": range(len(names)), "c": pd.Series(names, dtype="str")})
+    return pd.concat([frame, frame], ignore_index=True)
+
+
+def rows_of(release: pkdp.Release) -> list[tuple]:
+    return [
+        tuple(None if pd.isna(value) else value for value in row)
+        for row in release.table.itertuples(index=False, name=None)
+    ]
+
+
+@pytest.fixture(params=["pandas", "duckdb"])
+def as_frame(request):
+    """Return what turns a pandas frame into each kind of frame that can be counted."""
+    if request.param == "pandas":
+        yield lambda frame: frame
+        return
+    with duckdb.connect() as connection:
+
+        def relation(frame):
+            connection.register("given", frame)
+            return connection.table("given")
+
+        yield relation
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with pkdp.Ledger.open(tmp_path / "ledger.sqlite", dataset="people") as opened:
+        yield opened
+
+
+def unread():
+    pytest.fail("data were read")
+
+
+@pytest.mark.parametrize("size", [9, 10, 11])
+def test_a_cell_is_published_when_it_reaches_k_and_not_before(as_frame, size):
+    frame = as_frame(people(a=size, b=20))
+    found = pkdp.histogram(frame, "c", unit="u", attacker=ATTACKER, k=10)
+    assert rows_of(found) == ([("a", size)] if size >= 10 else []) + [("b", 20)]
+    declared = pkdp.histogram(frame, "c", unit="u", attacker=ATTACKER, k=10, domain=["b", "a", "z"])
+    assert rows_of(declared) == [("b", 20), ("a", size if size >= 10 else None), ("z", None)]
+    count = pkdp.count(frame, "c == 'a'", unit="u", attacker=ATTACKER, k=10)
+    assert count.value == (size if size >= 10 else None)
+
+
+@pytest.mark.parametrize("size", [9, 10, 11])
+def test_a_count_near_everybody_is_suppressed(as_frame, size):
+    frame = as_frame(people(a=40, b=size))
+    attacker = pkdp.AttackerModel(p_min=0.1)
+    release = pkdp.count(frame, "c == 'a'", unit="u", attacker=attacker, k_complement=10)
+    assert release.value == (40 if size >= 10 else None)
+
+
+def test_units_are_counted_not_rows(as_frame):
+    frame = as_frame(people(a=6))
+    assert pkdp.histogram(frame, "c", unit="u", attacker=ATTACKER, k=5).table["count"].tolist() == [6]
+    assert rows_of(pkdp.histogram(frame, "c", unit="u", attacker=ATTACKER, k=7)) == []
+    assert pkdp.histogram(frame, "c", unit=pkdp.EACH_ROW, attacker=ATTACKER, k=7).table["count"].tolist() == [12]
+    assert pkdp.count(frame, unit="u", attacker=ATTACKER, k=5).value == 6
+
+
+def test_a_person_satisfies_a_predicate_when_any_row_does():
+    frame = pd.DataFrame({"u": [1, 1, 2, 2, 3], "x": pd.array([True, False, False, False, None], dtype="boolean")})
+    assert frame.pkdp.count("x", unit="u", attacker=SURE).value == 1
+    assert frame.pkdp.count(unit="u", attacker=SURE).value == 3
+
+
+@pytest.mark.parametrize("noisy", [19, 20, 21])
+def test_the_second_threshold_acts_on_the_noisy_count(monkeypatch, noisy):
+    seen = []
+
+    def fixed(counts, noise):
+        seen.append(list(counts))
+        return [noisy for _ in counts]
+
+    monkeypatch.setattr(public_table, "add_noise", fixed)
+    declared = people(a=30, b=9).pkdp.histogram(
+        "c", unit="u", attacker=ATTACKER, k=10, noise=NOISE, release_threshold=20, domain=["z", "b", "a"]
+    )
+    shown = noisy if noisy >= 20 else None
+    # Below k stays suppressed whatever the noise says; noise was drawn for every public cell.
+    assert rows_of(declared) == [("z", None), ("b", None), ("a", shown)]
+    assert seen == [[0, 9, 30]]
+    found = people(a=30, b=9).pkdp.histogram("c", unit="u", attacker=ATTACKER, k=10, noise=NOISE, release_threshold=20)
+    assert rows_of(found) == ([("a", noisy)] if shown else [])
+    count = people(a=30).pkdp.count(unit="u", attacker=ATTACKER, k=10, noise=NOISE, release_threshold=20)
+    assert count.value == shown
+
+
+def test_with_noise_alone_every_public_cell_is_published():
+    release = people(a=30).pkdp.histogram("c", unit="u", attacker=ATTACKER, noise=NOISE, domain=["a", "z"])
+    assert release.table["count"].notna().all()
+    assert release.table["count"].iloc[0] != 0
+
+
+def test_negative_noisy_counts_are_published_as_they_are(monkeypatch):
+    monkeypatch.setattr(public_table, "add_noise", lambda counts, noise: [count - 5 for count in counts])
+    release = people(a=3).pkdp.histogram("c", unit="u", attacker=ATTACKER, noise=NOISE, domain=["a", "z"])
+    assert rows_of(release) == [("a", -2), ("z", -5)]
+    assert release.verify()
+
+
+STRAYS = pd.DataFrame(
+    {
+        "u": [1, 1, 1, 2, 3, None],
+        "c": ["a", "b", "b", "a", None, "a"],
+        "t": [1, 2, 3, 1, 1, 1],
+    }
+).astype({"u": "Int64", "c": "str"})
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"unit": "u"}, 'missing_unit="drop"'),
+        ({"unit": "u", "missing_unit": "drop"}, '"most_frequent", "first" .* or "hash"'),
+        ({"unit": "u", "missing_unit": "drop", "one_cell": "hash", "domain": ["a", "b"]}, 'undeclared="absent"'),
+        ({"unit": "u", "missing_unit": "drop", "one_cell": "hash", "domain": ["a", None]}, "does not list"),
+    ],
+)
+def test_input_that_is_not_as_declared_is_refused_with_the_rules_on_offer(as_frame, fields, words):
+    with pytest.raises(pkdp.InputCheckError, match=words):
+        pkdp.histogram(as_frame(STRAYS), "c", attacker=ATTACKER, k=1 + 1, **fields)
+
+
+def test_a_count_refuses_missing_units_too(as_frame):
+    with pytest.raises(pkdp.InputCheckError, match="missing_unit"):
+        pkdp.count(as_frame(STRAYS), unit="u", attacker=SURE)
+    assert pkdp.count(as_frame(STRAYS), unit="u", attacker=SURE, missing_unit="drop").value == 3
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ({"one_cell": "most_frequent"}, [("a", 1), ("b", 1), (None, 1)]),
+        ({"one_cell": "first", "order_by": "t"}, [("a", 2), ("b", 0), (None, 1)]),
+        ({"one_cell": "first", "order_by": ["t"], "where": "t > 1"}, [("a", 0), ("b", 1), (None, 0)]),
+        ({"one_cell": "most_frequent", "undeclared": "absent", "domain": ["a"]}, [("a", 1)]),
+    ],
+)
+def test_a_rule_chooses_one_cell_for_each_person(as_frame, monkeypatch, rule, expected):
+    monkeypatch.setattr(public_table, "add_noise", lambda counts, noise: counts)
+    release = pkdp.histogram(
+        as_frame(STRAYS),
+        "c",
+        unit="u",
+        attacker=ATTACKER,
+        noise=NOISE,
+        missing_unit="drop",
+        **{"domain": ["a", "b", None], **rule},
+    )
+    assert rows_of(release) == expected
+
+
+def test_rows_that_where_leaves_out_are_not_checked(as_frame):
+    frame = as_frame(STRAYS)
+    release = pkdp.histogram(frame, "c", unit="u", attacker=ATTACKER, k=1 + 1, where="t == 3", domain=["b"])
+    assert rows_of(release) == [("b", None)]
+
+
+def test_composite_cells_and_units(as_frame):
+    frame = pd.DataFrame({"a": [1, 1, 2, 2], "b": ["x", "y", "x", "x"], "c": ["p", "p", "q", "q"], "d": [1, 1, 2, 2]})
+    frame = as_frame(frame.astype({"b": "str", "c": "str"}))
+    kwargs = {"unit": ["a", "b"], "attacker": ATTACKER, "k": 2}
+    assert rows_of(pkdp.histogram(frame, ["c", "d"], **kwargs)) == [("p", 1, 2)]
+    crossed = pkdp.histogram(frame, ["c", "d"], domain={"c": ["q", "p"], "d": [1, 2]}, **kwargs)
+    assert rows_of(crossed) == [("q", 1, None), ("q", 2, None), ("p", 1, 2), ("p", 2, None)]
+
+
+def test_missing_keys_are_a_cell_of_their_own():
+    frame = pd.DataFrame({"u": range(6), "c": pd.Series(["b", None, None, "a", "a", "b"], dtype="str")})
+    assert rows_of(frame.pkdp.histogram("c", unit="u", attacker=ATTACKER, k=2)) == [("a", 2), ("b", 2), (None, 2)]
+    declared = frame.pkdp.histogram("c", unit="u", attacker=ATTACKER, k=2, domain=[None, "a", "b"])
+    assert rows_of(declared) == [(None, 2), ("a", 2), ("b", 2)]
+
+
+def test_domain_and_column_must_be_of_one_kind(as_frame):
+    frame = as_frame(pd.DataFrame({"u": [1, 2], "n": [1, 2], "d": pd.to_datetime(["2020-01-01", "2020-01-02"])}))
+    with pytest.raises(pkdp.ArgumentError, match="text values, but the column holds integer values"):
+        pkdp.histogram(frame, "n", unit="u", attacker=ATTACKER, k=2, domain=["1", "2"])
+    with pytest.raises(pkdp.ArgumentError, match="timestamp"):
+        pkdp.histogram(frame, "d", unit="u", attacker=ATTACKER, k=2, domain=["2020-01-01", "2020-01-02"])
+    assert len(pkdp.histogram(frame, "n", unit="u", attacker=ATTACKER, k=2, domain=[1.0, 2.0, 3.0]).table) == 3
+
+
+def equal_in_public() -> dict[str, tuple[pd.DataFrame, pd.DataFrame, dict]]:
+    """Return pairs of data sets that differ in what is withheld and agree in what is public."""
+    base = people(a=12, b=30)
+    few = people(a=12, b=30, z=3)
+    plain = pd.DataFrame({"u": range(12), "n": [1] * 12})
+    numbers = pd.DataFrame({"u": range(15), "n": [1] * 12 + [2, 3, 2**40]})
+    indexed = few.set_index(pd.Index(range(len(few))[::-1], name="u2"))
+    noted = base.copy()
+    noted.attrs = {"note": "withheld"}
+    gone = pd.DataFrame({"u": range(40), "c": pd.Series(["a"] * 40).where(np.arange(40) < 35)})
+    renamed = base.rename_axis(columns="withheld")
+    return {
+        "small cells": (base, few, {}),
+        "row order": (base, few.sample(frac=1.0, random_state=1), {}),
+        "repeated rows": (base, pd.concat([base, base.head(7)]), {}),
+        "index": (base, indexed, {}),
+        "attrs": (base, noted, {}),
+        "columns' name": (base, renamed, {}),
+        "categories": (
+            base.astype({"c": pd.CategoricalDtype(["a", "b"])}),
+            few.astype({"c": pd.CategoricalDtype(["z", "y", "b", "a"], ordered=True)}),
+            {},
+        ),
+        "categories of numbers": (plain.astype({"n": "category"}), numbers.astype({"n": "category"}), {"by": "n"}),
+        "wide numbers": (plain, numbers, {"by": "n"}),
+        "declared, empty or small": (base, few, {"domain": ["z", "b", "a"]}),
+        "declared, other dtype": (
+            numbers.head(12),
+            pd.DataFrame({"u": range(13), "n": [1.0] * 12 + [np.nan]}),
+            {"by": "n", "domain": [1, None]},
+        ),
+        "declared, object": (base, few.astype({"c": object}), {"domain": ["z", "b", "a"]}),
+        "absent": (base, few, {"domain": ["b", "a"], "undeclared": "absent"}),
+        "missing units": (
+            gone.head(35).astype({"c": "str"}),
+            gone.astype({"c": "str"}).assign(u=lambda f: f["u"].where(f["c"].notna()).astype("Int64")),
+            {"missing_unit": "drop"},
+        ),
+        "nothing at all": (people(z=3), people(), {}),
+        "nothing at all, numbers": (numbers.tail(3), numbers.head(0), {"by": "n"}),
+    }
+
+
+@pytest.mark.parametrize("case", equal_in_public())
+def test_what_is_withheld_leaves_no_trace(case, caplog, capfd):
+    one, other, fields = equal_in_public()[case]
+    arguments = {"by": "c", "unit": "u", "attacker": ATTACKER, "k": 10, **fields}
+    with warnings.catch_warnings(), caplog.at_level(logging.DEBUG):
+        warnings.simplefilter("error")
+        first, second = (frame.pkdp.histogram(**arguments) for frame in (one, other))
+    assert caplog.records == []
+    assert capfd.readouterr() == ("", "")
+    assert first.to_bytes() == second.to_bytes()
+    assert (first.id, repr(first), first._repr_html_()) == (second.id, repr(second), second._repr_html_())
+    pd.testing.assert_frame_equal(first.table, second.table)
+    for table in (first.table, second.table):
+        assert isinstance(table.index, pd.RangeIndex)
+        assert table.attrs == {"release_id": first.id}
+        assert table["count"].dtype == "Int64"
+        assert table.columns.name is None
+
+
+def test_a_categorical_column_publishes_no_categories():
+    frame = people(a=12, b=3).astype({"c": "category"})
+    assert frame.pkdp.histogram("c", unit="u", attacker=ATTACKER, k=10).table["c"].dtype == "str"
+
+
+def test_two_suppressed_counts_are_the_same_release():
+    one = people(a=3).pkdp.count("c == 'a'", unit="u", attacker=ATTACKER, k=10)
+    other = people(b=30).pkdp.count("c == 'a'", unit="u", attacker=ATTACKER, k=10)
+    assert one.to_bytes() == other.to_bytes()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"missing_unit": "drop"},
+        {"missing_unit": "drop", "one_cell": "hash", "domain": ["x"]},
+        {"where": "c + 1"},
+        {"where": "c"},
+        {"unit": "nobody"},
+        {"by": "mixed"},
+        {"missing_unit": "drop", "one_cell": "hash", "domain": [1]},
+    ],
+)
+def test_errors_quote_neither_values_nor_numbers_of_the_data(fields):
+    secret = "S3CRET"
+    frame = pd.DataFrame({"u": [secret + "1", None, secret + "1"], "c": [secret, secret, "y"], "mixed": [secret, 5, 5]})
+    with pytest.raises(pkdp.PkdpError) as caught:
+        frame.pkdp.histogram(**{"by": "c", "unit": "u", "attacker": ATTACKER, "k": 77, **fields})
+    told = "".join(traceback.format_exception(caught.value))
+    assert secret not in told.replace('secret = "S3CRET"', "")
+    assert caught.value.__context__ is None
+
+
+def test_what_cannot_be_certified_is_refused_before_data_are_read():
+    request = Request(mechanism=pkdp.Histogram(k=1), unit="u", by="c")
+    with pytest.raises(pkdp.NotCertifiableError):
+        publish(unread, request, attacker=ATTACKER)
+
+
+def test_a_source_is_read_once():
+    calls = []
+
+    def source():
+        calls.append(1)
+        return people(a=12)
+
+    request = Request(mechanism=pkdp.Histogram(k=10), unit="u", by="c")
+    assert rows_of(publish(source, request, attacker=ATTACKER)) == [("a", 12)]
+    assert calls == [1]
+
+
+def test_the_certificate_is_that_of_the_mechanism_and_says_its_limits():
+    release = people(a=12).pkdp.histogram("c", unit="u", attacker=ATTACKER, k=10)
+    fresh = pkdp.certify(pkdp.Histogram(k=10), ATTACKER)
+    assert release.certificate.delta(1.0) == fresh.delta(1.0)
+    assert release.certificate.caveats == ("This holds only if nothing else is published about these people.",)
+    assert "nothing else is published" in release.certificate.sentence()
+    each = people(a=12).pkdp.histogram("c", unit=pkdp.EACH_ROW, attacker=ATTACKER, k=10)
+    assert "Every row is taken for a person" in each.certificate.caveats[0]
+    value = people(a=12).pkdp.histogram("c", unit="u", attacker=ATTACKER, k=10, protects="value")
+    assert value.certificate.protects == "value"
+
+
+def test_next_to_other_releases_only_the_worst_case_is_claimed():
+    request = Request(mechanism=pkdp.Count(noise=NOISE), unit="u")
+    alone = publish(lambda: people(a=12), request, attacker=SURE)
+    beside = publish(lambda: people(a=12), request, attacker=SURE, alone=False)
+    assert alone.certificate.has_partial_knowledge
+    assert not beside.certificate.has_partial_knowledge
+    assert beside.certificate.worst_case.parameters == (1.0, 0.0)
+    with pytest.raises(pkdp.NotCertifiableError):
+        publish(unread, Request(mechanism=pkdp.Count(k=10), unit="u"), attacker=ATTACKER, alone=False)
+
+
+def test_a_ledger_replays_the_same_request_without_data(ledger):
+    request = Request(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period="2020-01-01")
+    first = publish(lambda: people(a=12), request, attacker=ATTACKER, ledger=ledger)
+    again = publish(unread, request, attacker=pkdp.AttackerModel(p_max=0.9), ledger=ledger)
+    assert (first.replayed, again.replayed) == (False, True)
+    assert again.to_bytes() == first.to_bytes()
+    assert again.id == first.id
+    assert again.certificate.attacker == ATTACKER
+    pd.testing.assert_frame_equal(again.table, first.table)
+    (entry,) = ledger.entries()
+    assert (entry.release_id, entry.content, entry.certificate) == (
+        first.id,
+        first.to_bytes(),
+        first.certificate.to_json(),
+    )
+
+
+def test_noise_is_drawn_once_for_a_request(ledger):
+    kwargs = {"unit": "u", "attacker": SURE, "noise": pkdp.GeometricNoise(1e-6), "ledger": ledger, "period": "2020"}
+    first = people(a=12).pkdp.count(**kwargs)
+    assert people(a=500).pkdp.count(**kwargs).value == first.value
+
+
+def test_a_ledger_refuses_what_cannot_stand_beside_before_data_are_read(ledger):
+    people(a=12).pkdp.histogram("c", unit="u", attacker=ATTACKER, k=10, ledger=ledger, period="2020-01-01")
+    other = Request(mechanism=pkdp.Count(noise=NOISE), unit="u", period="2020-01")
+    with pytest.raises(pkdp.DifferencingError, match="Three ways out"):
+        publish(unread, other, attacker=SURE, ledger=ledger)
+    next_day = Request(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period="2020-01-02")
+    assert not publish(lambda: people(a=12), next_day, attacker=ATTACKER, ledger=ledger).replayed
+    assert len(list(ledger.entries())) == 2
+
+
+def test_beside_another_noised_release_only_the_worst_case_is_claimed(ledger):
+    kwargs = {"unit": "u", "attacker": SURE, "noise": NOISE, "ledger": ledger, "period": "2020"}
+    first = people(a=12).pkdp.count("c == 'a'", **kwargs)
+    second = people(a=12).pkdp.count("c == 'b'", **kwargs)
+    assert first.certificate.has_partial_knowledge
+    assert "holds only while nothing else is published" in first.certificate.sentence()
+    assert not second.certificate.has_partial_knowledge
+
+
+def test_what_is_not_published_is_not_charged(ledger):
+    with pytest.raises(pkdp.InputCheckError):
+        STRAYS.pkdp.histogram("c", unit="u", attacker=ATTACKER, k=10, ledger=ledger, period="2020")
+    assert list(ledger.entries()) == []
+
+
+def test_with_a_ledger_a_period_is_needed_and_a_label_for_an_opaque_predicate(ledger):
+    frame = people(a=12)
+    with pytest.raises(pkdp.ArgumentError, match="period"):
+        frame.pkdp.count(unit="u", attacker=ATTACKER, k=10, ledger=ledger)
+    for where in (frame["c"] == "a", lambda given: given["c"] == "a"):
+        with pytest.raises(pkdp.ArgumentError, match="label"):
+            frame.pkdp.count(where, unit="u", attacker=ATTACKER, k=10, ledger=ledger, period="2020")
+    labelled = frame.pkdp.count(
+        frame["c"] == "a", unit="u", attacker=ATTACKER, k=10, ledger=ledger, period="2020", label="in a"
+    )
+    assert labelled.value == 12
+    assert "the period 2020 alone" in labelled.certificate.sentence()
+
+
+def test_another_process_that_publishes_first_wins(ledger, tmp_path):
+    request = Request(mechanism=pkdp.Count(noise=pkdp.GeometricNoise(1e-6)), unit="u", period="2020")
+    seen = []
+
+    def slow_source():
+        with pkdp.Ledger.open(tmp_path / "ledger.sqlite", dataset="people") as other:
+            seen.append(publish(lambda: people(a=12), request, attacker=SURE, ledger=other))
+        return people(a=12)
+
+    release = publish(slow_source, request, attacker=SURE, ledger=ledger)
+    assert release.replayed
+    assert release.to_bytes() == seen[0].to_bytes()
+
+
+def test_a_ledger_whose_entry_was_exchanged_is_an_error(ledger, monkeypatch):
+    request = Request(mechanism=pkdp.Count(k=10), unit="u", period="2020")
+    publish(lambda: people(a=12), request, attacker=ATTACKER, ledger=ledger)
+    other = people(a=13).pkdp.count(unit="u", attacker=ATTACKER, k=10)
+    from dataclasses import replace
+
+    (entry,) = ledger.entries()
+    for content, words in ((other.to_bytes(), "another release"), (b"nothing", "cannot be replayed")):
+        monkeypatch.setattr(pkdp.Ledger, "find", lambda self, key, content=content: replace(entry, content=content))
+        with pytest.raises(pkdp.LedgerError, match=words):
+            publish(unread, request, attacker=ATTACKER, ledger=ledger)

@@ -115,6 +115,16 @@ def test_there_is_one_way_out():
     assert importers("jobs") == {"cli"}
 
 
+def test_the_map_of_the_code_shows_every_room():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    drawn = page.split("```text")[1].split("```")[0]
+    for path in sorted((ROOT / "pkdp_pipeline").iterdir()):
+        if path.suffix == ".py" and path.name not in ("__init__.py", "version.py"):
+            assert path.name in drawn
+        elif path.is_dir() and path.name != "__pycache__":
+            assert f"{path.name}/" in drawn
+
+
 def test_importing_the_package_loads_nothing_heavy():
     asked = f"import sys, pkdp_pipeline; print(*({HEAVY!r} & set(sys.modules)))"
     loaded = subprocess.run([sys.executable, "-c", asked], check=True, text=True, stdout=subprocess.PIPE).stdout

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -106,11 +108,18 @@ class _Source:
 
     def run(self, selected: list[str], statement: str, *, condition: str = "true") -> Any:
         """Return the answer to one statement as an Arrow table."""
-        rows = f"SELECT {', '.join(selected)} FROM pkdp_source WHERE {condition}"
+        import duckdb
+
+        # A name that no table the relation reads can have.
+        source = f"pkdp_source_{secrets.token_hex(8)}"
+        rows = f"SELECT {', '.join(selected)} FROM {source} WHERE {condition}"
         query = f"WITH pkdp_rows AS ({rows}) {statement}"
-        return _asked(
-            lambda: cast("duckdb.DuckDBPyRelation", self._relation.query("pkdp_source", query)).to_arrow_table()
-        )
+        try:
+            return _asked(lambda: cast("duckdb.DuckDBPyRelation", self._relation.query(source, query)).to_arrow_table())
+        finally:
+            # DuckDB 1 leaves the name behind as a temporary view.
+            with suppress(duckdb.Error):
+                self._relation.query(source, f"DROP VIEW IF EXISTS {source}")
 
 
 def _asked(question: Callable[[], Answer]) -> Answer:

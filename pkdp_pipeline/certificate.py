@@ -172,10 +172,10 @@ class Certificate:
         whom = against(leading.theorem, self.attacker)
         if epsilon == math.inf:
             least = rounded_up(float(leading.bracket(np.array([point]))[1][0]))
-            return (
-                f"Private at ε = 1, δ = {least} against {whom} (no ε reaches δ = {rounded_up(delta)}).",
-                leading.theorem,
-            )
+            reach = f"no ε reaches δ = {rounded_up(delta)}"
+            if least == "1":
+                return f"No protection is certified at ε = 1 against {whom} ({reach}).", leading.theorem
+            return f"Private at ε = 1, δ = {least} against {whom} ({reach}).", leading.theorem
         return f"Private at ε = {rounded_up(epsilon)}, δ = {rounded_up(delta)} against {whom}.", leading.theorem
 
     def to_json(self) -> str:

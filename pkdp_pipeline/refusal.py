@@ -22,6 +22,7 @@ __all__ = ["refusal"]
 _EPSILON = 1.0
 _DELTA = 1e-6
 _MOST = 1_000_000
+_MANY = 200
 
 
 def refusal(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, obstacles: tuple[str, ...]) -> str:
@@ -49,31 +50,31 @@ def _reaches(bound: Bound) -> bool:
 
 def _by_threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> str | None:
     """Name the smallest k for the declared p_max, or for an example where none is declared."""
-    active = attacker.influence == "active"
     declared = attacker.p_max if attacker.p_max is not None and attacker.p_max < 1.0 else None
+    # Many known people are set aside as if they were controlled: k is then enough, if not the least.
+    aside = attacker.known if attacker.known > _MANY else 0
+    known, cap = attacker.known - aside, attacker.unknown_max
     make: Callable[[int], Bound]
     if protects == "value" and (attacker.p_max_between is not None or declared is None):
         between = attacker.p_max_between
-        share = between if between is not None and between < 1.0 else 0.75
-        label = "p_max_between"
-        known = attacker.known
+        given = between is not None and between < 1.0
+        share, label = between if between is not None and given else 0.75, "p_max_between"
 
         def make(k: int) -> Bound:
-            return Thresholding(theorem="histogram_between", k=max(1, k - known), p=share, cap=attacker.unknown_max)
+            return Thresholding(theorem="histogram_between", k=max(1, k - known), p=share, cap=cap)
 
-        given = between is not None and between < 1.0
     else:
         share, label, given = declared if declared is not None else 0.1, "p_max", declared is not None
         kind = ValueThroughAbsence if protects == "value" else Thresholding
+        active = attacker.influence == "active"
 
         def make(k: int) -> Bound:
-            return kind(
-                theorem="thresholding", k=k, p=share, cap=attacker.unknown_max, known=attacker.known, active=active
-            )
+            return kind(theorem="thresholding", k=k, p=share, cap=cap, known=known, active=active)
 
-    k = least_whole(lambda k: _reaches(make(k)), 2, _MOST)
-    if k is None:
+    least = least_whole(lambda k: _reaches(make(k)), 2, _MOST)
+    if least is None:
         return None
+    k = least + aside
     condition = f"with the declared {label} = {share!r}" if given else f"if {label} = {share!r} can be argued"
     people = f" and known = {attacker.known}" if attacker.known else ""
     return f"k = {k} {condition}{people}"

@@ -31,7 +31,8 @@ def rounded_up(value: float, digits: int = 3) -> str:
 def _percent(share: float | None, *, rounding: str = ROUND_FLOOR) -> str:
     """Return a share as a percentage of at most six digits, rounded so that fewer attackers are named."""
     exact = Decimal(repr(share or 0.0)) * 100
-    return f"{Context(prec=6, rounding=rounding).create_decimal(exact).normalize():f} %"
+    short = Context(prec=6, rounding=rounding).create_decimal(exact).normalize()
+    return f"{short:f} %" if short == 0 or short >= Decimal("1e-6") else f"{short:e} %"
 
 
 def _people(number: int) -> str:
@@ -134,10 +135,8 @@ def protection(mechanism: Mechanism, protects: Protects, theorem: str) -> str:
             "Protects whether a person is there on this day; it does not protect which cell a person is in once it is "
             "known that she is there, nor what several days or tables tell together."
         )
-    also = {
-        "histogram_between": "whether a person is there",
-        "noise": "whether a person is there (ask for protects='presence')",
-    }.get(theorem, "by this statement, whether a person is there")
+    asking = "" if theorem == "histogram_between" else " (ask for protects='presence')"
+    also = f"whether a person is there{asking}"
     return (
         f"Protects which of two published cells a person is in; it does not protect {also}, nor what several days or "
         "tables tell together."

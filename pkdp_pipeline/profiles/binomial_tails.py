@@ -137,13 +137,15 @@ def left_tails(cutoffs: Sequence[int], p: float, epsilons: Array, *, cap: int | 
 
 def _short_left(anchor: Array, t: int, more: float, p: float, epsilon: float) -> tuple[float, float]:
     """Bracket ``f(t) - (e^ε - 1) P[S ≤ t-1]`` for fewer trials than the worst number."""
-    steps = np.arange(t, dtype=np.float64)
+    # Leaving out terms of what is subtracted errs upward; the lower side then says nothing.
+    kept = min(t, 1_000_000)
+    steps = np.arange(kept, dtype=np.float64)
     with np.errstate(over="ignore"):
         below = np.cumprod((t - steps) * ((1.0 - p) / p) / (more + steps)).sum()
-    budget = (8.0 * t + 40.0) * UNIT
+    budget = (8.0 * kept + 40.0) * UNIT
     scale = flint.arb(epsilon).expm1()
     total = flint.arb(min(float(below), 1e300))
-    if below >= 1e300:
+    if below >= 1e300 or kept < t:
         anchor = np.array([0.0, anchor[1]])
     least = ball_below(flint.arb(float(anchor[0])) * (1 - scale * total * (1 + flint.arb(budget))))
     most = ball_above(flint.arb(float(anchor[1])) * (1 - scale * total * (1 - flint.arb(budget))))
@@ -165,7 +167,7 @@ def _summed(
     scale = np.minimum(start, np.maximum(falling, 1.0))
     reach = 42.0 + np.log(scale + 1.0)
     needed = reach + np.sqrt(reach * reach + 2.0 * reach * scale)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         needed = np.minimum(needed, reach / epsilons)
     needed = np.minimum(np.ceil(needed) + 2.0, falling + 1.0)
     at = 0

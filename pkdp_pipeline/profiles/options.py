@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from pkdp_pipeline.profiles.tilted_inversion import TwoCoinTails
 __all__ = ["Options"]
 
 _SLACK = 0.004
+
+_MOST_PEOPLE = 2**34
+"""More unknown people than this are not looked at; fewer is sound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,12 @@ class Options:
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
+        if self.unknown > _MOST_PEOPLE:
+            # Fewer unknown people only help the attacker; what is attained with fewer proves nothing.
+            return np.zeros(len(epsilons)), replace(self, unknown=_MOST_PEOPLE).bracket(epsilons)[1]
+        if self.unknown * self.p_min < 1e-12:
+            # Almost surely nobody is a coin between the two options.
+            return np.full(len(epsilons), 1.0 - 1e-11), np.ones(len(epsilons))
         sides = [self._at(float(epsilon)) for epsilon in epsilons]
         lower = np.array([side[0] for side in sides])
         upper = np.array([side[1] for side in sides])

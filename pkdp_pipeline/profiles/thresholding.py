@@ -152,8 +152,8 @@ def _worst_trials(t: int, p: float, epsilon: float, cap: int | None) -> int:
 
 def _best_cutoff(least: int, trials: int, p: float, epsilon: float) -> int:
     """Return a cutoff of at least `least` from which on every likelihood ratio exceeds e^ε."""
-    odds = p / (1.0 - p) * math.exp(min(epsilon, 700.0))
-    return max(least, int(trials * odds / (1.0 + odds)) + 1)
+    against = (1.0 - p) / p * math.exp(-min(epsilon, 700.0))
+    return max(least, int(trials / (1.0 + against)) + 1)
 
 
 def _constant(k: int, p: float, cap: int | None) -> float | None:

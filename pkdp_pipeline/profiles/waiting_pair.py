@@ -19,7 +19,7 @@ from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array, ball_above
 
 __all__ = ["Pair", "mixed", "product_above", "waiting_pair"]
 
-_WIDEST = 400_000
+_WIDEST = 1_000_000
 """Most atoms kept for one pair; a p that needs more is replaced by a larger one, which is sound."""
 
 
@@ -45,6 +45,10 @@ class Pair:
     second_only: float
 
 
+_DISJOINT = Pair(weight=np.zeros(0), ratio=np.zeros(0), budget=0.0, first_only=1.0, second_only=1.0)
+"""Two laws that one look tells apart; they dominate every pair."""
+
+
 def waiting_pair(t: int, p: float, cap: int | None, lost: float) -> Pair:
     """Return the pair ``(W_t, W_{t+1})`` of a p-coin tossed at most `cap` times.
 
@@ -63,12 +67,14 @@ def waiting_pair(t: int, p: float, cap: int | None, lost: float) -> Pair:
     *Guarantee*: the pair dominates that of theorem A. *Rounding*: see the fields of `Pair`.
     """
     if t <= 0 or (p == 1.0 and (cap is None or cap >= t)):
-        return Pair(weight=np.zeros(0), ratio=np.zeros(0), budget=0.0, first_only=1.0, second_only=1.0)
+        return _DISJOINT
     if p == 0.0 or (cap is not None and cap < t):
         return Pair(weight=np.ones(1), ratio=np.ones(1), budget=0.0, first_only=0.0, second_only=0.0)
     reach = 5.0 - math.log(max(lost, 1e-280))
     # A larger p dominates: theorem A's attackers at p are among those at any larger p.
     p = max(p, (2.0 * math.sqrt(2.0 * reach * (t + 1.0)) + 4.0 * reach) / _WIDEST)
+    if p > 1.0 - 2.0**-20:
+        return _DISJOINT
     mean, spread = t * (1.0 - p) / p, math.sqrt((t + 1.0) * (1.0 - p)) / p
     low = max(0, math.floor(mean - math.sqrt(2.0 * reach) * spread - 2.0))
     high = math.ceil(mean + math.sqrt(2.0 * reach) * spread + 2.0 * reach / p) + 2

@@ -1,0 +1,126 @@
+"""What each mechanism publishes, and how much it tells: the target's two lives compared, known people included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from itertools import product
+from typing import Any
+
+from oracle.laws import Law, coin_sum, losses, pushed, table_law
+
+__all__ = ["count_losses", "noisy_cell", "table_losses"]
+
+Exp = Callable[[float], Any]
+Kernel = Callable[[Any], Law]
+
+
+def noisy_cell(count: int, alpha: Any, top: int, k: int | None, release: int | None) -> Law:
+    """Return the law of one noisy cell whose true count is in ``0 … top``.
+
+    Noisy values above `top`, and below 0, are one outcome each: there every likelihood ratio is constant, so
+    merging them loses nothing.
+    """
+    if k is not None and count < k:
+        return {None: 1}
+    start = 0 if release is None else release
+    law: Law = {o: alpha ** abs(o - count) * (1 - alpha) / (1 + alpha) for o in range(start, top + 1)}
+    law["above"] = alpha ** (max(start, top + 1) - count) / (1 + alpha)
+    if release is None:
+        law["below"] = alpha ** (count + 1) / (1 + alpha)
+    else:
+        law[None] = 1 - sum(law.values())
+    return law
+
+
+def _averaged(known: Law, compare: Callable[[Any], tuple[Any, Any]]) -> tuple[Any, Any]:
+    """Average both divergences over what a passive attacker happens to know."""
+    first: Any = 0
+    second: Any = 0
+    for state, weight in known.items():
+        one, other = compare(state)
+        first, second = first + weight * one, second + weight * other
+    return first, second
+
+
+def count_losses(
+    unknown: Sequence[Any],
+    known: Sequence[Any] | int,
+    epsilon: float,
+    exp: Exp,
+    *,
+    k: int | None = None,
+    k_complement: int | None = None,
+    release: int | None = None,
+    noise: float | None = None,
+    population: int = 0,
+) -> tuple[Any, Any]:
+    """Return both divergences of a count; `known` is a list of chances (passive) or how many count (active)."""
+    sum_law: Law = dict(enumerate(coin_sum(unknown)))
+    known_law: Law = {known: 1} if isinstance(known, int) else dict(enumerate(coin_sum(known)))
+    top, alpha = len(sum_law) + max(known_law), None if noise is None else exp(-noise)
+
+    def kernel(x: int) -> Law:
+        hidden = k_complement is not None and population - x < k_complement
+        if hidden or (k is not None and x < k):
+            return {None: 1}
+        return {x: 1} if noise is None else noisy_cell(x, alpha, top, None, release)
+
+    def compare(b: int) -> tuple[Any, Any]:
+        present = pushed({s + b + 1: weight for s, weight in sum_law.items()}, kernel)
+        absent = pushed({s + b: weight for s, weight in sum_law.items()}, kernel)
+        return losses(present, absent, exp(epsilon))
+
+    return _averaged(known_law, compare)
+
+
+def table_losses(
+    unknown: Sequence[Sequence[Any]],
+    known: Sequence[Sequence[Any]] | tuple[int, ...],
+    epsilon: float,
+    exp: Exp,
+    *,
+    cells: int,
+    lives: tuple[int, int],
+    k: int | None = None,
+    release: int | None = None,
+    noise: float | None = None,
+    total: bool = False,
+) -> tuple[Any, Any]:
+    """Return both divergences of a whole published table.
+
+    People are lists of cell chances, absence last; an active attacker's people are given by their counts per
+    cell (a tuple). `lives` are the two cells of the target; the number `cells` stands for absence. With
+    `total`, the number of people present is published too.
+    """
+    law: Law = table_law(unknown) or {(0,) * cells: 1}
+    active = isinstance(known, tuple)
+    known_law: Law = {known: 1} if active else (table_law(known) or {(0,) * cells: 1})
+    top = len(unknown) + 1 + max(max(b) for b in known_law)
+    alpha = None if noise is None else exp(-noise)
+
+    def cell(count: int) -> Law:
+        if noise is not None:
+            return noisy_cell(count, alpha, top, k, release)
+        return {count if k is None or count >= k else None: 1}
+
+    def kernel(counts: tuple[int, ...]) -> Law:
+        if noise is None:
+            shown: tuple[Hashable, ...] = tuple(x if k is None or x >= k else None for x in counts)
+            return {(*shown, sum(counts)) if total else shown: 1}
+        joint: Law = {}
+        for choice in product(*(cell(x).items() for x in counts)):
+            weight: Any = 1
+            for _, chance in choice:
+                weight = weight * chance
+            joint[tuple(output for output, _ in choice)] = weight
+        return joint
+
+    def life(b: tuple[int, ...], place: int) -> Law:
+        added = tuple(x + (place == v) for v, x in enumerate(b))
+        moved = {tuple(x + y for x, y in zip(counts, added, strict=True)): w for counts, w in law.items()}
+        return pushed(moved, kernel)
+
+    def compare(b: tuple[int, ...]) -> tuple[Any, Any]:
+        return losses(life(b, lives[0]), life(b, lives[1]), exp(epsilon))
+
+    return _averaged(known_law, compare)

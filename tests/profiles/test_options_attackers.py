@@ -1,0 +1,24 @@
+"""No random attacker learns more from exact counts of several options than the certificate says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracle.attacks import search
+from oracle.releases import table_losses
+
+import pkdp_pipeline as pkdp
+
+
+def test_no_attacker_learns_more_about_the_option() -> None:
+    attackers, worst = search("options", examples=200, batch=9)
+    assert attackers >= 1800
+    assert worst > 0.9
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.7, 2.0])
+def test_two_options_are_one_count(epsilon: float) -> None:
+    # Whoever did not choose the one option chose the other: the table says no more than a count of fair coins.
+    truth = max(table_losses([[0.5, 0.5, 0.0]] * 7, (0, 0), epsilon, np.exp, cells=2, lives=(0, 1)))
+    certified = pkdp.certify(pkdp.Histogram(), pkdp.AttackerModel(p_min=0.5, unknown=7), protects="value")
+    assert truth * (1 - 1e-12) <= certified.delta(epsilon) <= 1.01 * truth

@@ -84,7 +84,7 @@ def sweep(
 
     Returns
     -------
-    (attackers, worst truth/certified, rechecked)
+    (attackers, worst truth/certified where 1e-9 < certified < 0.9, attackers rechecked)
     """
     rng, worst, rechecked = np.random.default_rng(seed), 0.0, 0
     for _ in range(declarations):
@@ -94,14 +94,15 @@ def sweep(
             truth = np.maximum(*case.losses(case.chances, epsilon, np.exp)) + np.zeros(batch)
             # Differences of probabilities err by some 1e-15 in float64.
             close = truth + 1e-14 > bound * (1.0 - 1e-9)
-            if bound > 1e-9:
+            telling = 1e-9 < bound < 0.9
+            if telling:
                 worst = max(worst, float((truth[~close] / bound).max(initial=0.0)))
             likeliest = np.argsort(-truth, kind="stable")[: min(25, int(close.sum()))]
             for column in likeliest.tolist():
                 exact = exact_truths(case, column, epsilon)
                 rechecked += 1
-                if exact > 0:
-                    worst = max(worst, float(exact / Fraction(bound)) if bound else float("inf"))
+                if telling:
+                    worst = max(worst, float(exact / Fraction(bound)))
                 if exact > Fraction(bound):
                     note(case, column, epsilon, bound)
     return declarations * batch, worst, rechecked

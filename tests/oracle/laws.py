@@ -55,6 +55,8 @@ def table_law(people: Sequence[Sequence[Any]]) -> Law:
         grown: Law = {}
         for counts, weight in law.items():
             for cell, p in enumerate(person):
+                if isinstance(p, int) and p == 0:
+                    continue
                 after = counts if cell == len(counts) else (*counts[:cell], counts[cell] + 1, *counts[cell + 1 :])
                 grown[after] = grown.get(after, 0) + weight * p
         law = grown

@@ -162,8 +162,34 @@ def test_value_averages_over_passive_people_at_the_larger_chance(k, p, known):
     assert bound.bracket(np.array([epsilon]))[1][0] == pytest.approx(worst, rel=1e-7)
 
 
-def test_value_is_relative_down_to_tiny_delta():
-    bound = ValueThroughAbsence(theorem="histogram_value", k=220, p=0.1)
-    lower, upper = bound.bracket(np.array([1.5]))
-    assert 1e-90 < lower[0] <= upper[0] < 1e-40
-    assert upper[0] <= 1e3 * lower[0]
+def exact_product(t, p, epsilon, atoms):
+    """H_ε(P ⊗ Q ‖ Q ⊗ P) of the uncapped pair, in balls, over the first atoms only (a lower bound)."""
+    p, growth = flint.arb(p), flint.arb(epsilon).exp()
+    first = [p**t]
+    for i in range(atoms):
+        first.append(first[-1] * (t + i) * (1 - p) / (i + 1))
+    ratio = [i * p / (t * (1 - p)) for i in range(atoms + 1)]
+    mass, weighted = [flint.arb(0)], [flint.arb(0)]
+    for i in reversed(range(atoms + 1)):
+        mass.append(mass[-1] + first[i])
+        weighted.append(weighted[-1] + first[i] * ratio[i])
+    mass, weighted = mass[::-1], weighted[::-1]
+    total, start = flint.arb(0), 0
+    for i in range(atoms + 1):
+        level = growth * ratio[i]
+        while start <= atoms and not ratio[start] > level:
+            start += 1
+        total += first[i] * (weighted[start] - level * mass[start])
+    return total
+
+
+@pytest.mark.parametrize(
+    ("k", "p", "epsilon"), [(30, 0.2, 1.0), (120, 0.2, 3.0), (150, 0.2, 6.0), (100, 0.5, 3.0), (100, 0.5, 0.0)]
+)
+def test_value_is_relative_down_to_tiny_delta(k, p, epsilon):
+    certified = ValueThroughAbsence(theorem="histogram_value", k=k, p=p).bracket(np.array([epsilon]))[1][0]
+    with flint.ctx.workprec(900):
+        exact = exact_product(k - 1, p, epsilon, 4_000)
+        assert flint.arb(float(certified)) >= exact
+        assert flint.arb(float(certified)) <= exact * (1 + flint.arb(1e-8))
+        assert k < 120 or p == 0.5 or exact < 1e-40

@@ -48,7 +48,9 @@ def thresholding_pair(k: int, p: float) -> tuple[dict[int, float], dict[int, flo
 def counting_pair(unknown: int, p: float) -> tuple[dict[int, float], dict[int, float]]:
     """Return the laws of a count of `unknown` coins without and with the target."""
     values = np.arange(unknown + 2)
-    return as_dict(values, stats.binom.logpmf(values, unknown, p)), as_dict(values, stats.binom.logpmf(values - 1, unknown, p))
+    return as_dict(values, stats.binom.logpmf(values, unknown, p)), as_dict(
+        values, stats.binom.logpmf(values - 1, unknown, p)
+    )
 
 
 def as_dict(values: np.ndarray, logs: np.ndarray) -> dict[int, float]:
@@ -99,13 +101,25 @@ def peers() -> None:
         certificate = pkdp.certify(pkdp.Histogram(k=k), pkdp.AttackerModel(p_max=p))
         ours, value = median_of(lambda c=certificate, e=epsilon: c.delta(e), 31)
         theirs, other = median_of(lambda k=k, p=p, e=epsilon: peer_delta(*thresholding_pair(k, p), e), 3)
-        line(f"thresholding k = {k}", f"{1e3 * ours:.3f}", f"{1e3 * theirs:.0f}", f"{theirs / ours:.0f}", f"{other / value:.4f}")
+        line(
+            f"thresholding k = {k}",
+            f"{1e3 * ours:.3f}",
+            f"{1e3 * theirs:.0f}",
+            f"{theirs / ours:.0f}",
+            f"{other / value:.4f}",
+        )
     for unknown in (10_000, 1_000_000):
         certificate = pkdp.certify(pkdp.Count(), pkdp.AttackerModel(p_min=0.1, p_max=0.1, unknown=unknown))
         epsilon = 6.0 / math.sqrt(0.09 * unknown)
         ours, value = median_of(lambda c=certificate, e=epsilon: c.delta(e), 7)
         theirs, other = median_of(lambda u=unknown, e=epsilon: peer_delta(*counting_pair(u, 0.1), e), 1)
-        line(f"counting, {unknown:.0e} coins", f"{1e3 * ours:.2f}", f"{1e3 * theirs:.0f}", f"{theirs / ours:.0f}", f"{other / value:.4f}")
+        line(
+            f"counting, {unknown:.0e} coins",
+            f"{1e3 * ours:.2f}",
+            f"{1e3 * theirs:.0f}",
+            f"{theirs / ours:.0f}",
+            f"{other / value:.4f}",
+        )
     tracemalloc.start()
     peer_delta(*counting_pair(1_000_000, 0.1), 0.02)
     print(f"peer's peak allocation for 1e6 outcomes: {tracemalloc.get_traced_memory()[1] / 2**20:.0f} MiB")

@@ -15,6 +15,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.profiles import Bound
 from pkdp_pipeline.profiles.inversion import smallest_epsilon
 from pkdp_pipeline.profiles.rounding import Array
+from pkdp_pipeline.profiles.worst_case import NoiseCurve
 
 __all__ = ["Guarantee", "epsilon_points"]
 
@@ -58,7 +59,16 @@ class Guarantee:
 
 def _crossing(bound: Bound, target: float) -> float:
     """Return the smallest ε found at which one bound is at most `target`."""
-    return smallest_epsilon(lambda epsilon: float(bound.bracket(np.array([epsilon]))[1][0]), target, bound.slack)
+
+    def delta_at(epsilon: float) -> float:
+        return float(bound.bracket(np.array([epsilon]))[1][0])
+
+    found = smallest_epsilon(delta_at, target, bound.slack)
+    if isinstance(bound, NoiseCurve):
+        # The end of the noise's curve is known exactly; a search only comes close to it.
+        end = bound.parameters[0]
+        return min(found, end) if delta_at(end) <= target else found
+    return found
 
 
 def epsilon_points(epsilon: ArrayLike) -> tuple[Array, bool]:

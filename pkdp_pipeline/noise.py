@@ -49,9 +49,9 @@ def check_noise(noise: GeometricNoise | None) -> None:
 def noise_scale(noise: GeometricNoise) -> float:
     """Return the sampler's scale, ``1 / epsilon`` rounded up.
 
-    *Rounding*: ``scale * epsilon >= 1`` exactly, so the noise drawn is never less than declared. Wider noise
-    is declared noise left alone or drawn anew, at random: whatever was certified for the declared noise
-    holds for it.
+    *Rounding*: ``scale * epsilon >= 1`` exactly, by less than one part in 2^50, so the noise drawn is never less
+    than declared. Certificates hold for every noise within that leeway
+    (`pkdp_pipeline.profiles.worst_case.SAMPLER_LEEWAY`).
     """
     scale = 1.0 / noise.epsilon
     while Fraction(scale) * Fraction(noise.epsilon) < 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import flint
 import numpy as np
@@ -78,12 +79,12 @@ class Counting:
             lower[near], upper[near] = self._search(epsilons[near])
         # δ is convex in e^ε and vanishes at ε0: beyond the last ε that can be inverted, a chord bounds it.
         rest = inside & ~near
-        anchor = next((e for e in (0.98 * noise, 0.9 * noise, 0.5 * noise) if tails.feasible(e, self.unknown)), None)
+        anchor = next((e for e in (0.96 * noise, 0.9 * noise, 0.5 * noise) if tails.feasible(e, self.unknown)), None)
         if rest.any() and anchor is not None:
-            _, top = self._search(np.array([anchor]))
+            top = _anchor(self, anchor)
             for row in np.flatnonzero(rest):
                 if epsilons[row] >= anchor:
-                    upper[row] = min(1.0, chord(anchor, float(top[0]), noise, float(epsilons[row])))
+                    upper[row] = min(1.0, chord(anchor, top, noise, float(epsilons[row])))
         return lower, upper
 
     def _directions(self) -> list[TwoCoinTails]:
@@ -143,6 +144,12 @@ class Counting:
             low, high = (self.unknown - last[rows]).astype(float), first[rows].astype(float)
             lower[rows], upper[rows] = tails.right_tails(low, high, epsilons[which[rows] % len(epsilons)])
         return lower, upper
+
+
+@lru_cache(maxsize=64)
+def _anchor(bound: Counting, epsilon: float) -> float:
+    """Return the certified δ from which a chord starts; an inversion asks for the same one again and again."""
+    return float(bound._search(np.array([epsilon]))[1][0])
 
 
 def _first_blocks(people: int) -> tuple[Whole, Whole]:

@@ -54,7 +54,7 @@ def smallest_epsilon(delta_at: Callable[[float], float], target: float, slack: f
             above, value_above = below, value_below
             below = min(below * 2.0, _LARGEST)
             value_below = delta_at(below)
-    return _narrow(delta_at, target, (above, below), (value_above, value_below), max(_CLOSE, 1e-3 * slack))
+    return _narrow(delta_at, target, (above, below), (value_above, value_below), max(_CLOSE, 1e-2 * slack))
 
 
 def _narrow(

@@ -28,7 +28,7 @@ _LOST = 12.0 * np.exp(-_CUT)
 """Tilted mass outside the window, aliases and dropped nodes together: 12 exp(-52) = 3.2e-22."""
 
 _CELLS = 50_000
-_MOST_NODES = 2**15
+_MOST_NODES = 2**13
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class TwoCoinTails:
         """Say whether the window at `epsilon` is small enough to be worth inverting."""
         if self.noise is None:
             return True
-        if epsilon > 0.98 * self.noise:
+        if epsilon > 0.96 * self.noise:
             return False
         ends = np.array([0.0, float(people)])
         return bool(self._nodes(ends, ends[::-1], np.full(2, epsilon)).max() < _MOST_NODES)

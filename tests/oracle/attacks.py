@@ -62,7 +62,9 @@ def search(family: str, *, examples: int, batch: int) -> tuple[int, float]:
         nonlocal seen, worst
         case = FAMILIES[family](HypothesisDice(data, seed), batch)
         certified = certificate_of(case).delta(np.array(case.epsilons))
-        for column in range(batch):
+        # Without unknown people all attackers of a batch are the same one.
+        columns = batch if case.chances.size else 1
+        for column in range(columns):
             for epsilon, bound in zip(case.epsilons, certified.tolist(), strict=True):
                 truth = exact_truths(case, column, epsilon)
                 assert truth <= Fraction(bound), (
@@ -71,7 +73,7 @@ def search(family: str, *, examples: int, batch: int) -> tuple[int, float]:
                 )
                 if 0.0 < bound < 0.9:
                     worst = max(worst, float(truth / Fraction(bound)))
-        seen += batch
+        seen += columns
 
     attack()
     return seen, worst
@@ -84,12 +86,18 @@ def sweep(
 
     Returns
     -------
-    (attackers, worst truth/certified where 1e-9 < certified < 0.9, attackers rechecked)
+    (attackers decided, worst truth/certified where 1e-9 < certified < 0.9, comparisons rechecked)
+
+    Notes
+    -----
+    Of those too close to tell in float64, the 25 likeliest of a batch are decided exactly; the others count as
+    decided only if they are at another ε.
     """
-    rng, worst, rechecked = np.random.default_rng(seed), 0.0, 0
+    rng, worst, rechecked, seen = np.random.default_rng(seed), 0.0, 0, 0
     for _ in range(declarations):
         case = FAMILIES[family](RandomDice(rng), batch)
         certified = certificate_of(case).delta(np.array(case.epsilons))
+        decided = np.zeros(batch, dtype=bool)
         for epsilon, bound in zip(case.epsilons, certified.tolist(), strict=True):
             truth = np.maximum(*case.losses(case.chances, epsilon, np.exp)) + np.zeros(batch)
             # Differences of probabilities err by some 1e-15 in float64.
@@ -98,6 +106,8 @@ def sweep(
             if telling:
                 worst = max(worst, float((truth[~close] / bound).max(initial=0.0)))
             likeliest = np.argsort(-truth, kind="stable")[: min(25, int(close.sum()))]
+            decided |= ~close
+            decided[likeliest] = True
             for column in likeliest.tolist():
                 exact = exact_truths(case, column, epsilon)
                 rechecked += 1
@@ -105,4 +115,5 @@ def sweep(
                     worst = max(worst, float(exact / Fraction(bound)))
                 if exact > Fraction(bound):
                     note(case, column, epsilon, bound)
-    return declarations * batch, worst, rechecked
+        seen += int(decided.sum()) if case.chances.size else 1
+    return seen, worst, rechecked

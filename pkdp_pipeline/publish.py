@@ -237,7 +237,9 @@ def _caveats(request: Request, period: str | None, certificate: Certificate) -> 
     if not request.unit:
         caveats.append("Every row is taken for a person: a person with several rows is protected in one of them only.")
     if period is None:
-        caveats.append("This holds only if nothing else is published about these people.")
+        # Theorem C reveals who is in the table in its proof, so totals of them may stand beside it.
+        totals = ", exact totals aside" if certificate.theorems == ("histogram_between",) else ""
+        caveats.append(f"This holds only if nothing else is published about these people{totals}.")
         return caveats
     caveats.append(
         f"This statement is about the period {period} alone; what several periods add up to is not stated here."

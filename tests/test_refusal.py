@@ -1,0 +1,151 @@
+"""What cannot be certified says why, and every number it offers is confirmed by the engine."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pkdp_pipeline import (
+    ArgumentError,
+    AttackerModel,
+    Count,
+    GeometricNoise,
+    Histogram,
+    NotCertifiableError,
+    certify,
+)
+
+NOISE = GeometricNoise(1.0)
+REFUSED = {
+    "certain nobody": (Count(), {"p_min": 0.0, "p_max": 0.5, "unknown": 100}, "presence", "p_min = 0"),
+    "nothing declared": (Count(), {}, "presence", "p_min, p_max and unknown"),
+    "nobody unknown": (Count(), {"p_min": 0.3, "p_max": 0.5, "unknown": 0}, "presence", "unknown = 0"),
+    "controlled": (Count(k=5), {"p_max": 0.1, "known": 4, "influence": "active"}, "presence", "known + 1 = 5"),
+    "controlled cell": (
+        Histogram(k=5),
+        {"p_max": 0.1, "known": 9, "influence": "active"},
+        "value",
+        "k = 5 is not above known + 1 = 10",
+    ),
+    "certain count": (Count(k=5), {"p_max": 1.0}, "presence", "p_max = 1"),
+    "certain histogram": (Histogram(k=5), {"p_max": 1.0}, "presence", "nobody is ever absent"),
+    "certain value": (Histogram(k=5), {"p_max": 1.0}, "value", "p_max_between"),
+    "certain between": (Histogram(k=5), {"p_max_between": 1.0}, "value", "p_max_between = 1"),
+    "total present": (Histogram(), {"p_max": 0.1}, "presence", "publishes how many people are present"),
+    "options": (Histogram(), {}, "value", "p_min > 0"),
+    "no second threshold": (Count(k=5, noise=NOISE), {}, "presence", "p_max < 1 is declared"),
+    "no second threshold, value": (Histogram(k=5, noise=NOISE), {}, "value", "p_max_between < 1"),
+    "complement": (Count(k_complement=5), {"p_min": 0.0}, "presence", "1 - p_min = 1"),
+    "complement and noise": (Count(k_complement=5, noise=NOISE), {}, "presence", "k_complement protects"),
+    "single person": (Count(k=1), {"p_max": 0.1, "unknown_max": 40}, "presence", "k must be at least 2"),
+    "known in both cells": (Histogram(k=5), {"p_max_between": 0.7, "known": 9}, "value", "known + 1 = 10"),
+}
+
+
+def message(name):
+    mechanism, attacker, protects, _ = REFUSED[name]
+    with pytest.raises(NotCertifiableError) as caught:
+        certify(mechanism, AttackerModel(**attacker), protects=protects)
+    return str(caught.value)
+
+
+def reaches(mechanism, attacker, protects):
+    try:
+        return certify(mechanism, AttackerModel(**attacker), protects=protects).delta(1.0) <= 1e-6
+    except NotCertifiableError:
+        return False
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_it_says_why_and_offers_a_way_out(name):
+    text = message(name)
+    assert text.startswith("Not certifiable: no theorem shows that ")
+    assert REFUSED[name][3] in text
+    assert "Each of these would give epsilon = 1, delta = 1e-6: " in text
+    assert "noise=pkdp.GeometricNoise(" in text
+    aim = "which cell a person is in" if REFUSED[name][2] == "value" else "whether a person is"
+    assert aim in text
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_the_offered_threshold_is_the_smallest(name):
+    mechanism, attacker, protects, _ = REFUSED[name]
+    offered = re.search(r"[:;] (?:or )?k = (\d+) (?:with the declared|if) (p_max\w*) = ([\d.]+)", message(name))
+    if offered is None:
+        # An attacker who controls the target's whole cell cannot be outnumbered here.
+        pytest.fail("no threshold offered")
+    k, share = int(offered[1]), {offered[2]: float(offered[3])}
+    if offered[2] == "p_max_between":
+        attacker = {name: value for name, value in attacker.items() if name != "p_max"}
+    attacker = {**attacker, **share}
+    kind = Histogram if isinstance(mechanism, Histogram) else Count
+    assert reaches(kind(k=k), attacker, protects)
+    assert not reaches(kind(k=k - 1), attacker, protects)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_the_offered_number_of_unknown_people_is_the_smallest(name):
+    mechanism, _, protects, _ = REFUSED[name]
+    text = message(name)
+    if isinstance(mechanism, Histogram) and protects == "presence":
+        assert " people " not in text.partition("Each of these")[2].replace("whatever", "")
+        return
+    if isinstance(mechanism, Count):
+        found = re.search(r"no threshold but unknown = (\d+) people with p_min = ([\d.]+) and p_max = ([\d.]+)", text)
+        box = {"p_min": float(found[2]), "p_max": float(found[3])}
+        exact = Count()
+    else:
+        found = re.search(r"unknown = (\d+) people who choose every option with p_min = ([\d.]+)", text)
+        box, exact = {"p_min": float(found[2])}, Histogram()
+    people = int(found[1])
+    assert reaches(exact, {**box, "unknown": people}, protects)
+    assert not reaches(exact, {**box, "unknown": people - 1}, protects)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_the_offered_noise_is_enough_against_anyone(name):
+    mechanism, _, protects, _ = REFUSED[name]
+    found = re.search(
+        r"noise=pkdp\.GeometricNoise\(([\d.]+)\)(?: with release_threshold=(\d+))?, whatever", message(name)
+    )
+    noise = GeometricNoise(float(found[1]))
+    kind = Histogram if isinstance(mechanism, Histogram) else Count
+    if found[2] is None:
+        assert reaches(kind(noise=noise), {}, protects)
+        assert not reaches(kind(noise=GeometricNoise(noise.epsilon * 1.01)), {}, protects)
+        return
+    threshold = int(found[2])
+    assert reaches(kind(k=mechanism.k, noise=noise, release_threshold=threshold), {}, protects)
+    assert not reaches(kind(k=mechanism.k, noise=noise, release_threshold=threshold - 1), {}, protects)
+
+
+def test_a_histogram_without_k_is_sent_to_the_question_it_can_answer():
+    text = message("total present")
+    assert "protects='value'" in text
+    assert "how many people are present" in text
+
+
+def test_a_hard_threshold_before_noise_has_no_worst_case_to_stand_in():
+    assert certify(Count(noise=NOISE), AttackerModel()).delta(1.0) <= 1e-16
+    assert certify(Count(k=5, noise=NOISE, release_threshold=30), AttackerModel()).delta(1.0) < 1e-9
+    with pytest.raises(NotCertifiableError, match="release_threshold="):
+        certify(Count(k=5, noise=NOISE), AttackerModel())
+
+
+@pytest.mark.parametrize(
+    "mechanism", [Count(), Count(k=20), Count(noise=NOISE), Count(k=20, noise=NOISE, release_threshold=40)]
+)
+def test_a_count_has_no_value(mechanism):
+    with pytest.raises(ArgumentError, match=r"protects='value'.*Count.*protects='presence'.*Histogram"):
+        certify(mechanism, AttackerModel(p_max=0.1), protects="value")
+
+
+def test_with_noise_the_worst_case_stands_in():
+    for name, (mechanism, attacker, protects, _) in REFUSED.items():
+        if mechanism.noise is None and getattr(mechanism, "k_complement", None) is None:
+            threshold = None if mechanism.k is None else mechanism.k + 20
+            noised = type(mechanism)(k=mechanism.k, noise=NOISE, release_threshold=threshold)
+            certificate = certify(noised, AttackerModel(**attacker), protects=protects)
+            assert certificate.worst_case.parameters is not None, name
+            assert not certificate.has_partial_knowledge, name

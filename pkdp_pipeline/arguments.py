@@ -36,7 +36,9 @@ def whole_number(name: str, value: object, *, least: int) -> int:
         )
     number = int(value)
     if number < least:
-        raise ArgumentError(f"{name} must be at least {least}, got {number}.")
+        raise ArgumentError(f"{name} must be at least {least}.")
+    if number.bit_length() > 1024:
+        raise ArgumentError(f"{name} must be a number that people can be counted with, below 2^1024.")
     return number
 
 

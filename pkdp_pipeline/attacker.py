@@ -94,7 +94,7 @@ class AttackerModel:
     def from_dict(cls, fields: Mapping[str, Any]) -> AttackerModel:
         """Rebuild an attacker from `to_dict`; unknown fields are an `ArgumentError`."""
         known = set(cls.__dataclass_fields__)
-        strangers = sorted(set(fields) - known)
+        strangers = sorted(set(fields) - known, key=str)
         if strangers:
             raise ArgumentError(
                 f"the attacker model has no field {strangers[0]!r}; its fields are {', '.join(sorted(known))}."

@@ -146,6 +146,8 @@ class Certificate:
 
     def with_caveats(self, *sentences: str) -> Certificate:
         """Return the same certificate with further limits stated."""
+        if not all(isinstance(sentence, str) and sentence.strip() for sentence in sentences):
+            raise ArgumentError("caveats must be sentences: non-empty texts.")
         return replace(self, caveats=(*self.caveats, *sentences), _stored=None)
 
     def sentence(self, delta: float = 1e-6) -> str:
@@ -153,20 +155,23 @@ class Certificate:
         target = probability("delta", delta)
         parts, theorem = [], "noise"
         if self._partial:
-            statement, theorem = self._partial_statement(target)
+            epsilon = Guarantee(tuple(applied.bound for applied in self._partial)).epsilon(target)
+            statement, theorem = self._partial_statement(target, epsilon)
             parts.append(statement)
         if self._worst is not None:
-            epsilon, least = self._worst.parameters
-            opening = "Against anyone at all, whatever they know, the noise alone gives" if parts else "Private at"
-            closing = "" if parts else " against anyone at all, whatever they know"
-            parts.append(f"{opening} ε = {rounded_up(epsilon)}, δ = {rounded_up(least)}{closing}.")
+            most, least = (rounded_up(value) for value in self._worst.parameters)
+            if parts and epsilon < self.worst_case.epsilon(target):
+                parts.append(
+                    f"Against anyone at all, whatever they know, the noise alone gives ε = {most}, δ = {least}."
+                )
+            else:
+                parts.insert(0, f"Private at ε = {most}, δ = {least} against anyone at all, whatever they know.")
         parts.append(protection(self.mechanism, self.protects, theorem))
         return " ".join((*parts, *self.caveats))
 
-    def _partial_statement(self, delta: float) -> tuple[str, str]:
+    def _partial_statement(self, delta: float, epsilon: float) -> tuple[str, str]:
         """Return the statement against the declared attacker and the theorem that gives its number."""
         bounds = tuple(applied.bound for applied in self._partial)
-        epsilon = Guarantee(bounds).epsilon(delta)
         point = 1.0 if epsilon == math.inf else epsilon
         leading = min(bounds, key=lambda bound: float(bound.bracket(np.array([point]))[1][0]))
         whom = against(leading.theorem, self.attacker)
@@ -247,6 +252,8 @@ class Certificate:
             If a stored number or sentence is not what the mechanism and the attacker give.
         """
         fresh = certify(self.mechanism, self.attacker, protects=self.protects).with_caveats(*self.caveats)
+        if (self._partial, self._worst) != (fresh._partial, fresh._worst):
+            raise ArgumentError("the certificate's bounds are not those of its mechanism and attacker: certify again.")
         compare("certificate", json.loads(self.to_json()), fresh._document())
         return True
 

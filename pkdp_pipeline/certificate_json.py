@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError
@@ -21,7 +23,7 @@ def parsed(text: str) -> dict[str, Any]:
     """Return the document of a certificate's JSON text, or raise `ArgumentError` where its shape is wrong."""
     try:
         document = json.loads(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         raise ArgumentError("a certificate must be JSON text as written by Certificate.to_json.") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise ArgumentError(f"not a certificate this version reads: its schema must be {SCHEMA!r}.")
@@ -47,8 +49,8 @@ def compare(path: str, stored: object, fresh: object) -> None:
         for index, (mine, other) in enumerate(zip(stored, fresh, strict=True)):
             compare(f"{path}[{index}]", mine, other)
         return
-    if isinstance(fresh, float) and type(stored) in (int, float):
-        if abs(stored - fresh) <= _SAME * abs(fresh):  # type: ignore[operator]  # a number, by its type
+    if isinstance(fresh, float) and isinstance(stored, int | float) and not isinstance(stored, bool):
+        if _close(stored, fresh):
             return
     elif type(stored) is type(fresh) and stored == fresh:
         return
@@ -56,3 +58,10 @@ def compare(path: str, stored: object, fresh: object) -> None:
         f"{path} is not what the mechanism and the attacker give: the certificate was altered or is not ours. "
         "Certify again with pkdp.certify."
     )
+
+
+def _close(stored: int | float, fresh: float) -> bool:
+    """Say whether two finite numbers, the stored one of any size, differ by no more than rounding elsewhere."""
+    if isinstance(stored, float) and not math.isfinite(stored):
+        return False
+    return abs(Fraction(stored) - Fraction(fresh)) <= Fraction(_SAME) * abs(Fraction(fresh))

@@ -8,7 +8,7 @@ from pkdp_pipeline.arguments import probability
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.certificate import certify
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
-from pkdp_pipeline.guarantee import Guarantee
+from pkdp_pipeline.guarantee import Guarantee, epsilon_points
 from pkdp_pipeline.mechanisms import Histogram
 from pkdp_pipeline.profiles import Protects, applicable
 from pkdp_pipeline.profiles.inversion import least_whole
@@ -47,6 +47,8 @@ def smallest_k(attacker: AttackerModel, *, epsilon: float, delta: float, protect
     target = probability("delta", delta)
     if target == 0.0:
         raise ArgumentError("delta must be above 0: a threshold always leaves some probability, ask for delta = 1e-9.")
+    if not epsilon_points(epsilon)[1]:
+        raise ArgumentError("epsilon must be one number, at least 0 and finite.")
     controlled = attacker.known if isinstance(attacker, AttackerModel) else 0
     # Refused for every k or for none: a large k says which, with the message that helps.
     certify(Histogram(k=_MOST + controlled), attacker, protects=protects)

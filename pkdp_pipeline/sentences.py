@@ -21,7 +21,7 @@ def rounded_up(value: float, digits: int = 3) -> str:
     if value == 0.0:
         return "0"
     mantissa, _, exponent = (
-        f"{Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(value)):e}".partition("e")
+        f"{Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(repr(float(value)))):e}".partition("e")
     )
     if -4 <= int(exponent) < 6:
         return f"{float(mantissa + 'e' + exponent):g}"

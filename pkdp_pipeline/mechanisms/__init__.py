@@ -53,7 +53,7 @@ def mechanism_from_dict(content: Mapping[str, Any]) -> Mechanism:
     if not isinstance(name, str) or name not in MECHANISMS:
         raise ArgumentError(f"mechanism must be one of {', '.join(sorted(MECHANISMS))}, got {name!r}.")
     kind = MECHANISMS[name]
-    strangers = sorted(set(arguments) - {field.name for field in fields(kind)})
+    strangers = sorted(set(arguments) - {field.name for field in fields(kind)}, key=str)
     if strangers:
         raise ArgumentError(f"a {name} has no field {strangers[0]!r}.")
     noise = arguments.get("noise")

@@ -98,6 +98,8 @@ def right_tails(
             slope[row] = float((1 + pull).mid())
         extra[row] = float(more)
     start = np.asarray(cutoffs, dtype=np.float64) + 1.0
+    if p == _LEAST_P:
+        anchors[0] = 0.0
     return _summed(anchors, first, slope, start, extra, p / (1.0 - p), epsilons)
 
 
@@ -129,6 +131,8 @@ def left_tails(cutoffs: Sequence[int], p: float, epsilons: Array, *, cap: int | 
         if more < worst:
             short[row] = more
     top = np.asarray(cutoffs, dtype=np.float64)
+    if p == _LEAST_P:
+        anchors[0] = 0.0
     lower, upper = _summed(anchors, first, slope, extra, top, (1.0 - p) / p, epsilons)
     for row, more in short.items():
         lower[row], upper[row] = _short_left(anchors[:, row], int(top[row]), float(more), p, float(epsilons[row]))

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 import flint
 import numpy as np
 
-from pkdp_pipeline.profiles.binomial_tails import log_binomial_pmf
+from pkdp_pipeline.profiles.binomial_tails import binomial_weights, log_binomial_pmf
 from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array, ball_above
 
 __all__ = ["Pair", "mixed", "product_above", "waiting_pair"]
+
+_LEAST_P = 1e-200
 
 _WIDEST = 1_000_000
 """Most atoms kept for one pair; a p that needs more is replaced by a larger one, which is sound."""
@@ -70,6 +72,9 @@ def waiting_pair(t: int, p: float, cap: int | None, lost: float) -> Pair:
         return _DISJOINT
     if p == 0.0 or (cap is not None and cap < t):
         return Pair(weight=np.ones(1), ratio=np.ones(1), budget=0.0, first_only=0.0, second_only=0.0)
+    p = max(p, _LEAST_P)
+    if cap is not None and cap - t < _WIDEST:
+        return _capped(t, p, cap)
     reach = 5.0 - math.log(max(lost, 1e-280))
     # A larger p dominates: theorem A's attackers at p are among those at any larger p.
     p = max(p, (2.0 * math.sqrt(2.0 * reach * (t + 1.0)) + 4.0 * reach) / _WIDEST)
@@ -78,6 +83,40 @@ def waiting_pair(t: int, p: float, cap: int | None, lost: float) -> Pair:
     mean, spread = t * (1.0 - p) / p, math.sqrt((t + 1.0) * (1.0 - p)) / p
     low = max(0, math.floor(mean - math.sqrt(2.0 * reach) * spread - 2.0))
     high = math.ceil(mean + math.sqrt(2.0 * reach) * spread + 2.0 * reach / p) + 2
+    weight, ratio = _atoms(t, p, low, high)
+    # Beyond either edge the atoms fall at least geometrically. A cap beyond the window changes nothing more.
+    falling = (t + high) * (1.0 - p) / high
+    sinking = low / ((t + low - 1.0) * (1.0 - p)) if low else 0.0
+    beyond = weight[-1] * max(1.0, ratio[-1]) * falling / (1.0 - falling) * 1.01 + TINY
+    before = weight[0] * max(1.0, ratio[0]) * sinking / (1.0 - sinking) * 1.01 + (TINY if low else 0.0)
+    rest = float(before + beyond)
+    if cap is not None and cap + 1 - t <= high:
+        # A cap this far out that still bites: what it merges is counted as disclosed.
+        at = max(0, cap + 1 - t - low)
+        rest += float((weight[at:] * np.maximum(1.0, ratio[at:])).sum() * (1.0 + 1e-9))
+        weight, ratio = weight[:at], ratio[:at]
+    budget = (10.0 * (high - low) + 70.0) * UNIT
+    return Pair(weight=weight, ratio=ratio, budget=budget, first_only=rest, second_only=rest)
+
+
+def _capped(t: int, p: float, cap: int) -> Pair:
+    """Return the pair of at most `cap` tosses: the atoms up to the cap, and one for everything later."""
+    last = cap - t
+    weight, ratio = _atoms(t, p, 0, last)
+    fewer = binomial_weights(cap, p, 0, t)
+    tail = float(fewer[:-1].sum())
+    budget = (10.0 * (last + t) + 200.0) * UNIT
+    merged = (tail + float(fewer[-1])) / tail
+    if tail < 1e-250 or merged < ratio[-1]:
+        # Too little is left to have a ratio: it is counted as disclosed.
+        rest = (tail + float(fewer[-1])) * (1.0 + 1e-9)
+        return Pair(weight=weight, ratio=ratio, budget=budget, first_only=rest, second_only=rest)
+    weight, ratio = np.append(weight, tail), np.append(ratio, merged)
+    return Pair(weight=weight, ratio=ratio, budget=budget, first_only=0.0, second_only=0.0)
+
+
+def _atoms(t: int, p: float, low: int, high: int) -> tuple[Array, Array]:
+    """Return the first law and the ratio of the two on the failures ``low … high``."""
     steps = np.arange(low, high + 1, dtype=np.float64)
     mode = int(max(low, min(high, math.floor((t - 1) * (1.0 - p) / p))))
     with flint.ctx.workprec(160 + 2 * (t + mode).bit_length()):
@@ -85,27 +124,10 @@ def waiting_pair(t: int, p: float, cap: int | None, lost: float) -> Pair:
     rising = (t + steps[:-1]) * (1.0 - p) / (steps[:-1] + 1.0)
     weight = np.empty(len(steps))
     weight[mode - low] = peak
-    weight[mode - low + 1 :] = peak * np.cumprod(rising[mode - low :])
-    weight[: mode - low] = (peak * np.cumprod(1.0 / rising[: mode - low][::-1]))[::-1]
-    ratio = steps * p / (t * (1.0 - p))
-    budget = (10.0 * len(steps) + 60.0) * UNIT
-    # Beyond either edge the atoms fall at least geometrically.
-    falling = (t + high) * (1.0 - p) / high
-    sinking = low / ((t + low - 1.0) * (1.0 - p)) if low else 0.0
-    beyond = weight[-1] * max(1.0, ratio[-1]) * falling / (1.0 - falling) * 1.01 + TINY
-    before = weight[0] * max(1.0, ratio[0]) * sinking / (1.0 - sinking) * 1.01 + (TINY if low else 0.0)
-    if cap is not None and cap + 1 - t <= high:
-        # All coins beyond the cap look alike: one atom, whose ratio is that of the two tails.
-        at = max(0, cap + 1 - t - low)
-        tail, heavier = weight[at:].sum() + beyond, (weight[at:] * ratio[at:]).sum() + beyond
-        weight, ratio = weight[:at], ratio[:at]
-        if at == 0 or heavier / tail > ratio[-1]:
-            weight, ratio = np.append(weight, tail), np.append(ratio, heavier / tail)
-        else:
-            # Next to nothing is merged, and what was left out blurs its ratio: count it as disclosed.
-            beyond = beyond + float(heavier)
-        beyond = beyond * 2.0
-    return Pair(weight=weight, ratio=ratio, budget=budget, first_only=before + beyond, second_only=before + beyond)
+    with np.errstate(under="ignore"):
+        weight[mode - low + 1 :] = peak * np.cumprod(rising[mode - low :])
+        weight[: mode - low] = (peak * np.cumprod(1.0 / rising[: mode - low][::-1]))[::-1]
+    return weight + TINY * (peak > 0.0), steps * (p / (t * (1.0 - p)))
 
 
 def mixed(chances: Sequence[float], pairs: Sequence[Pair], beyond: float) -> Pair:

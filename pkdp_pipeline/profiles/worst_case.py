@@ -92,6 +92,8 @@ class NoiseCurve:
         return declared.union(declared * (1 - flint.arb(SAMPLER_LEEWAY)))
 
     def _at(self, epsilon: float) -> tuple[float, float]:
+        # Beyond cells · ε0 the curve is flat.
+        epsilon = min(epsilon, self.cells * self.noise)
         with flint.ctx.workprec(128):
             one = flint.arb(1)
             # Without suppression the declared ε0 is the worst that is drawn, so its end point stays exact.

@@ -234,6 +234,11 @@ def equal_in_public() -> dict[str, tuple[pd.DataFrame, pd.DataFrame, dict]]:
             {},
         ),
         "categories of numbers": (plain.astype({"n": "category"}), numbers.astype({"n": "category"}), {"by": "n"}),
+        "signs of zero": (
+            pd.DataFrame({"u": range(12), "f": [0.0] * 12}),
+            pd.DataFrame({"u": range(12), "f": [-0.0] + [0.0] * 11}),
+            {"by": "f"},
+        ),
         "wide numbers": (plain, numbers, {"by": "n"}),
         "declared, empty or small": (base, few, {"domain": ["z", "b", "a"]}),
         "declared, other dtype": (

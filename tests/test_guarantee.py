@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import signal
+import time
 from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from pkdp_pipeline import ArgumentError
+from pkdp_pipeline import ArgumentError, AttackerModel, Count, GeometricNoise, Histogram, PkdpError, certify
 from pkdp_pipeline.guarantee import Guarantee, epsilon_points
 
 
@@ -131,3 +133,106 @@ def test_the_inputs_are_left_alone():
     points = np.array([0.1, 0.5])
     Guarantee((Line(0.5, 1.0),)).delta(points)
     assert points.tolist() == [0.1, 0.5]
+
+
+EPSILONS = [0.0, 5e-324, 1e-300, 1e-12, 0.3, 700.0, 720.0, 1024.0, 1e6, 1e300]
+SHARES = [0.0, 5e-324, 1e-300, 1e-12, 0.5, 1 - 2**-53, 1.0]
+MANY = [1, 10**30]
+EXTREME = [
+    *(
+        (Count(k=k), {"p_max": p, "unknown_max": cap}, "presence")
+        for p in SHARES
+        for k, cap in [(2, None), (2, 0), (60, 30), (60, 10**30), (10**6, None), (10**6, 10**6 + 5)]
+    ),
+    *((Count(k=10**9), {"p_max": p, "unknown_max": cap}, "presence") for p in (1e-12, 0.5) for cap in (None, 2**53)),
+    *(
+        (Count(k=k), {"p_max": p, "known": known, "influence": influence}, "presence")
+        for p in (5e-324, 0.5, 1 - 2**-53)
+        for influence in ("active", "passive")
+        for k, known in [(60, 7), (60, 1000), (10**6, 10**5), (10**9, 10**9)]
+    ),
+    *((Count(k_complement=60), {"p_min": p, "unknown": n}, "presence") for p in SHARES for n in (0, 10**30)),
+    *((Count(k=9), {"p_min": p, "p_max": p, "unknown": n}, "presence") for p in SHARES for n in MANY),
+    *(
+        (Count(noise=noise), {"p_min": low, "p_max": high, "unknown": n}, "presence")
+        for noise in (None, GeometricNoise(1e-9), GeometricNoise(0.5), GeometricNoise(1e5))
+        for low, high in [(5e-324, 1 - 2**-53), (1e-12, 0.5), (0.5, 0.5)]
+        for n in MANY
+    ),
+    *(
+        (Histogram(k=k), {"p_max": p, "unknown_max": cap, "known": known}, "value")
+        for p in SHARES
+        for k, cap, known in [(3, None, 0), (60, 30, 0), (60, 10**30, 3), (1000, None, 0)]
+    ),
+    *((Histogram(k=60), {"p_max_between": p, "known": 9}, "value") for p in (0.5, 1 - 2**-53, 1.0)),
+    *((Histogram(), {"p_min": p, "unknown": n}, "value") for p in (0.0, 5e-324, 1e-12, 0.3, 0.5) for n in MANY),
+    *(
+        (Histogram(k=k, noise=GeometricNoise(noise), release_threshold=r), {"p_max": 0.5}, protects)
+        for noise in (1e-9, 0.5, 1e5)
+        for k, r in [(60, 0), (60, 10**9), (10**9, 1)]
+        for protects in ("presence", "value")
+        if (k, protects) != (10**9, "value")
+    ),
+]
+
+
+@pytest.fixture
+def alarm():
+    """Stop a test that computes without end."""
+
+    def stop(*_):
+        raise TimeoutError("computes without end")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(8)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("alarm")
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("case", range(len(EXTREME)))
+def test_extremes_give_probabilities_quickly_and_quietly(case):
+    mechanism, attacker, protects = EXTREME[case]
+    started = time.process_time()
+
+    def lap():
+        nonlocal started
+        before, started = started, time.process_time()
+        assert started - before < 5.0, (mechanism, attacker, protects)
+
+    try:
+        certificate = certify(mechanism, AttackerModel(**attacker), protects=protects)
+    except PkdpError:
+        lap()
+        return
+    lap()
+    for found in (certificate.delta(np.array(EPSILONS)), certificate.worst_case.delta(np.array(EPSILONS))):
+        lap()
+        assert np.all((found >= 0.0) & (found <= 1.0))
+        assert np.all(found[1:] <= found[:-1] * 1.01 + 1e-300)
+    attained, certified = certificate.delta_bounds(np.array(EPSILONS))
+    lap()
+    assert np.all((attained >= 0.0) & (attained <= certified) & (certified <= 1.0))
+    for epsilon in (0.0, 0.3, 1024.0):
+        assert 0.0 <= certificate.delta(epsilon) <= 1.0
+        lap()
+
+
+@pytest.mark.usefixtures("alarm")
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("case", range(0, len(EXTREME), 19))
+@pytest.mark.parametrize("delta", [5e-324, 1e-9, 0.5])
+def test_extremes_invert(case, delta):
+    mechanism, attacker, protects = EXTREME[case]
+    try:
+        certificate = certify(mechanism, AttackerModel(**attacker), protects=protects)
+    except PkdpError:
+        return
+    started = time.process_time()
+    epsilon = certificate.epsilon(delta)
+    assert time.process_time() - started < 5.0, (mechanism, attacker, protects)
+    assert epsilon >= 0.0
+    assert epsilon == math.inf or certificate.delta(epsilon) <= delta
+    assert certificate.sentence(delta).startswith("Private at ε = ")

@@ -123,8 +123,8 @@ def test_the_sentences_of_whole_certificates():
     assert certify(Histogram(k=38), AttackerModel(p_max=0.1)).sentence() == (
         "Private at ε = 0.838, δ = 1e-6 against anyone who, told that another person is either absent or in a given "
         "cell, is at most 10 % sure that it is the cell, and knows nobody in the table; they may know for certain who "
-        "is absent. Protects whether a person is there on this day; it does not protect which cell a person is in once it "
-        "is known that she is there, nor what several days or tables tell together."
+        "is absent. Protects whether a person is there on this day; it does not protect which cell a person is in once "
+        "it is known that she is there, nor what several days or tables tell together."
     )
     noisy = certify(Count(noise=GeometricNoise(0.5)), AttackerModel()).sentence()
     assert noisy.startswith("Private at ε = 0.5, δ = 0 against anyone at all, whatever they know. Protects whether")

@@ -59,7 +59,7 @@ def test_influence_is_one_of_two(influence):
         ({"p_min": 0.6, "p_max": 0.5}, "p_min = 0.6 is above p_max = 0.5"),
         ({"p_max_between": 0.49}, "p_max_between must be at least 1/2"),
         ({"unknown": 8, "unknown_max": 7}, "unknown = 8 is above unknown_max = 7"),
-        pytest.param({"unknown": 10**5000, "unknown_max": 7}, "is above unknown_max = 7", id="huge"),
+        pytest.param({"unknown": 10**5000, "unknown_max": 7}, "unknown must be", id="huge"),
     ],
 )
 def test_contradictions_are_named(fields, words):

@@ -112,7 +112,7 @@ def left_tails(cutoffs: Sequence[int], p: float, epsilons: Array, *, cap: int | 
     """
     count, p, epsilons = len(cutoffs), max(p, _LEAST_P), np.minimum(epsilons, _GONE)
     anchors = np.zeros((2, count))
-    first, slope, extra = np.zeros(count), np.zeros(count), np.ones(count)
+    first, slope, extra = np.zeros(count), np.zeros(count), np.full(count, np.inf)
     short: dict[int, int] = {}
     for row, (t, epsilon) in enumerate(zip(cutoffs, epsilons.tolist(), strict=True)):
         with flint.ctx.workprec(_FLOORS):

@@ -16,6 +16,13 @@ __all__ = ["Thresholding"]
 Whole = NDArray[np.int64]
 
 
+_MOST_ROWS = 1_000
+"""Most numbers of known people looked at one by one."""
+
+_MOST_TRIALS = 10_000_000
+"""Attacks with more unknown people than this are not evaluated."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholding:
     """Privacy profile of a count that is published only when it reaches `k`.
@@ -88,6 +95,8 @@ class Thresholding:
         attained = np.zeros(len(epsilons))
         for row, epsilon in enumerate(epsilons.tolist()):
             trials = max(people, _worst_trials(t, self.p, epsilon, self.cap))
+            if trials > _MOST_TRIALS:
+                continue
             for cutoff in {t, _best_cutoff(t, trials, self.p, epsilon)}:
                 lower, _ = right_tails([cutoff], self.p, np.array([epsilon]), trials=trials)
                 attained[row] = max(attained[row], float(lower[0]))
@@ -103,13 +112,19 @@ class Thresholding:
         told[kept] = False
         # Numbers that settle the matter, or are too unlikely to matter, are counted as full disclosure.
         beyond += float(weights[told].sum())
-        cutoffs = np.repeat(self.k - 1 - low - kept, len(epsilons)).tolist()
-        points = np.tile(epsilons, len(kept))
-        shape = (len(kept), len(epsilons))
+        chances, numbers = weights[kept], kept
+        if len(kept) > _MOST_ROWS:
+            # A block of numbers is dominated by its largest one.
+            blocks = np.array_split(kept, _MOST_ROWS)
+            chances = np.array([weights[block].sum() for block in blocks])
+            numbers = np.array([block[-1] for block in blocks])
+        cutoffs = np.repeat(self.k - 1 - low - numbers, len(epsilons)).tolist()
+        points = np.tile(epsilons, len(numbers))
+        shape = (len(numbers), len(epsilons))
         right, left = (
             tails(cutoffs, self.p, points, cap=self.cap)[1].reshape(shape) for tails in (right_tails, left_tails)
         )
-        upper = beyond + np.maximum(weights[kept] @ right, weights[kept] @ left)
+        upper = beyond + np.maximum(chances @ right, chances @ left)
         upper = np.nextafter(upper * (1.0 + (4.0 * len(weights) + 8.0) * UNIT), np.inf)
         return np.minimum(self._passive_attained(low, weights, kept, epsilons), upper), upper
 
@@ -129,6 +144,8 @@ class Thresholding:
         """Return what one fixed number of unknown p-coins attains, whoever of the known people counts."""
         # Whoever knows fewer people is declared too.
         attained, _ = self._at(self.k, epsilons)
+        if len(kept) > _MOST_ROWS:
+            return attained
         chances = np.maximum(0.0, weights - 2.0 * TINY) * (1.0 - (32.0 * len(weights) + 100.0) * UNIT)
         chances[0] *= low == 0
         typical = min(round(self.known * self.p), self.k - 2)

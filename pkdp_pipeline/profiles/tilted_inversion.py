@@ -255,7 +255,7 @@ def _search_mode(row: _Row, epsilons: Array) -> tuple[Array, Array]:
     above = _first(lambda offset: ~_surely(row, middle, offset, rising=True), -width, width)
     falling = _first(lambda offset: _surely(row, middle, offset, rising=False), above - 1.0, width)
     here, _, doubt = _density(row, above)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         steps = np.minimum(falling - above, 1.0 / -np.expm1(-epsilons))
     return above, steps * 4.0 * doubt / np.maximum(here - doubt, 1e-30)
 

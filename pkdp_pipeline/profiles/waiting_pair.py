@@ -21,7 +21,7 @@ __all__ = ["Pair", "mixed", "product_above", "waiting_pair"]
 
 _LEAST_P = 1e-200
 
-_WIDEST = 1_000_000
+_WIDEST = 400_000
 """Most atoms kept for one pair; a p that needs more is replaced by a larger one, which is sound."""
 
 

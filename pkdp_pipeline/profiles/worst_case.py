@@ -72,10 +72,11 @@ class NoiseCurve:
         return np.array([side[0] for side in sides]), np.minimum(np.array([side[1] for side in sides]), 1.0)
 
     def _appearing(self) -> tuple[float, float]:
-        ball = self._appearance()
-        if ball is None:
-            return 0.0, 0.0
-        return max(0.0, ball_below(ball)), min(1.0, ball_above(ball))
+        with flint.ctx.workprec(128):
+            ball = self._appearance()
+            if ball is None:
+                return 0.0, 0.0
+            return max(0.0, ball_below(ball)), min(1.0, ball_above(ball))
 
     def _appearance(self) -> Any | None:
         """Return the ball of ``δ0 = P[k + Z ≥ r]``, or None where nothing is suppressed before the noise."""

@@ -235,4 +235,4 @@ def test_extremes_invert(case, delta):
     assert time.process_time() - started < 5.0, (mechanism, attacker, protects)
     assert epsilon >= 0.0
     assert epsilon == math.inf or certificate.delta(epsilon) <= delta
-    assert certificate.sentence(delta).startswith("Private at ε = ")
+    assert certificate.sentence(delta).startswith(("Private at ε = ", "No protection is certified at ε = 1"))

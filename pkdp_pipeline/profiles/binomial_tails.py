@@ -234,7 +234,7 @@ def binomial_below(trials: int, p: float, bound: int) -> float:
     if bound <= 0:
         return 0.0
     with flint.ctx.workprec(_precision(trials)):
-        share, chance = flint.arb(bound) / trials, flint.arb(p)
+        share, chance = flint.arb(bound) / trials, flint.arb(min(p, 1.0 - UNIT))
         if not share < chance:
             return 1.0
         relative = share * (share / chance).log()

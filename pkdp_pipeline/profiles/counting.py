@@ -20,6 +20,9 @@ _SLACK = 0.0075
 _MOST_PEOPLE = 2**34
 """More unknown people than this are not looked at; fewer is sound."""
 
+_MOST_BLOCKS = 50_000
+"""Most blocks of vertices at once for one ε."""
+
 _NEGLIGIBLE = 1e-300
 """Below this no two sides need to agree: blocks bounded by it are not divided further."""
 
@@ -121,8 +124,11 @@ class Counting:
             exact = self._evaluate(directions, which, first, first, epsilons)
             np.maximum.at(lower, column, exact[0])
             bound = self._evaluate(directions, which, first, last, epsilons, exact)
-            done = (bound[1] <= np.maximum((1.0 + _SLACK) * lower[column], _NEGLIGIBLE)) | (first == last)
-            np.maximum.at(upper, column[done], bound[1][done])
+            above = np.fmin(bound[1], 1.0)
+            done = (above <= np.maximum((1.0 + _SLACK) * lower[column], _NEGLIGIBLE)) | (first == last)
+            # Every bound holds as it stands: stopping here widens the bracket and changes nothing else.
+            done |= len(which) > _MOST_BLOCKS * len(epsilons)
+            np.maximum.at(upper, column[done], above[done])
             which, first, last = _split(which[~done], first[~done], last[~done])
         return lower, np.minimum(np.maximum(upper, lower), 1.0)
 

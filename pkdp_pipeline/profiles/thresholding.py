@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,10 @@ __all__ = ["Thresholding"]
 Whole = NDArray[np.int64]
 
 
+_LEAST_P = 1e-200
+
 _MOST_ROWS = 1_000
-"""Most numbers of known people looked at one by one."""
+"""Most numbers of known people looked at one by one; fewer where k is so large that one takes long."""
 
 _MOST_TRIALS = 10_000_000
 """Attacks with more unknown people than this are not evaluated."""
@@ -71,6 +73,9 @@ class Thresholding:
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
+        if 0.0 < self.p < _LEAST_P:
+            # A larger p dominates; what is attained there proves nothing.
+            return np.zeros(len(epsilons)), replace(self, p=_LEAST_P).bracket(epsilons)[1]
         if self.active or self.known == 0:
             lower, upper = self._at(self.k - (self.known if self.active else 0), epsilons)
         else:
@@ -113,9 +118,9 @@ class Thresholding:
         # Numbers that settle the matter, or are too unlikely to matter, are counted as full disclosure.
         beyond += float(weights[told].sum())
         chances, numbers = weights[kept], kept
-        if len(kept) > _MOST_ROWS:
+        if len(kept) > (most := self._most_rows()):
             # A block of numbers is dominated by its largest one.
-            blocks = np.array_split(kept, _MOST_ROWS)
+            blocks = np.array_split(kept, most)
             chances = np.array([weights[block].sum() for block in blocks])
             numbers = np.array([block[-1] for block in blocks])
         cutoffs = np.repeat(self.k - 1 - low - numbers, len(epsilons)).tolist()
@@ -131,20 +136,25 @@ class Thresholding:
     def _heaviest(self, low: int, weights: Array, epsilons: Array) -> Whole:
         """Return which numbers of known people who count, less `low`, can matter to the average."""
         possible = np.arange(min(len(weights), max(0, self.k - 1 - low)))
+        # What is no more than the allowance for underflow says nothing.
+        possible = possible[weights[possible] > 1e4 * TINY]
         if len(possible) <= 64:
             return possible
         # A sample of the average's terms at the largest ε is a lower bound of it that says what is negligible.
-        sample = np.unique(np.linspace(0, len(possible) - 1, 64).astype(np.int64))
+        sample = possible[np.linspace(0, len(possible) - 1, 64).astype(np.int64)]
         least = np.full(len(sample), epsilons.max(initial=0.0))
         terms, _ = right_tails((self.k - 1 - low - sample).tolist(), self.p, least, cap=self.cap)
         heaviest = float((terms * weights[sample]).max())
         return possible[weights[possible] > 1e-15 * heaviest / len(possible)]
 
+    def _most_rows(self) -> int:
+        return min(_MOST_ROWS, max(20, round(2e6 / math.sqrt(self.k))))
+
     def _passive_attained(self, low: int, weights: Array, kept: Whole, epsilons: Array) -> Array:
         """Return what one fixed number of unknown p-coins attains, whoever of the known people counts."""
         # Whoever knows fewer people is declared too.
         attained, _ = self._at(self.k, epsilons)
-        if len(kept) > _MOST_ROWS:
+        if len(kept) > self._most_rows():
             return attained
         chances = np.maximum(0.0, weights - 2.0 * TINY) * (1.0 - (32.0 * len(weights) + 100.0) * UNIT)
         chances[0] *= low == 0

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.mechanisms import Count, GeometricNoise, Mechanism
+from pkdp_pipeline.mechanisms import GeometricNoise, Mechanism
+from pkdp_pipeline.sentences import suppression
 
 __all__ = ["ExpectedError", "add_noise", "check_noise", "expected_error", "noise_scale"]
 
@@ -28,7 +29,7 @@ class ExpectedError:
     bound_95 : int
         The noise is at most this far from 0 with probability at least 95 %.
     suppression : str
-        When a count is published at all, in words. A suppressed count is not in these numbers.
+        What is done to a count before it is published, in words. A suppressed count is not in these numbers.
     """
 
     mean_absolute: float
@@ -99,7 +100,7 @@ def expected_error(mechanism: Mechanism) -> ExpectedError:
         mean_absolute=mean_absolute,
         standard_deviation=deviation,
         bound_95=bound,
-        suppression=_suppression(mechanism),
+        suppression=suppression(mechanism),
     )
 
 
@@ -113,14 +114,3 @@ def _noise_error(epsilon: float) -> tuple[float, float, int]:
     deviation = math.sqrt(2.0 * alpha) / gap
     bound = max(0, math.ceil(math.log(2.0 / (0.05 * (1.0 + alpha))) / epsilon) - 1)
     return mean_absolute, deviation, bound
-
-
-def _suppression(mechanism: Mechanism) -> str:
-    rules = []
-    if mechanism.k is not None:
-        rules.append(f"the count is at least {mechanism.k}")
-    if isinstance(mechanism, Count) and mechanism.k_complement is not None:
-        rules.append(f"at least {mechanism.k_complement} are not counted")
-    if mechanism.release_threshold is not None:
-        rules.append(f"the noisy count is at least {mechanism.release_threshold}")
-    return f"Published only when {' and '.join(rules)}." if rules else "Nothing is suppressed."

@@ -82,13 +82,14 @@ def test_the_expected_error_is_that_of_the_law(epsilon):
 
 
 def test_the_expected_error_says_what_is_suppressed():
-    assert expected_error(Count()).suppression == "Nothing is suppressed."
+    assert expected_error(Count()).suppression == "The count is published exactly."
     exact = expected_error(Histogram(k=5))
     assert (exact.mean_absolute, exact.standard_deviation, exact.bound_95) == (0.0, 0.0, 0)
-    assert exact.suppression == "Published only when the count is at least 5."
+    assert exact.suppression == "Every cell is published only when it is at least 5."
     everything = Count(k=5, k_complement=6, noise=GeometricNoise(1.0), release_threshold=7)
     assert expected_error(everything).suppression == (
-        "Published only when the count is at least 5 and at least 6 are not counted and the noisy count is at least 7."
+        "The count is published only when it is at least 5, then published only when at least 6 people are not counted, "
+        "then given two-sided geometric noise with epsilon 1.0, then published only when the noisy value is at least 7."
     )
     with pytest.raises(AttributeError):
         exact.bound_95 = 1

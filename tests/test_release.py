@@ -169,7 +169,7 @@ def test_the_error_is_known_from_the_mechanism():
         unit="u", attacker=pkdp.AttackerModel(), noise=pkdp.GeometricNoise(0.5)
     )
     assert release.error.standard_deviation == pytest.approx(2.8, abs=0.1)
-    assert release.error.suppression == "Nothing is suppressed."
+    assert release.error.suppression == "The count is given two-sided geometric noise with epsilon 0.5."
 
 
 def test_a_notebook_shows_table_and_sentence(release):

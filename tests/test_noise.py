@@ -89,7 +89,8 @@ def test_the_expected_error_says_what_is_suppressed():
     everything = Count(k=5, k_complement=6, noise=GeometricNoise(1.0), release_threshold=7)
     assert expected_error(everything).suppression == (
         "The count is published only when it is at least 5, then published only when at least 6 people are not "
-        "counted, then given two-sided geometric noise with epsilon 1.0, then published only when the noisy value is at least 7."
+        "counted, then given two-sided geometric noise with epsilon 1.0, then published only when the noisy value is "
+        "at least 7."
     )
     with pytest.raises(AttributeError):
         exact.bound_95 = 1

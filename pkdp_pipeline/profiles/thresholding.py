@@ -148,7 +148,7 @@ class Thresholding:
         return possible[weights[possible] > 1e-15 * heaviest / len(possible)]
 
     def _most_rows(self) -> int:
-        return min(_MOST_ROWS, max(20, round(2e6 / math.sqrt(self.k))))
+        return min(_MOST_ROWS, max(20, round(5e5 / math.sqrt(self.k))))
 
     def _passive_attained(self, low: int, weights: Array, kept: Whole, epsilons: Array) -> Array:
         """Return what one fixed number of unknown p-coins attains, whoever of the known people counts."""

@@ -10,7 +10,7 @@ import datetime
 import decimal
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,7 @@ __all__ = [
     "key_dtype",
     "kind_of_dtype",
     "kind_of_values",
+    "published_keys",
     "sort_rank",
 ]
 
@@ -169,6 +170,34 @@ def domain_dtype(kind: str | None, values: Sequence[Key]) -> Any:
 
         return pd.ArrowDtype(pa.date32() if kind == "date" else pa.array(list(values)).type)
     return pd.StringDtype(na_value=np.nan)
+
+
+def published_keys(keys: pd.Series[Any]) -> pd.Series[Any]:
+    """Return published keys under a dtype that they alone decide.
+
+    A source's dtype may owe itself to a withheld row: one missing value turns a pandas column of integers into
+    floats, one nanosecond makes a whole column finer.
+    """
+    kind = kind_of_dtype(keys.dtype)
+    present = [value for value in map(canonical_key, keys.array) if value is not None]
+    dtype: Any = keys.dtype
+    if kind == "boolean":
+        dtype = pd.BooleanDtype()
+    elif kind in ("integer", "real"):
+        dtype = _number_dtype(present)
+    elif kind in ("timestamp", "instant"):
+        unit: Literal["ns", "us"] = "ns" if any(value.nanosecond for value in present) else "us"
+        return pd.Series(pd.DatetimeIndex(keys).as_unit(unit), name=keys.name)
+    return keys.astype("object").astype(dtype) if isinstance(keys.dtype, pd.ArrowDtype) else keys.astype(dtype)
+
+
+def _number_dtype(present: Sequence[int | float]) -> Any:
+    """Return the dtype of these numbers: Int64 or UInt64 where all are whole and fit, else float64."""
+    if all(value == value // 1 for value in present):
+        for dtype, least, most in ((pd.Int64Dtype(), -(2**63), 2**63), (pd.UInt64Dtype(), 0, 2**64)):
+            if all(least <= value < most for value in present):
+                return dtype
+    return np.dtype("float64")
 
 
 def sort_rank(keys: Sequence[Key]) -> tuple[tuple[bool, Any], ...]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import pandas as pd
 
 from pkdp_pipeline.domain import Domain
 from pkdp_pipeline.engines import CellCounts, Question, engine_for
-from pkdp_pipeline.errors import ArgumentError, InputCheckError
-from pkdp_pipeline.keys import canonical_key, kind_of_dtype
+from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError
+from pkdp_pipeline.keys import canonical_key, kind_of_dtype, published_keys
 from pkdp_pipeline.mechanisms import Count, Mechanism
 from pkdp_pipeline.noise import add_noise
 from pkdp_pipeline.request import Request
 
 __all__ = ["public_table"]
+
+Answer = TypeVar("Answer")
 
 _NUMBERS = frozenset({"integer", "real", "decimal"})
 
@@ -42,11 +45,11 @@ def public_table(frame: Any, request: Request) -> pd.DataFrame:
         order_by=request.order_by or (),
     )
     if request.by is None:
-        tally = engine.tally(frame, question)
+        tally = _answered(lambda: engine.tally(frame, question))
         _check_units(request, missing_unit=tally.missing_unit, several_cells=False)
         others = tally.population - tally.satisfying
         return pd.DataFrame({"count": _public(request.mechanism, [tally.satisfying], others=others)})
-    cells = engine.cells(frame, question)
+    cells = _answered(lambda: engine.cells(frame, question))
     _check_units(request, missing_unit=cells.missing_unit, several_cells=cells.several_cells)
     if request.domain is not None:
         table: pd.DataFrame = request.domain.keys()
@@ -57,7 +60,23 @@ def public_table(frame: Any, request: Request) -> pd.DataFrame:
     table = cells.keys.loc[large].reset_index(drop=True)
     table["count"] = _public(request.mechanism, cells.counts[large].tolist())
     table = table.loc[table["count"].notna()]
+    for column in request.by:
+        table[column] = published_keys(table[column].reset_index(drop=True)).array
     return table.sort_values(by=list(request.by), na_position="last", ignore_index=True)
+
+
+def _answered(ask: Callable[[], Answer]) -> Answer:
+    """Return what an engine answers; what breaks below it may quote the data, so only its type is told."""
+    try:
+        return ask()
+    except PkdpError:
+        raise
+    except (UnicodeError, TypeError, ValueError, ArithmeticError) as error:
+        problem = type(error).__name__
+    raise ArgumentError(
+        f"the frame could not be counted ({problem}): give the columns named in unit, by and order_by plain dtypes, "
+        "and see that their text is valid Unicode."
+    )
 
 
 def _public(mechanism: Mechanism, counts: list[int], *, others: int | None = None) -> Any:

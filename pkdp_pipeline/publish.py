@@ -76,7 +76,10 @@ def publish(
         certificate = certify(request.mechanism, attacker if alone else AttackerModel(), protects=request.protects)
         certificate = certificate.with_caveats(*_caveats(request, standing.period, certificate))
         release = Release.seal(public_table(source(), request), certificate)
-        entry, replayed = ledger.publish(key, standing, release.certificate.to_json(), release.to_bytes(), release.id)
+        text, content = release.certificate.to_json(), release.to_bytes()
+        entry, replayed = ledger.publish(
+            key, standing, text, content, release.id, alone=certificate.has_partial_knowledge
+        )
         if not replayed:
             return release
     return _replayed(entry)
@@ -234,7 +237,9 @@ def _replayed(entry: Entry) -> Release:
 def _caveats(request: Request, period: str | None, certificate: Certificate) -> list[str]:
     """Return what limits the statement, from the request alone."""
     caveats = []
-    if not request.unit:
+    if request.unit:
+        caveats.append(f"A person is one value of {', '.join(map(repr, request.unit))}.")
+    else:
         caveats.append("Every row is taken for a person: a person with several rows is protected in one of them only.")
     if period is None:
         # Theorem C reveals who is in the table in its proof, so totals of them may stand beside it.

@@ -333,7 +333,10 @@ def test_the_certificate_is_that_of_the_mechanism_and_says_its_limits():
     release = people(a=12).pkdp.histogram("c", unit="u", attacker=ATTACKER, k=10)
     fresh = pkdp.certify(pkdp.Histogram(k=10), ATTACKER)
     assert release.certificate.delta(1.0) == fresh.delta(1.0)
-    assert release.certificate.caveats == ("This holds only if nothing else is published about these people.",)
+    assert release.certificate.caveats == (
+        "A person is one value of 'u'.",
+        "This holds only if nothing else is published about these people.",
+    )
     assert "nothing else is published" in release.certificate.sentence()
     each = people(a=12).pkdp.histogram("c", unit=pkdp.EACH_ROW, attacker=ATTACKER, k=10)
     assert "Every row is taken for a person" in each.certificate.caveats[0]
@@ -439,3 +442,50 @@ def test_a_ledger_whose_entry_was_exchanged_is_an_error(ledger, monkeypatch):
         monkeypatch.setattr(pkdp.Ledger, "find", lambda self, key, content=content: replace(entry, content=content))
         with pytest.raises(pkdp.LedgerError, match=words):
             publish(unread, request, attacker=ATTACKER, ledger=ledger)
+
+
+def histogram_of(frame):
+    return frame.pkdp.histogram("c", unit="u", attacker=ATTACKER, k=60)
+
+
+@pytest.mark.parametrize("extra", [None, 7.5, 9223372036854775808])
+def test_a_withheld_row_does_not_show_in_the_dtype_it_gave_the_source(extra):
+    cells = [7 + i % 2 for i in range(160)]
+    plain = histogram_of(pd.DataFrame({"u": range(160), "c": cells}))
+    widened = histogram_of(pd.DataFrame({"u": range(161), "c": [*cells, extra]}))
+    assert widened.to_bytes() == plain.to_bytes()
+    assert list(plain.table["c"]) == [7, 8]
+
+
+def test_a_withheld_instant_does_not_show_in_the_resolution_of_the_others():
+    days = pd.Series(pd.to_datetime(["2020-01-01", "2020-01-02"] * 80)).dt.as_unit("us")
+    finer = pd.concat([days, pd.Series(pd.to_datetime(["2020-01-01 00:00:00.000000001"]))], ignore_index=True)
+    assert finer.dt.unit == "ns"
+    plain, widened = (histogram_of(pd.DataFrame({"u": range(len(c)), "c": c})) for c in (days, finer))
+    assert widened.to_bytes() == plain.to_bytes()
+
+
+def test_what_breaks_while_counting_does_not_quote_the_data():
+    frame = pd.DataFrame({"u": range(160), "c": pd.Series(["a"] * 159 + ["SECRET\ud800"], dtype=object)})
+    with pytest.raises(pkdp.ArgumentError, match="could not be counted") as raised:
+        histogram_of(frame)
+    assert "SECRET" not in str(raised.value)
+    assert raised.value.__context__ is None
+
+
+def test_a_release_that_stopped_being_alone_is_not_charged_with_a_claim_of_being_alone(tmp_path):
+    noise = pkdp.GeometricNoise(0.5)
+    frame = pd.DataFrame({"u": range(200), "c": ["a", "b"] * 100})
+    with pkdp.Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+
+        def meanwhile(given):
+            given.pkdp.count(unit="u", attacker=pkdp.AttackerModel(), noise=noise, ledger=ledger, period="2020-01-01")
+            return given["c"] == "a"
+
+        asked = {"unit": "u", "noise": noise, "ledger": ledger, "period": "2020-01-01", "label": "in a"}
+        attacker = pkdp.AttackerModel(p_min=0.1, p_max=0.9, unknown=100)
+        with pytest.raises(pkdp.TemporaryError, match="run again"):
+            _ = frame.pkdp.count(meanwhile, attacker=attacker, **asked)
+        assert [entry.label for entry in ledger.entries()] == ["count"]
+        again = frame.pkdp.count(lambda given: given["c"] == "a", attacker=attacker, **asked)
+        assert not again.certificate.has_partial_knowledge

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from types import TracebackType
 
-from pkdp_pipeline.errors import ArgumentError, LedgerError
+from pkdp_pipeline.errors import ArgumentError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger.differencing import check_differencing, overlapping
 from pkdp_pipeline.ledger.entry import Entry
 from pkdp_pipeline.ledger.sqlite_store import SqliteStore
@@ -115,7 +115,14 @@ class Ledger:
         return [self._store.read(sequence) for sequence, other in standings.items() if other in near]
 
     def publish(
-        self, key: str, standing: Standing, certificate_json: str, content: bytes, release_id: str
+        self,
+        key: str,
+        standing: Standing,
+        certificate_json: str,
+        content: bytes,
+        release_id: str,
+        *,
+        alone: bool = False,
     ) -> tuple[Entry, bool]:
         """Charge and publish in one transaction, or return what another process has published meanwhile.
 
@@ -128,6 +135,9 @@ class Ledger:
         content : bytes
             The released bytes, stored as they are.
         release_id : str
+        alone : bool, default False
+            Whether the certificate claims more than the worst case, which is true only while nothing else
+            stands about these people in an overlapping period.
 
         Returns
         -------
@@ -148,6 +158,11 @@ class Ledger:
             if found is not None:
                 return found, True
             self.check(standing)
+            if alone and self.beside(standing):
+                raise TemporaryError(
+                    "another release about these people was published meanwhile; nothing was charged: run again, and "
+                    "the certificate will claim only what holds beside it."
+                )
             self._store.insert(
                 key=key,
                 dataset=self._dataset,

@@ -68,6 +68,12 @@ def publish(
         return Release.seal(
             public_table(source(), request), certificate.with_caveats(*_caveats(request, None, certificate))
         )
+    from pkdp_pipeline.ledger import Ledger
+
+    if not isinstance(ledger, Ledger):
+        raise ArgumentError(
+            f"ledger must be a Ledger, not {type(ledger).__name__}: open one with pkdp.Ledger.open(path)."
+        )
     key, standing = request.key(ledger.dataset), request.standing()
     entry = ledger.find(key)
     if entry is None:

@@ -95,6 +95,8 @@ class Request:
         self._set("order_by", None if self.order_by is None else _columns("order_by", self.order_by))
         if isinstance(self.period, datetime.date) and not isinstance(self.period, datetime.datetime):
             self._set("period", self.period.isoformat())
+        if isinstance(self.period, datetime.datetime):
+            raise ArgumentError("period must be a text or a date, not a point in time: write period=timestamp.date().")
         for name in ("period", "label"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str) or not value.strip()):

@@ -489,3 +489,11 @@ def test_a_release_that_stopped_being_alone_is_not_charged_with_a_claim_of_being
         assert [entry.label for entry in ledger.entries()] == ["count"]
         again = frame.pkdp.count(lambda given: given["c"] == "a", attacker=attacker, **asked)
         assert not again.certificate.has_partial_knowledge
+
+
+def test_a_ledger_and_a_period_are_what_they_should_be(tmp_path):
+    frame = people(a=12)
+    with pytest.raises(pkdp.ArgumentError, match="Ledger"):
+        frame.pkdp.histogram("c", unit="u", attacker=ATTACKER, k=10, ledger=str(tmp_path / "x"), period="2020")
+    with pytest.raises(pkdp.ArgumentError, match=r"timestamp\.date"):
+        frame.pkdp.histogram("c", unit="u", attacker=ATTACKER, k=10, period=pd.Timestamp("2020-01-01"))

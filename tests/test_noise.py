@@ -6,11 +6,13 @@ import math
 from collections import Counter
 from fractions import Fraction
 
+import flint
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.noise import add_noise, check_noise, expected_error, noise_scale
@@ -94,3 +96,16 @@ def test_the_expected_error_says_what_is_suppressed():
     )
     with pytest.raises(AttributeError):
         exact.bound_95 = 1
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.987, 0.7310585, 3.3, 49.0])
+@pytest.mark.parametrize("gap", [-20, 0, 1, 50, 336])
+def test_a_cell_appears_no_more_often_under_the_noise_drawn_than_certified(epsilon, gap):
+    noise = GeometricNoise(epsilon)
+    mechanism = Histogram(k=400, noise=noise, release_threshold=400 + gap)
+    _, certified = pkdp.certify(mechanism, pkdp.AttackerModel()).worst_case.parameters
+    with flint.ctx.workprec(4000):
+        alpha = (-1 / flint.arb(noise_scale(noise))).exp()
+        drawn = alpha**gap / (1 + alpha) if gap >= 0 else 1 - alpha ** (1 - gap) / (1 + alpha)
+        assert flint.arb(certified) >= drawn
+        assert flint.arb(certified) <= drawn * (1 + flint.arb(1e-9)) + flint.arb(1e-320)

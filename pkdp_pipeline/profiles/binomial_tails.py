@@ -22,15 +22,24 @@ import numpy as np
 
 from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array, ball_above, ball_below, lowered, raised
 
-__all__ = ["binomial_below", "binomial_weights", "left_tails", "likely_counts", "log_binomial_pmf", "right_tails"]
+__all__ = [
+    "LEAST_P",
+    "binomial_below",
+    "binomial_weights",
+    "left_tails",
+    "likely_counts",
+    "log_binomial_pmf",
+    "outward_from",
+    "right_tails",
+]
 
 _CELLS = 2_000_000
 
-_LEAST_P = 1e-200
+LEAST_P = 1e-200
 """A smaller p is replaced by this one: δ grows with p, and by less than the error budget here."""
 
 _FLAT = 2_000.0
-"""Beyond this ε the right tail no longer changes: e^ε exceeds every likelihood ratio for p above `_LEAST_P`."""
+"""Beyond this ε the right tail no longer changes: e^ε exceeds every likelihood ratio for p above `LEAST_P`."""
 
 _GONE = 170.0
 """Beyond this ε the left tail is below exp(-1e50); it only falls with ε, so its value here bounds it."""
@@ -78,7 +87,7 @@ def right_tails(
     ``(16·terms + 100)·2^-53``, whatever the size of the value. `docs/mathematics.md`, theorem A, with
     ``m* = t + ⌊t(1-p)/(p e^ε)⌋``.
     """
-    count, p, epsilons = len(cutoffs), max(p, _LEAST_P), np.minimum(epsilons, _FLAT)
+    count, p, epsilons = len(cutoffs), max(p, LEAST_P), np.minimum(epsilons, _FLAT)
     anchors = np.zeros((2, count))
     first, slope, extra = np.zeros(count), np.zeros(count), np.zeros(count)
     for row, (t, epsilon) in enumerate(zip(cutoffs, epsilons.tolist(), strict=True)):
@@ -98,7 +107,7 @@ def right_tails(
             slope[row] = float((1 + pull).mid())
         extra[row] = float(more)
     start = np.asarray(cutoffs, dtype=np.float64) + 1.0
-    if p == _LEAST_P:
+    if p == LEAST_P:
         anchors[0] = 0.0
     return _summed(anchors, first, slope, start, extra, p / (1.0 - p), epsilons)
 
@@ -110,7 +119,7 @@ def left_tails(cutoffs: Sequence[int], p: float, epsilons: Array, *, cap: int | 
     ``m° = ⌈t + e^ε t(1-p)/p⌉ - 1``. Where `cap` cuts m° short the value is a difference; it is
     then accurate relative to ``P[S = t]``, and still bracketed.
     """
-    count, p, epsilons = len(cutoffs), max(p, _LEAST_P), np.minimum(epsilons, _GONE)
+    count, p, epsilons = len(cutoffs), max(p, LEAST_P), np.minimum(epsilons, _GONE)
     anchors = np.zeros((2, count))
     first, slope, extra = np.zeros(count), np.zeros(count), np.full(count, np.inf)
     short: dict[int, int] = {}
@@ -131,7 +140,7 @@ def left_tails(cutoffs: Sequence[int], p: float, epsilons: Array, *, cap: int | 
         if more < worst:
             short[row] = more
     top = np.asarray(cutoffs, dtype=np.float64)
-    if p == _LEAST_P:
+    if p == LEAST_P:
         anchors[0] = 0.0
     lower, upper = _summed(anchors, first, slope, extra, top, (1.0 - p) / p, epsilons)
     for row, more in short.items():
@@ -207,12 +216,18 @@ def binomial_weights(trials: int, p: float, low: int, high: int) -> Array:
     with flint.ctx.workprec(_precision(trials)):
         peak = ball_above(log_binomial_pmf(trials, mode, p).exp())
     rising = (trials - steps[:-1]) * (p / (1.0 - p)) / (steps[:-1] + 1.0)
-    weights = np.empty(len(steps))
-    weights[mode - low] = peak
-    weights[mode - low + 1 :] = peak * np.cumprod(rising[mode - low :])
-    weights[: mode - low] = (peak * np.cumprod(1.0 / rising[: mode - low][::-1]))[::-1]
+    weights = outward_from(mode - low, peak, rising)
     raised_weights: Array = weights * (1.0 + (8.0 * len(steps) + 40.0) * UNIT) + TINY
     return raised_weights
+
+
+def outward_from(at: int, peak: float, ratios: Array) -> Array:
+    """Return the sequence whose neighbours have these ratios (next/this) and whose value at `at` is `peak`."""
+    values = np.empty(len(ratios) + 1)
+    values[at] = peak
+    values[at + 1 :] = peak * np.cumprod(ratios[at:])
+    values[:at] = (peak * np.cumprod(1.0 / ratios[:at][::-1]))[::-1]
+    return values
 
 
 def likely_counts(trials: int, p: float) -> tuple[int, Array, float]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkdp_pipeline.profiles.rounding import Array, ball_above
-from pkdp_pipeline.profiles.tilted_inversion import TwoCoinTails
+from pkdp_pipeline.profiles.tilted_inversion import MOST_PEOPLE, TwoCoinTails
 
 __all__ = ["Counting", "chord"]
 
@@ -18,9 +18,6 @@ Whole = NDArray[np.int64]
 Blocks = tuple[Whole, Whole, Whole]
 
 _SLACK = 0.0075
-_MOST_PEOPLE = 2**34
-"""More unknown people than this are not looked at; fewer is sound."""
-
 _FEW_PEOPLE = 100_000
 """Up to this many people all ε are searched at once; beyond, one after another."""
 
@@ -72,9 +69,9 @@ class Counting:
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
-        if self.unknown > _MOST_PEOPLE:
+        if self.unknown > MOST_PEOPLE:
             # Fewer unknown people only help the attacker; what is attained with fewer proves nothing.
-            fewer = replace(self, unknown=_MOST_PEOPLE)
+            fewer = replace(self, unknown=MOST_PEOPLE)
             return np.zeros(len(epsilons)), fewer.bracket(epsilons)[1]
         if self.noise is None:
             return self._search(epsilons)

@@ -9,14 +9,11 @@ import numpy as np
 
 from pkdp_pipeline.profiles.binomial_tails import binomial_below, binomial_weights
 from pkdp_pipeline.profiles.rounding import UNIT, Array
-from pkdp_pipeline.profiles.tilted_inversion import TwoCoinTails
+from pkdp_pipeline.profiles.tilted_inversion import MOST_PEOPLE, TwoCoinTails
 
 __all__ = ["Options"]
 
 _SLACK = 0.004
-
-_MOST_PEOPLE = 2**34
-"""More unknown people than this are not looked at; fewer is sound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +52,9 @@ class Options:
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
-        if self.unknown > _MOST_PEOPLE:
+        if self.unknown > MOST_PEOPLE:
             # Fewer unknown people only help the attacker; what is attained with fewer proves nothing.
-            return np.zeros(len(epsilons)), replace(self, unknown=_MOST_PEOPLE).bracket(epsilons)[1]
+            return np.zeros(len(epsilons)), replace(self, unknown=MOST_PEOPLE).bracket(epsilons)[1]
         if self.unknown * self.p_min < 1e-12:
             # Almost surely nobody is a coin between the two options.
             return np.full(len(epsilons), 1.0 - 1e-11), np.ones(len(epsilons))

@@ -8,15 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pkdp_pipeline.profiles.binomial_tails import left_tails, likely_counts, right_tails
+from pkdp_pipeline.profiles.binomial_tails import LEAST_P, left_tails, likely_counts, right_tails
 from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array
 
 __all__ = ["Thresholding"]
 
 Whole = NDArray[np.int64]
 
-
-_LEAST_P = 1e-200
 
 _MOST_ROWS = 1_000
 """Most numbers of known people looked at one by one; fewer where k is so large that one takes long."""
@@ -73,9 +71,9 @@ class Thresholding:
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
-        if 0.0 < self.p < _LEAST_P:
+        if 0.0 < self.p < LEAST_P:
             # A larger p dominates; what is attained there proves nothing.
-            return np.zeros(len(epsilons)), replace(self, p=_LEAST_P).bracket(epsilons)[1]
+            return np.zeros(len(epsilons)), replace(self, p=LEAST_P).bracket(epsilons)[1]
         if self.active or self.known == 0:
             lower, upper = self._at(self.k - (self.known if self.active else 0), epsilons)
         else:

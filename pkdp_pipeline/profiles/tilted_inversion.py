@@ -21,7 +21,10 @@ from numpy.typing import NDArray
 
 from pkdp_pipeline.profiles.rounding import UNIT, Array
 
-__all__ = ["TwoCoinTails"]
+__all__ = ["MOST_PEOPLE", "TwoCoinTails"]
+
+MOST_PEOPLE = 2**34
+"""More unknown people than this are not looked at; fewer is sound."""
 
 _CUT = 52.0
 _LOST = 12.0 * np.exp(-_CUT)

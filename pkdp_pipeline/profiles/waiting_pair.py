@@ -14,12 +14,10 @@ from dataclasses import dataclass
 import flint
 import numpy as np
 
-from pkdp_pipeline.profiles.binomial_tails import binomial_weights, log_binomial_pmf
+from pkdp_pipeline.profiles.binomial_tails import LEAST_P, binomial_weights, log_binomial_pmf, outward_from
 from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array, ball_above
 
 __all__ = ["Pair", "mixed", "product_above", "waiting_pair"]
-
-_LEAST_P = 1e-200
 
 _WIDEST = 400_000
 """Most atoms kept for one pair; a p that needs more is replaced by a larger one, which is sound."""
@@ -72,7 +70,7 @@ def waiting_pair(t: int, p: float, cap: int | None, lost: float) -> Pair:
         return _DISJOINT
     if p == 0.0 or (cap is not None and cap < t):
         return Pair(weight=np.ones(1), ratio=np.ones(1), budget=0.0, first_only=0.0, second_only=0.0)
-    p = max(p, _LEAST_P)
+    p = max(p, LEAST_P)
     if cap is not None and cap - t < _WIDEST:
         return _capped(t, p, cap)
     reach = 5.0 - math.log(max(lost, 1e-280))
@@ -122,11 +120,8 @@ def _atoms(t: int, p: float, low: int, high: int) -> tuple[Array, Array]:
     with flint.ctx.workprec(160 + 2 * (t + mode).bit_length()):
         peak = ball_above(log_binomial_pmf(t + mode, t, p).exp() * t / (t + mode))
     rising = (t + steps[:-1]) * (1.0 - p) / (steps[:-1] + 1.0)
-    weight = np.empty(len(steps))
-    weight[mode - low] = peak
     with np.errstate(under="ignore"):
-        weight[mode - low + 1 :] = peak * np.cumprod(rising[mode - low :])
-        weight[: mode - low] = (peak * np.cumprod(1.0 / rising[: mode - low][::-1]))[::-1]
+        weight = outward_from(mode - low, peak, rising)
     return weight + TINY * (peak > 0.0), steps * (p / (t * (1.0 - p)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from os import PathLike
@@ -129,6 +130,110 @@ class Release:
         from pkdp_pipeline.noise import expected_error
 
         return expected_error(self.certificate.mechanism)
+
+    def rollup(self, by: str | Sequence[str], *, declared: bool = False) -> pd.DataFrame:
+        """Return totals over groups of cells, derived from what is public: no data are read, nothing is charged.
+
+        Parameters
+        ----------
+        by : str or sequence of str
+            The by-columns to keep; ``[]`` for the grand total. A missing value is a key of its own.
+        declared : bool, default False
+            Say True when the release's domain was declared and the table does not show it: with a k and no
+            ``<NA>``, it looks as one in which cells below k have no row.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each group that has rows in the table, in the order of its first row, with
+
+            - the columns of `by`;
+            - ``count`` (Int64): the number of people, ``<NA>`` where suppressed cells leave it open. With
+              noise an estimate: the sum of the published values, ``<NA>`` where one is suppressed;
+            - ``error`` (Float64, only with noise): the standard deviation of the noise in ``count``;
+            - ``least`` and ``most`` (Int64): the fewest and the most people that the table allows, with
+              certainty; ``most`` is ``<NA>`` where it is not bounded.
+
+        Raises
+        ------
+        ArgumentError
+            If `by` names anything but by-columns.
+
+        Notes
+        -----
+        A total counts people because every person is in one cell only. A suppressed cell has 0 to k - 1
+        people. Without a declared domain an unknown number of cells may have no row, so a total is bounded
+        only where every by-column is kept (or all others are boolean). Noise has no bounds: a noised cell that is
+        shown has at least k people, and nothing else is certain of it.
+
+        What was suppressed stays so: the intervals say what any reader could work out.
+        """
+        from pkdp_pipeline.derived import rollup
+
+        return self._marked(rollup(self._table, self.certificate.mechanism, by, declared=declared))
+
+    def shares(self, by: str | Sequence[str] | None = None, *, declared: bool = False) -> pd.DataFrame:
+        """Return each cell's share of its group, derived from what is public, as `rollup` is.
+
+        Parameters
+        ----------
+        by : str or sequence of str, optional
+            The by-columns that name a group. None: the group is the whole table.
+        declared : bool, default False
+            See `rollup`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each of the table's, with its by-columns and, as Float64,
+
+            - ``share``: of all people in the group's cells, suppressed ones included; ``<NA>`` where these leave
+              it open. With noise an estimate: the ratio of published values, ``<NA>`` where one of the group
+              is suppressed or their sum is not above 0;
+            - ``least`` and ``most``: between which the share is with certainty, if anybody is in the group;
+              rounded outward. Without noise, a published cell's ``most`` is its share of the people in published
+              cells.
+
+        Raises
+        ------
+        ArgumentError
+            If the release is a count, or `by` names anything but by-columns.
+        """
+        from pkdp_pipeline.derived import shares
+
+        return self._marked(shares(self._table, self.certificate.mechanism, by, declared=declared))
+
+    def rounded(self, base: int, by: str | Sequence[str] | None = None, *, declared: bool = False) -> pd.DataFrame:
+        """Return counts as multiples of `base`, for showing; the certificate is no better for it.
+
+        Parameters
+        ----------
+        base : int
+            At least 1.
+        by : str or sequence of str, optional
+            Round the totals of ``rollup(by)``, which are better than totals of rounded counts. None: the
+            table's own cells.
+        declared : bool, default False
+            See `rollup`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            As of `rollup`; ``count`` is rounded to the nearest multiple (halves to the even one), ``least`` down
+            and ``most`` up, so that they still hold. ``error`` is of the noise alone.
+
+        Raises
+        ------
+        ArgumentError
+            If `base` is not a whole number above 0, or `by` names anything but by-columns.
+        """
+        from pkdp_pipeline.derived import rounded
+
+        return self._marked(rounded(self._table, self.certificate.mechanism, base, by, declared=declared))
+
+    def _marked(self, derived: pd.DataFrame) -> pd.DataFrame:
+        derived.attrs = {"release_id": self.id}
+        return derived
 
     def verify(self) -> bool:
         """Check that the certificate is what its assumptions give and that every count obeys its rule.

@@ -12,7 +12,17 @@ from pkdp_pipeline import accessor as _accessor
 
 if TYPE_CHECKING:
     from pkdp_pipeline.attacker import AttackerModel
-    from pkdp_pipeline.certificate import Certificate, certify
+    from pkdp_pipeline.certificate import Certificate
+    from pkdp_pipeline.composition.compose import compose
+    from pkdp_pipeline.composition.evidence import (
+        BoundedDependence,
+        BoundedParticipation,
+        DisjointUnits,
+        IndependentGivenHabits,
+        OncePerUnit,
+        OneDayProtected,
+        SamePeople,
+    )
     from pkdp_pipeline.errors import (
         ArgumentError,
         BudgetExceededError,
@@ -25,11 +35,12 @@ if TYPE_CHECKING:
         PkdpError,
         TemporaryError,
     )
-    from pkdp_pipeline.ledger import Ledger
+    from pkdp_pipeline.ledger import Budget, Ledger
     from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
     from pkdp_pipeline.planning import smallest_k
     from pkdp_pipeline.publish import count, histogram
     from pkdp_pipeline.release import Release, read_release
+    from pkdp_pipeline.release_certificate import certify
     from pkdp_pipeline.request import EACH_ROW
     from pkdp_pipeline.version import VERSION as __version__  # noqa: N811 (one version, under the name Python expects)
 
@@ -37,23 +48,32 @@ __all__ = [
     "EACH_ROW",
     "ArgumentError",
     "AttackerModel",
+    "BoundedDependence",
+    "BoundedParticipation",
+    "Budget",
     "BudgetExceededError",
     "Certificate",
     "ConfigError",
     "Count",
     "DifferencingError",
+    "DisjointUnits",
     "GeometricNoise",
     "Histogram",
+    "IndependentGivenHabits",
     "InputCheckError",
     "Ledger",
     "LedgerError",
     "NoEvidenceError",
     "NotCertifiableError",
+    "OncePerUnit",
+    "OneDayProtected",
     "PkdpError",
     "Release",
+    "SamePeople",
     "TemporaryError",
     "__version__",
     "certify",
+    "compose",
     "count",
     "histogram",
     "read_release",
@@ -63,13 +83,22 @@ __all__ = [
 _HOMES = {
     "EACH_ROW": "request",
     "AttackerModel": "attacker",
+    "BoundedDependence": "composition.evidence",
+    "BoundedParticipation": "composition.evidence",
+    "Budget": "ledger.budget",
     "Certificate": "certificate",
     "Count": "mechanisms",
+    "DisjointUnits": "composition.evidence",
     "GeometricNoise": "mechanisms",
     "Histogram": "mechanisms",
+    "IndependentGivenHabits": "composition.evidence",
     "Ledger": "ledger",
+    "OncePerUnit": "composition.evidence",
+    "OneDayProtected": "composition.evidence",
     "Release": "release",
-    "certify": "certificate",
+    "SamePeople": "composition.evidence",
+    "certify": "release_certificate",
+    "compose": "composition.compose",
     "count": "publish",
     "histogram": "publish",
     "read_release": "release",

@@ -12,8 +12,11 @@ from pkdp_pipeline.errors import ArgumentError
 
 __all__ = ["SCHEMA", "compare", "parsed"]
 
-SCHEMA = "pkdp-certificate/1"
-"""Name and version of the JSON form; `pkdp_pipeline/schemas/certificate.v1.json` describes it."""
+SCHEMA = "pkdp-certificate/2"
+"""Name and version of the JSON form; `pkdp_pipeline/schemas/certificate.v2.json` describes it."""
+
+_FIRST = "pkdp-certificate/1"
+"""The form before contexts and composed certificates; it can be read, not verified word by word."""
 
 _SAME = 1e-9
 """Relative difference at which two evaluations of the same number, on different machines, are the same."""
@@ -25,9 +28,14 @@ def parsed(text: str) -> dict[str, Any]:
         document = json.loads(text)
     except (TypeError, ValueError, RecursionError):
         raise ArgumentError("a certificate must be JSON text as written by Certificate.to_json.") from None
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+    if not isinstance(document, dict) or document.get("schema") not in (SCHEMA, _FIRST):
         raise ArgumentError(f"not a certificate this version reads: its schema must be {SCHEMA!r}.")
-    kinds = {"mechanism": dict, "attacker": dict, "protects": str, "caveats": list, "grid": list, "library": dict}
+    if not isinstance(document.get("context"), dict | None):
+        raise ArgumentError("the certificate's field 'context' is malformed.")
+    about: dict[str, type] = {"mechanism": dict, "attacker": dict}
+    if "parts" in document:
+        about = {"parts": list, "evidence": list}
+    kinds = {**about, "protects": str, "caveats": list, "grid": list, "library": dict}
     for name, kind in kinds.items():
         if not isinstance(document.get(name), kind):
             raise ArgumentError(f"the certificate's field {name!r} is missing or malformed.")

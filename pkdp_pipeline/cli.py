@@ -141,8 +141,8 @@ def histogram(
 ) -> None:
     """Certify a histogram: counts per cell, each published on its own merits."""
     from pkdp_pipeline.attacker import AttackerModel
-    from pkdp_pipeline.certificate import certify
     from pkdp_pipeline.mechanisms import GeometricNoise, Histogram
+    from pkdp_pipeline.release_certificate import certify
 
     mechanism = Histogram(
         k=k, noise=None if noise is None else GeometricNoise(noise), release_threshold=release_threshold
@@ -179,8 +179,8 @@ def count(
 ) -> None:
     """Certify a count: how many people satisfy a predicate."""
     from pkdp_pipeline.attacker import AttackerModel
-    from pkdp_pipeline.certificate import certify
     from pkdp_pipeline.mechanisms import Count, GeometricNoise
+    from pkdp_pipeline.release_certificate import certify
 
     mechanism = Count(
         k=k,

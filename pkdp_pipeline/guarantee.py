@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike
 
 from pkdp_pipeline.arguments import probability
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.profiles import Bound
+from pkdp_pipeline.profiles import Bound, Invertible, WorstCase
 from pkdp_pipeline.profiles.inversion import smallest_epsilon
 from pkdp_pipeline.profiles.rounding import Array
-from pkdp_pipeline.profiles.worst_case import NoiseCurve
 
 __all__ = ["Guarantee", "epsilon_points"]
 
@@ -63,8 +62,11 @@ def _crossing(bound: Bound, target: float) -> float:
     def delta_at(epsilon: float) -> float:
         return float(bound.bracket(np.array([epsilon]))[1][0])
 
-    found = smallest_epsilon(delta_at, target, bound.slack)
-    if isinstance(bound, NoiseCurve):
+    if isinstance(bound, Invertible):
+        found = bound.smallest_epsilon(target)
+    else:
+        found = smallest_epsilon(delta_at, target, bound.slack)
+    if isinstance(bound, WorstCase):
         # The end of the noise's curve is known exactly; a search only comes close to it.
         end = bound.parameters[0]
         return min(found, end) if delta_at(end) <= target else found

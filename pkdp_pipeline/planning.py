@@ -6,12 +6,12 @@ from typing import cast
 
 from pkdp_pipeline.arguments import probability
 from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.certificate import certify
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.guarantee import Guarantee, epsilon_points
 from pkdp_pipeline.mechanisms import Histogram
 from pkdp_pipeline.profiles import Protects, applicable
 from pkdp_pipeline.profiles.inversion import least_whole
+from pkdp_pipeline.release_certificate import certify
 
 __all__ = ["smallest_k"]
 

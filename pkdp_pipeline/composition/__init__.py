@@ -3,5 +3,7 @@
 from __future__ import annotations
 
 from pkdp_pipeline.composition.basic_sum import basic_sum
+from pkdp_pipeline.composition.compose import compose
+from pkdp_pipeline.composition.composed import ComposedCertificate
 
-__all__ = ["basic_sum"]
+__all__ = ["ComposedCertificate", "basic_sum", "compose"]

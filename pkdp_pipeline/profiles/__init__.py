@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from pkdp_pipeline.profiles.applicable import Applicable, Applied, Protects, applicable
-from pkdp_pipeline.profiles.bound import Bound
+from pkdp_pipeline.profiles.bound import Bound, Invertible, WorstCase
 from pkdp_pipeline.profiles.theorems import THEOREMS, Theorem
 
-__all__ = ["THEOREMS", "Applicable", "Applied", "Bound", "Protects", "Theorem", "applicable"]
+__all__ = [
+    "THEOREMS",
+    "Applicable",
+    "Applied",
+    "Bound",
+    "Invertible",
+    "Protects",
+    "Theorem",
+    "WorstCase",
+    "applicable",
+]

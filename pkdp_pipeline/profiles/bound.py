@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pkdp_pipeline.profiles.rounding import Array
 
-__all__ = ["Bound"]
+__all__ = ["Bound", "Invertible", "WorstCase"]
 
 
 class Bound(Protocol):
@@ -26,3 +26,20 @@ class Bound(Protocol):
         *Guarantee*: the supremum of the hockey-stick divergence over the declared attackers lies at or
         between the two. *Rounding*: outward.
         """
+
+
+@runtime_checkable
+class Invertible(Protocol):
+    """A bound that knows a quicker way back from δ to ε than a search over `Bound.bracket`."""
+
+    def smallest_epsilon(self, target: float) -> float:
+        """Return an ε whose certified δ, as `Bound.bracket` gives it, is at most `target`; or `math.inf`."""
+
+
+@runtime_checkable
+class WorstCase(Bound, Protocol):
+    """A bound that holds against any attacker, known by one pair (ε, δ)."""
+
+    @property
+    def parameters(self) -> tuple[float, float]:
+        """Return (ε, δ) at which the guarantee holds for any attacker, both rounded up."""

@@ -69,6 +69,41 @@ THEOREMS: Mapping[str, Theorem] = MappingProxyType(
                 title="Two-sided geometric noise against any attacker",
                 citation=f"docs/mathematics.md, section 6; Definition 19 of {PAPER}",
             ),
+            Theorem(
+                key="disjoint_units",
+                title="Rule 1: parts about different people",
+                citation=f"docs/composition.md, rule 1; Proposition 9 of {PAPER}",
+            ),
+            Theorem(
+                key="independent_given_habits",
+                title="Rule 2: independent given habits, losses convolved",
+                citation="docs/composition.md, rule 2",
+            ),
+            Theorem(
+                key="one_day_protected",
+                title="Rule 3: one day protected",
+                citation="docs/composition.md, rule 3",
+            ),
+            Theorem(
+                key="bounded_dependence",
+                title="Rule 4: bounded dependence on all earlier releases",
+                citation=f"docs/composition.md, rule 4; sharpens Theorem 6 of {PAPER}",
+            ),
+            Theorem(
+                key="worst_case_parts",
+                title="Rules 5 and 6: guarantees against any attacker add up",
+                citation="docs/composition.md, rules 5 and 6",
+            ),
+            Theorem(
+                key="same_people",
+                title="Rule 7: an exact count beside noised releases about the same people",
+                citation="docs/composition.md, rule 7",
+            ),
+            Theorem(
+                key="once_per_unit",
+                title="Rule 8: everybody appears once",
+                citation="docs/composition.md, rule 8",
+            ),
         )
     }
 )

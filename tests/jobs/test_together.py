@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.certificate import certify
+from pkdp_pipeline.release_certificate import certify
 from pkdp_pipeline.jobs.together import Together
 from pkdp_pipeline.ledger import Entry
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram

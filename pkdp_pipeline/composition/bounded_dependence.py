@@ -1,0 +1,34 @@
+"""Rule 4: bounded dependence of every release on all earlier ones."""
+
+from __future__ import annotations
+
+from pkdp_pipeline.composition.evidence import BoundedDependence, Evidence
+from pkdp_pipeline.composition.independent_given_habits import noise_total
+from pkdp_pipeline.composition.maximum import BestAttack
+from pkdp_pipeline.composition.part import Part, Total
+from pkdp_pipeline.composition.split_sum import SplitSum
+from pkdp_pipeline.profiles import Applied
+
+__all__ = ["bounded_dependence"]
+
+
+def bounded_dependence(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total:
+    """Add up all ε and δ, and ε′ and δ′ for every release after the first."""
+    declared = next(one for one in evidence if isinstance(one, BoundedDependence))
+    partial: tuple[Applied, ...] = ()
+    if any(part.partial for part in parts):
+        bound = SplitSum(
+            theorem="bounded_dependence",
+            parts=tuple((part.bounds, part.times) for part in parts),
+            extra_epsilon=declared.epsilon,
+            extra_delta=declared.delta,
+        )
+        attacks = [applied.attack for part in parts for applied in part.partial if applied.attack is not None]
+        attack = BestAttack(theorem="bounded_dependence", attacks=tuple(dict.fromkeys(attacks))) if attacks else None
+        partial = (Applied(bound=bound, attack=attack),)
+    return Total(
+        rule="bounded_dependence",
+        partial=partial,
+        worst=noise_total("worst_case_parts", parts),
+        protection="Protects everything a person did in these releases, as far as each of them protects it.",
+    )

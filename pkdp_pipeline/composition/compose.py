@@ -1,0 +1,74 @@
+"""compose: what several certificates add up to, by the rule for the evidence declared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pkdp_pipeline.arguments import whole_number
+from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.composition.composed import ComposedCertificate
+from pkdp_pipeline.composition.evidence import Evidence, OneDayProtected, read_evidence
+from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
+from pkdp_pipeline.profiles import Protects
+
+__all__ = ["compose"]
+
+
+def compose(
+    certificates: Iterable[Certificate | tuple[Certificate, int]],
+    evidence: Evidence | Iterable[Evidence] | None = None,
+) -> ComposedCertificate:
+    """Return what several certificates promise together.
+
+    Parameters
+    ----------
+    certificates : iterable of Certificate, or of (Certificate, int)
+        The parts; a pair says how often a part occurs. Composed certificates may be parts again.
+    evidence : Evidence, list of Evidence, or None
+        What is declared about how the parts depend on one another: `DisjointUnits`, `IndependentGivenHabits`,
+        `OneDayProtected`, `BoundedDependence`, `BoundedParticipation` (alone, or beside one of the two before
+        it), `OncePerUnit` or `SamePeople`. None: only guarantees against any attacker are added up.
+
+    Returns
+    -------
+    ComposedCertificate
+        It protects what its parts protect; where presence and value parts are mixed, presence.
+
+    Raises
+    ------
+    NoEvidenceError
+        If noiseless parts cannot be added up with what is declared; the message names the choices.
+    ArgumentError
+        If an argument is malformed.
+
+    Notes
+    -----
+    Noiseless releases do not compose in general. Every rule, its proof and the examples that break its
+    assumptions are in `docs/composition.md`.
+    """
+    if isinstance(certificates, Certificate) or not isinstance(certificates, Iterable):
+        raise ArgumentError("certificates must be a list of certificates, or of (certificate, times).")
+    often: dict[Certificate, int] = {}
+    for given in certificates:
+        one, times = given if isinstance(given, tuple) and len(given) == 2 else (given, 1)
+        if not isinstance(one, Certificate):
+            raise ArgumentError("certificates must be a list of certificates, or of (certificate, times).")
+        often[one] = often.get(one, 0) + whole_number("times", times, least=1)
+    declared = read_evidence(evidence)
+    for one in often:
+        _check_whole(one, declared)
+    # A value guarantee is at least as strong as the presence guarantee of the same noise.
+    aims = {one.protects for one in often}
+    protects: Protects = "value" if aims == {"value"} else "presence"
+    return ComposedCertificate(protects=protects, parts=tuple(often.items()), evidence=declared)
+
+
+def _check_whole(one: Certificate, declared: tuple[Evidence, ...]) -> None:
+    """Refuse to mix a statement about one day with statements about everything a person did."""
+    if isinstance(one, ComposedCertificate) and not one.whole:
+        kinds = {type(kind) for kind in declared}
+        if kinds != {OneDayProtected}:
+            raise NoEvidenceError(
+                "a part protects one day of a person, and cannot be added to statements about everything a person did: "
+                "compose its parts themselves, or declare OneDayProtected for all."
+            )

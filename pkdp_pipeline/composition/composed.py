@@ -1,0 +1,178 @@
+"""ComposedCertificate: what several certificates add up to, with its parts inside."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from pkdp_pipeline.arguments import choice, probability
+from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.composition.evidence import Evidence, evidence_from_dicts, evidence_to_dicts
+from pkdp_pipeline.composition.part import Part, Total
+from pkdp_pipeline.composition.rules import apply_rule
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.profiles import Applied, Protects, WorstCase
+from pkdp_pipeline.release_certificate import ReleaseCertificate
+from pkdp_pipeline.sentences import against, rounded_up
+
+__all__ = ["ComposedCertificate", "composed_from_document"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComposedCertificate(Certificate):
+    """What several releases promise together; see `Certificate`. Made by `compose`.
+
+    Attributes
+    ----------
+    parts : tuple of (Certificate, int)
+        The different certificates and how often each occurs.
+    evidence : tuple of Evidence
+        What was declared so that they add up.
+    """
+
+    parts: tuple[tuple[Certificate, int], ...]
+    evidence: tuple[Evidence, ...] = ()
+    _total: Total = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        parts = tuple(Part(certificate=one, times=times, aim=self.protects) for one, times in self.parts)
+        object.__setattr__(self, "_total", apply_rule(parts, self.evidence))
+
+    @property
+    def rule(self) -> str:
+        """The key of the rule by which the parts add up."""
+        return self._total.rule
+
+    @property
+    def releases(self) -> int:
+        """How many certificates were added up."""
+        return sum(times for _, times in self.parts)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all that a person did in the releases is protected, not one release's worth of it."""
+        return self.rule != "one_day_protected"
+
+    @property
+    def reason(self) -> str:
+        """Why there is no partial-knowledge total; empty where there is one."""
+        return "" if self.has_partial_knowledge else self._total.reason
+
+    @property
+    def partial_bounds(self) -> tuple[Applied, ...]:
+        """The bounds on the whole that rest on the attacker models."""
+        return self._total.partial
+
+    @property
+    def worst_case_bound(self) -> WorstCase | None:
+        """The bound on the whole that holds against any attacker."""
+        return self._total.worst
+
+    @property
+    def theorems(self) -> tuple[str, ...]:
+        """The keys of the rule and of the theorems the parts rest on."""
+        own = (bound.theorem for bound in self._bounds)
+        return tuple(dict.fromkeys((*own, *(key for part, _ in self.parts for key in part.theorems))))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What was declared about the releases, then what each part assumes."""
+        listed = [one.declares for one in self.evidence]
+        if len({part for part, _ in self.parts}) > 1:
+            listed.append(
+                "Which releases are made, and with which parameters, was fixed before the first of them; where later "
+                "ones were chosen after seeing earlier ones, only the sums of worst-case ε and δ hold."
+            )
+        return tuple(dict.fromkeys((*listed, *(text for part, _ in self.parts for text in part.assumptions))))
+
+    def sentence(self, delta: float = 1e-6) -> str:
+        """Return the guarantee at `delta`, what was declared and its limits, in plain English."""
+        target = probability("delta", delta)
+        if not self.parts:
+            return " ".join(("Nothing is published: private at ε = 0, δ = 0 against anyone at all.", *self.caveats))
+        many = "1 release" if self.releases == 1 else f"{self.releases} releases"
+        subject = f"{many} together" if self.whole else f"Any one of {many}"
+        statements = []
+        if self.has_partial_knowledge:
+            statements.append(f"{subject}: {self._partial_statement(target)}")
+            statements += [f"Declared: {one.declares}" for one in self.evidence]
+        if self._total.worst is not None:
+            epsilon = rounded_up(self.worst_case.epsilon(target))
+            numbers = f"ε = {epsilon}, δ = {rounded_up(target)}"
+            if epsilon == "infinity":
+                numbers = "ε = {}, δ = {}".format(*map(rounded_up, self._total.worst.parameters))
+            anyone = "against anyone at all, whatever they know"
+            if statements:
+                statements.append(f"The noise alone gives {numbers} {anyone}.")
+            else:
+                statements.append(f"{subject}: private at {numbers} {anyone}.")
+                if self._total.reason:
+                    statements.append(f"Nothing rests on what an attacker does not know: {self._total.reason}.")
+        return " ".join((*statements, self._total.protection, *self.caveats))
+
+    def _partial_statement(self, delta: float) -> str:
+        epsilon = self._partial_epsilon(delta)
+        whom = self._against()
+        if epsilon < math.inf:
+            return f"private at ε = {rounded_up(epsilon)}, δ = {rounded_up(delta)} against {whom}."
+        least = rounded_up(self.delta(1.0))
+        reach = f"no ε reaches δ = {rounded_up(delta)}"
+        if least == "1":
+            return f"no protection is certified at ε = 1 against {whom} ({reach})."
+        return f"private at ε = 1, δ = {least} against {whom} ({reach})."
+
+    def _against(self) -> str:
+        """Return whom the statement is about; one description where all parts have the same."""
+        described = set()
+        for part, _ in self.parts:
+            if isinstance(part, ReleaseCertificate):
+                described |= {against(applied.bound.theorem, part.attacker) for applied in part.partial_bounds}
+            else:
+                described.add("")
+        if len(described) == 1 and "" not in described:
+            return described.pop()
+        return "anyone who, for every release, is as its part declares"
+
+    def verify(self) -> bool:
+        """Recompute every part and the whole, and compare all numbers and sentences with the stored ones.
+
+        Returns
+        -------
+        bool
+            True. A difference raises, so that it cannot be overlooked.
+
+        Raises
+        ------
+        ArgumentError
+            If a stored number or sentence is not what the parts and the evidence give.
+        """
+        for part, _ in self.parts:
+            part.verify()
+        return Certificate.verify(self)
+
+    def _subject(self) -> dict[str, Any]:
+        return {
+            "rule": self.rule,
+            "evidence": evidence_to_dicts(self.evidence),
+            "parts": [{"times": times, "certificate": json.loads(part.to_json())} for part, times in self.parts],
+        }
+
+    def _again(self) -> ComposedCertificate:
+        return ComposedCertificate(protects=self.protects, parts=self.parts, evidence=self.evidence)
+
+
+def composed_from_document(document: Mapping[str, Any]) -> ComposedCertificate:
+    """Compose again what the JSON document of a composed certificate is about."""
+    parts = []
+    for part in document["parts"]:
+        times = part.get("times") if isinstance(part, Mapping) else None
+        if isinstance(times, bool) or not isinstance(times, int) or times < 1 or "certificate" not in part:
+            raise ArgumentError("the certificate's parts are malformed: each has a certificate and times, at least 1.")
+        parts.append((Certificate.from_json(json.dumps(part["certificate"])), times))
+    aim = cast("Protects", choice("protects", document["protects"], ("presence", "value")))
+    return ComposedCertificate(
+        protects=aim, parts=tuple(parts), evidence=evidence_from_dicts(list(document["evidence"]))
+    )

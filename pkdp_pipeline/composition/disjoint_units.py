@@ -1,0 +1,40 @@
+"""Rule 1: parts about different people; the largest guarantee, not the sum."""
+
+from __future__ import annotations
+
+from pkdp_pipeline.composition.evidence import Evidence
+from pkdp_pipeline.composition.maximum import BestAttack, Maximum, WorstMaximum
+from pkdp_pipeline.composition.part import Part, Total
+from pkdp_pipeline.profiles import Applied
+
+__all__ = ["disjoint_units", "largest", "worst_largest"]
+
+
+def disjoint_units(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total:
+    """Take the largest guarantee: one part only concerns any given person, and the others are independent of it."""
+    del evidence
+    return Total(
+        rule="disjoint_units",
+        partial=largest("disjoint_units", parts),
+        worst=worst_largest("disjoint_units", parts),
+        protection="Protects a person in the one part the person belongs to, whatever the other parts publish.",
+    )
+
+
+def largest(theorem: str, parts: tuple[Part, ...]) -> tuple[Applied, ...]:
+    """Return the pointwise largest profile; none where no part rests on the attacker model."""
+    if not any(part.partial for part in parts):
+        return ()
+    bound = Maximum(theorem=theorem, parts=tuple(dict.fromkeys(part.bounds for part in parts)))
+    attacks = tuple(
+        dict.fromkeys(applied.attack for part in parts for applied in part.partial if applied.attack is not None)
+    )
+    return (Applied(bound=bound, attack=BestAttack(theorem=theorem, attacks=attacks) if attacks else None),)
+
+
+def worst_largest(theorem: str, parts: tuple[Part, ...]) -> WorstMaximum | None:
+    """Return the pointwise largest worst-case guarantee; None where a part has none."""
+    bounds = [part.worst for part in parts]
+    if None in bounds:
+        return None
+    return WorstMaximum(theorem=theorem, parts=tuple(dict.fromkeys(bound for bound in bounds if bound is not None)))

@@ -1,0 +1,76 @@
+"""Rule 2: independent given habits; the losses of the releases are convolved, the whole trajectory is protected."""
+
+from __future__ import annotations
+
+from pkdp_pipeline.composition.convolution import Convolved
+from pkdp_pipeline.composition.evidence import BoundedParticipation, Evidence
+from pkdp_pipeline.composition.loss_laws import directions
+from pkdp_pipeline.composition.maximum import BestAttack
+from pkdp_pipeline.composition.part import Part, Total
+from pkdp_pipeline.composition.worst_case_parts import NoiseTotal
+from pkdp_pipeline.profiles import Applied
+from pkdp_pipeline.profiles.thresholding import Thresholding
+
+__all__ = ["convolved", "independent_given_habits", "noise_total"]
+
+
+def independent_given_habits(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total:
+    """Convolve the losses of all parts; with `BoundedParticipation`, of those in which two lives can differ."""
+    most = next((one.times for one in evidence if isinstance(one, BoundedParticipation)), None)
+    whole = "everything a person did in these releases" if most is None else "a person's whole participation"
+    return Total(
+        rule="independent_given_habits",
+        partial=convolved("independent_given_habits", parts, most),
+        worst=noise_total("worst_case_parts", parts, most),
+        protection=f"Protects {whole}: {_lives(parts)}.",
+    )
+
+
+def _lives(parts: tuple[Part, ...]) -> str:
+    if parts and parts[0].aim == "presence":
+        return (
+            "two lives that differ, in any of the releases and in either direction, in whether the person is there; it "
+            "does not protect in which cell a person is once it is known that she is there"
+        )
+    if any(applied.bound.theorem == "histogram_between" for part in parts for applied in part.partial):
+        return (
+            "in which cells she was, given in which releases she was there; it does not protect whether she was there"
+        )
+    return "in which cells she was, and whether she was there"
+
+
+def convolved(theorem: str, parts: tuple[Part, ...], participation: int | None) -> tuple[Applied, ...]:
+    """Return the convolution of all parts' losses; none where no part rests on the attacker model."""
+    if not any(part.partial for part in parts):
+        return ()
+    laws = tuple((directions(part.bounds, part.certificate.protects), part.times) for part in parts)
+    bound = Convolved(theorem=theorem, parts=laws, participation=participation)
+    attacks = [applied.attack for part in parts for applied in part.partial if applied.attack is not None]
+    if participation is None and all(map(_is_attacked, parts)):
+        attacks.append(bound)
+    best = BestAttack(theorem=theorem, attacks=tuple(dict.fromkeys(attacks))) if attacks else None
+    return (Applied(bound=bound, attack=best),)
+
+
+def _is_attacked(part: Part) -> bool:
+    """Say whether the attack on the convolution is one that the part's attackers can make."""
+    if len(part.bounds) != 1 or not part.partial:
+        return False
+    applied = part.partial[0]
+    bound = applied.bound
+    return isinstance(bound, Thresholding) and applied.attack is bound and bound.least_unknown == 0
+
+
+def noise_total(theorem: str, parts: tuple[Part, ...], participation: int | None = None) -> NoiseTotal | None:
+    """Return the total of the worst-case guarantees; None where a part has none."""
+    often: dict[object, int] = {}
+    bounds = {}
+    for part in parts:
+        if part.worst is None:
+            return None
+        bounds[part.worst] = part.worst
+        often[part.worst] = often.get(part.worst, 0) + part.times
+    if not bounds:
+        return None
+    listed = tuple((bound, often[bound]) for bound in bounds.values())
+    return NoiseTotal(theorem=theorem, parts=listed, participation=participation)

@@ -1,0 +1,94 @@
+"""Maximum: the guarantee of parts of which only one concerns any person's change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pkdp_pipeline.guarantee import Guarantee
+from pkdp_pipeline.profiles import Bound, WorstCase
+from pkdp_pipeline.profiles.rounding import Array
+
+__all__ = ["BestAttack", "Maximum", "WorstMaximum"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maximum:
+    """The pointwise largest of several profiles, each the smallest of the bounds that hold for one part.
+
+    *Guarantee*: never below the divergence of any single part. The attained side is 0: see `BestAttack`.
+    *Rounding*: none of its own.
+    """
+
+    theorem: str
+    parts: tuple[tuple[Bound, ...], ...]
+
+    @property
+    def slack(self) -> float:
+        """Return the largest slack of a part's bounds."""
+        return max((bound.slack for bounds in self.parts for bound in bounds), default=0.0)
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
+        certified = np.zeros(len(epsilons))
+        for bounds in self.parts:
+            certified = np.maximum(certified, Guarantee(bounds).delta(epsilons))
+        return np.zeros(len(epsilons)), certified
+
+    def smallest_epsilon(self, target: float) -> float:
+        """Return the largest of the parts' ε, at which every part has reached the target."""
+        found = 0.0
+        for bounds in self.parts:
+            found = max(found, Guarantee(bounds).epsilon(target))
+        # Each part reaches the target at its own ε; numerically nearly constant profiles may step up by a hair.
+        while found < np.inf and not float(self.bracket(np.array([found]))[1][0]) <= target:
+            found = found * (1.0 + 1e-9) + 1e-300
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstMaximum:
+    """The pointwise largest of several worst-case guarantees."""
+
+    theorem: str
+    parts: tuple[WorstCase, ...]
+
+    @property
+    def parameters(self) -> tuple[float, float]:
+        """Return the largest ε and the largest δ of the parts."""
+        pairs = [part.parameters for part in self.parts]
+        return max((pair[0] for pair in pairs), default=0.0), max((pair[1] for pair in pairs), default=0.0)
+
+    @property
+    def slack(self) -> float:
+        """Return the largest slack of a part."""
+        return max((part.slack for part in self.parts), default=0.0)
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
+        attained, certified = np.zeros(len(epsilons)), np.zeros(len(epsilons))
+        for part in self.parts:
+            lower, upper = part.bracket(epsilons)
+            attained, certified = np.maximum(attained, lower), np.maximum(certified, upper)
+        return attained, certified
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BestAttack:
+    """Attacks on single parts, each of which is an attack on the whole; it certifies nothing."""
+
+    theorem: str
+    attacks: tuple[Bound, ...]
+
+    @property
+    def slack(self) -> float:
+        """Return 0."""
+        return 0.0
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return what the best of the attacks attains, and 1."""
+        attained = np.zeros(len(epsilons))
+        for attack in self.attacks:
+            attained = np.maximum(attained, attack.bracket(epsilons)[0])
+        return attained, np.ones(len(epsilons))

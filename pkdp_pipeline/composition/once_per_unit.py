@@ -1,0 +1,105 @@
+"""Rule 8: every person appears once; the whole schedule is one histogram and costs one release."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pkdp_pipeline.composition.disjoint_units import largest, worst_largest
+from pkdp_pipeline.composition.evidence import Evidence
+from pkdp_pipeline.composition.maximum import BestAttack, Maximum, WorstMaximum
+from pkdp_pipeline.composition.part import Part, Total
+from pkdp_pipeline.composition.worst_case_parts import NoiseTotal
+from pkdp_pipeline.errors import NoEvidenceError
+from pkdp_pipeline.mechanisms import Histogram
+from pkdp_pipeline.profiles import Applied, Bound, WorstCase
+from pkdp_pipeline.profiles.thresholding import Thresholding
+from pkdp_pipeline.profiles.value_through_absence import ValueThroughAbsence
+from pkdp_pipeline.profiles.worst_case import NoiseCurve
+from pkdp_pipeline.release_certificate import ReleaseCertificate
+
+__all__ = ["once_per_unit"]
+
+
+def once_per_unit(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total:
+    """Take the worst cell (presence), or the worst pair of cells (value), of the one histogram that all parts are."""
+    del evidence
+    for part in parts:
+        certificate = part.certificate
+        if not isinstance(certificate, ReleaseCertificate) or not isinstance(certificate.mechanism, Histogram):
+            raise NoEvidenceError(
+                "OncePerUnit adds up histograms: its numbers are about a cell of a release, told that the person is "
+                "there or in no release at all, and the p_max of a Count is not such a number. Certify each part as a "
+                "Histogram (a count is one with a single cell), with p_max for that condition."
+            )
+    if not parts or parts[0].aim == "presence":
+        return Total(
+            rule="once_per_unit",
+            partial=largest("once_per_unit", parts),
+            worst=worst_largest("once_per_unit", parts),
+            protection=(
+                "Protects whether a person is in any of these releases at all; it does not protect in which release or "
+                "cell a person is once it is known that she is in one."
+            ),
+        )
+    partial = _between(parts) or _through_absence(parts)
+    return Total(
+        rule="once_per_unit",
+        partial=partial,
+        worst=_worst_pair(parts),
+        protection="Protects in which release, and in which cell of it, a person is.",
+        reason=(
+            "the cells of different parts can be compared only where all of them rest on p_max, or all on p_max_between"
+        ),
+    )
+
+
+def _bounds_of(part: Part, kind: type[Bound], theorem: str) -> tuple[Applied, ...]:
+    return tuple(
+        applied for applied in part.partial if isinstance(applied.bound, kind) and applied.bound.theorem == theorem
+    )
+
+
+def _between(parts: tuple[Part, ...]) -> tuple[Applied, ...]:
+    """Theorem C with thresholds that differ: the worst of them."""
+    found = [_bounds_of(part, Thresholding, "histogram_between") for part in parts]
+    if not all(found):
+        return ()
+    return _largest_of([applied for group in found for applied in group])
+
+
+def _through_absence(parts: tuple[Part, ...]) -> tuple[Applied, ...]:
+    """Theorem B for two cells of any two parts: both cells as telling as the worst of all."""
+    found = [_bounds_of(part, ValueThroughAbsence, "histogram_value") for part in parts]
+    if not all(found):
+        return ()
+    applied = [one for group in found for one in group]
+    bounds = [one.bound for one in applied if isinstance(one.bound, ValueThroughAbsence)]
+    caps = [bound.cap for bound in bounds]
+    worst = replace(
+        bounds[0],
+        k=min(bound.k for bound in bounds),
+        p=max(bound.p for bound in bounds),
+        cap=None if None in caps else max(cap for cap in caps if cap is not None),
+        known=max(bound.known for bound in bounds),
+        active=any(bound.active for bound in bounds),
+    )
+    (total,) = _largest_of(applied)
+    return (Applied(bound=Maximum(theorem="once_per_unit", parts=((worst,),)), attack=total.attack),)
+
+
+def _largest_of(applied: list[Applied]) -> tuple[Applied, ...]:
+    bounds = tuple(dict.fromkeys((one.bound,) for one in applied))
+    attacks = tuple(dict.fromkeys(one.attack for one in applied if one.attack is not None))
+    attack = BestAttack(theorem="once_per_unit", attacks=attacks) if attacks else None
+    return (Applied(bound=Maximum(theorem="once_per_unit", parts=bounds), attack=attack),)
+
+
+def _worst_pair(parts: tuple[Part, ...]) -> WorstCase | None:
+    """Noise against a move between two cells of any two parts: two changes of one cell each."""
+    curves = tuple(dict.fromkeys(part.worst for part in parts if isinstance(part.worst, NoiseCurve)))
+    if any(not isinstance(part.worst, NoiseCurve) for part in parts):
+        return None
+    if len(curves) == 1:
+        return curves[0]
+    single = WorstMaximum(theorem="worst_case_parts", parts=tuple(replace(curve, cells=1) for curve in curves))
+    return NoiseTotal(theorem="worst_case_parts", parts=((single, 2),))

@@ -1,0 +1,41 @@
+"""Rule 3: one day protected; nothing accumulates, and group privacy leads to the whole trajectory."""
+
+from __future__ import annotations
+
+from pkdp_pipeline.composition.disjoint_units import largest, worst_largest
+from pkdp_pipeline.composition.evidence import BoundedParticipation, Evidence
+from pkdp_pipeline.composition.group_privacy import GroupPrivacy
+from pkdp_pipeline.composition.independent_given_habits import noise_total
+from pkdp_pipeline.composition.part import Part, Total
+from pkdp_pipeline.profiles import Applied
+
+__all__ = ["one_day_protected"]
+
+
+def one_day_protected(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total:
+    """Take the largest guarantee; with `BoundedParticipation`, that of all the releases in which lives can differ."""
+    single = largest("one_day_protected", parts)
+    most = next((one.times for one in evidence if isinstance(one, BoundedParticipation)), None)
+    if most is None:
+        return Total(
+            rule="one_day_protected",
+            partial=single,
+            worst=worst_largest("one_day_protected", parts),
+            protection=(
+                "Protects a person's record in any one of these releases (one day), all her other records given; it "
+                "does not protect what several of them tell together about her."
+            ),
+        )
+    steps = min(2 * most, sum(part.times for part in parts))
+    partial = tuple(
+        Applied(bound=GroupPrivacy(theorem="one_day_protected", one=applied.bound, steps=steps), attack=applied.attack)
+        for applied in single
+    )
+    return Total(
+        rule="group_privacy",
+        partial=partial,
+        worst=noise_total("worst_case_parts", parts, most),
+        protection=(
+            f"Protects a person's whole participation, in at most {most} of these releases: what they tell together."
+        ),
+    )

@@ -1,0 +1,69 @@
+"""The rules by which guarantees add up: which evidence calls which, and what each refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from pkdp_pipeline.composition.bounded_dependence import bounded_dependence
+from pkdp_pipeline.composition.bounded_participation import bounded_participation
+from pkdp_pipeline.composition.disjoint_units import disjoint_units
+from pkdp_pipeline.composition.evidence import Evidence
+from pkdp_pipeline.composition.independent_given_habits import independent_given_habits
+from pkdp_pipeline.composition.once_per_unit import once_per_unit
+from pkdp_pipeline.composition.one_day_protected import one_day_protected
+from pkdp_pipeline.composition.part import Part, Total
+from pkdp_pipeline.composition.same_people import same_people, without_evidence
+from pkdp_pipeline.errors import NoEvidenceError
+
+__all__ = ["RULES", "apply_rule"]
+
+Rule = Callable[[tuple[Part, ...], tuple[Evidence, ...]], Total]
+
+RULES: Mapping[frozenset[str], Rule] = MappingProxyType(
+    {
+        frozenset[str](): without_evidence,
+        frozenset({"disjoint_units"}): disjoint_units,
+        frozenset({"independent_given_habits"}): independent_given_habits,
+        frozenset({"independent_given_habits", "bounded_participation"}): independent_given_habits,
+        frozenset({"one_day_protected"}): one_day_protected,
+        frozenset({"one_day_protected", "bounded_participation"}): one_day_protected,
+        frozenset({"bounded_dependence"}): bounded_dependence,
+        frozenset({"bounded_participation"}): bounded_participation,
+        frozenset({"same_people"}): same_people,
+        frozenset({"once_per_unit"}): once_per_unit,
+    }
+)
+"""What was declared → the rule that uses it."""
+
+_CHOICES = (
+    "DisjointUnits (the parts are about different people, fixed in advance), IndependentGivenHabits (a person's days are "
+    "independent given her habits), OneDayProtected (one day is protected, all others being given), "
+    "BoundedDependence(epsilon, delta) (of each release on all earlier ones), BoundedParticipation(times) beside "
+    "IndependentGivenHabits, OncePerUnit (everybody appears once); or SamePeople for one exact count beside noise"
+)
+
+
+def apply_rule(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total:
+    """Add up `parts` by the rule for `evidence`.
+
+    Raises
+    ------
+    NoEvidenceError
+        If neither a partial-knowledge nor a worst-case total follows.
+    """
+    for part in parts:
+        if not part.bounds:
+            raise NoEvidenceError(
+                "the parts protect different things: a part that hides which cell a person is in says nothing about "
+                "whether she is there. Certify all parts with the same protects."
+            )
+    total = RULES[frozenset(one.key for one in evidence)](parts, evidence)
+    if parts and not total.partial and total.worst is None:
+        reason = total.reason or "no rule makes a total of them"
+        raise NoEvidenceError(
+            f"these releases do not add up: {reason}, and not all of them are noised with a finite worst case. "
+            f"Declare evidence that holds: {_CHOICES}. Or put noise on all of them; or publish one cross-tabulated "
+            "histogram and derive the others from it."
+        )
+    return total

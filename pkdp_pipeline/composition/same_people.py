@@ -1,0 +1,124 @@
+"""Rule 7: other questions about the same people; what may be added up without evidence, and its one exception."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import flint
+import numpy as np
+
+from pkdp_pipeline.composition.evidence import Evidence
+from pkdp_pipeline.composition.independent_given_habits import noise_total
+from pkdp_pipeline.composition.part import Part, Total
+from pkdp_pipeline.mechanisms import Count
+from pkdp_pipeline.profiles import Applied, Bound
+from pkdp_pipeline.profiles.rounding import Array, ball_above
+from pkdp_pipeline.release_certificate import ReleaseCertificate
+
+__all__ = ["Shifted", "same_people", "without_evidence"]
+
+_TOGETHER = (
+    "Protects a person in these releases, together, as far as each of them protects; they may be about the same people "
+    "in the same period."
+)
+
+
+def same_people(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total:
+    """Add up worst-case guarantees; one exact count may stand beside parts whose noise leaves no δ."""
+    total = without_evidence(parts, evidence)
+    exact = [part for part in parts if part.worst is None]
+    if total.worst is not None or total.partial or len(exact) != 1:
+        return total
+    beside = _substitution(parts)
+    if exact[0].times > 1 or not _is_exact_count(exact[0]) or beside is None:
+        return replace(total, reason="noiseless releases about the same people do not add up")
+    partial = tuple(
+        Applied(bound=Shifted(theorem="same_people", one=applied.bound, by=beside), attack=applied.attack)
+        for applied in exact[0].partial
+    )
+    return Total(rule="same_people", partial=partial, worst=None, protection=_TOGETHER)
+
+
+def without_evidence(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total:
+    """Add up worst-case guarantees; where a part has none there is no total."""
+    del evidence
+    if len(parts) == 1 and parts[0].times == 1:
+        part = parts[0]
+        return Total(rule="single", partial=part.partial, worst=part.worst, protection=_TOGETHER)
+    return Total(
+        rule="worst_case_parts",
+        partial=(),
+        worst=noise_total("worst_case_parts", parts),
+        protection=_TOGETHER,
+        reason="no evidence says how the releases depend on one another",
+    )
+
+
+def _is_exact_count(part: Part) -> bool:
+    certificate = part.certificate
+    if not isinstance(certificate, ReleaseCertificate) or not isinstance(certificate.mechanism, Count):
+        return False
+    mechanism = certificate.mechanism
+    return mechanism.k is None and mechanism.k_complement is None and mechanism.noise is None
+
+
+def _substitution(parts: tuple[Part, ...]) -> float | None:
+    """Return ε0 such that the noised parts are together (ε0, 0)-private when one person's record is replaced."""
+    spent = Fraction(0)
+    for part in parts:
+        if part.worst is None:
+            continue
+        certificate = part.certificate
+        if not isinstance(certificate, ReleaseCertificate) or part.worst.parameters[1] > 0.0:
+            return None
+        noise = certificate.mechanism.noise
+        if noise is None:
+            return None
+        # Replacing a record changes one number of a count, two cells of a histogram.
+        cells = 1 if isinstance(certificate.mechanism, Count) else 2
+        spent += cells * Fraction(noise.epsilon) * part.times
+    rounded = float(spent)
+    return rounded if Fraction(rounded) >= spent else math.nextafter(rounded, math.inf)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shifted:
+    """The profile of an exact count beside noised releases: ``δ(ε) = δ1(ε - 2 ε0)``.
+
+    Notes
+    -----
+    The other people's records given the count s, and given s - 1, can be coupled to differ in one record; that
+    costs ε0, and the target's own record another. Below ``2 ε0`` a chord in e^ε from δ = 1 at ε = 0 is used: every
+    profile is convex there. *Guarantee*: never below the divergence of the whole. *Rounding*: up. *Source*:
+    `docs/composition.md`, rule 7.
+    """
+
+    theorem: str
+    one: Bound
+    by: float
+
+    @property
+    def slack(self) -> float:
+        """Return the slack of the exact count's bound."""
+        return self.one.slack
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
+        shift = math.nextafter(2.0 * self.by, math.inf)
+        left = np.nextafter(epsilons - shift, -np.inf)
+        certified = np.ones(len(epsilons))
+        beyond = left >= 0.0
+        if beyond.any():
+            certified[beyond] = self.one.bracket(left[beyond])[1]
+        if not beyond.all():
+            end = float(self.one.bracket(np.zeros(1))[1][0])
+            certified[~beyond] = [_chord(epsilon, shift, end) for epsilon in epsilons[~beyond].tolist()]
+        return np.zeros(len(epsilons)), np.minimum(1.0, certified)
+
+
+def _chord(epsilon: float, end: float, value: float) -> float:
+    with flint.ctx.workprec(128):
+        share = flint.arb(epsilon).expm1() / flint.arb(math.nextafter(end, math.inf)).expm1()
+        return min(1.0, ball_above(1 - share * (1 - flint.arb(value))))

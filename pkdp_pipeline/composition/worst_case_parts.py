@@ -1,0 +1,143 @@
+"""Rule 6: guarantees against any attacker add up as ordinary differential privacy does."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import flint
+import numpy as np
+
+from pkdp_pipeline.arguments import probability, whole_number
+from pkdp_pipeline.composition.basic_sum import basic_sum
+from pkdp_pipeline.composition.convolution import Convolved
+from pkdp_pipeline.composition.loss_laws import directions
+from pkdp_pipeline.composition.maximum import WorstMaximum
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.profiles import WorstCase
+from pkdp_pipeline.profiles.rounding import Array, ball_above
+
+__all__ = ["NoiseTotal", "advanced_sum"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseTotal:
+    """Worst-case guarantees of several releases about the same people.
+
+    Parameters
+    ----------
+    theorem : str
+    parts : tuple of (WorstCase, int)
+        Different parts and how often each occurs.
+    participation : int, optional
+        Nobody takes part in more than this many of them, so two lives differ in at most twice as many.
+
+    Notes
+    -----
+    Two statements are combined. The sums of all ε and all δ hold however the releases were chosen, later ones
+    after seeing earlier ones. The convolution of the losses is smaller; it holds when the parameters of the
+    releases were fixed beforehand.
+
+    *Guarantee*: never below the divergence of the whole. *Rounding*: up. *Source*: `docs/composition.md`, rule 6.
+    """
+
+    theorem: str
+    parts: tuple[tuple[WorstCase, int], ...]
+    participation: int | None = None
+
+    @property
+    def releases(self) -> int:
+        """How many releases can differ between two lives."""
+        everything = sum(times for _, times in self.parts)
+        return everything if self.participation is None else min(2 * self.participation, everything)
+
+    @property
+    def parameters(self) -> tuple[float, float]:
+        """Return the sum of the ε and of the δ of the worst releases, both rounded up."""
+        pairs = [(bound.parameters, times) for bound, times in self.parts]
+        epsilon = _worst([(pair[0], times) for pair, times in pairs], self.releases)
+        delta = _worst([(pair[1], times) for pair, times in pairs], self.releases)
+        return basic_sum([(value, 0.0) for value, _ in epsilon], [times for _, times in epsilon])[0], basic_sum(
+            [(0.0, value) for value, _ in delta], [times for _, times in delta]
+        )[1]
+
+    @property
+    def slack(self) -> float:
+        """Return 0: the sums and the convolution are computed, not searched for."""
+        return 0.0
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
+        epsilon, delta = self.parameters
+        attained, certified = _convolved(self).bracket(epsilons)
+        return attained, np.where(epsilons >= epsilon, np.minimum(certified, delta), certified)
+
+    def smallest_epsilon(self, target: float) -> float:
+        """Return an ε whose certified δ is at most `target`; `math.inf` when there is none."""
+        epsilon, delta = self.parameters
+        found = _convolved(self).smallest_epsilon(target)
+        return min(found, epsilon) if delta <= target else found
+
+
+def _worst(values: list[tuple[float, int]], most: int) -> list[tuple[float, int]]:
+    """Return the `most` largest values, with how often each is taken."""
+    taken = []
+    for value, times in sorted(values, reverse=True):
+        if most <= 0:
+            break
+        taken.append((value, min(times, most)))
+        most -= times
+    return taken
+
+
+@lru_cache(maxsize=64)
+def _convolved(total: NoiseTotal) -> Convolved:
+    if total.participation is None:
+        parts = tuple((directions((bound,), "presence"), times) for bound, times in total.parts)
+        return Convolved(theorem=total.theorem, parts=parts)
+    # Two lives differ in few releases, each at most as telling as the worst one.
+    bounds = tuple(bound for bound, _ in total.parts)
+    worst = bounds[0] if len(bounds) == 1 else WorstMaximum(theorem=total.theorem, parts=bounds)
+    return Convolved(theorem=total.theorem, parts=((directions((worst,), "presence"), total.releases),))
+
+
+def advanced_sum(epsilon: float, delta: float, times: int, slack: float) -> tuple[float, float]:
+    """Add up `times` equal (ε, δ) guarantees by advanced composition, for parts known by these numbers only.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Of each part; ε at least 0 and finite, δ in [0, 1].
+    times : int
+        At least 1.
+    slack : float
+        δ′, the extra δ, in (0, 1].
+
+    Returns
+    -------
+    epsilon, delta : float
+        ``ε √(2 k ln(1/δ′)) + k ε (e^ε - 1)`` and ``k δ + δ′``.
+
+    Raises
+    ------
+    ArgumentError
+        If a number is out of range.
+
+    Notes
+    -----
+    A print of the formula that is in circulation has e^{ε-1} in place of ``e^ε - 1``; that is below the truth for
+    ε above about 0.46. *Guarantee*: all parts together are (ε, δ)-differentially private, also when later ones are chosen
+    after seeing earlier ones. *Rounding*: up. *Source*: `docs/composition.md`, rule 6; Dwork and Roth, "The
+    Algorithmic Foundations of Differential Privacy", Theorem 3.20.
+    """
+    probability("delta", delta)
+    often = whole_number("times", times, least=1)
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0.0 <= epsilon < math.inf:
+        raise ArgumentError("epsilon must be a number, at least 0 and finite.")
+    if probability("slack", slack) == 0.0:
+        raise ArgumentError("slack must be above 0: it is the δ that advanced composition pays; write 1e-9.")
+    with flint.ctx.workprec(128):
+        one = flint.arb(epsilon)
+        total = one * (2 * often * -flint.arb(slack).log()).sqrt() + often * one * one.expm1()
+        return ball_above(total), min(1.0, ball_above(often * flint.arb(delta) + flint.arb(slack)))

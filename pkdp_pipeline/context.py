@@ -1,0 +1,115 @@
+"""Context: the facts about one publication that its statement depends on, and the limits they put on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, cast
+
+from pkdp_pipeline.errors import ArgumentError
+
+__all__ = ["Context"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a release certificate says about the publication it belongs to; public facts, none from the data.
+
+    Parameters
+    ----------
+    unit : tuple of str
+        Columns of the privacy unit; empty where every row is a person.
+    where : str, optional
+        The predicate as written, or ``label: …`` for one that cannot be written down. None: everybody.
+    missing_unit, one_cell, undeclared : str
+        The rules for rows, as in the request.
+    period : str, optional
+        The period the data are about; None where no ledger was used.
+    dataset : str, optional
+        The data set's name in the ledger.
+    beside : bool
+        Whether other releases about these people and this period stand, or are made, beside it.
+    head : str, optional
+        Head of the ledger's chain just before this release was charged.
+    """
+
+    unit: tuple[str, ...] = ()
+    where: str | None = None
+    missing_unit: str = "error"
+    one_cell: str = "error"
+    undeclared: str = "error"
+    period: str | None = None
+    dataset: str | None = None
+    beside: bool = False
+    head: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.unit, tuple) or not all(isinstance(column, str) for column in self.unit):
+            raise ArgumentError("unit of a context must be a tuple of column names.")
+        for name in ("missing_unit", "one_cell", "undeclared"):
+            if not isinstance(getattr(self, name), str):
+                raise ArgumentError(f"{name} of a context must be a text.")
+        for name in ("where", "period", "dataset", "head"):
+            if not isinstance(getattr(self, name), str | None):
+                raise ArgumentError(f"{name} of a context must be a text or None.")
+        if not isinstance(self.beside, bool):
+            raise ArgumentError("beside of a context must be True or False.")
+
+    def limits(self, *, theorems: tuple[str, ...], noised: bool, partial: bool) -> tuple[str, ...]:
+        """Return what limits the statement, as plain sentences.
+
+        Parameters
+        ----------
+        theorems : tuple of str
+            What the certificate rests on.
+        noised : bool
+            Whether the mechanism adds noise.
+        partial : bool
+            Whether anything is claimed that rests on the attacker model.
+        """
+        listed = [self._person(), *self._rows()]
+        if self.period is None:
+            # Theorem C reveals who is in the table in its proof, so totals of them may stand beside it.
+            totals = ", exact totals aside" if theorems == ("histogram_between",) else ""
+            listed.append(f"This holds only if nothing else is published about these people{totals}.")
+            return tuple(listed)
+        listed.append(
+            f"This statement is about the period {self.period} alone; what several periods add up to is stated by "
+            "the ledger's total."
+        )
+        if noised and partial:
+            listed.append(
+                "What it says about an attacker who is unsure of other people holds only while nothing else is "
+                "published about these people and this period; the guarantees that noise alone gives add up."
+            )
+        if self.beside:
+            listed.append("Other releases about these people and this period stand beside it.")
+        return tuple(listed)
+
+    def _person(self) -> str:
+        if self.unit:
+            return f"A person is one value of {', '.join(map(repr, self.unit))}."
+        return "Every row is taken for a person: a person with several rows is protected in one of them only."
+
+    def _rows(self) -> list[str]:
+        listed = []
+        if self.where is not None:
+            listed.append(f"Only rows with {self.where} count.")
+        if self.missing_unit == "drop":
+            listed.append("Rows that name no person are left out.")
+        return listed
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as a JSON-ready dictionary."""
+        return {**asdict(self), "unit": list(self.unit)}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Context:
+        """Rebuild a context from `to_dict`; unknown fields are an `ArgumentError`."""
+        strangers = sorted(set(fields) - set(cls.__dataclass_fields__), key=str)
+        if strangers:
+            raise ArgumentError(f"a certificate's context has no field {strangers[0]!r}.")
+        unit = fields.get("unit", [])
+        if not isinstance(unit, list):
+            raise ArgumentError("unit of a context must be a list of column names.")
+        return cls(**cast("dict[str, Any]", {**fields, "unit": tuple(unit)}))

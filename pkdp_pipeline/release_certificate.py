@@ -1,0 +1,179 @@
+"""The certificate of one release, computed from mechanism × attacker, and `certify`, which makes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import numpy as np
+
+from pkdp_pipeline.arguments import choice, probability
+from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.context import Context
+from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
+from pkdp_pipeline.mechanisms import Mechanism, mechanism_from_dict, mechanism_name, mechanism_to_dict
+from pkdp_pipeline.profiles import Applied, Protects, applicable
+from pkdp_pipeline.profiles.worst_case import NoiseCurve
+from pkdp_pipeline.refusal import refusal
+from pkdp_pipeline.sentences import against, assumptions, protection, rounded_up, suppression
+
+__all__ = ["ReleaseCertificate", "certificate_from_document", "certify"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseCertificate(Certificate):
+    """What publishing one mechanism promises against one attacker; see `Certificate`.
+
+    Attributes
+    ----------
+    mechanism : Count or Histogram
+    attacker : AttackerModel
+    context : Context or None
+        The publication it belongs to; None for a certificate of a mechanism alone.
+
+    Notes
+    -----
+    The bounds are computed from the other fields whenever one is made, so none can hold another one's.
+    """
+
+    mechanism: Mechanism
+    attacker: AttackerModel
+    context: Context | None = None
+    _partial: tuple[Applied, ...] = field(init=False, repr=False, compare=False)
+    _worst: NoiseCurve | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        found = applicable(self.mechanism, self.attacker, self.protects)
+        if not found.partial and found.worst is None:
+            raise NotCertifiableError(refusal(self.mechanism, self.attacker, self.protects, found.obstacles))
+        object.__setattr__(self, "_partial", found.partial)
+        object.__setattr__(self, "_worst", found.worst)
+
+    @property
+    def partial_bounds(self) -> tuple[Applied, ...]:
+        """The bounds that rest on the attacker model."""
+        return self._partial
+
+    @property
+    def worst_case_bound(self) -> NoiseCurve | None:
+        """The bound that noise gives against any attacker."""
+        return self._worst
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What is assumed about the attacker, in words."""
+        listed = (text for theorem in self.theorems for text in assumptions(theorem, self.attacker))
+        return tuple(dict.fromkeys(listed))
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """What limits the statement: the facts of its publication, then the caveats."""
+        if self.context is None:
+            return self.caveats
+        noised, partial = self.mechanism.noise is not None, self.has_partial_knowledge
+        return (*self.context.limits(theorems=self.theorems, noised=noised, partial=partial), *self.caveats)
+
+    def in_context(self, context: Context) -> ReleaseCertificate:
+        """Return the same certificate as that of one publication."""
+        return replace(self, context=context, _stored=None)
+
+    def worst_case_only(self) -> ReleaseCertificate:
+        """Return what stands when other releases about the same people take the attacker's uncertainty away.
+
+        Raises
+        ------
+        NotCertifiableError
+            If no noise gives a guarantee against any attacker.
+        """
+        return replace(self, attacker=AttackerModel(), _stored=None)
+
+    def sentence(self, delta: float = 1e-6) -> str:
+        """Return the guarantee at `delta`, its assumptions and its limits, in plain English."""
+        target = probability("delta", delta)
+        parts, theorem = [], "noise"
+        if self._partial:
+            epsilon = self._partial_epsilon(target)
+            statement, theorem = self._partial_statement(target, epsilon)
+            parts.append(statement)
+        if self._worst is not None:
+            most, least = (rounded_up(value) for value in self._worst.parameters)
+            if parts and epsilon < self.worst_case.epsilon(target):
+                parts.append(
+                    f"Against anyone at all, whatever they know, the noise alone gives ε = {most}, δ = {least}."
+                )
+            else:
+                parts.insert(0, f"Private at ε = {most}, δ = {least} against anyone at all, whatever they know.")
+        parts.append(protection(self.mechanism, self.protects, theorem))
+        return " ".join((*parts, *self.limits))
+
+    def _partial_statement(self, delta: float, epsilon: float) -> tuple[str, str]:
+        """Return the statement against the declared attacker and the theorem that gives its number."""
+        bounds = tuple(applied.bound for applied in self._partial)
+        point = 1.0 if epsilon == math.inf else epsilon
+        leading = min(bounds, key=lambda bound: float(bound.bracket(np.array([point]))[1][0]))
+        whom = against(leading.theorem, self.attacker)
+        if epsilon == math.inf:
+            least = rounded_up(float(leading.bracket(np.array([point]))[1][0]))
+            reach = f"no ε reaches δ = {rounded_up(delta)}"
+            if least == "1":
+                return f"No protection is certified at ε = 1 against {whom} ({reach}).", leading.theorem
+            return f"Private at ε = 1, δ = {least} against {whom} ({reach}).", leading.theorem
+        return f"Private at ε = {rounded_up(epsilon)}, δ = {rounded_up(delta)} against {whom}.", leading.theorem
+
+    def _subject(self) -> dict[str, Any]:
+        return {
+            "mechanism": mechanism_to_dict(self.mechanism),
+            "attacker": self.attacker.to_dict(),
+            "context": None if self.context is None else self.context.to_dict(),
+            "steps": suppression(self.mechanism),
+        }
+
+    def _again(self) -> ReleaseCertificate:
+        fresh = certify(self.mechanism, self.attacker, protects=self.protects)
+        return fresh if self.context is None else fresh.in_context(self.context)
+
+
+def certify(mechanism: Mechanism, attacker: AttackerModel, *, protects: str = "presence") -> ReleaseCertificate:
+    """Certify what publishing `mechanism` promises against `attacker`.
+
+    Parameters
+    ----------
+    mechanism : Count or Histogram
+    attacker : AttackerModel
+    protects : {"presence", "value"}, default "presence"
+        What the target's two lives differ in: being counted (or there) or not, or, for histograms, which of
+        two published cells the target is in.
+
+    Returns
+    -------
+    ReleaseCertificate
+
+    Raises
+    ------
+    NotCertifiableError
+        If there is neither a partial-knowledge nor a worst-case guarantee; the message says why and gives the
+        nearest choices that have one, with numbers.
+    ArgumentError
+        If an argument is malformed, or the mechanism cannot protect what is asked.
+    """
+    mechanism_name(mechanism)
+    if not isinstance(attacker, AttackerModel):
+        raise ArgumentError(
+            f"attacker must be an AttackerModel, not {type(attacker).__name__}: write pkdp.AttackerModel(p_max=0.1)."
+        )
+    aim = cast("Protects", choice("protects", protects, ("presence", "value")))
+    return ReleaseCertificate(mechanism=mechanism, attacker=attacker, protects=aim)
+
+
+def certificate_from_document(document: Mapping[str, Any]) -> ReleaseCertificate:
+    """Certify again what the JSON document of a release certificate is about."""
+    fresh = certify(
+        mechanism_from_dict(document["mechanism"]),
+        AttackerModel.from_dict(document["attacker"]),
+        protects=document["protects"],
+    )
+    context = document.get("context")
+    return fresh if context is None else fresh.in_context(Context.from_dict(context))

@@ -181,7 +181,7 @@ def _cells(table: pd.DataFrame, mechanism: Mechanism) -> list[_People]:
 
 
 def _withheld(mechanism: Mechanism) -> _People:
-    """Return what is known of a cell that is not published."""
+    """Return what is known of a cell that is not published; it is as good as published where it must be empty."""
     only_k = mechanism.release_threshold is None and not (
         isinstance(mechanism, Count) and mechanism.k_complement is not None
     )
@@ -246,10 +246,8 @@ def _keys(table: pd.DataFrame, by: Sequence[str], groups: Sequence[_Group]) -> p
 
 
 def _totals_frame(frame: pd.DataFrame, totals: Sequence[_People], mechanism: Mechanism) -> pd.DataFrame:
-    noised = mechanism.noise is not None
-    exact = [total.least if total.least == total.most else None for total in totals]
-    frame["count"] = _whole([total.published for total in totals] if noised else exact)
-    if noised:
+    frame["count"] = _whole([total.published for total in totals])
+    if mechanism.noise is not None:
         deviation = expected_error(mechanism).standard_deviation
         errors = [None if total.published is None else deviation * math.sqrt(total.noises) for total in totals]
         frame["error"] = pd.array(errors, dtype="Float64")

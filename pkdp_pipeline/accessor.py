@@ -37,6 +37,7 @@ class PkdpAccessor:
         ledger: Ledger | None = None,
         period: Any = None,
         label: str | None = None,
+        revise: bool = False,
     ) -> Release:
         """Publish how many people satisfy a predicate; see `pkdp_pipeline.count`."""
         from pkdp_pipeline.publish import count
@@ -54,6 +55,7 @@ class PkdpAccessor:
             ledger=ledger,
             period=period,
             label=label,
+            revise=revise,
         )
 
     def histogram(
@@ -75,6 +77,7 @@ class PkdpAccessor:
         ledger: Ledger | None = None,
         period: Any = None,
         label: str | None = None,
+        revise: bool = False,
     ) -> Release:
         """Publish how many people are in each cell; see `pkdp_pipeline.histogram`."""
         from pkdp_pipeline.publish import histogram
@@ -97,4 +100,5 @@ class PkdpAccessor:
             ledger=ledger,
             period=period,
             label=label,
+            revise=revise,
         )

@@ -207,13 +207,18 @@ class Certificate(ABC):
         NotCertifiableError, NoEvidenceError
             If nothing can be certified for what it names.
         """
-        from pkdp_pipeline.composition.composed import composed_from_document
-        from pkdp_pipeline.release_certificate import certificate_from_document
-
         document = parsed(text)
-        read = composed_from_document if "parts" in document else certificate_from_document
+        read: Certificate
+        if "parts" in document:
+            from pkdp_pipeline.composition.composed import composed_from_document
+
+            read = composed_from_document(document)
+        else:
+            from pkdp_pipeline.release_certificate import certificate_from_document
+
+            read = certificate_from_document(document)
         caveats = tuple(str(caveat) for caveat in document["caveats"])
-        return replace(read(document), caveats=caveats, _stored=json.dumps(document, sort_keys=True))
+        return replace(read, caveats=caveats, _stored=json.dumps(document, sort_keys=True))
 
     def verify(self) -> bool:
         """Recompute the certificate and compare every number and sentence with the stored ones.

@@ -44,13 +44,13 @@ def parsed(text: str) -> dict[str, Any]:
 
 def compare(path: str, stored: object, fresh: object) -> None:
     """Raise `ArgumentError` where a stored document differs from a fresh one, in a number or in a word."""
-    if path == "certificate.library" and stored != fresh:
+    if path == "certificate" and _library(stored) != _library(fresh):
         raise ArgumentError(
             "the certificate was written by another version of pkdp_pipeline, whose wording this one cannot check: "
             "verify it with the version that its field 'library' names."
         )
     if isinstance(fresh, Mapping) and isinstance(stored, Mapping) and set(fresh) == set(stored):
-        for key in sorted(fresh, key=lambda key: key != "library"):
+        for key in sorted(fresh):
             compare(f"{path}.{key}", stored[key], fresh[key])
         return
     if isinstance(fresh, list) and isinstance(stored, list) and len(fresh) == len(stored):
@@ -66,6 +66,10 @@ def compare(path: str, stored: object, fresh: object) -> None:
         f"{path} is not what the mechanism and the attacker give: the certificate was altered or is not ours. "
         "Certify again with pkdp.certify."
     )
+
+
+def _library(document: object) -> object:
+    return document.get("library") if isinstance(document, Mapping) else None
 
 
 def _close(stored: int | float, fresh: float) -> bool:

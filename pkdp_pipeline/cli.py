@@ -98,12 +98,15 @@ def _with_exit_codes(command: Callable[P, None]) -> Callable[P, None]:
 def run(
     job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.")],
     date: Annotated[str, typer.Option("--date", metavar="YYYY-MM-DD", help="The date to publish.")],
+    revise: Annotated[
+        bool, typer.Option("--revise", help="Publish the date's changed data as new, charged releases.")
+    ] = False,
 ) -> None:
     """Publish what a job asks for on one date, or replay what it has published."""
     day = _day(date)
     from pkdp_pipeline.jobs import load_job, run_job
 
-    _print_result(run_job(load_job(job_file), day))
+    _print_result(run_job(load_job(job_file), day, revise=revise))
 
 
 PMax = Annotated[float | None, typer.Option(help="See AttackerModel; conditional on absence for histograms.")]
@@ -223,6 +226,8 @@ def _print_result(result: JobResult) -> None:
         _print_release(console, result.day, published)
     if result.together is not None:
         console.print(result.together.sentence(result.day), "\n", sep="")
+    if result.total is not None:
+        console.print(f"The ledger so far. {result.total.sentence()}\n")
     if result.new_ledger:
         console.print("A new ledger was started: nothing was known to be published about these people before.")
     console.print(f"Files in {result.summary.parent}", soft_wrap=True)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Iterable
 
-from pkdp_pipeline.arguments import probability
+from pkdp_pipeline.arguments import probability, whole_number
 from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.composition.compose import compose
+from pkdp_pipeline.composition.evidence import Evidence, read_evidence
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
-from pkdp_pipeline.guarantee import Guarantee, epsilon_points
+from pkdp_pipeline.guarantee import epsilon_points
 from pkdp_pipeline.mechanisms import Histogram
-from pkdp_pipeline.profiles import Protects, applicable
 from pkdp_pipeline.profiles.inversion import least_whole
 from pkdp_pipeline.release_certificate import certify
 
@@ -18,8 +19,16 @@ __all__ = ["smallest_k"]
 _MOST = 10_000_000
 
 
-def smallest_k(attacker: AttackerModel, *, epsilon: float, delta: float, protects: str = "presence") -> int:
-    """Return the smallest threshold k at which one release is certified (`epsilon`, `delta`).
+def smallest_k(
+    attacker: AttackerModel,
+    *,
+    epsilon: float,
+    delta: float,
+    protects: str = "presence",
+    days: int = 1,
+    evidence: Evidence | Iterable[Evidence] | None = None,
+) -> int:
+    """Return the smallest threshold k at which one release, or `days` of them together, are certified.
 
     Parameters
     ----------
@@ -30,15 +39,21 @@ def smallest_k(attacker: AttackerModel, *, epsilon: float, delta: float, protect
         Above 0, at most 1.
     protects : {"presence", "value"}, default "presence"
         For presence the answer holds for a `Count` and for a `Histogram` alike.
+    days : int, default 1
+        How many equal releases are to be certified together.
+    evidence : Evidence or list of Evidence, optional
+        What is declared so that they add up, see `compose`; needed when there is more than one.
 
     Returns
     -------
     int
-        ``certify(Histogram(k=k), attacker, protects=protects).delta(epsilon) <= delta`` holds for it and fails
-        for every smaller k.
+        ``certify(Histogram(k=k), attacker, protects=protects).delta(epsilon) <= delta`` holds for it, and for
+        `compose` of `days` such certificates; it fails for every smaller k.
 
     Raises
     ------
+    NoEvidenceError
+        If several releases are asked about without evidence by which noiseless ones add up.
     NotCertifiableError
         If no threshold up to ten million reaches the target, or none can be certified for this attacker.
     ArgumentError
@@ -52,17 +67,20 @@ def smallest_k(attacker: AttackerModel, *, epsilon: float, delta: float, protect
     controlled = attacker.known if isinstance(attacker, AttackerModel) else 0
     # Refused for every k or for none: a large k says which, with the message that helps.
     certify(Histogram(k=_MOST + controlled), attacker, protects=protects)
-
-    aim = cast("Protects", protects)
+    times, declared = whole_number("days", days, least=1), read_evidence(evidence)
 
     def holds(k: int) -> bool:
-        bounds = tuple(applied.bound for applied in applicable(Histogram(k=k), attacker, aim).partial)
-        return Guarantee(bounds).delta(epsilon) <= target
+        try:
+            one = certify(Histogram(k=k), attacker, protects=protects)
+        except NotCertifiableError:
+            return False
+        return compose([(one, times)], declared).delta(epsilon) <= target
 
     k = least_whole(holds, 1, _MOST)
     if k is None:
+        together = "" if times == 1 else f" for {times} releases together"
         raise NotCertifiableError(
-            f"no threshold k up to {_MOST} reaches delta = {target!r} at epsilon = {epsilon!r} against this attacker: "
-            "allow a larger epsilon or delta, argue a smaller p_max, or add noise."
+            f"no threshold k up to {_MOST} reaches delta = {target!r} at epsilon = {epsilon!r}{together} against this "
+            "attacker: allow a larger epsilon or delta, argue a smaller p_max, or add noise."
         )
     return k

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.context import Context
 from pkdp_pipeline.errors import ArgumentError, LedgerError
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.public_table import public_table
@@ -13,8 +15,8 @@ from pkdp_pipeline.release import Release
 from pkdp_pipeline.request import EACH_ROW, Request
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.certificate import Certificate
-    from pkdp_pipeline.ledger import Entry, Ledger
+    from pkdp_pipeline.ledger import Entry, Ledger, Reservation
+    from pkdp_pipeline.release_certificate import ReleaseCertificate
 
 __all__ = ["EACH_ROW", "Request", "count", "histogram", "publish"]
 
@@ -26,11 +28,13 @@ def publish(
     attacker: AttackerModel,
     ledger: Ledger | None = None,
     alone: bool = True,
+    revise: bool = False,
 ) -> Release:
     """Publish what `request` asks for, certified against `attacker`.
 
     What can be refused is refused before any data is read, and what the ledger holds is replayed without
-    reading any.
+    reading any. With a ledger the charge comes first: it is reserved, then the data are read, then the
+    release is stored; only then does it exist.
 
     Parameters
     ----------
@@ -40,11 +44,13 @@ def publish(
     request : Request
     attacker : AttackerModel
     ledger : Ledger, optional
-        Charges and publishes in one transaction, replays the same request, and refuses what cannot stand
-        beside what it holds.
+        Charges, replays the same request, and refuses what its rules or its budgets do not allow. The same
+        request against another attacker certifies the stored table again; nothing more is published.
     alone : bool, default True
         False where something else, noised as this is, is published about these people and this period:
         then only the worst-case guarantee is claimed.
+    revise : bool, default False
+        Publish changed data under the same request as a new release, charged and checked as any other.
 
     Returns
     -------
@@ -54,41 +60,88 @@ def publish(
     ------
     ArgumentError
         If an argument is malformed, or names what the frame does not have.
-    DifferencingError, NotCertifiableError
+    BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError
         If it may not be published; no data was read.
     InputCheckError
         If the data are not as the request declares them; nothing was charged.
     LedgerError, TemporaryError
         If the ledger cannot be used; nothing was charged.
     """
-    from pkdp_pipeline.certificate import certify
-
+    if not isinstance(revise, bool):
+        raise ArgumentError("revise must be True or False.")
     if ledger is None:
-        certificate = certify(request.mechanism, attacker if alone else AttackerModel(), protects=request.protects)
-        return Release.seal(
-            public_table(source(), request), certificate.with_caveats(*_caveats(request, None, certificate))
-        )
-    from pkdp_pipeline.ledger import Ledger
+        if revise:
+            raise ArgumentError("revise is about what a ledger holds: give a ledger, or leave revise out.")
+        certificate = _certified(request, attacker, alone=alone).in_context(_context(request))
+        return Release.seal(public_table(source(), request), certificate)
+    from pkdp_pipeline.ledger import Entry, Ledger
 
     if not isinstance(ledger, Ledger):
         raise ArgumentError(
             f"ledger must be a Ledger, not {type(ledger).__name__}: open one with pkdp.Ledger.open(path)."
         )
     key, standing = request.key(ledger.dataset), request.standing()
-    entry = ledger.find(key)
-    if entry is None:
-        ledger.check(standing)
-        alone = alone and not ledger.beside(standing)
-        certificate = certify(request.mechanism, attacker if alone else AttackerModel(), protects=request.protects)
-        certificate = certificate.with_caveats(*_caveats(request, standing.period, certificate))
-        release = Release.seal(public_table(source(), request), certificate)
-        text, content = release.certificate.to_json(), release.to_bytes()
-        entry, replayed = ledger.publish(
-            key, standing, text, content, release.id, alone=certificate.has_partial_knowledge
+
+    def offer(nothing_beside: bool, head: str) -> ReleaseCertificate:
+        single = alone and nothing_beside
+        certificate = _certified(request, attacker, alone=single or standing.exact_count)
+        facts = _context(request)
+        return certificate.in_context(
+            replace(facts, period=standing.period, dataset=ledger.dataset, beside=not single, head=head)
         )
-        if not replayed:
+
+    entry = None if revise else ledger.find(key)
+    if entry is None:
+        reserved = ledger.reserve(key, standing, offer, revise=revise)
+        if isinstance(reserved, Entry):
+            entry = reserved
+        else:
+            release = _sealed(source, request, ledger, reserved)
+            entry, replayed = ledger.publish(reserved, release.to_bytes(), release.id)
+            if not replayed:
+                # A run that died may have reserved it under another attacker.
+                return _certified_again(request, attacker, ledger, entry, release)
+    return _certified_again(request, attacker, ledger, entry, _replayed(entry))
+
+
+def _sealed(source: Callable[[], Any], request: Request, ledger: Ledger, reserved: Reservation) -> Release:
+    """Read the data and bind the table to the reserved certificate; if that fails, the charge is given back."""
+    from pkdp_pipeline.release_certificate import release_certificate
+
+    try:
+        certificate = release_certificate(reserved.certificate_json)
+        return Release.seal(public_table(source(), request), certificate)
+    except BaseException:
+        ledger.give_back(reserved)
+        raise
+
+
+def _certified(request: Request, attacker: AttackerModel, *, alone: bool) -> ReleaseCertificate:
+    """Certify the request; beside other releases only what noise gives against anybody is claimed."""
+    from pkdp_pipeline.release_certificate import certify
+
+    return certify(request.mechanism, attacker if alone else AttackerModel(), protects=request.protects)
+
+
+def _certified_again(
+    request: Request, attacker: AttackerModel, ledger: Ledger, entry: Entry, release: Release
+) -> Release:
+    """Return the release; the same table with a new certificate where another attacker or aim is asked about."""
+    stored = release.certificate
+    beside = stored.context is not None and stored.context.beside
+    asked = _certified(request, attacker, alone=not beside or entry.standing.exact_count)
+    if (asked.attacker, asked.protects) == (stored.attacker, stored.protects):
+        return release
+    if stored.context is None:
+        # Written before certificates said what stands beside them: it may claim less, never more.
+        asked = asked if stored.has_partial_knowledge else asked.worst_case_only()
+        if (asked.attacker, asked.protects) == (stored.attacker, stored.protects):
             return release
-    return _replayed(entry)
+        context = replace(_context(request), period=entry.period, dataset=ledger.dataset)
+    else:
+        context = stored.context
+    anew = Release.seal(release.table, asked.in_context(context))
+    return _replayed(ledger.recertify(entry, anew.certificate.to_json(), anew.id, anew.to_bytes()))
 
 
 def count(
@@ -105,6 +158,7 @@ def count(
     ledger: Ledger | None = None,
     period: Any = None,
     label: str | None = None,
+    revise: bool = False,
 ) -> Release:
     """Publish how many people satisfy a predicate.
 
@@ -130,6 +184,8 @@ def count(
         The period the data are about; needed with a ledger.
     label : str, optional
         Names a predicate that is a Series or a callable; needed for them with a ledger.
+    revise : bool, default False
+        With a ledger that has published this request: publish the changed data as a new, charged release.
 
     Returns
     -------
@@ -144,7 +200,7 @@ def count(
     request = Request(
         mechanism=mechanism, unit=unit, where=where, missing_unit=missing_unit, period=period, label=label
     )
-    return publish(lambda: frame, request, attacker=attacker, ledger=ledger)
+    return publish(lambda: frame, request, attacker=attacker, ledger=ledger, revise=revise)
 
 
 def histogram(
@@ -166,6 +222,7 @@ def histogram(
     ledger: Ledger | None = None,
     period: Any = None,
     label: str | None = None,
+    revise: bool = False,
 ) -> Release:
     """Publish how many people are in each cell.
 
@@ -202,6 +259,8 @@ def histogram(
         The period the data are about; needed with a ledger.
     label : str, optional
         Names a predicate that is a Series or a callable; needed for them with a ledger.
+    revise : bool, default False
+        With a ledger that has published this request: publish the changed data as a new, charged release.
 
     Returns
     -------
@@ -226,11 +285,13 @@ def histogram(
         period=period,
         label=label,
     )
-    return publish(lambda: frame, request, attacker=attacker, ledger=ledger)
+    return publish(lambda: frame, request, attacker=attacker, ledger=ledger, revise=revise)
 
 
 def _replayed(entry: Entry) -> Release:
     """Return the release a ledger holds, from its stored bytes."""
+    if entry.content is None:
+        raise LedgerError(f"the ledger's entry {entry.sequence} holds no release: it was altered.")
     try:
         release = Release.from_bytes(entry.content, replayed=True)
     except ArgumentError as error:
@@ -240,24 +301,13 @@ def _replayed(entry: Entry) -> Release:
     return release
 
 
-def _caveats(request: Request, period: str | None, certificate: Certificate) -> list[str]:
-    """Return what limits the statement, from the request alone."""
-    caveats = []
-    if request.unit:
-        caveats.append(f"A person is one value of {', '.join(map(repr, request.unit))}.")
-    else:
-        caveats.append("Every row is taken for a person: a person with several rows is protected in one of them only.")
-    if period is None:
-        # Theorem C reveals who is in the table in its proof, so totals of them may stand beside it.
-        totals = ", exact totals aside" if certificate.theorems == ("histogram_between",) else ""
-        caveats.append(f"This holds only if nothing else is published about these people{totals}.")
-        return caveats
-    caveats.append(
-        f"This statement is about the period {period} alone; what several periods add up to is not stated here."
+def _context(request: Request) -> Context:
+    """Return the public facts of the request; those of a ledger are added by the caller."""
+    where = f"the predicate labelled {request.label!r}" if request.has_opaque_where else request.where
+    return Context(
+        unit=request.unit,
+        where=where,
+        missing_unit=request.missing_unit,
+        one_cell=request.one_cell,
+        undeclared=request.undeclared,
     )
-    if request.mechanism.noise is not None and certificate.has_partial_knowledge:
-        caveats.append(
-            "What it says about an attacker who is unsure of other people holds only while nothing else is published "
-            "about these people and this period; the guarantees that noise alone gives add up."
-        )
-    return caveats

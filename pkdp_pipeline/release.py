@@ -18,8 +18,8 @@ from pkdp_pipeline.keys import canonical_key, json_key, kind_of_dtype
 from pkdp_pipeline.mechanisms import Count
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.certificate import Certificate
     from pkdp_pipeline.noise import ExpectedError
+    from pkdp_pipeline.release_certificate import ReleaseCertificate
 
 __all__ = ["Release", "read_release", "release_id"]
 
@@ -34,28 +34,28 @@ class Release:
 
     Attributes
     ----------
-    certificate : Certificate
+    certificate : ReleaseCertificate
     id : str
         sha256, in hex, of the canonical table and the certificate.
     replayed : bool
         Whether a ledger had it already: no data was read for it.
     """
 
-    certificate: Certificate
+    certificate: ReleaseCertificate
     id: str
     replayed: bool
     _table: pd.DataFrame
     _content: bytes
 
     @classmethod
-    def seal(cls, table: pd.DataFrame, certificate: Certificate) -> Release:
+    def seal(cls, table: pd.DataFrame, certificate: ReleaseCertificate) -> Release:
         """Bind a public table to its certificate.
 
         Parameters
         ----------
         table : pandas.DataFrame
             The by-columns and ``count`` (Int64), under a plain index.
-        certificate : Certificate
+        certificate : ReleaseCertificate
         """
         return cls.from_bytes(_parquet(table, certificate.to_json()))
 
@@ -68,7 +68,7 @@ class Release:
         ArgumentError
             If the bytes are not a release, or its table and certificate are not those of its id.
         """
-        from pkdp_pipeline.certificate import Certificate
+        from pkdp_pipeline.release_certificate import release_certificate
 
         table, metadata = _read(content)
         try:
@@ -84,7 +84,7 @@ class Release:
             raise ArgumentError(
                 "the release's table or certificate is not the one its id was made from: it was altered."
             )
-        return cls(Certificate.from_json(text), identity, replayed, table, content)
+        return cls(release_certificate(text), identity, replayed, table, content)
 
     def to_bytes(self) -> bytes:
         """Return the Parquet file's bytes; equal public content has equal bytes."""
@@ -335,7 +335,7 @@ def _restored(arrow: Any) -> pd.DataFrame:
     return table
 
 
-def _check_table(table: pd.DataFrame, certificate: Certificate) -> None:
+def _check_table(table: pd.DataFrame, certificate: ReleaseCertificate) -> None:
     mechanism = certificate.mechanism
     if "count" not in table.columns or table["count"].dtype != pd.Int64Dtype():
         raise ArgumentError("the release has no column 'count' of whole numbers: it was altered or is not ours.")

@@ -20,7 +20,7 @@ from pkdp_pipeline.profiles.worst_case import NoiseCurve
 from pkdp_pipeline.refusal import refusal
 from pkdp_pipeline.sentences import against, assumptions, protection, rounded_up, suppression
 
-__all__ = ["ReleaseCertificate", "certificate_from_document", "certify"]
+__all__ = ["ReleaseCertificate", "certificate_from_document", "certify", "release_certificate"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,3 +177,17 @@ def certificate_from_document(document: Mapping[str, Any]) -> ReleaseCertificate
     )
     context = document.get("context")
     return fresh if context is None else fresh.in_context(Context.from_dict(context))
+
+
+def release_certificate(text: str) -> ReleaseCertificate:
+    """Read the certificate of one release back; see `Certificate.from_json`.
+
+    Raises
+    ------
+    ArgumentError
+        If the text is not a certificate, or that of several releases together.
+    """
+    certificate = Certificate.from_json(text)
+    if not isinstance(certificate, ReleaseCertificate):
+        raise ArgumentError("the certificate is one of several releases together; one of a single release is needed.")
+    return certificate

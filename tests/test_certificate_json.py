@@ -37,7 +37,7 @@ def test_what_is_not_a_certificate(text):
         Certificate.from_json(text)
 
 
-@pytest.mark.parametrize("schema", ["pkdp-certificate/2", "pkdp-certificate", "", None, 1, [SCHEMA], {"a": 1}])
+@pytest.mark.parametrize("schema", ["pkdp-certificate/3", "pkdp-certificate", "", None, 1, [SCHEMA], {"a": 1}])
 def test_another_schema_is_refused(schema):
     document = json.loads(TEXT)
     document["schema"] = schema

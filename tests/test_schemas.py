@@ -12,9 +12,10 @@ import pytest
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificate_json import SCHEMA
+from pkdp_pipeline.context import Context
 from pkdp_pipeline.profiles import THEOREMS
 
-FILE = Path(pkdp.__file__).parent / "schemas" / "certificate.v1.json"
+FILE = Path(pkdp.__file__).parent / "schemas" / "certificate.v2.json"
 DOCUMENT = json.loads(FILE.read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(DOCUMENT)
 
@@ -37,7 +38,8 @@ def document(theorem: str) -> dict:
     mechanism, attacker, protects = MADE[theorem]
     certificate = pkdp.certify(mechanism, attacker, protects=protects)
     assert theorem in certificate.theorems
-    return json.loads(certificate.with_caveats("Nothing else is published.").to_json())
+    context = Context(unit=("u",), period="2020", dataset="default", head="0" * 64)
+    return json.loads(certificate.in_context(context).with_caveats("Nothing else is published.").to_json())
 
 
 def paths(value: object, path: tuple = ()) -> list[tuple]:
@@ -59,11 +61,13 @@ def at(value, path):
 
 def test_the_schema_is_a_schema_of_the_version_that_is_written():
     jsonschema.Draft202012Validator.check_schema(DOCUMENT)
-    assert DOCUMENT["properties"]["schema"]["const"] == SCHEMA
+    for kind in ("release", "composed"):
+        assert DOCUMENT["$defs"][kind]["properties"]["schema"]["const"] == SCHEMA
 
 
 def test_the_schema_names_every_theorem_and_field_there_is():
-    assert set(DOCUMENT["properties"]["theorems"]["items"]["properties"]["key"]["enum"]) == set(THEOREMS) == set(MADE)
+    assert set(DOCUMENT["$defs"]["theorem"]["properties"]["key"]["enum"]) == set(THEOREMS)
+    assert set(MADE) == {key for key, one in THEOREMS.items() if "composition.md" not in one.citation}
     for name, kind in (("attacker", pkdp.AttackerModel), ("count", pkdp.Count), ("histogram", pkdp.Histogram)):
         fields = {field.name for field in dataclasses.fields(kind)}
         assert set(DOCUMENT["$defs"][name]["properties"]) - {"mechanism"} == fields
@@ -89,7 +93,7 @@ def test_members_can_be_neither_missing_nor_invented(theorem):
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (("schema",), "pkdp-certificate/2"),
+        (("schema",), "pkdp-certificate/1"),
         (("protects",), "everything"),
         (("attacker", "p_max"), 1.5),
         (("attacker", "p_max"), "0.1"),

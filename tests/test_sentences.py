@@ -37,7 +37,8 @@ AGAINST = {
 
 
 def test_every_theorem_has_its_template():
-    assert set(AGAINST) == set(THEOREMS)
+    about_one_release = {key for key, one in THEOREMS.items() if "composition.md" not in one.citation}
+    assert set(AGAINST) == about_one_release
 
 
 @pytest.mark.parametrize("theorem", AGAINST)

@@ -33,9 +33,7 @@ def _lives(parts: tuple[Part, ...]) -> str:
             "does not protect in which cell a person is once it is known that she is there"
         )
     if any(applied.bound.theorem == "histogram_between" for part in parts for applied in part.partial):
-        return (
-            "in which cells she was, given in which releases she was there; it does not protect whether she was there"
-        )
+        return "in which cells she was, given in which releases she was there; not whether she was there"
     return "in which cells she was, and whether she was there"
 
 

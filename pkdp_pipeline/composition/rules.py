@@ -37,8 +37,8 @@ RULES: Mapping[frozenset[str], Rule] = MappingProxyType(
 """What was declared → the rule that uses it."""
 
 _CHOICES = (
-    "DisjointUnits (the parts are about different people, fixed in advance), IndependentGivenHabits (a person's days are "
-    "independent given her habits), OneDayProtected (one day is protected, all others being given), "
+    "DisjointUnits (the parts are about different people, fixed in advance), IndependentGivenHabits (a person's days "
+    "are independent given her habits), OneDayProtected (one day is protected, all others being given), "
     "BoundedDependence(epsilon, delta) (of each release on all earlier ones), BoundedParticipation(times) beside "
     "IndependentGivenHabits, OncePerUnit (everybody appears once); or SamePeople for one exact count beside noise"
 )

@@ -127,8 +127,8 @@ def advanced_sum(epsilon: float, delta: float, times: int, slack: float) -> tupl
     Notes
     -----
     A print of the formula that is in circulation has e^{ε-1} in place of ``e^ε - 1``; that is below the truth for
-    ε above about 0.46. *Guarantee*: all parts together are (ε, δ)-differentially private, also when later ones are chosen
-    after seeing earlier ones. *Rounding*: up. *Source*: `docs/composition.md`, rule 6; Dwork and Roth, "The
+    ε above about 0.46. *Guarantee*: all parts together are (ε, δ)-differentially private, also when later ones are
+    chosen after seeing earlier ones. *Rounding*: up. *Source*: `docs/composition.md`, rule 6; Dwork and Roth, "The
     Algorithmic Foundations of Differential Privacy", Theorem 3.20.
     """
     probability("delta", delta)

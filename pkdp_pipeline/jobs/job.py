@@ -9,7 +9,10 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.composition.evidence import Evidence, read_evidence
 from pkdp_pipeline.jobs.tables import Cells, Columns, FileName, Name, Table
+from pkdp_pipeline.jobs.terms import BudgetTable, Declared
+from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram, Mechanism
 
 __all__ = ["AttackerTable", "Job", "NoiseTable", "OutputTable", "PeriodTable", "ReleaseTable"]
@@ -121,8 +124,26 @@ class Job(Table):
     order_by: Columns | None = None
     ledger: Name = Field(description="A SQLite file, relative to the job file; created when there is none.")
     attacker: AttackerTable | None = None
+    evidence: tuple[Declared, ...] = Field(
+        default=(),
+        strict=False,
+        description="How the releases of different days depend on one another; a table, or a list of them.",
+    )
+    budget: tuple[BudgetTable, ...] = Field(
+        default=(), strict=False, description="What all releases of the data set may add up to; a table, or a list."
+    )
     release: tuple[ReleaseTable, ...] = Field(min_length=1, strict=False)
     output: OutputTable
+
+    @field_validator("evidence", "budget", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: object) -> object:
+        return [value] if isinstance(value, dict) else value
+
+    @model_validator(mode="after")
+    def _evidence_fits_together(self) -> Self:
+        self.declared()
+        return self
 
     @model_validator(mode="after")
     def _releases_fit_together(self) -> Self:
@@ -136,6 +157,14 @@ class Job(Table):
                 "only their worst-case guarantees, which hold against every attacker. Remove [attacker]."
             )
         return self
+
+    def declared(self) -> tuple[Evidence, ...]:
+        """Return the declared evidence."""
+        return read_evidence([table.evidence() for table in self.evidence])
+
+    def budgets(self) -> tuple[Budget, ...]:
+        """Return the declared budgets."""
+        return tuple(table.budget() for table in self.budget)
 
     def attacker_model(self) -> AttackerModel:
         """Return the declared attacker; without ``[attacker]``, one about whom nothing is assumed."""

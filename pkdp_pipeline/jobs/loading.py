@@ -16,6 +16,21 @@ from pkdp_pipeline.jobs.requests import requests_of
 
 __all__ = ["load_job"]
 
+_WRITTEN = {
+    ("release", "tuple_type"): "must be a list of tables: write [[release]], with two brackets.",
+    ("budget", "tuple_type"): "must be a table or a list of tables: write [[budget]], with two brackets.",
+    ("evidence", "tuple_type"): 'must be a table or a list of tables: write evidence = { kind = "one_day_protected" }.',
+}
+"""What to write where the shape of a whole key is wrong."""
+
+_FIELDS = {
+    "k": "write k = 50, without a decimal point.",
+    "k_complement": "write k_complement = 50, without a decimal point.",
+    "release_threshold": "write release_threshold = 50, without a decimal point.",
+    "noise": "write noise = { epsilon = 0.5 }.",
+}
+"""What to write where one value has the wrong type."""
+
 
 def load_job(path: str | os.PathLike[str]) -> Job:
     """Read and check a job file, without looking at any data.
@@ -66,4 +81,8 @@ def _complaint(detail: ErrorDetails) -> str:
     message = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == "missing":
         message = "is required."
+    elif hint := _WRITTEN.get((str(detail["loc"][0]) if detail["loc"] else "", detail["type"])):
+        message = hint
+    elif detail["loc"] and (hint := _FIELDS.get(str(detail["loc"][-1]))):
+        message = f"{message.removesuffix('.')}: {hint}"
     return f"  {place.lstrip('.')}: {message}" if place else f"  {message}"

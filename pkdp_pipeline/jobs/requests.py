@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from pkdp_pipeline.composition.evidence import Evidence
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.ledger import check_differencing
@@ -33,7 +34,7 @@ def requests_of(job: Job, day: date) -> tuple[NamedRequest, ...]:
     return tuple(NamedRequest(name=release.name, request=_request(job, release, day)) for release in job.release)
 
 
-def check_together(named: Sequence[NamedRequest], *, dataset: str) -> None:
+def check_together(named: Sequence[NamedRequest], *, dataset: str, evidence: tuple[Evidence, ...] = ()) -> None:
     """Refuse releases that cannot be published side by side, before anything is opened or read.
 
     Raises
@@ -48,7 +49,8 @@ def check_together(named: Sequence[NamedRequest], *, dataset: str) -> None:
         for other in earlier:
             if one.request.key(dataset) == other.request.key(dataset):
                 raise ConfigError(f"releases {other.name!r} and {one.name!r} ask for the same; remove one of them.")
-        check_differencing(one.request.standing(), [other.request.standing() for other in earlier], dataset=dataset)
+        standings = [other.request.standing() for other in earlier]
+        check_differencing(one.request.standing(), standings, dataset=dataset, evidence=evidence)
 
 
 def _request(job: Job, release: ReleaseTable, day: date) -> Request:

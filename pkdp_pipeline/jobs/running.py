@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from pkdp_pipeline.errors import PkdpError
+from pkdp_pipeline.errors import ConfigError, NoEvidenceError, PkdpError
 from pkdp_pipeline.jobs.input_checks import check_input
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.outputs import make_folder, write_atomically, write_release
@@ -22,6 +24,8 @@ from pkdp_pipeline.release import Release
 
 if TYPE_CHECKING:
     import duckdb
+
+    from pkdp_pipeline.certificate import Certificate
 
 __all__ = ["JobRelease", "JobResult", "run_job"]
 
@@ -49,6 +53,12 @@ class JobResult:
     summary : pathlib.Path
     new_ledger : bool
         Whether this run started the ledger. Where one was expected, its path is wrong.
+    total : Certificate or None
+        What everything the ledger holds about the job's unit adds up to, under the declared evidence; None
+        where it does not add up.
+    head : str
+        Hash of the ledger's event that holds the last of these releases; ``pkdp ledger verify --head`` finds
+        out whether a ledger still has it.
     """
 
     day: date
@@ -56,6 +66,8 @@ class JobResult:
     together: Together | None
     summary: Path
     new_ledger: bool
+    total: Certificate | None
+    head: str
 
     @property
     def replayed(self) -> bool:
@@ -63,7 +75,7 @@ class JobResult:
         return all(entry.release.replayed for entry in self.releases)
 
 
-def run_job(job: Job, day: date) -> JobResult:
+def run_job(job: Job, day: date, *, revise: bool = False) -> JobResult:
     """Publish what a job asks for on one date, or show again what it has published.
 
     Whatever can be refused without data is refused before any is read. Each release is charged and stored in
@@ -74,6 +86,8 @@ def run_job(job: Job, day: date) -> JobResult:
     ----------
     job : Job
     day : datetime.date
+    revise : bool, default False
+        Publish the day's changed data as new releases, charged and checked as any other.
 
     Returns
     -------
@@ -81,7 +95,7 @@ def run_job(job: Job, day: date) -> JobResult:
 
     Raises
     ------
-    DifferencingError, NotCertifiableError
+    BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError
         If a release may not be published; nothing was read.
     InputCheckError
         If the day does not look as declared; nothing was charged.
@@ -89,11 +103,11 @@ def run_job(job: Job, day: date) -> JobResult:
         If the source, the output folder or the ledger cannot be used.
     """
     named = requests_of(job, day)
-    check_together(named, dataset=job.dataset)
+    check_together(named, dataset=job.dataset, evidence=job.declared())
     new_ledger = not Path(job.ledger).exists()
     with _open_ledger(job) as ledger, _DayReader(job, day) as reader:
         for one in named:
-            if ledger.find(one.request.key(job.dataset)) is None:
+            if revise or ledger.find(one.request.key(ledger.dataset)) is None:
                 ledger.check(one.request.standing())
         make_folder(Path(job.output.directory))
         folder = Path(job.output.directory) / day.isoformat()
@@ -101,7 +115,9 @@ def run_job(job: Job, day: date) -> JobResult:
         releases: list[JobRelease] = []
         for asked, one in zip(job.release, named, strict=True):
             try:
-                release = publish(reader.rows, one.request, attacker=attacker, ledger=ledger, alone=alone)
+                release = publish(
+                    reader.rows, one.request, attacker=attacker, ledger=ledger, alone=alone, revise=revise
+                )
             except PkdpError as error:
                 if not releases:
                     raise
@@ -109,14 +125,44 @@ def run_job(job: Job, day: date) -> JobResult:
                 raise type(error)(
                     f"release {one.name!r}: {error} Only {done} was published before it; running again replays that."
                 ) from error
-            make_folder(folder)
-            files = write_release(folder, one.name, release)
+            with _published():
+                make_folder(folder)
+                files = write_release(folder, one.name, release)
             releases.append(JobRelease(asked=asked, release=release, files=files))
-        together = Together.of(ledger.beside(named[0].request.standing()))
-    summary = folder / "summary.md"
-    text = summarise(job, day, [(published.asked, published.release) for published in releases], together)
-    write_atomically(summary, text.encode())
-    return JobResult(day=day, releases=tuple(releases), together=together, summary=summary, new_ledger=new_ledger)
+        beside = ledger.beside(named[0].request.standing())
+        total, head = _total(ledger, job), beside[-1].hash
+    together, summary = Together.of(beside), folder / "summary.md"
+    text = summarise(job, day, [(published.asked, published.release) for published in releases], together, head)
+    with _published():
+        write_atomically(summary, text.encode())
+    return JobResult(
+        day=day,
+        releases=tuple(releases),
+        together=together,
+        summary=summary,
+        new_ledger=new_ledger,
+        total=total,
+        head=head,
+    )
+
+
+@contextmanager
+def _published() -> Iterator[None]:
+    """Say, where only a file is missing, that the release itself is safe."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(
+            f"{error} The release is published, and charged once: run again with the same date, and the files are "
+            "written from the ledger."
+        ) from error
+
+
+def _total(ledger: Ledger, job: Job) -> Certificate | None:
+    try:
+        return ledger.total(job.unit)
+    except NoEvidenceError:
+        return None
 
 
 class _DayReader:
@@ -148,4 +194,5 @@ class _DayReader:
 def _open_ledger(job: Job) -> Ledger:
     if "://" not in job.ledger:
         make_folder(Path(job.ledger).parent)
-    return Ledger.open(job.ledger, dataset=job.dataset)
+    # What a job does not declare stays as the ledger has it.
+    return Ledger.open(job.ledger, dataset=job.dataset, budget=job.budgets() or None, evidence=job.declared() or None)

@@ -23,8 +23,12 @@ def summarise(
     day: date,
     releases: Sequence[tuple[ReleaseTable, Release]],
     together: Together | None,
+    head: str,
 ) -> str:
-    """Return the summary; it is made from what is public only, so a replay makes the same one."""
+    """Return the summary; it is made from what is public only, so a replay makes the same one.
+
+    `head` is the hash of the ledger's event that holds the last release, for `pkdp ledger verify --head`.
+    """
     lines = [f"# {job.dataset}, {day.isoformat()}", ""]
     for asked, release in releases:
         header, rows = public_rows(release.table)
@@ -34,6 +38,7 @@ def summarise(
         lines += ["", release.certificate.sentence(), "", f"Release `{release.id}`.", ""]
     if together is not None:
         lines += ["## Together", "", together.sentence(day), ""]
+    lines += [f"Ledger `{head}`.", ""]
     return "\n".join(lines)
 
 

@@ -1,11 +1,11 @@
-"""The append-only ledger: what stands published about whom, charged and stored in one transaction."""
+"""The append-only ledger: what stands published about whom, charged before the data are read."""
 
 from __future__ import annotations
 
 from pkdp_pipeline.ledger.differencing import check_differencing
-from pkdp_pipeline.ledger.entry import Entry
+from pkdp_pipeline.ledger.entry import Entry, Reservation
 from pkdp_pipeline.ledger.ledger import Ledger
 from pkdp_pipeline.ledger.period import Period
 from pkdp_pipeline.ledger.standing import Standing
 
-__all__ = ["Entry", "Ledger", "Period", "Standing", "check_differencing"]
+__all__ = ["Entry", "Ledger", "Period", "Reservation", "Standing", "check_differencing"]

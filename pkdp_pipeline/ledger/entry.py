@@ -1,55 +1,129 @@
-"""Entry: one published release as the ledger keeps it."""
+"""Entry: one release as the ledger keeps it, and Reservation: the promise that one may be published."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pkdp_pipeline.ledger.standing import Standing
+from pkdp_pipeline.ledger.terms import Terms
 
-__all__ = ["Entry"]
+if TYPE_CHECKING:
+    from pkdp_pipeline.composition.evidence import Evidence
+
+__all__ = ["Entry", "Reservation", "State"]
+
+State = Literal["reserved", "published", "given_back"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """What a release is charged before its data are read; made by `Ledger.reserve`.
+
+    Attributes
+    ----------
+    key : str
+        What was asked.
+    revision : int
+    certificate_json : str
+        The certificate that was charged, as JSON text; the release must carry it. Where a run that died had
+        made the reservation, it is the certificate of that run.
+    head : str
+        Head of the chain just before the reservation.
+    dataset : str
+    entry : int
+        The entry it is for.
+    """
+
+    key: str
+    revision: int
+    certificate_json: str
+    head: str
+    dataset: str
+    entry: int
+
+    @classmethod
+    def of(cls, entry: Entry) -> Reservation:
+        """Return the reservation that an entry records."""
+        return cls(
+            key=entry.key,
+            revision=entry.revision,
+            certificate_json=entry.certificate,
+            head=entry.head,
+            dataset=entry.dataset,
+            entry=entry.sequence,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One published release, frozen.
+    """One release of a data set, frozen.
 
-    Parameters
+    Attributes
     ----------
     sequence : int
-        Position in the ledger, increasing.
+        Increasing within the ledger: the event that reserved it.
     key : str
         What was asked; the same key replays `content`.
+    revision : int
+        1, and one more for each time the same question was published anew.
     dataset : str
-    unit : tuple of str
-    period : str
-    label : str
-    noiseless : bool
-        See `Standing`.
-    state : "published"
-        Charging and publishing are one transaction, so there is no other state.
-    release_id : str
+    standing : Standing
+        The people, the period, and what is published about them.
+    terms : Terms
+        The evidence and budgets in force when it was charged.
+    state : {"reserved", "published", "given_back"}
+        A reserved release is charged and not public. It stays so until the same request runs again: nobody
+        can tell whether it would have been published.
     certificate : str
-        The certificate's JSON text.
-    content : bytes
+        The latest certificate's JSON text.
+    release_id : str or None
+        None unless published; so is `content`.
+    content : bytes or None
         The released bytes.
     created_at : str
-        UTC, ISO 8601.
+        UTC, ISO 8601: when it was published, or else reserved. For reading only.
+    head : str
+        Head of the chain just before it was charged.
+    hash : str
+        Hash of the event that holds `content`, or else of the one that reserved it.
     """
 
     sequence: int
     key: str
+    revision: int
     dataset: str
-    unit: tuple[str, ...]
-    period: str
-    label: str
-    noiseless: bool
-    state: Literal["published"]
-    release_id: str
+    standing: Standing
+    terms: Terms
+    state: State
     certificate: str
-    content: bytes
+    release_id: str | None
+    content: bytes | None
     created_at: str
+    head: str
+    hash: str
 
-    def standing(self) -> Standing:
-        """Return what the differencing rule compares."""
-        return Standing(unit=self.unit, period=self.period, label=self.label, noiseless=self.noiseless)
+    @property
+    def unit(self) -> tuple[str, ...]:
+        """Columns of the privacy unit; empty where every row is a person."""
+        return self.standing.unit
+
+    @property
+    def period(self) -> str:
+        """The period the data are about."""
+        return self.standing.period
+
+    @property
+    def label(self) -> str:
+        """What is published, in the words of the request."""
+        return self.standing.label
+
+    @property
+    def noiseless(self) -> bool:
+        """Whether no noise gives it a finite worst case."""
+        return self.standing.noiseless
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """The evidence in force when it was charged."""
+        return self.terms.evidence

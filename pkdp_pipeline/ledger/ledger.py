@@ -1,16 +1,27 @@
-"""Ledger: what one data set has published, and the one transaction that charges and publishes."""
+"""Ledger: what one data set has published, charged before the data are read and published once."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError, TemporaryError
-from pkdp_pipeline.ledger.differencing import check_differencing, overlapping
-from pkdp_pipeline.ledger.entry import Entry
-from pkdp_pipeline.ledger.sqlite_store import SqliteStore
+from pkdp_pipeline.ledger import accounts
+from pkdp_pipeline.ledger.chain import GENESIS
+from pkdp_pipeline.ledger.database import Database, open_database
+from pkdp_pipeline.ledger.entries import Entries
+from pkdp_pipeline.ledger.entry import Entry, Reservation
+from pkdp_pipeline.ledger.journal import Journal, json_text
+from pkdp_pipeline.ledger.spelling import dataset_name
 from pkdp_pipeline.ledger.standing import Standing
+from pkdp_pipeline.ledger.terms import Terms, given
+from pkdp_pipeline.ledger.verification import verify
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.certificate import Certificate
 
 __all__ = ["Ledger"]
 
@@ -18,30 +29,53 @@ __all__ = ["Ledger"]
 class Ledger:
     """The append-only record of what one data set has published.
 
-    Open it with `Ledger.open`, as a context manager. One file may hold several data sets; a ledger object
-    sees one of them. Charging and publishing are one transaction: after a crash an entry stands with its
-    released bytes, which a repeated request replays, or nothing does.
+    Open it with `Ledger.open`, as a context manager. One file or database may hold several data sets; a ledger
+    object sees one of them.
+
+    A release takes two transactions. `reserve` charges it, before any data are read; `publish` stores its
+    bytes, and only then may anybody see them. After a crash between the two the release is charged and not
+    public, and the same request, run again, takes the reservation over and finishes it: it is charged once. A
+    run that knows that it will publish nothing gives the reservation back.
 
     Notes
     -----
+    Every reservation, publication, return and new certificate is an event of one chain: its hash covers it and
+    every event before it. `verify` recomputes the chain. That the end of a chain is missing can only be seen
+    from outside, by a hash known to be in it: `head`, or the head that a release's certificate names.
+
+    Whoever can write to the file or database can also rewrite all of it; keep heads elsewhere.
+
     The ledger knows only what is published through it. Two ledgers about the same people do not see each
     other: keep one for each data set.
     """
 
-    def __init__(self, store: SqliteStore, *, dataset: str) -> None:
-        self._store = store
-        self._dataset = dataset
+    def __init__(self, database: Database, *, dataset: str, budget: Any = None, evidence: Any = None) -> None:
+        name = dataset_name(dataset)
+        self._budgets, self._evidence = given(budget, evidence)
+        self._database = database
+        self._journal = Journal(database)
+        self._entries = Entries(database)
+        self._dataset = self._entries.spelled(name) or name
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, dataset: str = "default") -> Ledger:
-        """Open a ledger, creating the file when there is none.
+    def open(
+        cls, path: str | os.PathLike[str], *, dataset: str = "default", budget: Any = None, evidence: Any = None
+    ) -> Ledger:
+        """Open a ledger, creating it when there is none, and bringing one of an older version up to date.
 
         Parameters
         ----------
-        path : path-like
-            A SQLite file on a local disk, or ``:memory:``.
+        path : path-like or str
+            A SQLite file on a local disk (a network file system is not safe), ``:memory:``, or a
+            ``postgresql://`` URL, which needs the extra ``pkdp-pipeline[postgres]`` and serves several machines.
         dataset : str, default "default"
-            The data set this ledger object is about; its people are the same people in every release.
+            The data set this ledger object is about; its people are the same people in every release. A name
+            that differs from a known one in letter case or spacing only means the same data set.
+        budget : Budget or sequence of Budget, optional
+            What the total may not exceed. None: the budgets recorded with the last reservation.
+        evidence : evidence or sequence, optional
+            What is declared about the data set, so that its releases add up. None: that of the last
+            reservation.
 
         Returns
         -------
@@ -50,21 +84,20 @@ class Ledger:
         Raises
         ------
         ArgumentError
-            If `dataset` is empty.
+            If an argument is malformed.
         LedgerError
-            If the file is not a ledger, has an unknown schema or cannot be written.
+            If it is not a ledger, has an unknown schema, is damaged or cannot be written.
         TemporaryError
-            If another process holds the file locked.
+            If another process holds it locked, or it cannot be reached.
         """
-        if not isinstance(dataset, str) or not dataset.strip():
-            raise ArgumentError("dataset must be a non-empty name.")
-        location = os.fspath(path)
-        if "://" in location:
-            raise LedgerError(
-                f"this version keeps ledgers in SQLite files only, not at {location.split('://', 1)[0]}://; "
-                "give the path of a file."
-            )
-        return cls(SqliteStore(location), dataset=dataset)
+        dataset_name(dataset)
+        given(budget, evidence)
+        database = open_database(path)
+        try:
+            return cls(database, dataset=dataset, budget=budget, evidence=evidence)
+        except BaseException:
+            database.close()
+            raise
 
     def __enter__(self) -> Ledger:
         return self
@@ -75,103 +108,277 @@ class Ledger:
         self.close()
 
     def close(self) -> None:
-        """Close the file; a closed ledger cannot be used."""
-        self._store.close()
+        """Close it; a closed ledger cannot be used."""
+        self._database.close()
 
     @property
     def dataset(self) -> str:
-        """The data set this ledger object is about."""
+        """The data set this ledger object is about, in the spelling the ledger keeps."""
         return self._dataset
 
+    @property
+    def location(self) -> str:
+        """The path or URL, without a password."""
+        return self._database.location
+
+    @property
+    def terms(self) -> Terms:
+        """Budgets and evidence in force: those given when opening, else those of the last reservation."""
+        text = self._journal.terms(self._dataset)
+        recorded = Terms() if text is None else Terms.from_dict(json.loads(text))
+        return Terms(
+            budgets=recorded.budgets if self._budgets is None else self._budgets,
+            evidence=recorded.evidence if self._evidence is None else self._evidence,
+        )
+
+    def head(self) -> str:
+        """Return the hash of the data set's last event; 64 zeros when there is none."""
+        return self._journal.head(self._dataset)
+
     def find(self, key: str) -> Entry | None:
-        """Return the published entry of this key, or None."""
-        return self._store.find(key)
+        """Return the latest published revision of this key, or None."""
+        entry = self._entries.published(self._dataset, key)
+        return None if entry is None else self._entries.read(entry)
 
-    def entries(self) -> Iterator[Entry]:
-        """Yield this data set's entries in the order in which they were published."""
-        return self._store.entries(self._dataset)
+    def entries(self, *, given_back: bool = False) -> Iterator[Entry]:
+        """Yield this data set's entries, reserved and published ones, in the order of their reservation.
 
-    def check(self, standing: Standing) -> None:
-        """Refuse a release that cannot stand beside what is published already.
+        Parameters
+        ----------
+        given_back : bool, default False
+            Whether those that were given back are yielded as well.
+        """
+        return self._entries.each(self._dataset, given_back=given_back)
 
-        It needs no data. Call it only when `find` has no entry of the same key: the rule is about different
-        releases.
+    def beside(self, standing: Standing) -> list[Entry]:
+        """Return the published entries about the same people in periods that overlap that of `standing`.
+
+        A release with the same standing is among them once it is published.
+        """
+        return [self._entries.read(entry) for entry in self._entries.beside(self._dataset, standing)]
+
+    def check(self, standing: Standing) -> bool:
+        """Refuse a release that cannot stand beside what is charged already; it needs no data, and charges nothing.
+
+        Call it only when `find` has no entry of the same key: the rule is about different releases.
+
+        Returns
+        -------
+        bool
+            Whether its certificate may claim more than the worst case.
 
         Raises
         ------
         DifferencingError
-            See `check_differencing`.
         """
-        check_differencing(standing, self._store.standings(self._dataset).values(), dataset=self._dataset)
+        with self._database.snapshot():
+            return accounts.admit(self._database, self._dataset, standing, self.terms)
 
-    def beside(self, standing: Standing) -> list[Entry]:
-        """Return the entries about the same people in periods that overlap that of `standing`.
+    def total(self, unit: str | tuple[str, ...] | None = None) -> Certificate:
+        """Return what everything charged adds up to, under the evidence in force.
 
-        A release with the same standing is among them once it is published. Where another one is, only
-        worst-case guarantees stand.
+        Parameters
+        ----------
+        unit : str or tuple of str, optional
+            Columns of one privacy unit. None: all entries.
         """
-        standings = self._store.standings(self._dataset)
-        near = overlapping(standing, standings.values())
-        return [self._store.read(sequence) for sequence, other in standings.items() if other in near]
+        columns = (unit,) if isinstance(unit, str) else unit
+        with self._database.snapshot():
+            return accounts.total(self._database, self._dataset, columns, self.terms)
 
-    def publish(
-        self,
-        key: str,
-        standing: Standing,
-        certificate_json: str,
-        content: bytes,
-        release_id: str,
-        *,
-        alone: bool = False,
-    ) -> tuple[Entry, bool]:
-        """Charge and publish in one transaction, or return what another process has published meanwhile.
+    def reserve(
+        self, key: str, standing: Standing, offer: Callable[[bool, str], Any], *, revise: bool = False
+    ) -> Reservation | Entry:
+        """Charge a release before its data are read.
 
         Parameters
         ----------
         key : str
-            What was asked.
+            What is asked.
         standing : Standing
-        certificate_json : str
+        offer : callable
+            Called as ``offer(alone, head)``, after the differencing check and before the charge, and returns the
+            release's certificate. `alone` says whether it may claim more than the worst case; `head` is the head
+            of the chain.
+        revise : bool, default False
+            Publish the same question anew, as one more revision, charged as another release.
+
+        Returns
+        -------
+        Reservation or Entry
+            The entry, when the key is published already and `revise` is False. A reservation that another run
+            made and did not finish is taken over: nothing is charged again, and `offer` is not called.
+
+        Raises
+        ------
+        DifferencingError, NoEvidenceError, BudgetExceededError
+            If it may not be published; nothing was charged.
+        LedgerError, TemporaryError
+            If the ledger cannot be used or is locked.
+        """
+        with self._database.transaction(self._dataset):
+            self._entries.register(self._dataset)
+            if not revise:
+                published = self._entries.published(self._dataset, key)
+                if published is not None:
+                    return self._entries.read(published)
+            latest = self._entries.latest(self._dataset, key)
+            if latest is not None and latest[2] == "reserved":
+                return Reservation.of(self._entries.read(latest[0]))
+            terms, head = self.terms, self.head()
+            alone = accounts.admit(self._database, self._dataset, standing, terms)
+            certificate = offer(alone, head)
+            revision = 1 if latest is None else latest[1] + 1
+            sequence = self._journal.append(
+                dataset=self._dataset,
+                kind="reserved",
+                key=key,
+                revision=revision,
+                standing=json_text(standing.to_dict()),
+                certificate=certificate.to_json(),
+                terms=json_text(terms.to_dict()),
+            )
+            self._entries.reserved(sequence, dataset=self._dataset, key=key, revision=revision, standing=standing)
+            accounts.charge(self._database, self._dataset, standing, certificate, terms, sequence)
+            return Reservation.of(self._entries.read(sequence))
+
+    def publish(self, reservation: Reservation, content: bytes, release_id: str) -> tuple[Entry, bool]:
+        """Publish what was reserved, or return what another process has published of it meanwhile.
+
+        Parameters
+        ----------
+        reservation : Reservation
         content : bytes
             The released bytes, stored as they are.
         release_id : str
-        alone : bool, default False
-            Whether the certificate claims more than the worst case, which is true only while nothing else
-            stands about these people in an overlapping period.
 
         Returns
         -------
         entry : Entry
             The entry that stands; show its `content` to the world, not the argument.
         replayed : bool
-            True when the key was published before, and `content` was not stored.
+            True when it was published before, and `content` was not stored.
 
         Raises
         ------
-        DifferencingError
-            If something was published meanwhile beside which this release cannot stand.
         LedgerError, TemporaryError
-            If the ledger cannot be used or is locked; nothing was charged.
+            If the ledger cannot be used or is locked, or another run gave the reservation back: `content` may
+            not be shown to anybody. The same request, run again, finishes what this one began.
         """
-        with self._store.transaction():
-            found = self._store.find(key)
-            if found is not None:
-                return found, True
-            self.check(standing)
-            if alone and self.beside(standing):
+        self._check_own(reservation)
+        if not isinstance(content, bytes) or not isinstance(release_id, str) or not release_id:
+            raise ArgumentError("content must be the released bytes, and release_id a non-empty text.")
+        with self._database.transaction(self._dataset):
+            state = self._state(reservation)
+            if state == "published":
+                return self._entries.read(reservation.entry), True
+            if state == "given_back":
                 raise TemporaryError(
-                    "another release about these people was published meanwhile; nothing was charged: run again, and "
-                    "the certificate will claim only what holds beside it."
+                    "another run of the same request gave its reservation back meanwhile; nothing was published: "
+                    "run again."
                 )
-            self._store.insert(
-                key=key,
+            event = self._journal.append(
                 dataset=self._dataset,
-                standing=standing,
-                certificate=certificate_json,
-                content=content,
+                kind="published",
+                key=reservation.key,
+                revision=reservation.revision,
                 release_id=release_id,
+                content=content,
             )
-            entry = self._store.find(key)
-        if entry is None:
-            raise LedgerError("the ledger did not keep the entry it was given; check the disk.")
+            self._entries.published_by(reservation.entry, event)
+            entry = self._entries.read(reservation.entry)
         return entry, False
+
+    def give_back(self, reservation: Reservation) -> bool:
+        """Take the charge away of a release that was not published, and never will be.
+
+        Only a run that has shown nothing to anybody may do this: the ledger cannot know what happened outside.
+
+        Returns
+        -------
+        bool
+            Whether the release is charged no more. False when it was published meanwhile.
+        """
+        self._check_own(reservation)
+        with self._database.transaction(self._dataset):
+            state = self._state(reservation)
+            if state != "reserved":
+                return state == "given_back"
+            self._journal.append(
+                dataset=self._dataset, kind="given_back", key=reservation.key, revision=reservation.revision
+            )
+            self._entries.given_back(reservation.entry)
+            accounts.withdraw(self._database, self._dataset, reservation.entry)
+            return True
+
+    def recertify(self, entry: Entry, certificate_json: str, release_id: str, content: bytes) -> Entry:
+        """Store a published table under another certificate; the table is the same, and nothing new is published.
+
+        Parameters
+        ----------
+        entry : Entry
+            As found; another certificate that was stored meanwhile is a `TemporaryError`.
+        certificate_json : str
+        release_id : str
+        content : bytes
+            The same table with the new certificate.
+        """
+        from pkdp_pipeline.certificate import Certificate
+
+        certificate = Certificate.from_json(certificate_json)
+        self._check_own(entry)
+        with self._database.transaction(self._dataset):
+            current = self._entries.read(entry.sequence)
+            if current.state != "published":
+                raise ArgumentError("only a published entry can be certified again.")
+            if (current.release_id, current.content) == (release_id, content):
+                return current
+            if current.hash != entry.hash:
+                raise TemporaryError("another run certified the same release meanwhile: run again.")
+            event = self._journal.append(
+                dataset=self._dataset,
+                kind="recertified",
+                key=entry.key,
+                revision=entry.revision,
+                certificate=certificate_json,
+                release_id=release_id,
+                content=content,
+            )
+            self._entries.recertified_by(entry.sequence, event)
+            accounts.recertified(self._database, self._dataset, entry.sequence, certificate)
+            return self._entries.read(entry.sequence)
+
+    def verify(self, head: str | None = None, *, contents: bool = True) -> None:
+        """Recompute the data set's chain and all that is derived from it.
+
+        Parameters
+        ----------
+        head : str, optional
+            A hash that must be in the chain: `head` noted at an earlier time, or the head that a release's
+            certificate names. Without it a ledger whose end was cut off passes.
+        contents : bool, default True
+            Whether the released bytes are read as releases and compared with their ids, too; they are in the
+            chain's hashes in any case.
+
+        Raises
+        ------
+        LedgerError
+            If the chain, an event, a stored release, the entries or the running totals are not what they were
+            made as, or `head` is not a hash of this chain.
+        """
+        if head is not None and (not isinstance(head, str) or len(head) != len(GENESIS)):
+            raise ArgumentError("head must be a hash of 64 hexadecimal digits, as Ledger.head returns it.")
+        verify(self._database, self._dataset, head=head, contents=contents)
+
+    def _check_own(self, given: Reservation | Entry) -> None:
+        if given.dataset != self._dataset:
+            raise ArgumentError(f"it belongs to data set {given.dataset!r}, this ledger object to {self._dataset!r}.")
+
+    def _state(self, reservation: Reservation) -> str:
+        state = self._entries.state(reservation.entry)
+        if state is None:
+            raise LedgerError(
+                f"the ledger {self.location!r} does not hold the reservation: it is another ledger, or its end was cut "
+                "off. Nothing was published."
+            )
+        return state

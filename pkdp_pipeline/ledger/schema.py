@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 from pkdp_pipeline.errors import LedgerError
 
-__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "schema_statements"]
+__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "schema_script", "split_statements"]
 
 APPLICATION_ID = int.from_bytes(b"pkdp", "big")
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
-def schema_statements() -> Iterator[str]:
-    """Yield the statements that create the current schema, in order."""
-    statement = ""
-    for line in _schema_text().splitlines(keepends=True):
+def schema_script(dialect: str) -> str:
+    """Return the SQL text that creates the current schema: the ledger's own tables, then the running totals'."""
+    own = _read(f"{dialect}_{SCHEMA_VERSION}.sql")
+    return own + "\n" + _read(f"accounts_{SCHEMA_VERSION}.sql")
+
+
+def split_statements(script: str) -> list[str]:
+    """Return the statements of an SQLite script, in order.
+
+    The sqlite3 module's own `executescript` commits what is open, so a script cannot be run in a transaction.
+    """
+    statements, statement = [], ""
+    for line in script.splitlines(keepends=True):
         statement += line
         if sqlite3.complete_statement(statement):
-            yield statement.strip()
+            statements.append(statement.strip())
             statement = ""
+    return statements
 
 
-def _schema_text() -> str:
+def _read(name: str) -> str:
     package = Path(__file__).resolve().parents[1]
-    name = f"ledger/schema_{SCHEMA_VERSION}.sql"
     # A wheel carries sql/ inside the package; an editable install reads it beside the package.
     for folder in (package / "sql", package.parent / "sql"):
-        if (folder / name).is_file():
-            return (folder / name).read_text(encoding="utf-8")
-    raise LedgerError(f"the installation is incomplete: sql/{name} is missing; install the package again.")
+        file = folder / "ledger" / name
+        if file.is_file():
+            return file.read_text(encoding="utf-8")
+    raise LedgerError(f"the installation is incomplete: sql/ledger/{name} is missing; install the package again.")

@@ -1,30 +1,31 @@
 from __future__ import annotations
 
-import multiprocessing
-import os
-import sqlite3
-import subprocess
-import sys
-import textwrap
+import json
+import threading
 from dataclasses import FrozenInstanceError
 
 import pytest
+from ledger_samples import (
+    NOISED,
+    certificate,
+    publish,
+    publish_release,
+    reserve,
+    sealed,
+    standing,
+)
 
-from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError, TemporaryError
-from pkdp_pipeline.ledger import Ledger, Standing, sqlite_store
+from pkdp_pipeline.composition.evidence import IndependentGivenHabits
+from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError, NotCertifiableError, TemporaryError
+from pkdp_pipeline.ledger import Entry, Ledger, Reservation
+from pkdp_pipeline.ledger.budget import Budget
+from pkdp_pipeline.ledger.chain import GENESIS
+
+HABITS = IndependentGivenHabits()
 
 
-def standing(label="by carrier", *, period="2013-01-02", noiseless=True):
-    return Standing(unit=("tailnum",), period=period, label=label, noiseless=noiseless)
-
-
-def publish(ledger, key="key", what=None, content=b"bytes"):
-    return ledger.publish(key, what or standing(), '{"a": 1}', content, "release")
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "ledger.sqlite"
+def kinds(ledger):
+    return [event.kind for event in ledger._journal.events(ledger.dataset)]
 
 
 def test_a_published_entry_is_found_again_with_its_bytes(path):
@@ -40,8 +41,33 @@ def test_a_published_entry_is_found_again_with_its_bytes(path):
         "flights",
         ("tailnum",),
     )
+    assert (entry.revision, entry.period, entry.label, entry.noiseless) == (1, "2013-01-02", "by carrier", True)
+    assert (entry.evidence, entry.head) == ((), GENESIS)
     with pytest.raises(FrozenInstanceError):
         entry.content = b""
+
+
+def test_a_release_is_charged_before_it_is_published(path):
+    with Ledger.open(path) as ledger:
+        reservation = reserve(ledger)
+        assert reservation == Reservation(
+            key="key",
+            revision=1,
+            certificate_json=certificate().to_json(),
+            head=GENESIS,
+            dataset="default",
+            entry=1,
+        )
+        assert ledger.find("key") is None
+        (entry,) = ledger.entries()
+        assert (entry.state, entry.content, entry.release_id) == ("reserved", None, None)
+        assert ledger.beside(standing("another")) == []
+        with pytest.raises(DifferencingError):
+            reserve(ledger, "another", standing("another"))
+        published, replayed = ledger.publish(reservation, b"bytes", "release")
+        assert not replayed
+        assert ledger.find("key") == published
+        assert kinds(ledger) == ["reserved", "published"]
 
 
 def test_the_same_key_replays_the_first_bytes_and_charges_nothing(path):
@@ -51,136 +77,271 @@ def test_the_same_key_replays_the_first_bytes_and_charges_nothing(path):
         assert replayed
         assert second == first
         assert [entry.content for entry in ledger.entries()] == [b"first"]
+        assert kinds(ledger) == ["reserved", "published"]
+
+
+def test_a_reservation_that_was_left_is_taken_over_and_charged_once(path):
+    with Ledger.open(path) as ledger:
+        left = reserve(ledger)
+    with Ledger.open(path) as ledger:
+
+        def never(alone, head):
+            raise AssertionError("nothing is certified again")
+
+        assert ledger.reserve("key", standing(), never) == left
+        assert kinds(ledger) == ["reserved"]
+        ledger.publish(left, b"bytes", "release")
+        assert kinds(ledger) == ["reserved", "published"]
+
+
+def test_of_two_runs_with_one_reservation_the_first_publishes(path):
+    with Ledger.open(path) as one, Ledger.open(path) as other:
+        mine, theirs = reserve(one), reserve(other)
+        assert mine == theirs
+        first, replayed = other.publish(theirs, b"theirs", "theirs")
+        assert not replayed
+        assert one.publish(mine, b"mine", "mine") == (first, True)
+        assert first.content == b"theirs"
+        assert not one.give_back(mine)
+        assert one.find("key") == first
+
+
+def test_what_was_given_back_is_charged_no_more_and_can_be_asked_again(path):
+    with Ledger.open(path) as ledger:
+        reservation = reserve(ledger)
+        assert ledger.give_back(reservation)
+        assert ledger.give_back(reservation)
+        assert kinds(ledger) == ["reserved", "given_back"]
+        assert list(ledger.entries()) == []
+        assert [entry.state for entry in ledger.entries(given_back=True)] == ["given_back"]
+        reserve(ledger, "another", standing("another"))
+        with pytest.raises(DifferencingError):
+            reserve(ledger)
+
+
+def test_a_release_whose_reservation_was_given_back_is_not_published(path):
+    with Ledger.open(path) as one, Ledger.open(path) as other:
+        mine = reserve(one)
+        other.give_back(reserve(other))
+        with pytest.raises(TemporaryError, match="gave its reservation back"):
+            one.publish(mine, b"bytes", "release")
+        again = reserve(other)
+        assert (again.revision, again.entry > mine.entry) == (1, True)
+        with pytest.raises(TemporaryError):
+            one.publish(mine, b"bytes", "release")
+        other.publish(again, b"again", "release")
+        assert one.find("key").content == b"again"
+        one.verify(contents=False)
+
+
+def test_a_revision_is_one_more_release_of_the_same_key(path):
+    what = standing(noised=True)
+    with Ledger.open(path) as ledger:
+        publish(ledger, what=what, content=b"first")
+        second, replayed = publish(ledger, what=what, content=b"second", revise=True)
+        assert (second.revision, replayed) == (2, False)
+        assert ledger.find("key") == second
+        assert publish(ledger, what=what)[0] == second
+        left = reserve(ledger, what=what, revise=True)
+        assert left.revision == 3
+        assert ledger.find("key") == second
+        assert publish(ledger, what=what) == (second, True)
+        assert reserve(ledger, what=what, revise=True) == left
+        ledger.give_back(left)
+        third = reserve(ledger, what=what, revise=True)
+        assert third.revision == 3
+        ledger.publish(third, b"third", "release")
+        assert [entry.revision for entry in ledger.entries()] == [1, 2, 3]
+        ledger.verify(contents=False)
+
+
+def test_a_revision_without_noise_is_refused(path):
+    with Ledger.open(path) as ledger:
+        publish(ledger)
+        with pytest.raises(DifferencingError):
+            publish(ledger, revise=True)
+        assert kinds(ledger) == ["reserved", "published"]
+
+
+def test_an_offer_is_told_what_it_may_claim_and_where_the_chain_is(path):
+    told = []
+
+    def offer(alone, head):
+        told.append((alone, head))
+        return certificate(NOISED).worst_case_only()
+
+    with Ledger.open(path) as ledger:
+        for label in "ab":
+            head = ledger.head()
+            reservation = ledger.reserve(label, standing(label, noised=True), offer)
+            assert told[-1] == (label == "a", head)
+            assert reservation.head == head
+            ledger.publish(reservation, b"bytes", "release")
+        assert [entry.head for entry in ledger.entries()] == [head for _, head in told]
+
+
+def test_an_offer_that_fails_charges_nothing(path):
+    def offer(alone, head):
+        raise NotCertifiableError("no")
+
+    with Ledger.open(path) as ledger:
+        with pytest.raises(NotCertifiableError):
+            ledger.reserve("key", standing(), offer)
+        assert kinds(ledger) == []
+        assert not publish(ledger)[1]
+
+
+def test_an_offer_may_read_the_ledger_but_not_change_it(path):
+    with Ledger.open(path, evidence=HABITS) as ledger:
+
+        def offer(alone, head):
+            assert ledger.find("key") is None
+            reserve(ledger, "inner", standing(period="2014"))
+
+        with pytest.raises(ArgumentError, match="from inside"):
+            ledger.reserve("key", standing(), offer)
+        assert kinds(ledger) == []
 
 
 def test_differencing_is_checked_again_inside_the_transaction(path):
     with Ledger.open(path) as one, Ledger.open(path) as other:
-        one.check(standing("a"))
-        other.check(standing("b"))
+        assert one.check(standing("a"))
+        assert other.check(standing("b"))
         publish(one, "a", standing("a"))
         with pytest.raises(DifferencingError):
             publish(other, "b", standing("b"))
         assert [entry.key for entry in other.entries()] == ["a"]
 
 
-def test_check_looks_at_this_data_set_only(path):
-    with Ledger.open(path, dataset="flights") as ledger:
+def test_data_sets_do_not_see_each_other(path):
+    with Ledger.open(path, dataset="flights", evidence=HABITS) as ledger:
         publish(ledger)
         with pytest.raises(DifferencingError):
             ledger.check(standing("another view"))
         assert [other.label for other in ledger.beside(standing("another view"))] == ["by carrier"]
+        reservation = reserve(ledger, "later", standing(period="2014"))
     with Ledger.open(path, dataset="ships") as ledger:
-        ledger.check(standing("another view"))
+        assert ledger.check(standing("another view"))
         assert ledger.beside(standing("another view")) == []
         assert list(ledger.entries()) == []
+        assert ledger.find("key") is None
+        assert ledger.head() == GENESIS
+        with pytest.raises(ArgumentError, match="flights"):
+            ledger.publish(reservation, b"bytes", "release")
+        publish(ledger)
+        ledger.verify(contents=False)
+
+
+def test_the_first_spelling_of_a_data_set_is_kept(path):
+    with Ledger.open(path, dataset="Flights of  2013") as ledger:
+        publish(ledger)
+    with Ledger.open(path, dataset="  flights OF 2013 ") as ledger:
+        assert ledger.dataset == "Flights of 2013"
+        assert publish(ledger)[1]
+        ledger.verify(contents=False)
+
+
+def test_a_spelling_that_comes_second_is_refused_in_time(path):
+    with Ledger.open(path, dataset="Flights") as one, Ledger.open(path, dataset="flights") as other:
+        publish(one)
+        with pytest.raises(TemporaryError, match="'Flights'"):
+            publish(other, "another", standing("another"))
+        assert [entry.key for entry in one.entries()] == ["key"]
+
+
+@pytest.mark.parametrize("period", ["2013-01-02", "2013-W01", "2012-12-31/2013-01-02", "2013", "first wave"])
+def test_beside_finds_what_overlaps(path, period):
+    with Ledger.open(path) as ledger:
+        publish(ledger, "day", standing("day", noised=True))
+        publish(ledger, "other day", standing("other day", period="2014-05-01", noised=True))
+        publish(ledger, "label", standing("label", period="First  wave", noised=True))
+        found = {entry.key for entry in ledger.beside(standing(period=period))}
+    assert found == ({"day", "label"} if period != "first wave" else {"day", "other day", "label"})
+
+
+def test_a_label_overlaps_no_other_label(path):
+    with Ledger.open(path) as ledger:
+        publish(ledger, "first", standing(period="first wave"))
+        assert ledger.beside(standing(period="second wave")) == []
 
 
 def test_entries_come_in_order_and_can_be_read_while_publishing(path):
-    with Ledger.open(path) as ledger:
-        for day in range(1, 4):
-            publish(ledger, f"key {day}", standing(period=f"2013-01-0{day}"))
+    with Ledger.open(path, evidence=HABITS) as ledger:
+        for day in range(1, 41):
+            publish(
+                ledger, f"key {day}", standing(period=f"2013-02-{day:02d}" if day < 29 else f"2013-03-{day - 28:02d}")
+            )
         seen = []
         for entry in ledger.entries():
             seen.append(entry.key)
             if len(seen) == 1:
-                publish(ledger, "late", standing(period="2013-02-01"))
-        assert seen == ["key 1", "key 2", "key 3", "late"]
+                publish(ledger, "late", standing(period="2012-02-01"))
+        assert seen == [f"key {day}" for day in range(1, 41)] + ["late"]
 
 
-def test_the_file_is_durable_and_append_only(path):
+def test_a_table_can_be_certified_again_and_keeps_both_certificates(path):
     with Ledger.open(path) as ledger:
-        publish(ledger)
-        connection = ledger._store._connection
-        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
-    raw = sqlite3.connect(path)
-    assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    for change in ("UPDATE entry SET content = x'00'", "DELETE FROM entry"):
-        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
-            raw.execute(change)
-    raw.close()
-
-
-def test_a_locked_ledger_is_a_temporary_error_and_nothing_is_charged(path, monkeypatch):
-    monkeypatch.setattr(sqlite_store, "BUSY_SECONDS", 0.05)
-    Ledger.open(path).close()
-    blocker = sqlite3.connect(path, isolation_level=None)
-    with Ledger.open(path) as ledger:
-        blocker.execute("BEGIN IMMEDIATE")
-        with pytest.raises(TemporaryError, match="nothing was charged"):
-            publish(ledger)
-        blocker.execute("ROLLBACK")
-        assert list(ledger.entries()) == []
-        publish(ledger)
-    blocker.close()
-
-
-def test_publishing_takes_the_write_lock_before_it_looks(path, monkeypatch):
-    monkeypatch.setattr(sqlite_store, "BUSY_SECONDS", 0.05)
-    with Ledger.open(path) as one, Ledger.open(path) as other, one._store.transaction():
+        first = publish_release(ledger)
+        other = certificate().with_caveats("Somebody else asked.").to_json()
+        release = sealed(other)
+        again = ledger.recertify(first, other, release.id, release.to_bytes())
+        assert (again.certificate, again.content, again.release_id) == (other, release.to_bytes(), release.id)
+        assert (again.sequence, again.revision, again.created_at) == (first.sequence, 1, first.created_at)
+        assert again.hash == ledger.head() != first.hash
+        assert ledger.find("key") == again
+        assert kinds(ledger) == ["reserved", "published", "recertified"]
+        assert ledger.recertify(first, other, release.id, release.to_bytes()) == again
+        assert kinds(ledger) == ["reserved", "published", "recertified"]
         with pytest.raises(TemporaryError):
-            publish(other)
-        assert other.find("key") is None
+            ledger.recertify(first, first.certificate, first.release_id, first.content)
+        ledger.verify()
 
 
-def test_a_new_ledger_behind_a_lock_is_a_temporary_error(path, monkeypatch):
-    monkeypatch.setattr(sqlite_store, "BUSY_SECONDS", 0.05)
-    blocker = sqlite3.connect(path, isolation_level=None)
-    blocker.execute("BEGIN EXCLUSIVE")
-    with pytest.raises(TemporaryError):
-        Ledger.open(path)
-    blocker.close()
+def test_what_is_not_published_is_not_certified_again(path):
+    with Ledger.open(path) as ledger:
+        reserve(ledger)
+        (entry,) = ledger.entries()
+        with pytest.raises(ArgumentError, match="published"):
+            ledger.recertify(entry, entry.certificate, "release", b"bytes")
 
 
-def test_a_file_that_is_no_database_is_refused_and_left_alone(path):
-    path.write_bytes(b"something else entirely, and long enough to be looked at" * 20)
-    before = path.read_bytes()
-    with pytest.raises(LedgerError, match="cannot be used"):
-        Ledger.open(path)
-    assert path.read_bytes() == before
+def test_terms_are_those_given_or_else_those_of_the_last_reservation(path):
+    budget = Budget(epsilon=9.0, delta=0.1, part="partial_knowledge")
+    with Ledger.open(path, budget=budget, evidence=HABITS) as ledger:
+        publish(ledger)
+    with Ledger.open(path) as ledger:
+        assert (ledger.terms.budgets, ledger.terms.evidence) == ((budget,), (HABITS,))
+        assert ledger.find("key").evidence == (HABITS,)
+    with Ledger.open(path, budget=()) as ledger:
+        assert (ledger.terms.budgets, ledger.terms.evidence) == ((), (HABITS,))
+        publish(ledger, "next", standing(period="2014"))
+    with Ledger.open(path) as ledger:
+        assert ledger.terms.budgets == ()
+        ledger.verify(contents=False)
 
 
-def test_a_database_that_is_no_ledger_is_refused_and_left_alone(path):
-    raw = sqlite3.connect(path)
-    raw.execute("CREATE TABLE mine (x)")
-    raw.close()
-    before = path.read_bytes()
-    with pytest.raises(LedgerError, match="not a ledger"):
-        Ledger.open(path)
-    assert path.read_bytes() == before
+def test_the_total_is_of_what_is_charged(path):
+    with Ledger.open(path) as ledger:
+        assert ledger.total().delta(0.0) == 0.0
+        left = reserve(ledger, what=standing(noised=True))
+        assert ledger.total().worst_case.epsilon(0.0) == pytest.approx(certificate(NOISED).worst_case.epsilon(0.0))
+        assert ledger.total("tailnum").worst_case.epsilon(0.0) == ledger.total().worst_case.epsilon(0.0)
+        ledger.give_back(left)
+        assert ledger.total().delta(0.0) == 0.0
 
 
-def test_an_unknown_schema_is_refused(path):
-    Ledger.open(path).close()
-    raw = sqlite3.connect(path)
-    raw.execute("PRAGMA user_version = 99")
-    raw.close()
-    with pytest.raises(LedgerError, match="schema 99"):
-        Ledger.open(path)
-
-
-@pytest.mark.parametrize("location", ["postgresql://host/db", "mysql://host/db"])
-def test_other_stores_are_refused(location):
-    with pytest.raises(LedgerError, match="SQLite"):
-        Ledger.open(location)
-
-
-def test_a_missing_folder_and_a_folder_are_refused(tmp_path):
-    with pytest.raises(LedgerError, match="folder"):
-        Ledger.open(tmp_path / "missing" / "ledger.sqlite")
-    with pytest.raises(LedgerError):
-        Ledger.open(tmp_path)
-
-
-@pytest.mark.parametrize("dataset", ["", " ", None])
+@pytest.mark.parametrize("dataset", ["", " ", None, "a\x00b"])
 def test_the_data_set_needs_a_name(path, dataset):
     with pytest.raises(ArgumentError, match="dataset"):
         Ledger.open(path, dataset=dataset)
+    assert not path.exists()
 
 
 def test_a_closed_ledger_is_a_ledger_error(path):
     ledger = Ledger.open(path)
     ledger.close()
-    with pytest.raises(LedgerError):
+    ledger.close()
+    with pytest.raises(LedgerError, match="closed"):
         ledger.find("key")
 
 
@@ -188,50 +349,54 @@ def test_a_ledger_in_memory_works():
     with Ledger.open(":memory:") as ledger:
         publish(ledger)
         assert publish(ledger)[1]
+        ledger.verify(contents=False)
 
 
 def test_a_malformed_entry_is_refused_whole(path):
+    class Broken:
+        def to_json(self):
+            return "not json"
+
     with Ledger.open(path) as ledger:
         with pytest.raises(LedgerError):
-            ledger.publish("key", standing(), "not json", b"bytes", "release")
-        assert list(ledger.entries()) == []
+            ledger.reserve("key", standing(), lambda alone, head: Broken())
+        with pytest.raises(ArgumentError, match="content"):
+            ledger.publish(reserve(ledger), "text", "release")
+        assert kinds(ledger) == ["reserved"]
 
 
-def race(path, name, results):
+def test_another_ledger_does_not_hold_the_reservation(path, tmp_path):
+    with Ledger.open(path) as ledger, Ledger.open(tmp_path / "other.sqlite") as other:
+        reservation = reserve(ledger)
+        with pytest.raises(LedgerError, match="does not hold the reservation"):
+            other.publish(reservation, b"bytes", "release")
+
+
+def test_threads_may_share_a_ledger(path):
+    seen = []
+    with Ledger.open(path, evidence=HABITS) as ledger:
+
+        def work(number):
+            entry, replayed = publish(ledger, "key", content=str(number).encode())
+            seen.append((entry.content, replayed))
+            publish(ledger, f"own {number}", standing(period=f"200{number}"))
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(replayed for _, replayed in seen) == [False] + [True] * 7
+        assert len({content for content, _ in seen}) == 1
+        assert len(list(ledger.entries())) == 9
+        ledger.verify(contents=False)
+
+
+def test_an_entry_is_written_down_completely(path):
+    what = standing('text with "quotes" and ünï', noised=True)
     with Ledger.open(path) as ledger:
-        entry, replayed = ledger.publish("key", standing(), "{}", name.encode(), "release")
-        results.put((name, entry.content, replayed))
-
-
-def test_of_many_processes_one_publishes_and_all_show_its_bytes(path):
-    context = multiprocessing.get_context("spawn")
-    results = context.Queue()
-    processes = [context.Process(target=race, args=(path, f"process {n}", results)) for n in range(4)]
-    for process in processes:
-        process.start()
-    seen = [results.get(timeout=60) for _ in processes]
-    for process in processes:
-        process.join()
-    winners = [name for name, _, replayed in seen if not replayed]
-    assert len(winners) == 1
-    assert {content for _, content, _ in seen} == {winners[0].encode()}
-
-
-def test_a_process_that_dies_inside_the_transaction_leaves_nothing(path):
-    program = f"""
-        import os
-        from pkdp_pipeline.ledger import Ledger, Standing, sqlite_store
-        ledger = Ledger.open({str(path)!r})
-        insert = ledger._store.insert
-        def insert_and_die(**fields):
-            insert(**fields)
-            os._exit(9)
-        ledger._store.insert = insert_and_die
-        what = Standing(unit=("u",), period="2013-01-02", label="x", noiseless=True)
-        ledger.publish("key", what, "{{}}", b"bytes", "release")
-    """
-    died = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env=os.environ, check=False)
-    assert died.returncode == 9
-    with Ledger.open(path) as ledger:
-        assert ledger.find("key") is None
-        assert not publish(ledger)[1]
+        reserve(ledger, "kéy", what)
+        (entry,) = ledger.entries()
+    assert isinstance(entry, Entry)
+    assert entry.standing == what
+    assert json.loads(entry.certificate) == json.loads(certificate(NOISED).to_json())

@@ -1,0 +1,151 @@
+"""The hash chain: what an event's hash covers, and how a chain of events is checked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pkdp_pipeline.errors import LedgerError
+
+__all__ = ["GENESIS", "Event", "checked", "event_hash"]
+
+GENESIS = "0" * 64
+"""What stands in place of a hash before the first event of a data set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One line of the ledger: something that happened to one key, never changed afterwards.
+
+    Attributes
+    ----------
+    sequence : int
+        Position in the whole ledger. It is given by the database and is not hashed.
+    dataset : str
+    position : int
+        1, 2, … within the data set.
+    kind : str
+        ``"reserved"``, ``"published"``, ``"given_back"`` or ``"recertified"``.
+    key : str
+    revision : int
+    standing, certificate, terms : str or None
+        JSON texts, hashed as they are written.
+    release_id : str or None
+    content : bytes or None
+        The released bytes.
+    created_at : str
+        UTC, ISO 8601. Clocks go wrong: it is for reading, and decides nothing.
+    previous : str
+        Hash of the event before it in the data set.
+    hash : str
+    """
+
+    sequence: int
+    dataset: str
+    position: int
+    kind: str
+    key: str
+    revision: int
+    standing: str | None
+    certificate: str | None
+    terms: str | None
+    release_id: str | None
+    content: bytes | None
+    created_at: str
+    previous: str
+    hash: str
+
+    def recomputed(self) -> str:
+        """Return the hash that the other fields give."""
+        return event_hash(
+            dataset=self.dataset,
+            position=self.position,
+            kind=self.kind,
+            key=self.key,
+            revision=self.revision,
+            standing=self.standing,
+            certificate=self.certificate,
+            terms=self.terms,
+            release_id=self.release_id,
+            content=self.content,
+            created_at=self.created_at,
+            previous=self.previous,
+        )
+
+
+def event_hash(
+    *,
+    dataset: str,
+    position: int,
+    kind: str,
+    key: str,
+    revision: int,
+    standing: str | None,
+    certificate: str | None,
+    terms: str | None,
+    release_id: str | None,
+    content: bytes | None,
+    created_at: str,
+    previous: str,
+) -> str:
+    """Return the sha256, in hex, of an event's fields as JSON with sorted names, the content by its own sha256.
+
+    Everything hashed is public: the content is what was released.
+    """
+    fields = {
+        "certificate": certificate,
+        "content": None if content is None else hashlib.sha256(content).hexdigest(),
+        "created_at": created_at,
+        "dataset": dataset,
+        "key": key,
+        "kind": kind,
+        "position": position,
+        "previous": previous,
+        "release_id": release_id,
+        "revision": revision,
+        "standing": standing,
+        "terms": terms,
+    }
+    return hashlib.sha256(json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def checked(events: Iterable[Event], *, dataset: str, head: str | None = None) -> Iterator[Event]:
+    """Yield the events of one data set in order, each after it was found to continue the chain.
+
+    Parameters
+    ----------
+    events : iterable of Event
+        In the order of their positions.
+    dataset : str
+    head : str, optional
+        A hash that must be among those of the chain, known from elsewhere. A chain alone cannot show that its
+        end is missing.
+
+    Raises
+    ------
+    LedgerError
+        Where an event was altered, inserted, moved or removed; at the end, when `head` was not met.
+    """
+    previous, sequence = GENESIS, 0
+    met = head is None or head == GENESIS
+    for position, event in enumerate(events, start=1):
+        if event.position != position or event.sequence <= sequence or event.previous != previous:
+            raise LedgerError(
+                f"the chain of data set {dataset!r} is broken at position {position}: an event before it was removed, "
+                "inserted or moved. Restore the ledger from a backup."
+            )
+        if event.dataset != dataset or event.recomputed() != event.hash:
+            raise LedgerError(
+                f"event {event.sequence} of data set {dataset!r} was altered: its hash is not the one of its fields. "
+                "Restore the ledger from a backup."
+            )
+        previous, sequence = event.hash, event.sequence
+        met = met or event.hash == head
+        yield event
+    if not met:
+        raise LedgerError(
+            f"the chain of data set {dataset!r} does not hold the given head: its end was cut off, or this is another "
+            "ledger. Restore the ledger from a backup that holds it."
+        )

@@ -1,0 +1,74 @@
+"""Database: what the ledger needs of SQLite and PostgreSQL, and the one function that opens either."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from pkdp_pipeline.errors import ArgumentError, LedgerError
+
+__all__ = ["LOCK_SECONDS", "Database", "open_database"]
+
+LOCK_SECONDS = 30.0
+"""How long a transaction waits for those of other processes before it is a `TemporaryError`."""
+
+
+class Database(Protocol):
+    """One database that holds a ledger, safe for many processes and for the threads of each.
+
+    Every method raises `TemporaryError` when the database is locked or unreachable and `LedgerError` when it
+    cannot be used otherwise; messages name no password.
+    """
+
+    @property
+    def location(self) -> str:
+        """Where it is, for messages."""
+
+    def execute(self, sql: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
+        """Run one statement with ``:name`` placeholders and return its rows.
+
+        Outside `transaction` and `snapshot` the statement is a transaction of its own.
+        """
+
+    def transaction(self, dataset: str) -> AbstractContextManager[None]:
+        """Hold the data set's write lock: all that happens inside is committed at the end, or nothing is."""
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """See one state of the ledger throughout, and write nothing; writers are not held up."""
+
+    def check(self) -> None:
+        """Check what the database itself knows to be wrong: damaged pages, a schema that was changed."""
+
+    def close(self) -> None:
+        """Close it; a closed database cannot be used."""
+
+
+def open_database(location: str | os.PathLike[str]) -> Database:
+    """Open the ledger at a path (SQLite) or a ``postgresql://`` URL, creating its tables when there are none.
+
+    Raises
+    ------
+    ArgumentError
+        If `location` is not a path or a URL.
+    LedgerError, TemporaryError
+        See `Database`.
+    """
+    if not isinstance(location, str | os.PathLike):
+        raise ArgumentError("a ledger is opened by its path or by a postgresql:// URL, written as text.")
+    text = os.fspath(location)
+    if not isinstance(text, str) or not text.strip() or "\x00" in text:
+        raise ArgumentError("a ledger is opened by its path or by a postgresql:// URL, written as text.")
+    scheme, mark, _ = text.partition("://")
+    if not mark:
+        from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
+
+        return SqliteDatabase(text)
+    if scheme.partition("+")[0] not in ("postgresql", "postgres"):
+        raise LedgerError(
+            f"a ledger is kept in an SQLite file or in PostgreSQL, not at {scheme}://; give the path of a file or a "
+            "postgresql:// URL."
+        )
+    from pkdp_pipeline.ledger.postgres_database import PostgresDatabase
+
+    return PostgresDatabase(text)

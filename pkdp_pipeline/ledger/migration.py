@@ -1,0 +1,134 @@
+"""Migration: a ledger of schema 1 becomes one of schema 2, in one transaction and with nothing lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pkdp_pipeline.errors import ArgumentError, LedgerError
+from pkdp_pipeline.ledger.database import Database
+from pkdp_pipeline.ledger.entries import Entries
+from pkdp_pipeline.ledger.journal import Journal, json_text
+from pkdp_pipeline.ledger.period import Period
+from pkdp_pipeline.ledger.standing import Standing
+from pkdp_pipeline.ledger.terms import Terms
+
+__all__ = ["migrate"]
+
+_COLUMNS = "sequence, key, dataset, unit, period, label, release_id, certificate, content, created_at"
+_PAGE = 32
+
+
+def migrate(database: Database, create: Callable[[], None]) -> None:
+    """Bring a ledger of schema 1 up to date; inside a transaction, so that a crash leaves schema 1.
+
+    Every published row becomes a reservation and a publication, with its own key, certificate, bytes and time,
+    in the order of the rows; the chain is built over them. Names of data sets that mean the same become one
+    data set, under the first spelling. What a row does not say is taken at its worst: its predicate is unknown,
+    so it is recorded as one that cannot be compared. Nothing is tried against budgets: it is published.
+
+    Parameters
+    ----------
+    database : Database
+    create : callable
+        Creates the tables of the current schema.
+
+    Raises
+    ------
+    LedgerError
+        If a row cannot be read; the ledger stays as it was.
+    """
+    from pkdp_pipeline.ledger import accounts
+
+    # The old table steps aside: its name, and that of its index, are needed.
+    database.execute("ALTER TABLE entry RENAME TO entry_of_schema_1")
+    database.execute("DROP INDEX entry_dataset")
+    create()
+    journal, entries = Journal(database), Entries(database)
+    terms = json_text(Terms().to_dict())
+    for row in _rows(database):
+        certificate, standing = _read(row)
+        name = entries.spelled(row["dataset"])
+        if name is None:
+            name = row["dataset"]
+            entries.register(name)
+        common: dict[str, Any] = {
+            "dataset": name,
+            "key": row["key"],
+            "revision": 1,
+            "created_at": row["created_at"],
+        }
+        entry = journal.append(
+            kind="reserved",
+            standing=json_text(standing.to_dict()),
+            certificate=row["certificate"],
+            terms=terms,
+            **common,
+        )
+        entries.reserved(entry, dataset=name, key=row["key"], revision=1, standing=standing)
+        event = journal.append(kind="published", release_id=row["release_id"], content=row["content"], **common)
+        entries.published_by(entry, event)
+        accounts.charge(database, name, standing, certificate, None, entry)
+    database.execute("DROP TABLE entry_of_schema_1")
+
+
+def _rows(database: Database) -> Iterator[dict[str, Any]]:
+    query = f"SELECT {_COLUMNS} FROM entry_of_schema_1 WHERE sequence > :after ORDER BY sequence LIMIT {_PAGE}"
+    after = -1
+    while rows := database.execute(query, after=after):
+        for row in rows:
+            yield dict(zip(_COLUMNS.split(", "), row, strict=True))
+        after = rows[-1][0]
+
+
+def _read(row: dict[str, Any]) -> tuple[Any, Standing]:
+    import json
+
+    from pkdp_pipeline.certificate import Certificate
+
+    try:
+        certificate = Certificate.from_json(row["certificate"])
+        mechanism = certificate.mechanism  # type: ignore[attr-defined]
+        standing = Standing(
+            unit=tuple(json.loads(row["unit"])),
+            period=_period(row["period"], row["sequence"]),
+            label=row["label"],
+            mechanism=mechanism,
+            by=_columns(row["content"]),
+            opaque=True,
+            protects=certificate.protects,
+        )
+    except (ArgumentError, AttributeError, TypeError, ValueError) as error:
+        raise LedgerError(
+            f"entry {row['sequence']} of the ledger's schema 1 cannot be brought up to date: {error} "
+            "Nothing was changed; the version that wrote the ledger still reads it."
+        ) from error
+    return certificate, standing
+
+
+def _period(text: str, sequence: int) -> str:
+    """Return the period; one that was a label then, and would be taken for a date now, under another name.
+
+    Like every label it overlaps all periods with dates.
+    """
+    try:
+        Period.parse(text)
+    except ArgumentError:
+        return f"label of entry no. {_letters(sequence)}"
+    return text
+
+
+def _letters(number: int) -> str:
+    return "".join("abcdefghij"[int(digit)] for digit in str(number))
+
+
+def _columns(content: bytes) -> tuple[str, ...] | None:
+    """Return the by-columns of a stored release; None for a count, or when the bytes cannot be read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        names = pq.read_schema(pa.BufferReader(content)).names
+    except (pa.ArrowException, OSError, ValueError):
+        return None
+    return tuple(name for name in names if name != "count") or None

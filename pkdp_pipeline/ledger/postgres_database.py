@@ -1,0 +1,285 @@
+"""PostgresDatabase: the ledger in a PostgreSQL database, safe for the processes of several machines."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import quote, quote_plus
+
+from pkdp_pipeline.errors import ArgumentError, LedgerError, TemporaryError
+from pkdp_pipeline.ledger import database
+from pkdp_pipeline.ledger.schema import SCHEMA_VERSION, schema_script
+from pkdp_pipeline.ledger.spelling import folded
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+__all__ = ["NAMESPACE", "PostgresDatabase"]
+
+NAMESPACE = "pkdp"
+"""The PostgreSQL schema that holds the ledger's tables, so that they meet no others."""
+
+_TRIGGERS = {"event_is_never_changed", "event_is_never_emptied"}
+
+
+class PostgresDatabase:
+    """One PostgreSQL database, reached through SQLAlchemy and psycopg; see `Database`.
+
+    A transaction takes an advisory lock of its data set, so that the releases of one data set are charged one
+    after another, whichever machine they come from.
+
+    Parameters
+    ----------
+    url : str
+        ``postgresql://user@host/database``; libpq's own ways of giving a password work, and keep it out of
+        job files: ``PGPASSWORD``, ``~/.pgpass``, a service file.
+
+    Raises
+    ------
+    LedgerError
+        If the extra ``pkdp-pipeline[postgres]`` is not installed, or the database is not one this version
+        knows, or cannot be used.
+    TemporaryError
+        If the server cannot be reached, or another process holds the data set's lock for longer than
+        `database.LOCK_SECONDS`.
+
+    Notes
+    -----
+    Every transaction sets what it needs by itself, READ COMMITTED and ``synchronous_commit = on`` among it: a
+    snapshot taken before the lock would not see the charges made while waiting for it, and a publication must
+    not outlive the charge that a crashing server forgets. Pooling proxies such as PgBouncer do no harm.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._location = "the PostgreSQL ledger"
+        self._secrets: tuple[str, ...] = ()
+        self._process = os.getpid()
+        self._closed = False
+        self._open = threading.local()
+        self._engine = self._connect_to(url)
+        try:
+            self._prepare()
+        except BaseException:
+            self._engine.dispose()
+            raise
+
+    @property
+    def location(self) -> str:
+        """The URL without its password."""
+        return self._location
+
+    def close(self) -> None:
+        """Close all connections; a closed database cannot be used."""
+        if os.getpid() == self._process:  # a forked child must not end its parent's connections
+            self._closed = True
+            self._engine.dispose()
+
+    def execute(self, sql: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
+        """Run one statement with ``:name`` placeholders and return its rows."""
+        connection: Connection | None = getattr(self._open, "connection", None)
+        if connection is not None:
+            with self._errors():
+                return self._rows(connection, sql, parameters)
+        with self._begun() as fresh, self._errors():
+            return self._rows(fresh, sql, parameters)
+
+    @contextmanager
+    def transaction(self, dataset: str) -> Iterator[None]:
+        """Hold the data set's advisory lock: all that happens inside is committed at the end, or nothing is."""
+        with self._begun() as connection:
+            self._take_lock(connection, folded(dataset))
+            with self._current(connection):
+                yield
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """See one state of the ledger throughout, and write nothing; writers are not held up."""
+        with self._begun("REPEATABLE READ") as connection:
+            with self._errors():
+                self._rows(connection, "SET TRANSACTION READ ONLY", {})
+            with self._current(connection):
+                yield
+
+    def check(self) -> None:
+        """Check that the triggers that keep events from being changed are there and on."""
+        found = self.execute(
+            "SELECT tgname FROM pg_trigger WHERE tgrelid = 'event'::regclass AND tgenabled IN ('O', 'A') "
+            "AND NOT tgisinternal"
+        )
+        missing = sorted(_TRIGGERS - {str(row[0]) for row in found})
+        if missing:
+            raise LedgerError(
+                f"the ledger {self._location} has another schema than it was made with: {', '.join(missing)} was "
+                "removed or switched off. Somebody has worked on the database; restore it from a backup."
+            )
+
+    def _connect_to(self, url: str) -> Engine:
+        try:
+            import psycopg  # noqa: F401 (SQLAlchemy imports it later, without saying which extra has it)
+            from sqlalchemy import create_engine
+            from sqlalchemy.engine import make_url
+            from sqlalchemy.exc import ArgumentError as MalformedUrl
+        except ImportError:
+            raise LedgerError(
+                "a ledger in PostgreSQL needs SQLAlchemy and psycopg, which are not installed: "
+                'pip install "pkdp-pipeline[postgres]".'
+            ) from None
+        try:
+            parsed = make_url(url).set(drivername="postgresql+psycopg")
+        except (MalformedUrl, ValueError):
+            raise ArgumentError(
+                "the ledger's URL cannot be read; write postgresql://user@host:5432/database, and percent-encode "
+                "special characters."
+            ) from None
+        named = parsed.query.get("password", ())
+        secrets = {*((named,) if isinstance(named, str) else named), parsed.password or ""} - {""}
+        self._secrets = tuple({form for secret in secrets for form in (secret, quote(secret, ""), quote_plus(secret))})
+        shown = parsed.set(drivername="postgresql", password=None).difference_update_query(["password"])
+        self._location = shown.render_as_string()
+        defaults = {"connect_timeout": 10, "application_name": "pkdp_pipeline ledger"}
+        return create_engine(
+            parsed,
+            isolation_level="READ COMMITTED",
+            hide_parameters=True,
+            pool_pre_ping=True,
+            pool_size=1,
+            max_overflow=-1,
+            # Prepared statements do not survive a pooling proxy.
+            connect_args={
+                "prepare_threshold": None,
+                **{name: value for name, value in defaults.items() if name not in parsed.query},
+            },
+        )
+
+    def _prepare(self) -> None:
+        if self._version() is None:
+            with self._begun() as connection, self._errors():
+                self._take_lock(connection, "")  # no data set has this name; another process may create as well
+                with self._current(connection):
+                    if self._version() is None:
+                        self._create(connection)
+        version = self._version()
+        if version != SCHEMA_VERSION:
+            raise LedgerError(
+                f"the ledger {self._location} has schema {version}, this version of pkdp_pipeline reads schema "
+                f"{SCHEMA_VERSION}: use the version that wrote it, or a newer one."
+            )
+
+    def _version(self) -> int | None:
+        if self.execute("SELECT to_regclass(:name) IS NULL", name=f"{NAMESPACE}.schema_version") == [(True,)]:
+            return None
+        rows = self.execute(f"SELECT max(version) FROM {NAMESPACE}.schema_version")
+        return int(rows[0][0] or 0)
+
+    def _create(self, connection: Connection) -> None:
+        if self.execute("SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace(:name) LIMIT 1", name=NAMESPACE):
+            raise LedgerError(
+                f"the database {self._location} has tables of something else under the name {NAMESPACE!r}; use another "
+                "database."
+            )
+        if self.execute("SELECT to_regnamespace(:name) IS NULL", name=NAMESPACE) == [(True,)]:
+            self.execute(f"CREATE SCHEMA {NAMESPACE}")
+        connection.execution_options(no_parameters=True).exec_driver_sql(schema_script("postgresql"))
+
+    @contextmanager
+    def _begun(self, isolation: str = "READ COMMITTED") -> Iterator[Connection]:
+        if self._closed:
+            raise LedgerError(f"the ledger {self._location} cannot be used: it is closed; open it again.")
+        if os.getpid() != self._process:
+            raise ArgumentError("this ledger was opened by the parent of this process; open it again in each process.")
+        if getattr(self._open, "connection", None) is not None:
+            raise ArgumentError("a ledger cannot be changed from inside one of its own transactions.")
+        with self._errors():
+            connection = self._engine.connect().execution_options(isolation_level=isolation)
+        try:
+            with self._errors():
+                self._rows(
+                    connection,
+                    "SELECT set_config('search_path', :namespace, true), set_config('synchronous_commit', 'on', true), "
+                    "set_config('lock_timeout', :limit, true)",
+                    {"namespace": NAMESPACE, "limit": f"{int(database.LOCK_SECONDS * 1000)}ms"},
+                )
+            yield connection
+            with self._errors():
+                connection.commit()
+        finally:
+            with self._errors():
+                connection.close()  # what is not committed is rolled back
+
+    @contextmanager
+    def _current(self, connection: Connection) -> Iterator[None]:
+        self._open.connection = connection
+        try:
+            yield
+        finally:
+            self._open.connection = None
+
+    def _take_lock(self, connection: Connection, dataset: str) -> None:
+        digest = hashlib.sha256(b"pkdp ledger:" + dataset.encode()).digest()
+        with self._errors():
+            self._rows(
+                connection,
+                "SELECT pg_advisory_xact_lock(:lock)",
+                {"lock": int.from_bytes(digest[:8], "big", signed=True)},
+            )
+
+    @staticmethod
+    def _rows(connection: Connection, sql: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        from sqlalchemy import text
+
+        result = connection.execute(text(sql), parameters)
+        return [tuple(row) for row in result] if result.returns_rows else []
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Turn SQLAlchemy's and psycopg's errors into ours, without the statement, its values or a password."""
+        from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+        try:
+            yield
+        except DBAPIError as error:
+            cause: BaseException = error.orig or error
+            self._refuse(cause, getattr(cause, "sqlstate", None) or "", lost=error.connection_invalidated)
+        except SQLAlchemyError as error:
+            self._refuse(error, "", lost=False)
+
+    def _refuse(self, error: BaseException, state: str, *, lost: bool) -> NoReturn:
+        said = str(error).strip().partition("\n")[0].rstrip(".")
+        for secret in self._secrets:
+            said = said.replace(secret, "***")
+        start = f"the ledger {self._location} "
+        if state == "55P03":
+            raise TemporaryError(
+                start + "is locked by another process; nothing was charged: try again later."
+            ) from None
+        refused = any(hint in said for hint in _NOT_ALLOWED)
+        unreachable = not state and type(error).__name__ == "OperationalError" and not refused
+        if lost or unreachable or state[:2] in _PASSING or state in _PASSING:
+            raise TemporaryError(
+                f"{start}cannot be reached: {said}. Run again later: what this call charged, if anything, is charged "
+                "once."
+            ) from None
+        fix = " Check user, password and database." if refused else _FIXES.get(state) or _FIXES.get(state[:2], "")
+        raise LedgerError(f"{start}cannot be used: {said}.{fix}") from None
+
+
+_NOT_ALLOWED = ("authentication failed", "does not exist", "no pg_hba.conf entry", "no password supplied")
+
+# Connection lost, server starting or stopping, too many connections, serialization, deadlock.
+_PASSING = ("08", "57", "53300", "40", "55")
+
+_FIXES = {
+    "42501": " Grant its user the right to use and create in the schema pkdp.",
+    "25006": " The server is read-only, a standby perhaps: connect to the primary.",
+    "53": " The server has run out of room: make room. The same call, run again, continues where this one stopped.",
+    "23": " It refuses the entry: it was changed by something else, or the entry is malformed. Nothing was charged; "
+    "check the ledger with verify().",
+    "28": " Check user, password and database.",
+    "3D": " Check user, password and database.",
+    "42": " Its tables are not those it was made with; restore it from a backup.",
+    "XX": " It is damaged: restore it from a backup, and check it with verify(head=…) and a head that a release names.",
+}

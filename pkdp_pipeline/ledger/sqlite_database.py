@@ -1,0 +1,276 @@
+"""SqliteDatabase: the ledger in one SQLite file, safe for the processes and threads of one machine."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from pkdp_pipeline.errors import ArgumentError, LedgerError, TemporaryError
+from pkdp_pipeline.ledger import database
+from pkdp_pipeline.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, schema_script, split_statements
+
+__all__ = ["SqliteDatabase"]
+
+_LEAST_VERSION = (3, 35, 0)
+
+
+class SqliteDatabase:
+    """One SQLite file: write-ahead log, ``synchronous=FULL``, one writer at a time; see `Database`.
+
+    Parameters
+    ----------
+    path : str
+        A file on a local disk, created when it does not exist, or ``:memory:``.
+
+    Raises
+    ------
+    LedgerError
+        If the file is not a ledger this version knows or cannot be used.
+    TemporaryError
+        If another process holds the file locked for longer than `database.LOCK_SECONDS`.
+
+    Notes
+    -----
+    **Not on a network file system.** The write-ahead log needs memory shared by all processes that use the
+    file, and locks that work; NFS, SMB and most cluster file systems give neither, and two machines would
+    overwrite each other's charges. For several machines use PostgreSQL.
+
+    The log lies beside the file (``-wal`` and ``-shm``) and belongs to it. Copy a ledger in use with SQLite's
+    ``.backup``, not file by file.
+
+    Threads may share an object: one at a time works with it. A process made by ``fork`` must open its own.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._lock = threading.RLock()
+        self._busy = False
+        self._process = os.getpid()
+        if sqlite3.sqlite_version_info < _LEAST_VERSION:
+            needed = ".".join(map(str, _LEAST_VERSION))
+            raise LedgerError(f"a ledger needs SQLite {needed}, this Python has {sqlite3.sqlite_version}: renew it.")
+        if path != ":memory:":
+            if not Path(path).parent.is_dir():
+                raise LedgerError(f"the ledger {path!r} cannot be opened: its folder does not exist; create it.")
+            if Path(path).is_dir():
+                raise LedgerError(f"the ledger {path!r} cannot be opened: it is a folder; give the path of a file.")
+        with self._errors():
+            self._connection = sqlite3.connect(
+                path, timeout=database.LOCK_SECONDS, isolation_level=None, check_same_thread=False
+            )
+        try:
+            with self._errors():
+                self._prepare()
+            self._identity = self._file_identity()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    @property
+    def location(self) -> str:
+        """The path."""
+        return self._path
+
+    def close(self) -> None:
+        """Close the file; a closed database cannot be used."""
+        if os.getpid() == self._process:
+            with self._lock:
+                self._connection.close()
+
+    def execute(self, sql: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
+        """Run one statement with ``:name`` placeholders and return its rows."""
+        self._check_process()
+        with self._lock, self._errors():
+            return self._connection.execute(sql, parameters).fetchall()
+
+    @contextmanager
+    def transaction(self, dataset: str) -> Iterator[None]:
+        """Hold the write lock of the whole file: all that happens inside is committed at the end, or nothing is.
+
+        Parameters
+        ----------
+        dataset : str
+            Not needed here: SQLite has one writer at a time for all data sets of a file.
+        """
+        with self._begun("BEGIN IMMEDIATE"):
+            self._check_identity()
+            yield
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """See one state of the ledger throughout, and write nothing; writers are not held up."""
+        with self._begun("BEGIN"):
+            self.execute("PRAGMA query_only = ON")
+            try:
+                yield
+            finally:
+                self.execute("PRAGMA query_only = OFF")
+
+    def check(self) -> None:
+        """Check pages and indexes, and that tables and triggers are those of the schema."""
+        (found,) = self.execute("PRAGMA integrity_check(1)")
+        if found != ("ok",):
+            raise LedgerError(
+                f"the ledger {self._path!r} is damaged: {found[0]}. Restore it from a backup, with a head that a "
+                "release names."
+            )
+        listed = "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name"
+        with sqlite3.connect(":memory:") as fresh:
+            for statement in split_statements(schema_script("sqlite")):
+                fresh.execute(statement)
+            expected = fresh.execute(listed).fetchall()
+        fresh.close()
+        changed = sorted({name for _, name, _ in set(expected) ^ set(self.execute(listed))})
+        if changed:
+            raise LedgerError(
+                f"the ledger {self._path!r} has another schema than it was made with: {', '.join(changed)} was "
+                "changed, added or removed. Somebody has worked on the file; restore it from a backup."
+            )
+
+    def _prepare(self) -> None:
+        self._connection.execute("PRAGMA foreign_keys = ON")
+        if self._is_new():
+            with self._begun("BEGIN IMMEDIATE"):
+                if self._is_new():  # another process may have created it meanwhile
+                    self._create()
+        if self._pragma("application_id") != APPLICATION_ID:
+            raise LedgerError(
+                f"{self._path!r} is a SQLite file but not a ledger; give the path of a ledger or a new file."
+            )
+        self._use_write_ahead_log()
+        self._connection.execute("PRAGMA synchronous = FULL")
+        self._connection.execute("PRAGMA fullfsync = ON")  # macOS: a plain fsync does not reach the disk there
+        if self._pragma("user_version") == 1:
+            from pkdp_pipeline.ledger.migration import migrate
+
+            with self._begun("BEGIN IMMEDIATE"):
+                if self._pragma("user_version") == 1:
+                    migrate(self, self._create)
+        version = self._pragma("user_version")
+        if version != SCHEMA_VERSION:
+            raise LedgerError(
+                f"the ledger {self._path!r} has schema {version}, this version of pkdp_pipeline reads schemas 1 to "
+                f"{SCHEMA_VERSION}: use the version that wrote it, or a newer one."
+            )
+
+    def _create(self) -> None:
+        for statement in split_statements(schema_script("sqlite")):
+            self._connection.execute(statement)
+
+    def _is_new(self) -> bool:
+        if self._pragma("application_id") != 0 or self._pragma("user_version") != 0:
+            return False
+        return bool(self._connection.execute("SELECT count(*) = 0 FROM sqlite_master").fetchone()[0])
+
+    def _use_write_ahead_log(self) -> None:
+        # Two processes that switch a new file at once meet a lock that SQLite does not wait for.
+        deadline = time.monotonic() + database.LOCK_SECONDS
+        while True:
+            try:
+                mode = self._connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+                break
+            except sqlite3.OperationalError as error:
+                if _primary(error) not in _LOCKED or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+        if mode not in ("wal", "memory"):
+            raise LedgerError(
+                f"the ledger {self._path!r} cannot keep a write-ahead log where it is; put it on a local, "
+                "writable disk."
+            )
+
+    def _pragma(self, name: str) -> int:
+        return int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+    @contextmanager
+    def _begun(self, begin: str) -> Iterator[None]:
+        self._check_process()
+        with self._lock:
+            if self._busy:
+                raise ArgumentError("a ledger cannot be changed from inside one of its own transactions.")
+            with self._errors():
+                self._connection.execute(begin)
+            self._busy = True
+            try:
+                yield
+                with self._errors():
+                    self._connection.execute("COMMIT")
+            except BaseException:
+                # A rollback that fails too must not hide what went wrong; SQLite then rolls back when it closes.
+                with suppress(sqlite3.Error):
+                    if self._connection.in_transaction:
+                        self._connection.execute("ROLLBACK")
+                raise
+            finally:
+                self._busy = False
+
+    def _file_identity(self) -> tuple[int, int] | None:
+        if self._path == ":memory:":
+            return None
+        try:
+            status = os.stat(self._path)
+        except OSError:
+            return (0, 0)
+        return status.st_dev, status.st_ino
+
+    def _check_identity(self) -> None:
+        # SQLite goes on writing to a file that is no longer there under its name: a charge that nobody would see.
+        if self._file_identity() != self._identity:
+            raise LedgerError(
+                f"the ledger {self._path!r} was removed or replaced while it was open; nothing was charged: put it "
+                "back, and open it again."
+            )
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise ArgumentError(
+                "this ledger was opened by the parent of this process: SQLite files cannot be carried over a fork. "
+                "Open it again in each process."
+            )
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Turn SQLite's errors into ours."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = _primary(error)
+            if code in _LOCKED:
+                raise TemporaryError(
+                    f"the ledger {self._path!r} is locked by another process; nothing was charged: try again later."
+                ) from error
+            fix = _FIXES.get(code, "")
+            raise LedgerError(f"the ledger {self._path!r} cannot be used: {error}.{fix}") from error
+        except (OverflowError, UnicodeEncodeError) as error:
+            raise LedgerError(f"the ledger {self._path!r} cannot hold what it was given: {error}.") from error
+
+
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+_AGAIN = " The same call, run again, continues where this one stopped; nothing is charged twice."
+
+_FIXES = {
+    sqlite3.SQLITE_READONLY: " It is read-only: let this process write to the file and to its folder, where the "
+    "write-ahead log lies.",
+    sqlite3.SQLITE_CANTOPEN: " Let this process read and write the file and its folder, where the write-ahead log "
+    "lies.",
+    sqlite3.SQLITE_FULL: " The disk, or the room allowed on it, is full: make room." + _AGAIN,
+    sqlite3.SQLITE_IOERR: " The disk failed, or the room allowed on it is full: check it." + _AGAIN,
+    sqlite3.SQLITE_CORRUPT: " It is damaged or was cut off: restore it from a backup, and check it with "
+    "verify(head=…) and a head that a release names.",
+    sqlite3.SQLITE_NOTADB: " It is no ledger, or it is damaged: give the path of a ledger or of a new file, or "
+    "restore it from a backup.",
+    sqlite3.SQLITE_CONSTRAINT: " It refuses the entry: it was changed by something else, or the entry is malformed. "
+    "Nothing was charged; check the ledger with verify().",
+}
+
+
+def _primary(error: sqlite3.Error) -> int:
+    # The low byte is the primary code; extended codes such as SQLITE_BUSY_SNAPSHOT share it.
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF

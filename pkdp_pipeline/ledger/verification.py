@@ -1,0 +1,127 @@
+"""Verification: the chain recomputed, and everything derived from it compared with what is stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, NoReturn
+
+from pkdp_pipeline.errors import ArgumentError, LedgerError
+from pkdp_pipeline.ledger import accounts
+from pkdp_pipeline.ledger.chain import Event, checked
+from pkdp_pipeline.ledger.database import Database
+from pkdp_pipeline.ledger.entries import Entries, place
+from pkdp_pipeline.ledger.journal import Journal
+from pkdp_pipeline.ledger.spelling import folded
+from pkdp_pipeline.ledger.standing import Standing
+
+__all__ = ["verify"]
+
+_COLUMNS = "id, key, revision, state, published, certificate, content, unit, first_day, last_day, label"
+_PAGE = 1000
+
+
+def verify(database: Database, dataset: str, *, head: str | None, contents: bool) -> None:
+    """Check one data set; see `Ledger.verify`.
+
+    Raises
+    ------
+    LedgerError
+        Naming what was altered.
+    """
+    database.check()
+    with database.snapshot():
+        _check_names(database, dataset)
+        events = checked(Journal(database).events(dataset), dataset=dataset, head=head)
+        _compare(_replayed(events, contents=contents), _stored(database, dataset))
+        accounts.rebuild_and_compare(database, dataset, Entries(database).each(dataset))
+
+
+def _check_names(database: Database, dataset: str) -> None:
+    known = {str(name): str(key) for key, name in database.execute("SELECT folded, name FROM dataset")}
+    used = {str(row[0]) for row in database.execute("SELECT DISTINCT dataset FROM event")}
+    if set(known) != used or any(folded(name) != key for name, key in known.items()):
+        _altered("the list of data sets is not that of the events")
+    if dataset not in used and folded(dataset) in known.values():
+        _altered(f"data set {dataset!r} was opened under a name that the ledger does not hold")
+
+
+def _replayed(events: Iterable[Event], *, contents: bool) -> dict[int, list[Any]]:
+    """Return the rows of the entries, by id, that the events give."""
+    rows: dict[int, list[Any]] = {}
+    charged: dict[tuple[str, int], int] = {}
+    certificates: dict[int, str] = {}  # of releases not yet published, to be found in their bytes
+    for event in events:
+        what = (event.key, event.revision)
+        entry = charged.get(what)
+        state = None if entry is None else rows[entry][3]
+        if event.kind == "reserved" and entry is None:
+            charged[what] = event.sequence
+            rows[event.sequence] = [event.sequence, *what, "reserved", None, event.sequence, None, *_place(event)]
+            certificates[event.sequence] = _certificate(event)
+        elif event.kind == "published" and entry is not None and state == "reserved":
+            rows[entry][3:5] = "published", event.sequence
+            rows[entry][6] = event.sequence
+            certificate = certificates.pop(entry)
+            if contents:
+                _check_content(event, certificate)
+        elif event.kind == "given_back" and entry is not None and state == "reserved":
+            rows[entry][3] = "given_back"
+            del charged[what], certificates[entry]
+        elif event.kind == "recertified" and entry is not None and state == "published":
+            rows[entry][5:7] = event.sequence, event.sequence
+            if contents:
+                _check_content(event, str(event.certificate))
+        else:
+            _altered(f"event {event.sequence} ({event.kind}) cannot follow the events before it")
+    return rows
+
+
+def _place(event: Event) -> tuple[Any, ...]:
+    try:
+        return tuple(place(Standing.from_dict(json.loads(str(event.standing)))).values())
+    except (ArgumentError, TypeError, ValueError) as error:
+        raise LedgerError(f"event {event.sequence} cannot be read: {error}") from error
+
+
+def _certificate(event: Event) -> str:
+    """Return the certificate's text, whose head must be where the release was charged."""
+    text = str(event.certificate)
+    context = json.loads(text).get("context")
+    head = context.get("head") if isinstance(context, dict) else None
+    if head is not None and head != event.previous:
+        _altered(f"the certificate of event {event.sequence} names another head than the one before it")
+    return text
+
+
+def _check_content(event: Event, certificate: str) -> None:
+    from pkdp_pipeline.release import Release
+
+    try:
+        release = Release.from_bytes(event.content or b"")
+    except ArgumentError as error:
+        raise LedgerError(f"the released bytes of event {event.sequence} cannot be replayed: {error}") from error
+    if release.id != event.release_id:
+        _altered(f"event {event.sequence} holds another release than its id says")
+    if json.loads(release.certificate.to_json()) != json.loads(certificate):
+        _altered(f"the release of event {event.sequence} carries another certificate than was charged")
+
+
+def _stored(database: Database, dataset: str) -> Iterator[tuple[Any, ...]]:
+    query = f"SELECT {_COLUMNS} FROM entry WHERE dataset = :dataset AND id > :after ORDER BY id LIMIT {_PAGE}"
+    after = -1
+    while rows := database.execute(query, dataset=dataset, after=after):
+        yield from rows
+        after = rows[-1][0]
+
+
+def _compare(expected: dict[int, list[Any]], stored: Iterable[tuple[Any, ...]]) -> None:
+    for row in stored:
+        if expected.pop(row[0], None) != list(row):
+            _altered(f"entry {row[0]} is not what its events say")
+    if expected:
+        _altered(f"entry {min(expected)} is missing, although its events stand")
+
+
+def _altered(what: str) -> NoReturn:
+    raise LedgerError(f"the ledger was altered: {what}. Restore it from a backup, with a head that a release names.")

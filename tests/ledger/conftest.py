@@ -1,0 +1,105 @@
+"""A PostgreSQL server of the tests' own: made in a temporary folder, on a Unix socket, gone afterwards."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+PASSWORD = "sesame & thyme"
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ledger.sqlite"
+
+
+@pytest.fixture
+def no_waiting(monkeypatch):
+    """Let a lock that is held be an error at once."""
+    from pkdp_pipeline.ledger import database
+
+    monkeypatch.setattr(database, "LOCK_SECONDS", 0.05)
+
+
+def _program(name: str) -> str | None:
+    versions = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda found: int(found.parts[4]))
+    return shutil.which(name) or (str(versions[-1]) if versions else None)
+
+
+class Cluster:
+    """One server, run by a user without rights: PostgreSQL refuses to run as root."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.as_user: list[str] = []
+        if os.getuid() == 0:
+            names = [user.pw_name for user in pwd.getpwall()]
+            user = pwd.getpwnam("postgres" if "postgres" in names else "nobody")
+            os.chown(folder, user.pw_uid, user.pw_gid)
+            self.as_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+        secret = Path(folder, "password")
+        secret.write_text(PASSWORD, encoding="utf-8")
+        secret.chmod(0o644)
+        self.run(
+            *("initdb", "--pgdata", f"{folder}/data", "--username", "pkdp", "--pwfile", str(secret)),
+            *("--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync"),
+        )
+        # fsync: no test pulls the plug of the machine.
+        options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c max_connections=60 -c fsync=off"
+        self.run("pg_ctl", "--pgdata", f"{folder}/data", "--options", options, "--wait", "--silent", "start")
+
+    def run(self, name: str, *arguments: str) -> None:
+        log = Path(self.folder, "log")
+        with log.open("a", encoding="utf-8") as written:
+            done = subprocess.run(
+                [*self.as_user, str(_program(name)), *arguments],
+                cwd=self.folder,
+                stdout=written,
+                stderr=subprocess.STDOUT,
+                check=False,
+            )
+        if done.returncode:
+            raise RuntimeError(f"{name} failed:\n{log.read_text(encoding='utf-8')}")
+
+    def stop(self, mode: str = "immediate") -> None:
+        self.run("pg_ctl", "--pgdata", f"{self.folder}/data", "--mode", mode, "--silent", "stop")
+
+    def url(self, database: str, password: str = PASSWORD) -> str:
+        from urllib.parse import quote
+
+        return f"postgresql://pkdp:{quote(password)}@/{database}?host={self.folder}"
+
+    def new_database(self) -> str:
+        import psycopg
+
+        name = f"ledger_{next(_numbers)}"
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return self.url(name)
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    if _program("initdb") is None or _program("pg_ctl") is None:
+        missing = "PostgreSQL is not installed; on Debian: apt-get install postgresql."
+        if os.environ.get("CI") == "true":
+            pytest.fail(missing)
+        pytest.skip(missing)
+    with tempfile.TemporaryDirectory(prefix="pkdp-postgres-") as folder:
+        started = Cluster(folder)
+        yield started
+        started.stop()
+
+
+@pytest.fixture
+def postgres_url(cluster):
+    """The URL of an empty database."""
+    return cluster.new_database()

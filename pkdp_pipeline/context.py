@@ -21,8 +21,12 @@ class Context:
         Columns of the privacy unit; empty where every row is a person.
     where : str, optional
         The predicate as written, or ``label: …`` for one that cannot be written down. None: everybody.
-    missing_unit, one_cell, undeclared : str
+    missing_unit, one_cell : str
         The rules for rows, as in the request.
+    undeclared : str, optional
+        What became of people in cells that were not declared; None where no cells were.
+    cells : {"declared", "found"}, optional
+        Whether a histogram's cells were declared, or are those found in the data that reach k. None for a count.
     period : str, optional
         The period the data are about; None where no ledger was used.
     dataset : str, optional
@@ -37,7 +41,8 @@ class Context:
     where: str | None = None
     missing_unit: str = "error"
     one_cell: str = "error"
-    undeclared: str = "error"
+    undeclared: str | None = None
+    cells: str | None = None
     period: str | None = None
     dataset: str | None = None
     beside: bool = False
@@ -46,10 +51,10 @@ class Context:
     def __post_init__(self) -> None:
         if not isinstance(self.unit, tuple) or not all(isinstance(column, str) for column in self.unit):
             raise ArgumentError("unit of a context must be a tuple of column names.")
-        for name in ("missing_unit", "one_cell", "undeclared"):
+        for name in ("missing_unit", "one_cell"):
             if not isinstance(getattr(self, name), str):
                 raise ArgumentError(f"{name} of a context must be a text.")
-        for name in ("where", "period", "dataset", "head"):
+        for name in ("where", "undeclared", "cells", "period", "dataset", "head"):
             if not isinstance(getattr(self, name), str | None):
                 raise ArgumentError(f"{name} of a context must be a text or None.")
         if not isinstance(self.beside, bool):

@@ -191,8 +191,6 @@ def _withheld(mechanism: Mechanism) -> _People:
 
 def _groups(table: pd.DataFrame, mechanism: Mechanism, by: Sequence[str], *, declared: bool) -> list[_Group]:
     """Return the groups in the order of their first rows; without by-columns there is one, even of no rows."""
-    if not isinstance(declared, bool):
-        raise ArgumentError("declared must be True or False: whether the release's domain was declared.")
     found: dict[tuple[Key, ...], list[int]] = {} if by else {(): []}
     keys = [[canonical_key(value) for value in table[column].array] for column in by]
     for position, key in enumerate(zip(*keys, strict=True) if by else [()] * len(table)):

@@ -309,5 +309,6 @@ def _context(request: Request) -> Context:
         where=where,
         missing_unit=request.missing_unit,
         one_cell=request.one_cell,
-        undeclared=request.undeclared,
+        undeclared=None if request.domain is None else request.undeclared,
+        cells=None if request.by is None else "found" if request.domain is None else "declared",
     )

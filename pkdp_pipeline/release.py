@@ -131,16 +131,13 @@ class Release:
 
         return expected_error(self.certificate.mechanism)
 
-    def rollup(self, by: str | Sequence[str], *, declared: bool = False) -> pd.DataFrame:
+    def rollup(self, by: str | Sequence[str]) -> pd.DataFrame:
         """Return totals over groups of cells, derived from what is public: no data are read, nothing is charged.
 
         Parameters
         ----------
         by : str or sequence of str
             The by-columns to keep; ``[]`` for the grand total. A missing value is a key of its own.
-        declared : bool, default False
-            Say True when the release's domain was declared and the table does not show it: with a k and no
-            ``<NA>``, it looks as one in which cells below k have no row.
 
         Returns
         -------
@@ -170,17 +167,15 @@ class Release:
         """
         from pkdp_pipeline.derived import rollup
 
-        return self._marked(rollup(self._table, self.certificate.mechanism, by, declared=declared))
+        return self._marked(rollup(self._table, self.certificate.mechanism, by, declared=self._declares_cells))
 
-    def shares(self, by: str | Sequence[str] | None = None, *, declared: bool = False) -> pd.DataFrame:
+    def shares(self, by: str | Sequence[str] | None = None) -> pd.DataFrame:
         """Return each cell's share of its group, derived from what is public, as `rollup` is.
 
         Parameters
         ----------
         by : str or sequence of str, optional
             The by-columns that name a group. None: the group is the whole table.
-        declared : bool, default False
-            See `rollup`.
 
         Returns
         -------
@@ -201,9 +196,9 @@ class Release:
         """
         from pkdp_pipeline.derived import shares
 
-        return self._marked(shares(self._table, self.certificate.mechanism, by, declared=declared))
+        return self._marked(shares(self._table, self.certificate.mechanism, by, declared=self._declares_cells))
 
-    def rounded(self, base: int, by: str | Sequence[str] | None = None, *, declared: bool = False) -> pd.DataFrame:
+    def rounded(self, base: int, by: str | Sequence[str] | None = None) -> pd.DataFrame:
         """Return counts as multiples of `base`, for showing; the certificate is no better for it.
 
         Parameters
@@ -213,8 +208,6 @@ class Release:
         by : str or sequence of str, optional
             Round the totals of ``rollup(by)``, which are better than totals of rounded counts. None: the
             table's own cells.
-        declared : bool, default False
-            See `rollup`.
 
         Returns
         -------
@@ -229,7 +222,13 @@ class Release:
         """
         from pkdp_pipeline.derived import rounded
 
-        return self._marked(rounded(self._table, self.certificate.mechanism, base, by, declared=declared))
+        return self._marked(rounded(self._table, self.certificate.mechanism, base, by, declared=self._declares_cells))
+
+    @property
+    def _declares_cells(self) -> bool:
+        """Whether the table lists every cell there is, because the domain was declared."""
+        context = self.certificate.context
+        return context is not None and context.cells == "declared"
 
     def _marked(self, derived: pd.DataFrame) -> pd.DataFrame:
         derived.attrs = {"release_id": self.id}

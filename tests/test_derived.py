@@ -335,7 +335,6 @@ def test_a_release_answers_from_its_file_alone(release):
         (lambda given: given.rounded(0), "base must be at least 1"),
         (lambda given: given.rounded(2.5), "base must be a whole number"),
         (lambda given: given.rounded(5, "e"), "by names column 'e'"),
-        (lambda given: given.rollup("c", declared=1), "declared must be True or False"),
     ],
 )
 def test_what_cannot_be_asked_is_an_error_that_says_why(release, ask, words):

@@ -333,13 +333,13 @@ def test_the_certificate_is_that_of_the_mechanism_and_says_its_limits():
     release = people(a=12).pkdp.histogram("c", unit="u", attacker=ATTACKER, k=10)
     fresh = pkdp.certify(pkdp.Histogram(k=10), ATTACKER)
     assert release.certificate.delta(1.0) == fresh.delta(1.0)
-    assert release.certificate.caveats == (
+    assert release.certificate.limits == (
         "A person is one value of 'u'.",
         "This holds only if nothing else is published about these people.",
     )
     assert "nothing else is published" in release.certificate.sentence()
     each = people(a=12).pkdp.histogram("c", unit=pkdp.EACH_ROW, attacker=ATTACKER, k=10)
-    assert "Every row is taken for a person" in each.certificate.caveats[0]
+    assert "Every row is taken for a person" in each.certificate.limits[0]
     value = people(a=12).pkdp.histogram("c", unit="u", attacker=ATTACKER, k=10, protects="value")
     assert value.certificate.protects == "value"
 
@@ -358,7 +358,7 @@ def test_next_to_other_releases_only_the_worst_case_is_claimed():
 def test_a_ledger_replays_the_same_request_without_data(ledger):
     request = Request(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period="2020-01-01")
     first = publish(lambda: people(a=12), request, attacker=ATTACKER, ledger=ledger)
-    again = publish(unread, request, attacker=pkdp.AttackerModel(p_max=0.9), ledger=ledger)
+    again = publish(unread, request, attacker=ATTACKER, ledger=ledger)
     assert (first.replayed, again.replayed) == (False, True)
     assert again.to_bytes() == first.to_bytes()
     assert again.id == first.id
@@ -381,11 +381,60 @@ def test_noise_is_drawn_once_for_a_request(ledger):
 def test_a_ledger_refuses_what_cannot_stand_beside_before_data_are_read(ledger):
     people(a=12).pkdp.histogram("c", unit="u", attacker=ATTACKER, k=10, ledger=ledger, period="2020-01-01")
     other = Request(mechanism=pkdp.Count(noise=NOISE), unit="u", period="2020-01")
-    with pytest.raises(pkdp.DifferencingError, match="Three ways out"):
+    with pytest.raises(pkdp.DifferencingError, match="Ways out"):
         publish(unread, other, attacker=SURE, ledger=ledger)
     next_day = Request(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period="2020-01-02")
-    assert not publish(lambda: people(a=12), next_day, attacker=ATTACKER, ledger=ledger).replayed
-    assert len(list(ledger.entries())) == 2
+    with pytest.raises(pkdp.DifferencingError, match="crosses k"):
+        publish(unread, next_day, attacker=ATTACKER, ledger=ledger)
+    assert len(list(ledger.entries())) == 1
+
+
+def test_evidence_lets_a_noiseless_release_follow_another(tmp_path):
+    with pkdp.Ledger.open(tmp_path / "ledger.sqlite", evidence=pkdp.OneDayProtected()) as ledger:
+        for day in ("2020-01-01", "2020-01-02"):
+            request = Request(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period=day)
+            assert not publish(lambda: people(a=12), request, attacker=ATTACKER, ledger=ledger).replayed
+        total = ledger.total()
+    one = pkdp.certify(pkdp.Histogram(k=10), ATTACKER)
+    assert (total.releases, total.rule) == (2, "one_day_protected")
+    assert total.delta(1.0) == one.delta(1.0)
+
+
+def test_another_attacker_certifies_the_stored_table_again(ledger):
+    request = Request(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period="2020-01-01")
+    first = publish(lambda: people(a=12), request, attacker=ATTACKER, ledger=ledger)
+    other = pkdp.AttackerModel(p_max=0.9)
+    again = publish(unread, request, attacker=other, ledger=ledger)
+    assert again.replayed
+    assert again.certificate.attacker == other
+    assert again.certificate.context == first.certificate.context
+    pd.testing.assert_frame_equal(again.table, first.table)
+    assert again.verify() is True
+    assert publish(unread, request, attacker=other, ledger=ledger).to_bytes() == again.to_bytes()
+    (entry,) = ledger.entries()
+    assert entry.certificate == again.certificate.to_json()
+    assert ledger.total().delta(1.0) == again.certificate.delta(1.0)
+    ledger.verify()
+
+
+def test_changed_data_are_a_revision_which_is_charged_and_checked(ledger):
+    noised = {"unit": "u", "attacker": SURE, "noise": NOISE, "ledger": ledger, "period": "2020-01-01"}
+    first = people(a=12).pkdp.count(**noised)
+    revised = people(a=500).pkdp.count(revise=True, **noised)
+    assert (revised.replayed, revised.value > 100) == (False, True)
+    assert people(a=12).pkdp.count(**noised).to_bytes() == revised.to_bytes()
+    assert ledger.total().worst_case.parameters == (2.0 * first.certificate.worst_case.parameters[0], 0.0)
+    request = Request(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period="2021")
+    with pytest.raises(pkdp.ArgumentError, match="revise"):
+        publish(unread, request, attacker=ATTACKER, revise=True)
+
+
+def test_a_noiseless_revision_is_refused(ledger):
+    request = Request(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period="2020-01-01")
+    publish(lambda: people(a=12), request, attacker=ATTACKER, ledger=ledger)
+    with pytest.raises(pkdp.DifferencingError, match="revision"):
+        publish(unread, request, attacker=ATTACKER, ledger=ledger, revise=True)
+    assert len(list(ledger.entries())) == 1
 
 
 def test_beside_another_noised_release_only_the_worst_case_is_claimed(ledger):
@@ -473,22 +522,26 @@ def test_what_breaks_while_counting_does_not_quote_the_data():
     assert raised.value.__context__ is None
 
 
-def test_a_release_that_stopped_being_alone_is_not_charged_with_a_claim_of_being_alone(tmp_path):
+def test_what_is_published_while_data_are_read_stands_beside_the_reservation(tmp_path):
     noise = pkdp.GeometricNoise(0.5)
     frame = pd.DataFrame({"u": range(200), "c": ["a", "b"] * 100})
     with pkdp.Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        others = []
 
         def meanwhile(given):
-            given.pkdp.count(unit="u", attacker=pkdp.AttackerModel(), noise=noise, ledger=ledger, period="2020-01-01")
+            count = given.pkdp.count(
+                unit="u", attacker=pkdp.AttackerModel(), noise=noise, ledger=ledger, period="2020-01-01"
+            )
+            others.append(count)
             return given["c"] == "a"
 
         asked = {"unit": "u", "noise": noise, "ledger": ledger, "period": "2020-01-01", "label": "in a"}
         attacker = pkdp.AttackerModel(p_min=0.1, p_max=0.9, unknown=100)
-        with pytest.raises(pkdp.TemporaryError, match="run again"):
-            _ = frame.pkdp.count(meanwhile, attacker=attacker, **asked)
-        assert [entry.label for entry in ledger.entries()] == ["count"]
-        again = frame.pkdp.count(lambda given: given["c"] == "a", attacker=attacker, **asked)
-        assert not again.certificate.has_partial_knowledge
+        release = frame.pkdp.count(meanwhile, attacker=attacker, **asked)
+        assert "holds only while nothing else is published" in release.certificate.sentence()
+        assert others[0].certificate.context.beside
+        assert not ledger.total().has_partial_knowledge
+        assert ledger.total().worst_case.parameters == (1.0, 0.0)
 
 
 def test_a_ledger_and_a_period_are_what_they_should_be(tmp_path):

@@ -8,7 +8,7 @@ from pkdp_pipeline.composition.loss_laws import directions
 from pkdp_pipeline.composition.maximum import BestAttack
 from pkdp_pipeline.composition.part import Part, Total
 from pkdp_pipeline.composition.worst_case_parts import NoiseTotal
-from pkdp_pipeline.profiles import Applied
+from pkdp_pipeline.profiles import Applied, Bound
 from pkdp_pipeline.profiles.thresholding import Thresholding
 
 __all__ = ["convolved", "independent_given_habits", "noise_total"]
@@ -41,22 +41,19 @@ def convolved(theorem: str, parts: tuple[Part, ...], participation: int | None) 
     """Return the convolution of all parts' losses; none where no part rests on the attacker model."""
     if not any(part.partial for part in parts):
         return ()
-    laws = tuple((directions(part.bounds, part.certificate.protects), part.times) for part in parts)
+    laws = tuple(
+        (directions(part.bounds, part.certificate.protects, attacks=_repeatable(part)), part.times) for part in parts
+    )
     bound = Convolved(theorem=theorem, parts=laws, participation=participation)
     attacks = [applied.attack for part in parts for applied in part.partial if applied.attack is not None]
-    if participation is None and all(map(_is_attacked, parts)):
-        attacks.append(bound)
-    best = BestAttack(theorem=theorem, attacks=tuple(dict.fromkeys(attacks))) if attacks else None
+    best = BestAttack(theorem=theorem, attacks=(*dict.fromkeys(attacks), bound))
     return (Applied(bound=bound, attack=best),)
 
 
-def _is_attacked(part: Part) -> bool:
-    """Say whether the attack on the convolution is one that the part's attackers can make."""
-    if len(part.bounds) != 1 or not part.partial:
-        return False
-    applied = part.partial[0]
-    bound = applied.bound
-    return isinstance(bound, Thresholding) and applied.attack is bound and bound.least_unknown == 0
+def _repeatable(part: Part) -> list[Bound]:
+    """Return the attacks that a declared attacker can make on every day, with any number of unknown people."""
+    attacks = [applied.attack for applied in part.partial if applied.attack is applied.bound]
+    return [attack for attack in attacks if isinstance(attack, Thresholding) and attack.least_unknown == 0]
 
 
 def noise_total(theorem: str, parts: tuple[Part, ...], participation: int | None = None) -> NoiseTotal | None:

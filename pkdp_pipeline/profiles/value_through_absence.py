@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import flint
 import numpy as np
 
-from pkdp_pipeline.profiles.binomial_tails import likely_counts
-from pkdp_pipeline.profiles.rounding import UNIT, Array, ball_above
+from pkdp_pipeline.profiles.rounding import Array, ball_above
 from pkdp_pipeline.profiles.thresholding import Thresholding
-from pkdp_pipeline.profiles.waiting_pair import Pair, mixed, product_above, waiting_pair
+from pkdp_pipeline.profiles.waiting_pair import Pair, averaged_pair, product_above, waiting_pair
 
 __all__ = ["ValueThroughAbsence"]
 
@@ -100,17 +99,6 @@ class ValueThroughAbsence:
         return max(product_above(laws[c], laws[self.known - c], epsilon) for c in range(self.known + 1))
 
     def _averaged(self, known: int, chance: float, lost: float) -> Pair:
-        low, weights, beyond = likely_counts(known, chance)
-        # Thresholds at 1 or below disclose everything; so are counted those too unlikely to matter.
-        told = (low + np.arange(len(weights)) >= self.k - 1) | (weights < lost / len(weights))
-        beyond = (beyond + float(weights[told].sum())) * (1.0 + (len(weights) + 4.0) * UNIT)
-        kept = np.flatnonzero(~told)
-        if len(kept) == 0:
-            return waiting_pair(0, self.p, None, 0.0)
-        chances, pairs = [], []
         atoms = 20.0 * math.sqrt(self.k) / max(self.p, 1e-9)
         most = int(min(_MOST_PAIRS, max(8.0, 1e6 / atoms)))
-        for block in np.array_split(kept, min(len(kept), most)):
-            chances.append(float(weights[block].sum()) * (1.0 + (len(block) + 4.0) * UNIT))
-            pairs.append(waiting_pair(self.k - 1 - low - int(block[-1]), self.p, self.cap, lost))
-        return mixed(chances, pairs, beyond)
+        return averaged_pair(self.k, self.p, self.cap, (known, chance), lost, most)

@@ -14,10 +14,16 @@ from dataclasses import dataclass
 import flint
 import numpy as np
 
-from pkdp_pipeline.profiles.binomial_tails import LEAST_P, binomial_weights, log_binomial_pmf, outward_from
+from pkdp_pipeline.profiles.binomial_tails import (
+    LEAST_P,
+    binomial_weights,
+    likely_counts,
+    log_binomial_pmf,
+    outward_from,
+)
 from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array, ball_above
 
-__all__ = ["Pair", "mixed", "product_above", "waiting_pair"]
+__all__ = ["Pair", "averaged_pair", "mixed", "product_above", "waiting_pair"]
 
 _WIDEST = 400_000
 """Most atoms kept for one pair; a p that needs more is replaced by a larger one, which is sound."""
@@ -147,6 +153,32 @@ def mixed(chances: Sequence[float], pairs: Sequence[Pair], beyond: float) -> Pai
         first_only=(first + beyond) * (1.0 + 1e-12),
         second_only=(second + beyond) * (1.0 + 1e-12),
     )
+
+
+def averaged_pair(k: int, p: float, cap: int | None, known: tuple[int, float], lost: float, most: int) -> Pair:
+    """Return the pair of theorem A at the threshold `k`, averaged over how many known people count.
+
+    Parameters
+    ----------
+    k, p, cap, lost :
+        As in `waiting_pair`, with ``t = k - 1``.
+    known : (int, float)
+        How many people are known, and the chance that one of them counts; both laws show how many do.
+    most : int
+        Most pairs built; a block of numbers is dominated by its largest one.
+    """
+    low, weights, beyond = likely_counts(*known)
+    # Thresholds at 1 or below disclose everything; so are counted those too unlikely to matter.
+    told = (low + np.arange(len(weights)) >= k - 1) | (weights < lost / len(weights))
+    beyond = (beyond + float(weights[told].sum())) * (1.0 + (len(weights) + 4.0) * UNIT)
+    kept = np.flatnonzero(~told)
+    if len(kept) == 0:
+        return _DISJOINT
+    chances, pairs = [], []
+    for block in np.array_split(kept, min(len(kept), most)):
+        chances.append(float(weights[block].sum()) * (1.0 + (len(block) + 4.0) * UNIT))
+        pairs.append(waiting_pair(k - 1 - low - int(block[-1]), p, cap, lost))
+    return mixed(chances, pairs, beyond)
 
 
 def product_above(one: Pair, other: Pair, epsilon: float) -> float:

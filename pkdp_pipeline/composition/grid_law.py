@@ -1,0 +1,242 @@
+"""Laws of privacy losses on an equidistant grid, made so that they only overstate the divergence.
+
+A pair of laws ``(P, Q)`` is kept as masses of P at losses ``log(P/Q)``, plus the mass of P where Q has none. Its
+profile is ``f(z) = Σ w (1 - z e^{-x})_+ + infinite`` with ``z = e^ε``, and the divergence of a product of pairs is
+``Σ_r P_r f(e^ε Q_r/P_r)`` over the outcomes `r` of all other factors: it is monotone in each factor's `f`. So a
+factor may be replaced by any measure whose `f` is larger. Three steps are used:
+
+- raising a mass or a loss;
+- splitting an atom onto its two neighbours on the grid so that both its P-mass and its Q-mass stay: `f` is
+  convex in z, and between the neighbours it becomes the chord;
+- taking the largest of several profiles at the points of the grid and connecting these by chords in z.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array
+
+__all__ = ["FARTHEST", "GridLaw", "Tilted", "envelope", "mirrored", "product", "profile_at", "split"]
+
+FARTHEST = 400.0
+"""Larger losses are counted as infinite where profiles are compared."""
+
+_UNDERFLOW = 1e-120
+"""What underflow may take away from a profile at losses up to `FARTHEST`, with room to spare."""
+
+_LOST = 1e-100
+"""Mass of the largest losses that may be counted as infinite to keep a law short."""
+
+_LOW = 1e-20
+"""Mass of the smallest losses that may be moved up to keep a law short; at no ε does that show."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tilted:
+    """Logarithm of the moment ``M = Σ w e^{λx}``, and mean and variance (in cells) of the masses ``w e^{λx}/M``."""
+
+    log_moment: float
+    mean: float
+    variance: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GridLaw:
+    """A measure pair on a grid.
+
+    Parameters
+    ----------
+    start : int
+        The first mass is at loss ``start · step``.
+    masses : array, shape (n,)
+        P-masses at the losses ``(start + i) · step``; Q-masses are ``e^{-loss}`` times these.
+    infinite : float
+        P-mass on events that Q excludes.
+    """
+
+    start: int
+    masses: Array
+    infinite: float
+    _tilts: dict[float, Tilted] = field(default_factory=dict, repr=False)
+
+    @property
+    def last(self) -> int:
+        """Return the index of the last mass."""
+        return self.start + len(self.masses) - 1
+
+    @property
+    def total(self) -> float:
+        """Return at or above the P-mass, finite and infinite."""
+        return (float(self.masses.sum()) + self.infinite) * (1.0 + 64.0 * UNIT)
+
+    def tilted(self, rate: float) -> Tilted:
+        """Return moment, mean and variance under the exponent `rate` per cell."""
+        known = self._tilts.get(rate)
+        if known is None:
+            logs = self._logs(rate)
+            peak = float(logs.max())
+            weights = np.exp(logs - peak)
+            total = float(weights.sum())
+            steps = np.arange(len(weights), dtype=np.float64)
+            mean = float((weights * steps).sum()) / total
+            variance = float((weights * (steps - mean) ** 2).sum()) / total
+            known = Tilted(log_moment=peak + math.log(total), mean=self.start + mean, variance=variance)
+            self._tilts[rate] = known
+        return known
+
+    def tilted_masses(self, rate: float, log_scale: float) -> Array:
+        """Return ``masses · e^{rate·index - log_scale}``, rounded up but for underflow."""
+        logs = self._logs(rate)
+        sizes = 2.0 * np.abs(rate * (self.start + np.arange(len(logs)))) + np.abs(logs) + abs(log_scale)
+        with np.errstate(under="ignore", invalid="ignore"):
+            masses: Array = np.exp(logs - log_scale) * (1.0 + (sizes + 8.0) * (4.0 * UNIT))
+        # An empty cell has the logarithm -inf.
+        return np.where(np.isfinite(logs), masses, 0.0)
+
+    def _logs(self, rate: float) -> Array:
+        with np.errstate(divide="ignore"):
+            logs: Array = np.log(self.masses) + rate * (self.start + np.arange(len(self.masses)))
+        return logs
+
+
+def split(losses: Array, weights: Array, infinite: float, step: float, *, trim: bool = True) -> GridLaw:
+    """Split atoms onto a grid, keeping the mass of both laws.
+
+    Parameters
+    ----------
+    losses : array, shape (n,)
+        Finite, none below the exact loss but for 8 units of roundoff.
+    weights : array, shape (n,)
+        None below the exact P-mass.
+    infinite : float
+    step : float
+    trim : bool
+        Whether tiny masses at both ends may be moved up.
+
+    Notes
+    -----
+    An atom at ``j·h + s`` puts ``(1 - e^{-s})/(1 - e^{-h})`` of its mass on ``(j+1)·h``, and ``(e^{h-s} - 1)/(e^h - 1)``
+    on ``j·h``. *Guarantee*: the profile is nowhere below that of the atoms. *Rounding*: up; losses by a few units
+    of roundoff, masses by a few more than atoms share a cell.
+    """
+    kept = weights > 0.0
+    losses, weights = losses[kept], weights[kept]
+    if len(losses) == 0:
+        return GridLaw(start=0, masses=np.full(1, TINY), infinite=min(1.0, infinite))
+    position = losses / step
+    position += 16.0 * UNIT * np.abs(position)
+    floor = np.floor(position)
+    part = position - floor
+    upper = weights * (np.expm1(-part * step) / math.expm1(-step))
+    lower = weights * (np.expm1((1.0 - part) * step) / math.expm1(step))
+    start = int(floor.min())
+    cell = (floor - start).astype(np.int64)
+    size = int(cell.max()) + 2
+    masses = np.zeros(size)
+    masses += np.bincount(cell, lower, size)
+    masses += np.bincount(cell + 1, upper, size)
+    most = int(np.bincount(cell, minlength=size).max())
+    masses = masses * (1.0 + (2.0 * most + 24.0) * UNIT)
+    if not trim:
+        if masses[-1] == 0.0:
+            masses = masses[:-1]
+        return GridLaw(start=start, masses=masses, infinite=min(1.0, infinite))
+    return _trimmed(start, masses, infinite + TINY)
+
+
+def _trimmed(start: int, masses: Array, infinite: float) -> GridLaw:
+    """Count the largest losses as infinite and lift the smallest, as far as their mass is negligible."""
+    slack = 1.0 + (len(masses) + 8.0) * UNIT
+    above = np.cumsum(masses[::-1])
+    drop = min(int(np.searchsorted(above, _LOST)), len(masses) - 1)
+    if drop:
+        infinite += float(above[drop - 1]) * slack
+        masses = masses[:-drop]
+    below = np.cumsum(masses)
+    lift = min(int(np.searchsorted(below, _LOW)), len(masses) - 1)
+    if lift:
+        masses = masses[lift:].copy()
+        masses[0] = (masses[0] + below[lift - 1]) * slack
+    return GridLaw(start=start + lift, masses=masses, infinite=min(1.0, infinite * (1.0 + 8.0 * UNIT)))
+
+
+def product(one: GridLaw, other: GridLaw) -> GridLaw:
+    """Return a law at or above the product of two, as one factor."""
+    masses = np.convolve(one.masses, other.masses) * (1.0 + (min(len(one.masses), len(other.masses)) + 8.0) * UNIT)
+    both = one.infinite + other.infinite
+    return _trimmed(one.start + other.start, masses, min(1.0, both * (1.0 + 4.0 * UNIT)) + TINY * (both > 0.0))
+
+
+def mirrored(masses: Array, infinite: float, step: float) -> GridLaw:
+    """Return the law that is its own mirror image, from its masses at ``step, 2·step, …``.
+
+    P has at ``-x`` what Q has at ``x``: ``w e^{-x}``. What is left of the total mass 1 lies at 0, where both agree.
+    """
+    away = step * np.arange(1, len(masses) + 1)
+    negative = masses * np.exp(-away) * (1.0 + (4.0 * away + 8.0) * UNIT)
+    used = float(masses.sum()) + float(negative.sum()) + infinite
+    middle = max(TINY, 1.0 - used + 128.0 * UNIT)
+    whole = np.concatenate([negative[::-1], [middle], masses])
+    return GridLaw(start=-len(masses), masses=whole, infinite=min(1.0, infinite))
+
+
+def envelope(laws: Sequence[GridLaw], step: float) -> GridLaw:
+    """Return the law, its own mirror image, whose profile at ``ε ≥ 0`` is the largest of those of `laws`.
+
+    Notes
+    -----
+    The largest of convex functions, connected by chords between the points of the grid, is convex. Where the
+    law `d` is the largest at a point and at both its neighbours, the mass there is that of `d`; where a neighbour is
+    larger by `v`, the slope changes by that much more, and ``v/(e^h - 1)`` (to the right) or ``v/(1 - e^{-h})`` (to the
+    left) is added: positive terms only. *Guarantee*: at every ``ε ≥ 0`` the profile is at or above that of each law,
+    at every ``ε < 0`` at or above that of each law reversed. *Rounding*: up.
+    """
+    most = max(1, math.floor(FARTHEST / step))
+    size = min(most, max(1, *(law.last for law in laws))) + 2
+    finite, constants = np.zeros((len(laws), size)), np.zeros(len(laws))
+    for row, law in enumerate(laws):
+        first, end = max(1, law.start), min(law.last + 1, size - 1)
+        if end > first:
+            finite[row, first:end] = law.masses[first - law.start : end - law.start]
+        constants[row] = min(1.0, law.infinite + float(law.masses[max(0, end - law.start) :].sum()) * (1.0 + 1e-12))
+    values = _profiles(finite, constants, step)
+    error = (8.0 * size + 64.0) * UNIT
+    leader = values.argmax(axis=0)
+    best = values.max(axis=0)
+    columns = np.arange(size)
+    masses = finite[leader, columns]
+    changed = leader[1:] != leader[:-1]
+    here = columns[:-1][changed]
+    masses[here] += np.maximum(0.0, best[here + 1] * (1.0 + 4.0 * error) - values[leader[here], here + 1]) / (
+        math.expm1(step)
+    )
+    masses[here + 1] += np.maximum(0.0, best[here] * (1.0 + 4.0 * error) - values[leader[here + 1], here]) / (
+        -math.expm1(-step)
+    )
+    scale = 1.0 + 4.0 * error
+    return mirrored(masses[1:-1] * scale, min(1.0, float(constants.max()) * scale + _UNDERFLOW), step)
+
+
+def _profiles(masses: Array, constants: Array, step: float) -> Array:
+    """Return the profiles of several laws at ``0, step, 2·step, …``; row by row, column i has the mass at i·step."""
+    tails = np.zeros_like(masses)
+    tails[:, :-1] = np.cumsum(masses[:, :0:-1], axis=1)[:, ::-1]
+    # 1 - e^{-nh} = (1 - e^{-h}) Σ_{l<n} e^{-lh} turns the sum over masses into one over tails.
+    decay = np.exp(-step * np.arange(masses.shape[1]))
+    sums = np.cumsum((tails * decay)[:, ::-1], axis=1)[:, ::-1]
+    values: Array = constants[:, None] - math.expm1(-step) * sums / decay
+    return values
+
+
+def profile_at(law: GridLaw, step: float, epsilon: float) -> float:
+    """Return a float at or above the profile of one law at `epsilon`, at most 1."""
+    losses = step * np.arange(law.start, law.last + 1)
+    pad = 8.0 * UNIT * (np.abs(losses) + epsilon)
+    terms = law.masses * -np.expm1(np.minimum(0.0, epsilon - losses - pad))
+    total = float(terms.sum()) * (1.0 + (len(terms) + 16.0) * UNIT) + law.infinite
+    return min(1.0, math.nextafter(total * (1.0 + 4.0 * UNIT), math.inf))

@@ -1,0 +1,105 @@
+"""From certified points of a profile to atoms: the largest convex function of ``e^ε`` below the points."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from pkdp_pipeline.composition.grid_law import FARTHEST
+from pkdp_pipeline.profiles.bound import Bound
+from pkdp_pipeline.profiles.rounding import UNIT, Array
+from pkdp_pipeline.profiles.worst_case import NoiseCurve
+
+__all__ = ["certified_at", "hull_atoms", "scale_of"]
+
+_GONE = 1e-60
+"""A profile that has fallen below this is cut off there; what is left is counted as disclosed at every ε."""
+
+
+def certified_at(bounds: tuple[Bound, ...], epsilons: Array) -> Array:
+    """Return the smallest certified side of several bounds; 1 where there is none."""
+    values = np.ones(len(epsilons))
+    for bound in bounds:
+        values = np.fmin(values, bound.bracket(epsilons)[1])
+    return values
+
+
+def scale_of(bounds: tuple[Bound, ...]) -> float:
+    """Return the standard deviation of the normal loss with the same δ(0): a length on the axis of ε."""
+    start = float(certified_at(bounds, np.zeros(1))[0])
+    # erf(x) is about sqrt(1 - exp(-4x²/π)).
+    return min(40.0, max(1e-7, 2.0 * math.sqrt(-0.5 * math.pi * math.log1p(-min(start * start, 1.0 - 1e-16)))))
+
+
+@lru_cache(maxsize=64)
+def hull_atoms(bounds: tuple[Bound, ...]) -> tuple[Array, Array, float]:
+    """Return losses, P-masses and infinite mass of a pair, its own mirror image, dominating every bound's minimum.
+
+    Notes
+    -----
+    At the corners ``a < b < c`` of the lower hull the slope in ``z = e^ε`` changes at b by ``w/z_b`` with
+    ``w = (δ_a - δ_b)/(1 - e^{a-b}) - (δ_b - δ_c)/(e^{c-b} - 1)``. These masses are differences; so the profile they
+    give is summed up again, from positive terms, and all masses are raised until it is at or above every corner.
+    Beyond the last point nothing is assumed: what is left there counts as infinite loss. *Guarantee*: the profile
+    is nowhere below the true one, in either order. *Rounding*: up.
+    """
+    points, values = _sampled(bounds)
+    corners = _lower_hull(points, values)
+    points, values = points[corners], values[corners]
+    falls, gaps = values[:-1] - values[1:], np.diff(points)
+    masses = np.zeros(len(points))
+    masses[1:] = falls / -np.expm1(-gaps)
+    masses[:-1] -= falls / np.expm1(gaps)
+    masses, points = np.maximum(0.0, masses[1:]), points[1:]
+    infinite = float(values[-1])
+    knots = np.concatenate([[0.0], points])
+    kernel = np.maximum(0.0, -np.expm1(np.minimum(0.0, knots[:, None] - points[None, :])))
+    again = (kernel * masses).sum(axis=1) + infinite
+    with np.errstate(invalid="ignore"):
+        missing = np.where(values > 0.0, values / again, 1.0)
+    scale = max(1.0, float(missing.max(initial=1.0))) * (1.0 + (4.0 * len(points) + 64.0) * UNIT)
+    masses, infinite = masses * scale, min(1.0, infinite * scale)
+    negative = masses * np.exp(-points) * (1.0 + (8.0 + 4.0 * points) * UNIT)
+    used = math.fsum(masses.tolist()) + math.fsum(negative.tolist()) + infinite
+    middle = max(0.0, 1.0 - used + 16.0 * UNIT)
+    losses = np.concatenate([-points[::-1], [0.0], points])
+    return losses, np.concatenate([negative[::-1], [middle], masses]), infinite
+
+
+def _sampled(bounds: tuple[Bound, ...]) -> tuple[Array, Array]:
+    """Return points that are dense where the profile bends, and its values there, not increasing."""
+    scale = scale_of(bounds)
+    most = math.ceil(math.log2(FARTHEST / scale)) + 1
+    ladder = np.minimum(FARTHEST, scale * 2.0 ** np.arange(1, most + 1))
+    seen = np.minimum.accumulate(certified_at(bounds, ladder))
+    ended = (seen <= _GONE) | (seen <= float(seen[-1]) * (1.0 + 1e-9))
+    end = float(ladder[int(ended.argmax())])
+    near = scale * np.concatenate([np.arange(0.0, 6.0, 0.08), np.arange(6.0, 12.0, 0.25)])
+    far = (
+        scale
+        * 12.0
+        * 1.1 ** np.arange(0, max(1, math.ceil(math.log(max(1.0, end / scale / 12.0)) / math.log(1.1)) + 1))
+    )
+    kinks = [
+        cells * bound.noise for bound in bounds if isinstance(bound, NoiseCurve) for cells in range(1, bound.cells + 1)
+    ]
+    points = np.unique(np.concatenate([near, far, kinks, [end]]))
+    points = points[points <= end]
+    return points, np.minimum.accumulate(np.minimum(1.0, certified_at(bounds, points)))
+
+
+def _lower_hull(points: Array, values: Array) -> list[int]:
+    """Return the corners of the largest convex function of ``e^ε`` below the points."""
+    corners: list[int] = []
+    for at in range(len(points)):
+        while len(corners) >= 2:
+            a, b = corners[-2], corners[-1]
+            before = (values[a] - values[b]) / -math.expm1(points[a] - points[b])
+            after = (values[b] - values[at]) / math.expm1(points[at] - points[b])
+            if before > after:
+                break
+            corners.pop()
+        corners.append(at)
+    return corners

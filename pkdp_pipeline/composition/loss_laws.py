@@ -1,0 +1,298 @@
+"""What one release adds to a total: the laws of its privacy loss, in either order of the two lives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Literal, Protocol
+
+import flint
+import numpy as np
+
+from pkdp_pipeline.composition.grid_law import GridLaw, envelope, product, split
+from pkdp_pipeline.composition.hull import certified_at, hull_atoms, scale_of
+from pkdp_pipeline.profiles import Bound
+from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array, ball_above
+from pkdp_pipeline.profiles.thresholding import Thresholding
+from pkdp_pipeline.profiles.value_through_absence import ValueThroughAbsence
+from pkdp_pipeline.profiles.waiting_pair import Pair, averaged_pair, waiting_pair
+from pkdp_pipeline.profiles.worst_case import NoiseCurve
+
+__all__ = [
+    "Directions",
+    "EnvelopeLosses",
+    "Losses",
+    "NoiseLosses",
+    "PairLosses",
+    "ProductLosses",
+    "ProfileLosses",
+    "directions",
+    "pair_atoms",
+]
+
+Order = Literal["right", "left"]
+
+_LOST = 1e-90
+"""Mass of a waiting time that may be left out of its atoms and counted as disclosed."""
+
+_ATOMS = 3e6
+"""Most atoms of a pair that is an average over known people."""
+
+_TRIVIAL = 1e-9
+"""Two bounds this close, relatively, count as equal when one of them is dropped."""
+
+
+class Losses(Hashable, Protocol):
+    """The privacy loss of one release in one order."""
+
+    def on_grid(self, step: float) -> GridLaw:
+        """Return a law on multiples of `step` whose profile is nowhere below that of the release."""
+
+    def spread(self) -> float:
+        """Return about the standard deviation of the loss; it decides the grid, not the truth of what follows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairLosses:
+    """Losses of theorem A's waiting times.
+
+    Parameters
+    ----------
+    k : int
+        The threshold; people who are controlled are taken off.
+    p : float
+    cap : int, optional
+    known : int
+        People the attacker merely knows; both laws show how many of them count.
+    order : str
+        ``"right"``: `k` − 1 against `k` successes; ``"left"``: the other way round.
+    """
+
+    k: int
+    p: float
+    cap: int | None = None
+    known: int = 0
+    order: Order = "right"
+
+    def on_grid(self, step: float) -> GridLaw:
+        """See `Losses`."""
+        return split(*pair_atoms(_pair(self.k, self.p, self.cap, self.known), self.order), step)
+
+    def spread(self) -> float:
+        """See `Losses`."""
+        losses, weights, _ = pair_atoms(_pair(self.k, self.p, self.cap, self.known), self.order)
+        return _deviation(losses, weights)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductLosses:
+    """Losses of several independent factors shown together."""
+
+    factors: tuple[Losses, ...]
+
+    def on_grid(self, step: float) -> GridLaw:
+        """See `Losses`."""
+        whole = self.factors[0].on_grid(step)
+        for factor in self.factors[1:]:
+            whole = product(whole, factor.on_grid(step))
+        return whole
+
+    def spread(self) -> float:
+        """See `Losses`."""
+        return math.sqrt(sum(factor.spread() ** 2 for factor in self.factors))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvelopeLosses:
+    """Losses of the pair, its own mirror image, that dominates several pairs in both orders."""
+
+    members: tuple[Losses, ...]
+
+    def on_grid(self, step: float) -> GridLaw:
+        """See `Losses`."""
+        return envelope([member.on_grid(step) for member in self.members], step)
+
+    def spread(self) -> float:
+        """See `Losses`."""
+        return max(member.spread() for member in self.members)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileLosses:
+    """Losses of the pair, its own mirror image, whose profile is the convex hull of certified points.
+
+    Parameters
+    ----------
+    bounds : tuple of Bound
+        All of them hold in both orders, so the smallest does, and so does its lower convex hull in ``e^ε``: the true
+        profile is convex and below all points. With no bound everything is disclosed.
+    """
+
+    bounds: tuple[Bound, ...]
+
+    def on_grid(self, step: float) -> GridLaw:
+        """See `Losses`."""
+        return split(*hull_atoms(self.bounds), step)
+
+    def spread(self) -> float:
+        """See `Losses`."""
+        losses, weights, _ = hull_atoms(self.bounds)
+        return _deviation(losses, weights)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseLosses:
+    """Losses of two-sided geometric noise: ±ε0, or the sum of two of these; the pair is its own mirror image.
+
+    Parameters
+    ----------
+    noise : float
+        ε0.
+    cells : int
+        1 or 2 cells that change.
+    """
+
+    noise: float
+    cells: int
+
+    def on_grid(self, step: float) -> GridLaw:
+        """See `Losses`."""
+        losses, weights = self._atoms()
+        cells = Fraction(self.noise) / Fraction(step)
+        if cells.denominator == 1:
+            size = int(cells)
+            masses = np.zeros(2 * self.cells * size + 1)
+            masses[:: 2 * size] = weights
+            return GridLaw(start=-self.cells * size, masses=masses, infinite=0.0)
+        return split(losses, weights, 0.0, step, trim=False)
+
+    def spread(self) -> float:
+        """See `Losses`."""
+        return _deviation(*self._atoms())
+
+    def _atoms(self) -> tuple[Array, Array]:
+        with flint.ctx.workprec(128):
+            alpha = (-flint.arb(self.noise)).exp()
+            one = [alpha / (1 + alpha), 1 / (1 + alpha)]
+            balls = one if self.cells == 1 else [one[0] ** 2, 2 * one[0] * one[1], one[1] ** 2]
+            weights = np.array([ball_above(ball) for ball in balls])
+        steps = np.arange(-self.cells, self.cells + 1, 2, dtype=np.float64)
+        return steps * self.noise, weights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directions:
+    """Losses of one release in both orders of the two lives.
+
+    Parameters
+    ----------
+    right : Losses
+        The target's first life shows up and the second does not.
+    left : Losses or None
+        The other order; None where `right` serves both.
+    attack : Thresholding or None
+        An attack on the release that a score test may repeat on every day.
+    """
+
+    right: Losses
+    left: Losses | None = None
+    attack: Thresholding | None = None
+
+
+def directions(bounds: tuple[Bound, ...], protects: str, attacks: Sequence[Bound | None] = ()) -> Directions:
+    """Return the losses of a release from the bounds that hold for it.
+
+    Parameters
+    ----------
+    bounds : tuple of Bound
+        All hold; those that are nowhere better than another one are left out, which is sound.
+    protects : str
+        ``"presence"`` or ``"value"``.
+    attacks : sequence of Bound or None
+        Bounds whose attained side an attacker of this very release reaches.
+
+    Returns
+    -------
+    Directions
+        In two orders for the presence theorems on thresholds, in one for everything else.
+    """
+    attack = next((each for each in attacks if _repeatable(each)), None)
+    assert attack is None or isinstance(attack, Thresholding)
+    bounds = _undominated(bounds)
+    if len(bounds) != 1:
+        return Directions(right=ProfileLosses(bounds=bounds), attack=attack)
+    bound = bounds[0]
+    if isinstance(bound, Thresholding):
+        known = 0 if bound.active else bound.known
+        k = bound.k - (bound.known if bound.active else 0)
+        right, left = (_waiting(k, bound.p, bound.cap, known, order) for order in ("right", "left"))
+        if protects == "presence":
+            return Directions(right=right, left=left, attack=attack)
+        return Directions(right=EnvelopeLosses(members=(right, left)), attack=attack)
+    if isinstance(bound, ValueThroughAbsence) and bound.known == 0:
+        both = tuple(_waiting(bound.k, bound.p, bound.cap, 0, order) for order in ("right", "left"))
+        return Directions(right=ProductLosses(factors=both), attack=attack)
+    if isinstance(bound, NoiseCurve) and bound.appears_at is None:
+        return Directions(right=NoiseLosses(noise=bound.noise, cells=bound.cells), attack=attack)
+    return Directions(right=ProfileLosses(bounds=bounds), attack=attack)
+
+
+def pair_atoms(pair: Pair, order: Order) -> tuple[Array, Array, float]:
+    """Return losses, masses and infinite mass of a pair in one order, none below the exact ones."""
+    seen = pair.ratio > 0.0
+    ratio, weight = pair.ratio[seen], pair.weight[seen] * (1.0 + 1.1 * pair.budget)
+    logs = np.log(ratio)
+    if order == "right":
+        infinite = pair.first_only + float(pair.weight[~seen].sum()) * (1.0 + 1.1 * pair.budget + 4.0 * UNIT)
+        return 1.1 * pair.budget - logs, weight, min(1.0, infinite * (1.0 + 4.0 * UNIT))
+    masses = weight * ratio * (1.0 + 1.1 * pair.budget + 4.0 * UNIT)
+    return logs + 1.1 * pair.budget, masses, min(1.0, pair.second_only)
+
+
+@lru_cache(maxsize=32)
+def _pair(k: int, p: float, cap: int | None, known: int) -> Pair:
+    if known == 0:
+        return waiting_pair(k - 1, p, cap, _LOST)
+    if p in (0.0, 1.0):
+        return waiting_pair(k - 1 - (known if p == 1.0 else 0), p, cap, _LOST)
+    atoms = 40.0 * math.sqrt(k) / max(p, 1e-9)
+    return averaged_pair(k, p, cap, (known, p), _LOST, int(min(400.0, max(16.0, _ATOMS / atoms))))
+
+
+def _waiting(k: int, p: float, cap: int | None, known: int, order: str) -> PairLosses:
+    return PairLosses(k=k, p=p, cap=cap, known=known, order="right" if order == "right" else "left")
+
+
+def _repeatable(attack: Bound | None) -> bool:
+    return (
+        isinstance(attack, Thresholding)
+        and attack.theorem in ("thresholding", "thresholding_complement", "histogram_presence", "histogram_between")
+        and attack.known == 0
+    )
+
+
+def _undominated(bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
+    """Leave out bounds that are nowhere seen to be the smallest."""
+    if len(bounds) < 2:
+        return bounds
+    scale = scale_of(bounds)
+    points = scale * np.array([0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 40.0])
+    values = [certified_at((bound,), points) for bound in bounds]
+    kept = list(range(len(bounds)))
+    for row in range(len(bounds)):
+        others = [values[other] for other in kept if other != row]
+        if others and (np.min(others, axis=0) <= values[row] * (1.0 + _TRIVIAL) + TINY).all():
+            kept.remove(row)
+    return tuple(bounds[row] for row in kept)
+
+
+def _deviation(losses: Array, weights: Array) -> float:
+    total = float(weights.sum())
+    if not total > 0.0:
+        return 0.0
+    # Not as inner products: threads of a BLAS cost more here than they save.
+    mean = float((weights * losses).sum()) / total
+    return math.sqrt(max(0.0, float((weights * (losses - mean) ** 2).sum()) / total))

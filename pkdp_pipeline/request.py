@@ -15,8 +15,9 @@ import pandas as pd
 from pkdp_pipeline.arguments import choice
 from pkdp_pipeline.domain import Domain
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.ledger.period import Period
 from pkdp_pipeline.ledger.standing import Standing
-from pkdp_pipeline.mechanisms import Count, Histogram, Mechanism, mechanism_name, mechanism_to_dict
+from pkdp_pipeline.mechanisms import Histogram, Mechanism, mechanism_name, mechanism_to_dict
 from pkdp_pipeline.noise import check_noise
 
 __all__ = ["EACH_ROW", "EachRow", "Request"]
@@ -60,7 +61,9 @@ class Request:
         Needed by, and only by, ``one_cell="first"``. Missing values come last.
     undeclared : {"error", "absent"}, default "error"
         What happens to people whose cell is not in the domain, after `one_cell` has chosen it.
-    period : str or datetime.date, optional
+    period : str, datetime.date or Period, optional
+        Read by `Period.parse`; stored in its one spelling, so that ``20130102`` and ``2013-01-02`` are the same
+        request.
     label : str, optional
 
     Raises
@@ -93,14 +96,12 @@ class Request:
         self._set("unit", () if each_row else _columns("unit", self.unit, " or pkdp.EACH_ROW"))
         self._set("by", None if self.by is None else _columns("by", self.by))
         self._set("order_by", None if self.order_by is None else _columns("order_by", self.order_by))
-        if isinstance(self.period, datetime.date) and not isinstance(self.period, datetime.datetime):
-            self._set("period", self.period.isoformat())
         if isinstance(self.period, datetime.datetime):
             raise ArgumentError("period must be a text or a date, not a point in time: write period=timestamp.date().")
-        for name in ("period", "label"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, str) or not value.strip()):
-                raise ArgumentError(f"{name} must be a non-empty text.")
+        if self.period is not None:
+            self._set("period", Period.parse(self.period).text)
+        if self.label is not None and (not isinstance(self.label, str) or not self.label.strip()):
+            raise ArgumentError("label must be a non-empty text.")
         self._check_where()
         if isinstance(self.mechanism, Histogram):
             self._check_histogram()
@@ -184,7 +185,7 @@ class Request:
         return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     def standing(self) -> Standing:
-        """Return which people and period the release is about, and whether noise gives it a finite worst case.
+        """Return what the ledger compares the release with others by.
 
         Raises
         ------
@@ -196,20 +197,18 @@ class Request:
                 'period is needed with a ledger: say which period these data are about, for example "2013-01-02".'
             )
         return Standing(
-            unit=self.unit, period=self.period, label=self.label or self._description(), noiseless=self._is_noiseless()
+            unit=self.unit,
+            period=self.period,
+            label=self.label or self._description(),
+            mechanism=self.mechanism,
+            by=self.by,
+            where=None if self.has_opaque_where else self.where,
+            opaque=self.has_opaque_where,
+            protects=self.protects,
         )
 
     def _description(self) -> str:
         return "count" if self.by is None else f"histogram by {', '.join(self.by)}"
-
-    def _is_noiseless(self) -> bool:
-        """Return whether suppression on the exact count can show through: then noise has no finite worst case."""
-        mechanism = self.mechanism
-        if mechanism.noise is None:
-            return True
-        if isinstance(mechanism, Count) and mechanism.k_complement is not None:
-            return True
-        return mechanism.k is not None and mechanism.release_threshold is None
 
 
 def _columns(argument: str, value: object, alternative: str = "") -> tuple[str, ...]:

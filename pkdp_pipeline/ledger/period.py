@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import calendar
-import re
+import datetime
 from dataclasses import dataclass
-from datetime import date, timedelta
 
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.ledger.calendar_forms import looks_like_a_date, read_calendar
+from pkdp_pipeline.ledger.spelling import collapsed, folded
 
 __all__ = ["Period"]
 
-_DAY = re.compile(r"(\d{4})-(\d{2})-(\d{2})", re.ASCII)
-_MONTH = re.compile(r"(\d{4})-(\d{2})", re.ASCII)
-_YEAR = re.compile(r"\d{4}", re.ASCII)
-_WEEK = re.compile(r"(\d{4})-W(\d{2})", re.ASCII)
+_FORMS = (
+    "a day 2013-01-02, a week 2013-W01, a month 2013-01, a quarter 2013-Q1, a half 2013-H1, a year 2013, or an "
+    "interval of those such as 2013-01-01/2013-01-07"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,8 @@ class Period:
     Parameters
     ----------
     text : str
-        As declared.
+        One spelling for each form: ``20130102`` and ``2013-002`` are both ``2013-01-02``. A label keeps its
+        letter case.
     first, last : datetime.date or None
         Both inclusive; both None for a label that is no calendar period.
 
@@ -34,18 +35,20 @@ class Period:
     """
 
     text: str
-    first: date | None = None
-    last: date | None = None
+    first: datetime.date | None = None
+    last: datetime.date | None = None
 
     @classmethod
     def parse(cls, text: object) -> Period:
-        """Read an ISO day, month, year, week, an interval ``A/B`` of those, or any other label.
+        """Read a calendar period, an interval ``A/B`` of them, or any other label.
 
         Parameters
         ----------
-        text : str
-            ``2013-01-02``, ``2013-01``, ``2013``, ``2013-W01``, ``2013-01-01/2013-01-07``; everything else is
-            a label.
+        text : str, datetime.date or Period
+            ISO 8601: a day (``2013-01-02``, ``20130102``, ``2013-002``, ``2013-W01-3``, or a point in time,
+            which stands for its day as written), a week ``2013-W01``, a month ``2013-01``, a year ``2013``; a
+            quarter ``2013-Q1`` and a half ``2013-H1``; an interval ``2013-01-01/2013-01-07``. Everything else
+            is a label, unless it looks like a date.
 
         Returns
         -------
@@ -54,19 +57,29 @@ class Period:
         Raises
         ------
         ArgumentError
-            If the text is empty, written like a calendar period that does not exist, or an interval that
-            ends before it starts.
+            If the text is empty, written like a calendar period that does not exist, an interval that ends
+            before it starts, or a date in another form: such a label could not be compared with other
+            periods, and a release could slip in beside one about the same days.
         """
+        if isinstance(text, Period):
+            return text
+        if isinstance(text, datetime.date) and not isinstance(text, datetime.datetime):
+            return cls(text=text.isoformat(), first=text, last=text)
         if not isinstance(text, str) or not text.strip():
             raise ArgumentError("period must be a non-empty text such as '2013-01-02' or 'wave 1'.")
-        ends = [_calendar_days(part.strip()) for part in text.split("/")]
-        if len(ends) > 2 or None in ends:
-            return cls(text=text)
-        days = [bounds for bounds in ends if bounds is not None]
-        first, last = days[0][0], days[-1][1]
+        ends = [read_calendar(part.strip()) for part in text.split("/")]
+        spans = [span for span in ends if span is not None]
+        if len(spans) < len(ends) or len(ends) > 2:
+            if spans or looks_like_a_date(text):
+                raise ArgumentError(
+                    f"period {text!r} looks like a date but is in no form that can be compared with other periods; "
+                    f"write {_FORMS}."
+                )
+            return cls(text=collapsed(text))
+        first, last = spans[0].first, spans[-1].last
         if first > last:
             raise ArgumentError(f"period {text!r} ends before it starts; write the earlier end first.")
-        return cls(text=text, first=first, last=last)
+        return cls(text="/".join(span.text for span in spans), first=first, last=last)
 
     def overlaps(self, other: Period) -> bool:
         """Return whether the two periods may be about the same time.
@@ -77,30 +90,11 @@ class Period:
         """
         if self.first is None or self.last is None or other.first is None or other.last is None:
             both_labels = self.first is None and other.first is None
-            return not both_labels or _folded(self.text) == _folded(other.text)
+            return not both_labels or folded(self.text) == folded(other.text)
         return self.first <= other.last and other.first <= self.last
 
-
-def _folded(label: str) -> str:
-    return " ".join(label.split()).casefold()
-
-
-def _calendar_days(text: str) -> tuple[date, date] | None:
-    """Return the first and last day of one calendar period, or None when it is not written like one."""
-    try:
-        if match := _DAY.fullmatch(text):
-            day = date(*map(int, match.groups()))
-            return day, day
-        if match := _MONTH.fullmatch(text):
-            year, month = map(int, match.groups())
-            return date(year, month, 1), date(year, month, calendar.monthrange(year, month)[1])
-        if _YEAR.fullmatch(text):
-            return date(int(text), 1, 1), date(int(text), 12, 31)
-        if match := _WEEK.fullmatch(text):
-            monday = date.fromisocalendar(int(match[1]), int(match[2]), 1)
-            return monday, monday + timedelta(days=6)
-    except (ValueError, OverflowError):  # calendar.IllegalMonthError is a ValueError
-        raise ArgumentError(
-            f"period {text!r} is written like a calendar period, but the calendar has no such day, month, year or week."
-        ) from None
-    return None
+    def days(self) -> tuple[int, int] | None:
+        """Return the first and last day as ordinals of the proleptic calendar, None for a label."""
+        if self.first is None or self.last is None:
+            return None
+        return self.first.toordinal(), self.last.toordinal()

@@ -1,31 +1,58 @@
-"""Standing: which people and which period a release is about, and whether noise protects it."""
+"""Standing: what a release asks about whom and when, as far as other releases beside it matter."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Literal
 
+from pkdp_pipeline.arguments import choice
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.ledger.period import Period
+from pkdp_pipeline.mechanisms import Count, Mechanism, mechanism_from_dict, mechanism_name, mechanism_to_dict
 
-__all__ = ["Standing"]
+__all__ = ["Kind", "Standing", "kind_of"]
+
+Kind = Literal["exact count", "noiseless", "pure noise", "noised"]
+
+
+def kind_of(mechanism: Mechanism) -> Kind:
+    """Return how what `mechanism` publishes stands beside other releases about the same people.
+
+    "noised" has a finite worst case; "pure noise" is noised with δ = 0, because the noise acts on the exact count
+    (a threshold after it looks at the noisy count only, which costs nothing). Both other kinds are noiseless; an
+    "exact count" has no threshold either.
+    """
+    complement = mechanism.k_complement if isinstance(mechanism, Count) else None
+    if mechanism.noise is None:
+        exact = isinstance(mechanism, Count) and mechanism.k is None and complement is None
+        return "exact count" if exact else "noiseless"
+    if complement is not None or (mechanism.k is not None and mechanism.release_threshold is None):
+        return "noiseless"
+    return "pure noise" if mechanism.k is None else "noised"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What the differencing rule needs to know about a release; it needs no data.
+    """What the ledger compares releases by; it needs no data.
 
     Parameters
     ----------
     unit : tuple of str
-        Columns of the privacy unit. They are recorded, not compared: two units of one data set may be the
+        Columns of the privacy unit, empty where every row is a person. Two units of one data set may be the
         same people under two names.
     period : str
         Read by `Period.parse`.
     label : str
         What is published, in the words of the request.
-    noiseless : bool
-        False only when noise gives the release a finite worst-case guarantee, one that stands against an
-        attacker who knows everybody else.
+    mechanism : Count or Histogram
+    by : tuple of str, optional
+        Columns of a histogram's cells.
+    where : str, optional
+        The predicate as written; None for everybody, and for one that is opaque.
+    opaque : bool, default False
+        Whether there is a predicate that cannot be written down.
+    protects : {"presence", "value"}, default "presence"
 
     Raises
     ------
@@ -36,13 +63,83 @@ class Standing:
     unit: tuple[str, ...]
     period: str
     label: str
-    noiseless: bool
+    mechanism: Mechanism
+    by: tuple[str, ...] | None = None
+    where: str | None = None
+    opaque: bool = False
+    protects: str = "presence"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.unit, tuple) or not all(isinstance(column, str) for column in self.unit):
-            raise ArgumentError("unit must be a tuple of column names.")
+        for name in ("unit", "by"):
+            columns = getattr(self, name)
+            if name == "by" and columns is None:
+                continue
+            if not isinstance(columns, tuple) or not all(isinstance(column, str) for column in columns):
+                raise ArgumentError(f"{name} must be a tuple of column names.")
         if not isinstance(self.label, str):
             raise ArgumentError(f"label must be a text, not {type(self.label).__name__}.")
-        if not isinstance(self.noiseless, bool):
-            raise ArgumentError(f"noiseless must be True or False, not {type(self.noiseless).__name__}.")
+        if not isinstance(self.where, str | None):
+            raise ArgumentError(f"where must be a text or None, not {type(self.where).__name__}.")
+        if not isinstance(self.opaque, bool):
+            raise ArgumentError(f"opaque must be True or False, not {type(self.opaque).__name__}.")
+        choice("protects", self.protects, ("presence", "value"))
+        mechanism_name(self.mechanism)
         Period.parse(self.period)
+
+    @property
+    def kind(self) -> Kind:
+        """How the release stands beside others; see `kind_of`."""
+        return kind_of(self.mechanism)
+
+    @property
+    def noiseless(self) -> bool:
+        """Whether no noise gives a finite worst case: suppression on the exact count can show through."""
+        return self.kind in ("exact count", "noiseless")
+
+    @property
+    def pure_noise(self) -> bool:
+        """Whether noise acts on the exact count, so that the worst case has δ = 0."""
+        return self.kind == "pure noise"
+
+    @property
+    def exact_count(self) -> bool:
+        """Whether a count is published as it is: the one noiseless release that may stand beside pure noise."""
+        return self.kind == "exact count"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as a JSON-ready dictionary."""
+        return {
+            "unit": list(self.unit),
+            "period": self.period,
+            "label": self.label,
+            "mechanism": mechanism_to_dict(self.mechanism),
+            "by": None if self.by is None else list(self.by),
+            "where": self.where,
+            "opaque": self.opaque,
+            "protects": self.protects,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Standing:
+        """Rebuild a standing from `to_dict`.
+
+        Raises
+        ------
+        ArgumentError
+            If a field is unknown, missing or malformed.
+        """
+        if not isinstance(fields, Mapping) or set(fields) != set(cls.__dataclass_fields__):
+            raise ArgumentError(f"a standing must have the fields {', '.join(cls.__dataclass_fields__)}.")
+        unit, by, mechanism = fields["unit"], fields["by"], fields["mechanism"]
+        if not isinstance(unit, list) or not isinstance(by, list | None) or not isinstance(mechanism, Mapping):
+            raise ArgumentError("a standing's unit and by must be lists of column names, its mechanism an object.")
+        return cls(
+            unit=tuple(unit),
+            period=fields["period"],
+            label=fields["label"],
+            mechanism=mechanism_from_dict(mechanism),
+            by=None if by is None else tuple(by),
+            where=fields["where"],
+            opaque=fields["opaque"],
+            protects=fields["protects"],
+        )

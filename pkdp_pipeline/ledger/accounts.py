@@ -1,0 +1,230 @@
+"""Accounts: which releases may stand together, what they add up to, and what a budget allows.
+
+The functions work inside a transaction of the ledger's; what they store is derived from its chain of events.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.composition.compose import compose
+from pkdp_pipeline.errors import ArgumentError, LedgerError, NoEvidenceError
+from pkdp_pipeline.ledger.components import Reach, unit_text
+from pkdp_pipeline.ledger.database import Database
+from pkdp_pipeline.ledger.differencing import (
+    allows_overlap,
+    company_of,
+    covers_periods,
+    has_noiseless,
+    may_stand_together,
+    refuse_crossing,
+    refuse_overlap,
+)
+from pkdp_pipeline.ledger.parts import certificate_of, describe, read_parts, store_part
+from pkdp_pipeline.ledger.rebuild import rebuild_and_compare
+from pkdp_pipeline.ledger.standing import Standing
+from pkdp_pipeline.ledger.tally import exchange, join, leave, read_tally, units_of
+from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.ledger.totals import add_up, unit_named
+from pkdp_pipeline.ledger.trial import Trial
+
+__all__ = ["admit", "charge", "rebuild_and_compare", "recertified", "total", "withdraw"]
+
+
+def admit(db: Database, dataset: str, standing: Standing, terms: Terms) -> bool:
+    """Refuse a release that cannot stand beside what is charged; it needs no data.
+
+    Returns
+    -------
+    bool
+        Whether its certificate may claim more than the worst case: when no other release about these people has
+        an overlapping period, or the declared dependence covers that, or it is the one exact count beside pure
+        noise.
+
+    Raises
+    ------
+    DifferencingError
+        See `check_differencing`.
+    """
+    met = Reach.of(standing).met(db, dataset)
+    if allows_overlap(terms.evidence):
+        return True
+    standing_noiseless = standing.noiseless or bool(
+        db.execute(
+            "SELECT 1 FROM holding WHERE dataset = :dataset AND kind IN ('exact count', 'noiseless') LIMIT 1",
+            dataset=dataset,
+        )
+    )
+    if not standing_noiseless:
+        return not met
+    company = company_of([standing])
+    for component in met:
+        rows = db.execute(
+            "SELECT kind, unit, COUNT(*) FROM holding WHERE component = :component GROUP BY kind, unit",
+            component=component,
+        )
+        company.update({(kind, tuple(json.loads(unit))): int(number) for kind, unit, number in rows})
+    if not may_stand_together(company):
+        refuse_overlap(standing, _standings(db, met), dataset=dataset)
+    if not covers_periods(terms.evidence):
+        _check_crossing(db, dataset, standing, met, noiseless=has_noiseless(company))
+    return not met or standing.exact_count
+
+
+def charge(
+    db: Database,
+    dataset: str,
+    standing: Standing,
+    certificate: Certificate | str,
+    terms: Terms | None,
+    entry: int,
+) -> None:
+    """Add a release to the running state, and hold the totals to the budgets.
+
+    Parameters
+    ----------
+    db : Database
+    dataset : str
+    standing : Standing
+    certificate : Certificate or str
+        That of the release, or its JSON text.
+    terms : Terms or None
+        None: what is charged is published already, and held to no budget.
+    entry : int
+
+    Raises
+    ------
+    BudgetExceededError
+        If a budget is exceeded, with what was spent, what is asked for and what is allowed. The caller rolls the
+        transaction back.
+    NoEvidenceError
+        If there is a budget and the releases do not add up.
+    LedgerError
+        If the certificate is not that of the release.
+    """
+    description = describe(certificate)
+    certified = certificate_of(description)
+    if certified.mechanism != standing.mechanism or certified.protects != standing.protects:
+        raise LedgerError("the certificate to be charged is not that of the release: certify what is published.")
+    trial = Trial(db, dataset, standing, terms) if terms is not None and terms.budgets else None
+    join(db, dataset, standing, store_part(db, description), entry)
+    if trial is not None:
+        trial.hold(certified, entry)
+
+
+def withdraw(db: Database, dataset: str, entry: int) -> None:
+    """Take a release that was given back out of the running state; what it connected falls apart again.
+
+    Raises
+    ------
+    LedgerError
+        If it was not charged.
+    """
+    if not leave(db, dataset, entry):
+        raise LedgerError("an entry to be given back was never charged: the ledger's running state was altered.")
+
+
+def recertified(db: Database, dataset: str, entry: int, certificate: Certificate | str) -> None:
+    """Let a release count with its newest certificate. Nothing is published, so no budget is asked.
+
+    Raises
+    ------
+    LedgerError
+        If it was not charged.
+    """
+    if not exchange(db, dataset, entry, store_part(db, describe(certificate))):
+        raise LedgerError("an entry to be certified again was never charged: the ledger's running state was altered.")
+
+
+def total(db: Database, dataset: str, unit: object, terms: Terms) -> Certificate:
+    """Return what the data set's releases add up to for one privacy unit, with the evidence declared.
+
+    Parameters
+    ----------
+    db : Database
+    dataset : str
+    unit : str, sequence of str, EACH_ROW or None
+        Columns that name a person; None where the data set has releases for one unit only.
+    terms : Terms
+
+    Raises
+    ------
+    NoEvidenceError
+        If `unit` is None and there are several, or the releases do not add up.
+    ArgumentError
+        If the data set has no releases for `unit`.
+    """
+    units = units_of(db, dataset)
+    named = "; ".join(unit_named(one) for one in units)
+    if unit is None and len(units) > 1:
+        raise NoEvidenceError(
+            f"data set {dataset!r} has releases for several privacy units ({named}), and nothing says how one person's "
+            "records are spread over them: ask for the total of one, total(unit=…)."
+        )
+    if unit is None:
+        asked = units[0] if units else None
+    else:
+        asked = unit_text(_columns(unit))
+        if asked not in units and units:
+            raise ArgumentError(f"unit must be one of those that data set {dataset!r} has releases for: {named}.")
+    if asked is None or asked not in units:
+        return compose([])
+    held = read_tally(db, dataset, asked)
+    parts = read_parts(db, sorted({key for bundle in held for key, _ in bundle.parts}))
+    found = add_up(held, parts, terms.evidence, beside_others=len(units) > 1)
+    return found.with_caveats(*_limits(asked, units))
+
+
+def _limits(unit: str, units: Sequence[str]) -> list[str]:
+    columns = json.loads(unit)
+    if columns:
+        listed = [f"A person is one value of {', '.join(map(repr, columns))}."]
+    else:
+        listed = ["Every row is taken for a person: a person with several rows is protected in one of them only."]
+    others = [unit_named(one) for one in units if one != unit]
+    if others:
+        listed.append(
+            f"Releases of this data set for other privacy units ({'; '.join(others)}) are not in it: what they tell "
+            "about the same people comes on top."
+        )
+    return listed
+
+
+def _columns(unit: object) -> tuple[str, ...]:
+    from pkdp_pipeline.request import EachRow
+
+    if isinstance(unit, EachRow):
+        return ()
+    listed = (unit,) if isinstance(unit, str) else unit
+    if not isinstance(listed, Sequence) or not all(isinstance(column, str) for column in listed):
+        raise ArgumentError("unit must be a column name, a list of column names, pkdp.EACH_ROW, or None.")
+    return tuple(listed)
+
+
+def _check_crossing(db: Database, dataset: str, standing: Standing, met: Sequence[int], *, noiseless: bool) -> None:
+    """Refuse noiseless releases in several components, for which no evidence is declared."""
+    rows = db.execute(
+        "SELECT id FROM component WHERE dataset = :dataset LIMIT :number", dataset=dataset, number=len(met) + 1
+    )
+    if {int(row[0]) for row in rows} <= set(met):
+        return
+    held = db.execute("SELECT component, kind, entry FROM holding WHERE dataset = :dataset", dataset=dataset)
+    far = [(kind, int(entry)) for component, kind, entry in held if int(component) not in set(met)]
+    telling = [entry for kind, entry in far if kind in ("exact count", "noiseless")]
+    if telling or noiseless:
+        witness = telling[0] if telling else far[0][1]
+        refuse_crossing(standing, _standings_where(db, "entry", [witness]), dataset=dataset)
+
+
+def _standings(db: Database, components: Sequence[int]) -> list[Standing]:
+    return _standings_where(db, "component", components)
+
+
+def _standings_where(db: Database, column: str, values: Sequence[int]) -> list[Standing]:
+    found: list[Standing] = []
+    for value in values:
+        rows = db.execute(f"SELECT standing FROM holding WHERE {column} = :value ORDER BY entry", value=value)
+        found += [Standing.from_dict(json.loads(row[0])) for row in rows]
+    return found

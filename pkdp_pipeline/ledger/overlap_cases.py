@@ -1,0 +1,163 @@
+"""Why two releases cannot stand together, in words: which case it is, and what to do instead."""
+
+from __future__ import annotations
+
+from pkdp_pipeline.ledger.period import Period
+from pkdp_pipeline.ledger.standing import Standing
+from pkdp_pipeline.mechanisms import Count
+
+__all__ = ["crossing", "overlap"]
+
+
+def overlap(standing: Standing, other: Standing, dataset: str, *, through: Standing | None = None) -> str:
+    """Return why two releases about the same people in overlapping periods are refused.
+
+    Parameters
+    ----------
+    standing, other : Standing
+        The release asked for, and the one it cannot stand beside.
+    dataset : str
+    through : Standing, optional
+        A release whose period leads from one to the other, where their own periods share nothing.
+    """
+    case, repair = _case(standing, other)
+    met = "the same or overlapping periods"
+    if through is not None:
+        met = f"periods that {_named(through)} connects"
+    return (
+        f"{_named(standing)} and {_named(other)} are two releases about the same people (data set {dataset!r}) in "
+        f"{met}, and not all of them are noised: {case}. What one tells about other people takes away the uncertainty "
+        f"that protects a person in the other{_noised_too(standing, other)}. Ways out: (1) {repair}; (2) put noise "
+        "with a finite worst case on all of them (noise without k, or noise with a release_threshold), so that their "
+        f"worst-case guarantees add up{_exception(standing, other)}; (3) evidence of bounded dependence between them: "
+        "open the ledger with evidence=pkdp.BoundedDependence(epsilon, delta), where you can argue it."
+    )
+
+
+def crossing(standing: Standing, other: Standing, dataset: str) -> str:
+    """Return why releases about different periods of one data set need evidence."""
+    return (
+        f"{_named(standing)} and {_named(other)} are about the same people (data set {dataset!r}) in different "
+        "periods, day over day, and not all of them are noised: whoever changes between two tables shows, above all "
+        "where a cell crosses k, and what they add up to depends on how a person's periods depend on each other. Ways "
+        "out: (1) declare what you can argue when you open the ledger: evidence=pkdp.IndependentGivenHabits(), "
+        "pkdp.OneDayProtected(), pkdp.OncePerUnit(), pkdp.DisjointUnits() or pkdp.BoundedDependence(epsilon, delta) "
+        "(pkdp.BoundedParticipation(times) alone is enough only for noised releases; with "
+        "pkdp.IndependentGivenHabits() it serves here too); (2) put noise with a finite worst case on all of them; "
+        "(3) publish one release for the whole stretch instead of one for each period."
+    )
+
+
+def _named(standing: Standing) -> str:
+    kind = "noiseless" if standing.noiseless else "noised"
+    return f"{standing.label!r} ({kind}, period {standing.period})"
+
+
+def _noised_too(standing: Standing, other: Standing) -> str:
+    if standing.noiseless and other.noiseless:
+        return ""
+    return (
+        "; that one of them is noised does not help: noise hides a person in the noised table, and leaves what it "
+        "tells about everybody else"
+    )
+
+
+def _exception(standing: Standing, other: Standing) -> str:
+    """Return what rule 7 would allow, where it is near."""
+    noised = [one for one in (standing, other) if not one.noiseless]
+    counts = [one for one in (standing, other) if one.noiseless and isinstance(one.mechanism, Count)]
+    if len(noised) != 1 or len(counts) != 1:
+        return ""
+    return (
+        " (a single exact count, without k and k_complement, may stand beside noise that no k precedes, about the "
+        "same unit)"
+    )
+
+
+def _case(standing: Standing, other: Standing) -> tuple[str, str]:
+    """Return which case it is and the first way out."""
+    one, two = Period.parse(standing.period), Period.parse(other.period)
+    if sorted(standing.unit) != sorted(other.unit):
+        return (
+            "they count by different units of one data set, which may be the same people under two names",
+            "count by one unit everywhere, or keep data about other people in a data set of their own",
+        )
+    if one.days() is None or two.days() is None:
+        if (one.days() is None) != (two.days() is None):
+            return (
+                "one period is a label without dates, which may be any time, the other's included",
+                "give both releases calendar periods, such as 2013-01-02",
+            )
+    elif one.days() != two.days():
+        return _windows(one, two)
+    return _same_period(standing, other)
+
+
+def _windows(one: Period, two: Period) -> tuple[str, str]:
+    inside = (one.days(), two.days())
+    nested = any(a is not None and b is not None and a[0] <= b[0] and b[1] <= a[1] for a, b in (inside, inside[::-1]))
+    if nested:
+        case = "one period lies inside the other, as with running totals, corrections or a week beside its days"
+    else:
+        case = "their windows overlap, as rolling windows do, and the difference is what entered and left"
+    return (
+        case,
+        "publish one release for each stretch of a calendar without overlaps, and add up what is published",
+    )
+
+
+def _same_period(standing: Standing, other: Standing) -> tuple[str, str]:
+    kinds = {type(standing.mechanism), type(other.mechanism)}
+    same_rows = standing.where == other.where and not standing.opaque and not other.opaque
+    if standing.opaque or other.opaque:
+        if standing.opaque and other.opaque and _query(standing) == _query(other):
+            return _revision()
+        return (
+            "a predicate given as a Series or a callable cannot be compared and counts as overlapping everything",
+            _cross_tabulated(standing, other, "the columns the predicates read"),
+        )
+    if not same_rows:
+        if standing.where is None or other.where is None:
+            case = "nested filters: one counts a part of the people the other counts, and their difference is the rest"
+        else:
+            case = "their filters may overlap, whether or not they are spelled alike; predicates are not compared"
+        return case, _cross_tabulated(standing, other, "the filters' columns")
+    if _query(standing) == _query(other):
+        return _revision()
+    if len(kinds) == 2:
+        return (
+            "a total beside its histogram gives back what suppressed cells withhold",
+            "publish the cross-tabulated histogram alone and derive the total from it with release.rollup, as an "
+            "interval where cells are suppressed",
+        )
+    if standing.by != other.by:
+        return (
+            "the same people are counted by other columns, and a person alone in a cell of one is found in the other",
+            _cross_tabulated(standing, other, "both sets of columns"),
+        )
+    return (
+        "they are the same question with other thresholds or other noise, and what appears in one of them only is "
+        "told from it",
+        "publish one of them, or one cross-tabulated histogram, and derive everything else from it",
+    )
+
+
+def _query(standing: Standing) -> object:
+    return standing.label if standing.opaque else None, standing.where, standing.by, standing.mechanism
+
+
+def _revision() -> tuple[str, str]:
+    return (
+        "a revision of the same query, or the same query under other rules for rows, whose difference shows whose "
+        "records changed",
+        "let the first release stand and publish corrected data with the next period, or plan one cross-tabulated "
+        "release that needs no revision",
+    )
+
+
+def _cross_tabulated(standing: Standing, other: Standing, columns: str) -> str:
+    known = list(dict.fromkeys((*(standing.by or ()), *(other.by or ()))))
+    named = f" (by {', '.join(known)} and those)" if known and columns != "both sets of columns" else ""
+    if columns == "both sets of columns":
+        columns = ", ".join(known)
+    return f"publish one histogram cross-tabulated by {columns}{named} and derive everything from it: release.rollup"

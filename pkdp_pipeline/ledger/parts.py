@@ -1,0 +1,89 @@
+"""Parts: a release's certificate without the facts of its publication, stored once however often it occurs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.certificate_json import parsed
+from pkdp_pipeline.errors import LedgerError
+from pkdp_pipeline.ledger.database import Database
+from pkdp_pipeline.mechanisms import mechanism_from_dict, mechanism_to_dict
+from pkdp_pipeline.release_certificate import ReleaseCertificate, certify
+
+__all__ = ["certificate_of", "describe", "read_parts", "sha256", "store_part"]
+
+
+def sha256(text: str) -> str:
+    """Return the sha256 of a text, in hex."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def describe(certificate: Certificate | str) -> str:
+    """Return what a release certificate follows from, as canonical JSON: mechanism, attacker, what is protected.
+
+    Parameters
+    ----------
+    certificate : Certificate or str
+        A release certificate, or the JSON text of one; a text is not certified again.
+
+    Raises
+    ------
+    ArgumentError, LedgerError
+        If it is not the certificate of one release.
+    """
+    if isinstance(certificate, ReleaseCertificate):
+        mechanism, attacker = mechanism_to_dict(certificate.mechanism), certificate.attacker.to_dict()
+        protects: str = certificate.protects
+    elif isinstance(certificate, str):
+        document = parsed(certificate)
+        if "mechanism" not in document or "attacker" not in document:
+            raise LedgerError("the ledger charges releases one by one: the certificate must be that of one release.")
+        mechanism, attacker, protects = document["mechanism"], document["attacker"], document["protects"]
+    else:
+        raise LedgerError("the ledger charges releases one by one: the certificate must be that of one release.")
+    content = {"mechanism": mechanism, "attacker": attacker, "protects": protects}
+    return json.dumps(content, sort_keys=True, separators=(",", ":"))
+
+
+@lru_cache(maxsize=4096)
+def certificate_of(description: str) -> ReleaseCertificate:
+    """Certify again what `describe` returned; the certificate belongs to no publication."""
+    content = json.loads(description)
+    return certify(
+        mechanism_from_dict(content["mechanism"]),
+        AttackerModel.from_dict(content["attacker"]),
+        protects=content["protects"],
+    )
+
+
+def store_part(db: Database, description: str) -> str:
+    """Store a description unless it is there, and return its sha256."""
+    key = sha256(description)
+    db.execute(
+        "INSERT INTO part (sha256, description) VALUES (:key, :description) ON CONFLICT (sha256) DO NOTHING",
+        key=key,
+        description=description,
+    )
+    return key
+
+
+def read_parts(db: Database, keys: Iterable[str]) -> Mapping[str, ReleaseCertificate]:
+    """Return the certificates stored under these keys.
+
+    Raises
+    ------
+    LedgerError
+        If one is missing, or is not what its key says.
+    """
+    found = {}
+    for key in keys:
+        rows = db.execute("SELECT description FROM part WHERE sha256 = :key", key=key)
+        if not rows or sha256(rows[0][0]) != key:
+            raise LedgerError("the ledger's running state refers to a certificate it does not hold: it was altered.")
+        found[key] = certificate_of(rows[0][0])
+    return found

@@ -1,0 +1,141 @@
+"""Totals: what the releases of a data set add up to for one privacy unit, from the running state."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.composition.compose import compose
+from pkdp_pipeline.composition.evidence import (
+    BoundedDependence,
+    BoundedParticipation,
+    Evidence,
+    IndependentGivenHabits,
+    SamePeople,
+)
+from pkdp_pipeline.errors import NoEvidenceError
+from pkdp_pipeline.ledger.bundle import Bundle
+from pkdp_pipeline.ledger.standing import kind_of
+from pkdp_pipeline.release_certificate import ReleaseCertificate
+
+__all__ = ["add_up", "unit_named", "whole_parts"]
+
+Parts = list[tuple[Certificate, int]]
+
+
+def unit_named(unit: str) -> str:
+    """Return a unit (see `unit_text`) in words."""
+    columns = json.loads(unit)
+    return ", ".join(map(repr, columns)) if columns else "each row"
+
+
+def whole_parts(
+    held: Mapping[Bundle, int], parts: Mapping[str, ReleaseCertificate]
+) -> list[tuple[ReleaseCertificate, int]]:
+    """Return every different certificate and how often it occurs, whatever company it stands in."""
+    often: Counter[str] = Counter()
+    for bundle, times in held.items():
+        for key, number in bundle.parts:
+            often[key] += number * times
+    return [(parts[key], times) for key, times in sorted(often.items())]
+
+
+def add_up(
+    held: Mapping[Bundle, int],
+    parts: Mapping[str, ReleaseCertificate],
+    evidence: tuple[Evidence, ...],
+    *,
+    beside_others: bool,
+) -> Certificate:
+    """Return what components add up to with the evidence declared.
+
+    A release that stands alone in its component counts with its whole certificate; where others stand beside
+    it, with what noise gives against any attacker, except for a single exact count beside pure noise.
+
+    Parameters
+    ----------
+    held : mapping of Bundle to int
+        The components, as bundles of one unit, and how often each occurs.
+    parts : mapping of str to ReleaseCertificate
+        The certificates of the bundles' parts.
+    evidence : tuple of Evidence
+    beside_others : bool
+        Whether the data set has releases for other units, which are not in the total.
+
+    Raises
+    ------
+    NoEvidenceError
+        If they do not add up.
+
+    Notes
+    -----
+    *Guarantee*: that of `compose`; a component's total is that of all its releases. *Source*:
+    `docs/composition.md`, rules 1 to 8.
+    """
+    kinds = {type(one) for one in evidence}
+    if BoundedDependence in kinds:
+        # What is declared covers releases about the same period too, so each counts with its own certificate.
+        return compose(whole_parts(held, parts), evidence)
+    if not evidence and beside_others:
+        # Without evidence, what other units' releases tell about these people may undo what is not known.
+        held = _beside_others(held)
+    if not evidence or kinds & {IndependentGivenHabits, BoundedParticipation}:
+        flat: Parts = []
+        for bundle, times in held.items():
+            flat += [(part, number * times) for part, number in _parts_of(bundle, parts)]
+        if not evidence and len(flat) == 1 and flat[0][1] == 1:
+            part = flat[0][0]
+            return compose([part]) if isinstance(part, ReleaseCertificate) else part
+        return compose(flat, evidence or None)
+    return compose([(_total_of(bundle, parts), times) for bundle, times in held.items()], evidence)
+
+
+def _beside_others(held: Mapping[Bundle, int]) -> Mapping[Bundle, int]:
+    found: Counter[Bundle] = Counter()
+    for bundle, times in held.items():
+        found[Bundle.of("other units", bundle.parts)] += times
+    return found
+
+
+def _total_of(bundle: Bundle, parts: Mapping[str, ReleaseCertificate]) -> Certificate:
+    """Return what one component adds up to."""
+    listed = _parts_of(bundle, parts)
+    if len(listed) == 1 and listed[0][1] == 1:
+        return listed[0][0]
+    return compose(listed)
+
+
+def _parts_of(bundle: Bundle, parts: Mapping[str, ReleaseCertificate]) -> Parts:
+    """Return what a component counts with."""
+    certificates = [(parts[key], number) for key, number in bundle.parts]
+    if bundle.company == "alone":
+        return list(certificates)
+    exact = [(one, number) for one, number in certificates if kind_of(one.mechanism) == "exact count"]
+    rest = [(one, number) for one, number in certificates if kind_of(one.mechanism) != "exact count"]
+    _check(bundle, exact, rest)
+    noised: Parts = [(one.worst_case_only(), number) for one, number in rest]
+    if not exact:
+        return _merged(noised)
+    return [(compose([*exact, *_merged(noised)], SamePeople()), 1)]
+
+
+def _check(
+    bundle: Bundle, exact: Sequence[tuple[ReleaseCertificate, int]], rest: Sequence[tuple[ReleaseCertificate, int]]
+) -> None:
+    kinds = {kind_of(one.mechanism) for one, _ in rest}
+    count = sum(number for _, number in exact)
+    if "noiseless" in kinds or count > 1 or (count and (kinds - {"pure noise"} or bundle.company != "same unit")):
+        raise NoEvidenceError(
+            "these releases do not add up: noiseless ones stand beside others about the same people in overlapping "
+            "periods. They were let in under BoundedDependence, or before this version; declare "
+            "pkdp.BoundedDependence(epsilon, delta) if it can be argued."
+        )
+
+
+def _merged(listed: Iterable[tuple[Certificate, int]]) -> Parts:
+    often: dict[Certificate, int] = {}
+    for one, number in listed:
+        often[one] = often.get(one, 0) + number
+    return list(often.items())

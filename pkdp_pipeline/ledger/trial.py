@@ -1,0 +1,221 @@
+"""Trial: what a release would add up to with everything charged before it, held to the budgets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+
+from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.errors import BudgetExceededError, NoEvidenceError
+from pkdp_pipeline.ledger.budget import Budget
+from pkdp_pipeline.ledger.bundle import Bundle
+from pkdp_pipeline.ledger.components import Reach, unit_text
+from pkdp_pipeline.ledger.database import Database
+from pkdp_pipeline.ledger.parts import read_parts
+from pkdp_pipeline.ledger.standing import Standing
+from pkdp_pipeline.ledger.tally import leave, read_tally, units_of
+from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.ledger.totals import add_up, unit_named, whole_parts
+from pkdp_pipeline.ledger.windows import window, windows
+from pkdp_pipeline.noise import noise_scale
+from pkdp_pipeline.release_certificate import ReleaseCertificate
+from pkdp_pipeline.sentences import rounded_up
+
+__all__ = ["Trial", "drawn"]
+
+_MEASURES = {"partial_knowledge": "partial-knowledge total", "worst_case": "worst-case total"}
+
+
+def drawn(parts: Iterable[tuple[ReleaseCertificate, int]]) -> tuple[Fraction, Fraction] | None:
+    """Return the sum of worst-case ε and δ of the noise as it is drawn, exactly; None where a part has none.
+
+    Notes
+    -----
+    The sampler's scale is a float s with ``s * epsilon >= 1``, so what is drawn is (1/s)-private, 1/s being at
+    most the declared ε. A budget is a decimal: ten releases with noise declared as 0.1, drawn with scale 10, are
+    exactly 1-private together, although ten times the float 0.1 is more than 1. *Guarantee*: all parts together
+    are private at these numbers against any attacker (basic composition). *Rounding*: none for ε; each δ is
+    rounded up.
+    """
+    epsilon, delta = Fraction(0), Fraction(0)
+    for certificate, times in parts:
+        worst, noise = certificate.worst_case.parameters, certificate.mechanism.noise
+        if worst is None or noise is None or worst[0] == math.inf:
+            return None
+        cells = round(worst[0] / noise.epsilon)
+        epsilon += times * cells / Fraction(noise_scale(noise))
+        delta += times * Fraction(worst[1])
+    return epsilon, min(delta, Fraction(1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What is held to a budget: the releases, the unit, and the window they are in."""
+
+    unit: str
+    held: Mapping[Bundle, int]
+    start: int | None = None
+
+
+class Trial:
+    """One release's trial. Make it before the release joins the running state, and `hold` it after that.
+
+    Parameters
+    ----------
+    db : Database
+    dataset : str
+    standing : Standing
+        The release to be charged.
+    terms : Terms
+    """
+
+    def __init__(self, db: Database, dataset: str, standing: Standing, terms: Terms) -> None:
+        self._db, self._dataset, self._standing, self._terms = db, dataset, standing, terms
+        self._unit = unit_text(standing.unit)
+        reach = Reach.of(standing)
+        self._changed: dict[str, list[Reach]] = {self._unit: [reach]}
+        for component in reach.met(db, dataset):
+            # Releases that stood alone until now count with their worst case only.
+            rows = db.execute(
+                "SELECT h.unit, h.first_day, h.last_day, h.label FROM holding h JOIN component c ON c.id = h.component "
+                "WHERE h.component = :component AND c.dated + c.undated = 1",
+                component=component,
+            )
+            for unit, first, last, label in rows:
+                self._changed.setdefault(unit, []).append(Reach(first=first, last=last, label=label))
+        units = units_of(db, dataset)
+        if not terms.evidence and len(units) == 1 and units != [self._unit]:
+            # From now on these count beside another unit's.
+            self._changed[units[0]] = [Reach(first=None, last=None, label="")]
+
+    def hold(self, certificate: ReleaseCertificate, entry: int) -> None:
+        """Hold the totals to the budgets, now that the release has joined.
+
+        Raises
+        ------
+        BudgetExceededError
+            If one is exceeded; the release has left the running state again.
+        NoEvidenceError
+            If the releases do not add up.
+        """
+        others = len(units_of(self._db, self._dataset)) > 1
+        for unit in self._changed:
+            for budget in self._terms.budgets:
+                for asked in self._asked(unit, budget):
+                    self._compare(budget, asked, certificate, entry, others=others)
+
+    def _asked(self, unit: str, budget: Budget) -> Iterator[_Asked]:
+        if budget.window_days is None:
+            yield _Asked(unit=unit, held=read_tally(self._db, self._dataset, unit))
+            return
+        for start, held in windows(self._db, self._dataset, unit, budget.window_days, self._changed[unit]):
+            yield _Asked(unit=unit, held=held, start=start)
+
+    def _compare(
+        self, budget: Budget, asked: _Asked, certificate: ReleaseCertificate, entry: int, *, others: bool
+    ) -> None:
+        parts = self._parts(asked.held)
+        if _drawn_within(drawn(whole_parts(asked.held, parts)), budget):
+            return
+        total = add_up(asked.held, parts, self._terms.evidence, beside_others=others)
+        for measure in budget.measures:
+            if not _delta(total, measure, budget.epsilon) <= budget.delta:
+                leave(self._db, self._dataset, entry)
+                raise BudgetExceededError(self._refusal(budget, measure, asked, total, certificate, others=others))
+
+    def _parts(self, held: Mapping[Bundle, int]) -> Mapping[str, ReleaseCertificate]:
+        return read_parts(self._db, sorted({key for bundle in held for key, _ in bundle.parts}))
+
+    def _refusal(
+        self,
+        budget: Budget,
+        measure: str,
+        asked: _Asked,
+        total: Certificate,
+        certificate: ReleaseCertificate,
+        *,
+        others: bool,
+    ) -> str:
+        """Return the message; the release has left the running state."""
+        where = f"data set {self._dataset!r}, unit {unit_named(asked.unit)}"
+        if budget.window_days is not None:
+            where += f", {budget.window_days} days"
+            where += "" if asked.start is None else f" from {date.fromordinal(max(1, asked.start)).isoformat()}"
+        subject = f"{self._standing.label!r} (period {self._standing.period})"
+        if measure == "worst_case" and total.worst_case_bound is None:
+            way = (
+                'hold only the other total to it with pkdp.Budget(…, part="partial_knowledge"), or put noise on it'
+                if budget.part is None
+                else "put noise with a finite worst case on it"
+            )
+            return (
+                f"{subject} has no guarantee against any attacker, or stands in a total that has none, and the budget "
+                f"of {where} holds the worst-case total to epsilon = {budget.epsilon!r}: {way}. Nothing was charged."
+            )
+        prior = (
+            read_tally(self._db, self._dataset, asked.unit)
+            if budget.window_days is None
+            else window(self._db, self._dataset, asked.unit, budget.window_days, asked.start)
+        )
+        amounts = (self._amount(prior, measure, budget, others=others), _epsilon(certificate, measure, budget.delta))
+        alone = _lesser(amounts[1], drawn([(certificate, 1)]), budget)
+        together = _lesser(_epsilon(total, measure, budget.delta), self._drawn(asked.held), budget)
+        excess = self._hair(asked.held, budget)
+        named = _MEASURES[measure] if total.has_partial_knowledge else _MEASURES["worst_case"]
+        return (
+            f"{subject} would exceed the budget of {where} for the {named}: prior: epsilon = "
+            f"{rounded_up(amounts[0])}, requested: {rounded_up(alone)}, together: {rounded_up(together)}, allowed: "
+            f"{budget.epsilon!r} (all at delta = {budget.delta!r}){excess}. Nothing was read or charged. Ask for less "
+            "(more noise, a larger k, fewer releases), or open the ledger with a larger budget, where you can argue it."
+        )
+
+    def _amount(self, held: Mapping[Bundle, int], measure: str, budget: Budget, *, others: bool) -> float:
+        if not held:
+            return 0.0
+        try:
+            total = add_up(held, self._parts(held), self._terms.evidence, beside_others=others)
+        except NoEvidenceError:
+            return math.inf
+        return _lesser(_epsilon(total, measure, budget.delta), self._drawn(held), budget)
+
+    def _drawn(self, held: Mapping[Bundle, int]) -> tuple[Fraction, Fraction] | None:
+        return drawn(whole_parts(held, self._parts(held)))
+
+    def _hair(self, held: Mapping[Bundle, int], budget: Budget) -> str:
+        """Return a remark where the exact sum is above the budget by less than anybody can see."""
+        exact = self._drawn(held)
+        if exact is None or exact[1] > Fraction(repr(budget.delta)):
+            return ""
+        excess = exact[0] - Fraction(repr(budget.epsilon))
+        if not 0 < excess < Fraction(1, 10**9):
+            return ""
+        return (
+            f"; the exact sum is above the budget by {float(excess):.1g}, because the declared noise is no binary "
+            "fraction: allow that much more, or a delta above 0"
+        )
+
+
+def _drawn_within(exact: tuple[Fraction, Fraction] | None, budget: Budget) -> bool:
+    """Return whether the noise alone, added up exactly, is within a budget written in decimals."""
+    if exact is None:
+        return False
+    return exact[0] <= Fraction(repr(budget.epsilon)) and exact[1] <= Fraction(repr(budget.delta))
+
+
+def _delta(total: Certificate, measure: str, epsilon: float) -> float:
+    return float(total.delta(epsilon) if measure == "partial_knowledge" else total.worst_case.delta(epsilon))
+
+
+def _epsilon(total: Certificate, measure: str, delta: float) -> float:
+    return total.epsilon(delta) if measure == "partial_knowledge" else total.worst_case.epsilon(delta)
+
+
+def _lesser(epsilon: float, exact: tuple[Fraction, Fraction] | None, budget: Budget) -> float:
+    """Return the smaller of a certified ε and the exact sum, as the first float above it."""
+    if exact is None or exact[1] > Fraction(repr(budget.delta)):
+        return epsilon
+    rounded = float(exact[0])
+    return min(epsilon, rounded if Fraction(rounded) >= exact[0] else math.nextafter(rounded, math.inf))

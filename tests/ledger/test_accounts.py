@@ -1,0 +1,483 @@
+"""What the ledger's accounts hold: components, running state, totals; whatever the order of events."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.composition.compose import compose
+from pkdp_pipeline.composition.evidence import (
+    BoundedDependence,
+    DisjointUnits,
+    IndependentGivenHabits,
+    OncePerUnit,
+    OneDayProtected,
+    SamePeople,
+)
+from pkdp_pipeline.context import Context
+from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError, NoEvidenceError
+from pkdp_pipeline.ledger import Period, Standing, accounts, check_differencing
+from pkdp_pipeline.ledger.budget import Budget
+from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
+from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.release_certificate import certify
+
+ATTACKER = AttackerModel(p_max=0.1, p_min=0.1, unknown=2000)
+NOISE = GeometricNoise(0.5)
+TABLE, COUNT = Histogram(k=50), Count()
+NOISED, NOISED_COUNT = Histogram(noise=NOISE), Count(noise=NOISE)
+THRESHOLDED = Count(k=20, noise=NOISE, release_threshold=60)
+NOTHING = Terms()
+
+
+@dataclass
+class Kept:
+    sequence: int
+    standing: Standing
+    certificate: str
+
+
+class Book:
+    """Accounts of one data set with what a chain would know about them."""
+
+    def __init__(self, terms: Terms = NOTHING, database: SqliteDatabase | None = None, dataset: str = "flights"):
+        self.database = database or SqliteDatabase(":memory:")
+        self.dataset, self.terms, self.kept = dataset, terms, {}
+        self.numbers = itertools.count(1 if database is None else 1001)
+
+    def add(self, mechanism, period, *, attacker=ATTACKER, check=True, **fields):
+        asked = standing(mechanism, period, **fields)
+        certificate = certify(mechanism, attacker, protects=asked.protects)
+        with self.database.transaction(self.dataset):
+            if check and not accounts.admit(self.database, self.dataset, asked, self.terms):
+                certificate = certificate.worst_case_only()
+            certificate = certificate.in_context(Context(unit=asked.unit, period=asked.period, head="0" * 64))
+            entry = next(self.numbers)
+            accounts.charge(self.database, self.dataset, asked, certificate, self.terms, entry)
+        self.kept[entry] = Kept(entry, asked, certificate.to_json())
+        return entry
+
+    def remove(self, entry):
+        with self.database.transaction(self.dataset):
+            accounts.withdraw(self.database, self.dataset, entry)
+        del self.kept[entry]
+
+    def recertify(self, entry, attacker):
+        mechanism = self.kept[entry].standing.mechanism
+        certificate = certify(mechanism, attacker, protects=self.kept[entry].standing.protects)
+        with self.database.transaction(self.dataset):
+            accounts.recertified(self.database, self.dataset, entry, certificate)
+        self.kept[entry].certificate = certificate.to_json()
+
+    def total(self, unit=None, evidence=None):
+        terms = self.terms if evidence is None else Terms(evidence=evidence)
+        return accounts.total(self.database, self.dataset, unit, terms)
+
+    def verify(self):
+        accounts.rebuild_and_compare(self.database, self.dataset, list(self.kept.values()))
+
+    def state(self):
+        tables = {}
+        for table in ("holding", "component", "tally"):
+            rows = self.database.execute(f"SELECT * FROM {table} WHERE dataset = :dataset", dataset=self.dataset)
+            tables[table] = sorted(rows, key=repr)
+        return tables
+
+
+def standing(mechanism, period, **fields):
+    by = ("carrier",) if isinstance(mechanism, Histogram) else None
+    return Standing(**{"unit": ("tailnum",), "by": by, "label": "x", **fields}, mechanism=mechanism, period=period)
+
+
+def same(total, expected, *, epsilons=(0.05, 0.5, 1.0, 3.0)):
+    """Totals are the same statement: parts, evidence and numbers."""
+    assert total.protects == expected.protects
+    assert set(total.parts) == set(expected.parts)
+    assert total.evidence == expected.evidence
+    assert total.rule == expected.rule
+    for epsilon in epsilons:
+        assert total.delta(epsilon) == expected.delta(epsilon)
+        assert total.worst_case.delta(epsilon) == expected.worst_case.delta(epsilon)
+
+
+# Totals -----------------------------------------------------------------------------------------------------
+
+
+def test_the_total_of_nothing_is_nothing():
+    same(Book().total(), compose([]))
+    same(Book().total("tailnum"), compose([]))
+
+
+@pytest.mark.parametrize("mechanism", [TABLE, NOISED_COUNT, COUNT])
+def test_a_single_release_counts_with_its_whole_certificate(mechanism):
+    book = Book()
+    book.add(mechanism, "2013-01-01")
+    same(book.total(), compose([certify(mechanism, ATTACKER)]))
+    assert book.total().has_partial_knowledge
+
+
+def test_noised_releases_about_one_period_add_up_in_the_worst_case():
+    book = Book()
+    for mechanism in (NOISED, NOISED_COUNT, NOISED_COUNT, THRESHOLDED):
+        book.add(mechanism, "2013-01-01")
+    parts = [(certify(one, AttackerModel()), n) for one, n in ((NOISED, 1), (NOISED_COUNT, 2), (THRESHOLDED, 1))]
+    same(book.total(), compose(parts))
+    assert not book.total().has_partial_knowledge
+
+
+def test_noised_releases_of_different_days_without_evidence_add_up_in_the_worst_case():
+    book = Book()
+    for day in (1, 2, 3):
+        book.add(NOISED_COUNT, f"2013-01-0{day}")
+    same(book.total(), compose([(certify(NOISED_COUNT, ATTACKER), 3)]))
+    assert not book.total().has_partial_knowledge
+    assert book.total().worst_case.parameters[0] == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("evidence", [OneDayProtected(), DisjointUnits(), IndependentGivenHabits()])
+def test_days_add_up_by_the_evidence_declared(evidence):
+    book = Book(Terms(evidence=(evidence,)))
+    for day in (1, 2, 3):
+        book.add(TABLE, f"2013-01-0{day}")
+    book.add(Histogram(k=80), "2013-01-04")
+    parts = [(certify(TABLE, ATTACKER), 3), certify(Histogram(k=80), ATTACKER)]
+    same(book.total(), compose(parts, evidence))
+    with pytest.raises(NoEvidenceError):
+        book.total(evidence=())
+
+
+def test_under_habits_company_counts_flat_and_in_the_worst_case():
+    book = Book(Terms(evidence=(IndependentGivenHabits(),)))
+    book.add(NOISED_COUNT, "2013-01-01")
+    book.add(NOISED_COUNT, "2013-01-02")
+    book.add(NOISED, "2013-01-02")
+    worst = [certify(NOISED_COUNT, AttackerModel()), certify(NOISED, AttackerModel())]
+    same(book.total(), compose([certify(NOISED_COUNT, ATTACKER), *worst], IndependentGivenHabits()))
+
+
+def test_under_one_day_protected_a_component_counts_as_a_whole():
+    book = Book(Terms(evidence=(OneDayProtected(),)))
+    book.add(NOISED_COUNT, "2013-01-01")
+    for day in (2, 3):
+        book.add(NOISED_COUNT, f"2013-01-0{day}")
+        book.add(NOISED, f"2013-01-0{day}")
+    together = compose([certify(NOISED_COUNT, AttackerModel()), certify(NOISED, AttackerModel())])
+    same(book.total(), compose([certify(NOISED_COUNT, ATTACKER), (together, 2)], OneDayProtected()))
+    assert book.total().worst_case.parameters[0] == pytest.approx(1.0)
+
+
+def test_bounded_dependence_counts_every_release_with_its_own_certificate():
+    evidence = BoundedDependence(0.1, 1e-9)
+    book = Book(Terms(evidence=(evidence,)))
+    book.add(TABLE, "2013-01-01")
+    book.add(TABLE, "2013-01-01/2013-01-07", where="delay > 5")
+    book.add(NOISED_COUNT, "2013-01-02")
+    parts = [(certify(TABLE, ATTACKER), 2), certify(NOISED_COUNT, ATTACKER)]
+    same(book.total(), compose(parts, evidence))
+    for other in ((), (OneDayProtected(),), (IndependentGivenHabits(),)):
+        with pytest.raises(NoEvidenceError, match="BoundedDependence"):
+            book.total(evidence=other)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations([COUNT, NOISED, NOISED_COUNT])))
+def test_one_exact_count_beside_pure_noise_counts_by_the_exception(order):
+    book = Book()
+    for mechanism in order:
+        book.add(mechanism, "2013-01-01")
+    worst = [certify(NOISED, AttackerModel()), certify(NOISED_COUNT, AttackerModel())]
+    same(book.total(), compose([certify(COUNT, ATTACKER), *worst], SamePeople()))
+    assert book.total().rule == "same_people"
+
+
+def test_the_exception_on_one_day_adds_up_with_other_days():
+    evidence = IndependentGivenHabits()
+    book = Book(Terms(evidence=(evidence,)))
+    book.add(COUNT, "2013-01-01")
+    book.add(NOISED_COUNT, "2013-01-01")
+    book.add(TABLE, "2013-01-02")
+    beside = compose([certify(COUNT, ATTACKER), certify(NOISED_COUNT, AttackerModel())], SamePeople())
+    same(book.total(), compose([beside, certify(TABLE, ATTACKER)], evidence))
+
+
+def test_once_per_unit_costs_one_release():
+    book = Book(Terms(evidence=(OncePerUnit(),)))
+    for day in (1, 2, 3):
+        book.add(TABLE, f"2013-01-0{day}")
+    assert book.total().delta(1.0) == certify(TABLE, ATTACKER).delta(1.0)
+
+
+def test_a_given_back_release_vanishes_and_its_neighbour_stands_alone_again():
+    book = Book()
+    book.add(NOISED_COUNT, "2013-01-01")
+    second = book.add(NOISED, "2013-01-01")
+    book.remove(second)
+    same(book.total(), compose([certify(NOISED_COUNT, ATTACKER)]))
+    with pytest.raises(LedgerError):
+        accounts.withdraw(book.database, "flights", second)
+
+
+def test_a_release_certified_again_counts_with_its_newest_certificate():
+    book = Book()
+    entry = book.add(TABLE, "2013-01-01")
+    stronger = AttackerModel(p_max=0.2)
+    book.recertify(entry, stronger)
+    same(book.total(), compose([certify(TABLE, stronger)]))
+    book.verify()
+    with pytest.raises(LedgerError):
+        accounts.recertified(book.database, "flights", 99, certify(TABLE, stronger))
+
+
+def test_several_units_are_never_added_up():
+    book = Book()
+    book.add(NOISED_COUNT, "2013-01-01")
+    book.add(NOISED_COUNT, "2013-01-02", unit=("owner", "airline"))
+    book.add(NOISED_COUNT, "2013-01-03", unit=())
+    with pytest.raises(NoEvidenceError, match=r"'airline', 'owner'; 'tailnum'; each row|each row.*'tailnum'") as caught:
+        book.total()
+    assert "total(unit=" in str(caught.value)
+    from pkdp_pipeline.request import EACH_ROW
+
+    for unit in ("tailnum", ["tailnum"], ("airline", "owner"), ("owner", "airline"), (), EACH_ROW):
+        total = book.total(unit)
+        same(total, compose([certify(NOISED_COUNT, AttackerModel())]))
+        assert any("other privacy units" in caveat for caveat in total.caveats)
+    with pytest.raises(ArgumentError, match="tailnum"):
+        book.total("pilot")
+    with pytest.raises(ArgumentError, match="unit"):
+        book.total(3)
+
+
+def test_without_evidence_other_units_take_what_is_not_known_away():
+    book = Book()
+    book.add(NOISED_COUNT, "2013-01-01")
+    assert book.total("tailnum").has_partial_knowledge
+    assert book.total().caveats == ("A person is one value of 'tailnum'.",)
+    book.add(NOISED_COUNT, "2013-01-02", unit=())
+    assert not book.total("tailnum").has_partial_knowledge
+    assert book.total("tailnum", evidence=(IndependentGivenHabits(),)).has_partial_knowledge
+
+
+def test_a_neighbour_of_another_unit_is_company():
+    book = Book(Terms(evidence=(IndependentGivenHabits(),)))
+    book.add(NOISED_COUNT, "2013-01-01")
+    book.add(NOISED_COUNT, "2013-01-01", unit=("owner",))
+    assert not book.total("tailnum").has_partial_knowledge
+
+
+def test_data_sets_do_not_see_each_other():
+    book = Book()
+    book.add(TABLE, "2013-01-01")
+    other = Book(database=book.database, dataset="ships")
+    other.add(Histogram(k=60), "2013-01-01")
+    same(book.total(), compose([certify(TABLE, ATTACKER)]))
+    same(other.total(), compose([certify(Histogram(k=60), ATTACKER)]))
+    book.verify()
+    other.verify()
+
+
+def test_each_certificate_is_stored_once_without_its_publication():
+    book = Book(Terms(evidence=(OneDayProtected(),)))
+    for day in range(1, 10):
+        book.add(TABLE, f"2013-01-0{day}")
+    ((key, description),) = book.database.execute("SELECT sha256, description FROM part")
+    assert "period" not in description
+    assert len(key) == 64
+    assert len(book.state()["tally"]) == 1
+
+
+def test_only_the_certificate_of_the_release_can_be_charged():
+    database = SqliteDatabase(":memory:")
+    asked = standing(TABLE, "2013-01-01")
+    for wrong in (certify(Histogram(k=51), ATTACKER), certify(TABLE, ATTACKER, protects="value")):
+        with pytest.raises(LedgerError, match="not that of the release"):
+            accounts.charge(database, "flights", asked, wrong, NOTHING, 1)
+    for wrong in (compose([]), compose([]).to_json()):
+        with pytest.raises(LedgerError, match="one release"):
+            accounts.charge(database, "flights", asked, wrong, NOTHING, 1)
+    accounts.charge(database, "flights", asked, certify(TABLE, ATTACKER).to_json(), None, 1)
+    same(accounts.total(database, "flights", None, NOTHING), compose([certify(TABLE, ATTACKER)]))
+
+
+# What may stand together ------------------------------------------------------------------------------------
+
+
+def test_admit_says_whether_more_than_the_worst_case_may_be_claimed():
+    book = Book(Terms(evidence=(IndependentGivenHabits(),)))
+
+    def admit(mechanism, period, terms=book.terms):
+        return accounts.admit(book.database, "flights", standing(mechanism, period, where="a"), terms)
+
+    assert admit(NOISED, "2013-01-01")
+    book.add(NOISED_COUNT, "2013-01-01")
+    assert admit(NOISED, "2013-01-02")
+    assert not admit(NOISED, "2013-01-01")
+    assert not admit(NOISED, "wave 1")
+    assert admit(COUNT, "2013-01-01")
+    assert admit(TABLE, "2013-01-01", Terms(evidence=(BoundedDependence(0.1),)))
+    with pytest.raises(DifferencingError):
+        admit(TABLE, "2013-01-01")
+
+
+MECHANISMS = st.sampled_from([COUNT, TABLE, NOISED, NOISED_COUNT, THRESHOLDED])
+NOISY = st.sampled_from([NOISED, NOISED_COUNT, THRESHOLDED])
+LABELS = st.sampled_from(["wave 1", "Wave  1", "wave 2"])
+
+
+@st.composite
+def dated(draw):
+    first = draw(st.integers(1, 14))
+    last = min(28, first + draw(st.sampled_from([0, 0, 0, 1, 6])))
+    return f"2013-01-{first:02d}" if first == last else f"2013-01-{first:02d}/2013-01-{last:02d}"
+
+
+PERIODS = st.one_of(dated(), dated(), dated(), LABELS)
+UNITS = st.sampled_from([("tailnum",), ("tailnum",), ("owner",)])
+EVIDENCE = st.sampled_from([(), (IndependentGivenHabits(),), (OneDayProtected(),), (BoundedDependence(0.1),)])
+
+
+@given(st.lists(st.tuples(MECHANISMS, PERIODS, UNITS), max_size=12), EVIDENCE)
+@settings(max_examples=150, deadline=None)
+def test_the_database_admits_what_the_rule_admits(asked, evidence):
+    book, standing_by = Book(Terms(evidence=evidence)), []
+    for mechanism, period, unit in asked:
+        new = standing(mechanism, period, unit=unit)
+        try:
+            check_differencing(new, standing_by, dataset="flights", evidence=evidence)
+        except DifferencingError as error:
+            expected = str(error)
+        else:
+            expected = None
+        try:
+            book.add(mechanism, period, unit=unit)
+        except DifferencingError as error:
+            assert expected is not None
+            assert str(error).split(":")[-1] == expected.split(":")[-1]
+        else:
+            assert expected is None
+            standing_by.append(new)
+    book.verify()
+    for unit in {one.unit for one in standing_by}:
+        book.total(unit)  # what is admitted adds up
+
+
+# The running state --------------------------------------------------------------------------------------------
+
+
+def connected(standings):
+    """Group by overlap, pair by pair, without any order or interval."""
+    groups = []
+    for number, one in standings.items():
+        near = [group for group in groups if any(overlaps(one, standings[other]) for other in group)]
+        groups = [group for group in groups if group not in near]
+        groups.append({number}.union(*near))
+    return sorted(map(sorted, groups))
+
+
+def overlaps(one, other):
+    return Period.parse(one.period).overlaps(Period.parse(other.period))
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), MECHANISMS, PERIODS, UNITS),
+        st.tuples(st.just("add"), MECHANISMS, PERIODS, UNITS),
+        st.tuples(st.sampled_from(["remove", "recertify"]), st.integers(0, 30)),
+    ),
+    max_size=25,
+)
+
+
+@given(STEPS)
+@settings(max_examples=200, deadline=None)
+def test_any_sequence_leaves_the_state_that_a_rebuild_gives(steps):
+    book = Book()
+    for kind, *rest in steps:
+        if kind == "add":
+            book.add(rest[0], rest[1], unit=rest[2], check=False)
+        elif book.kept:
+            entry = sorted(book.kept)[rest[0] % len(book.kept)]
+            if kind == "remove":
+                book.remove(entry)
+            else:
+                book.recertify(entry, AttackerModel(p_max=0.3, p_min=0.3, unknown=100 + rest[0]))
+        book.verify()
+    held = book.database.execute("SELECT component, entry FROM holding ORDER BY component, entry")
+    groups = [[entry for _, entry in rows] for _, rows in itertools.groupby(held, key=lambda row: row[0])]
+    assert groups == connected({number: one.standing for number, one in book.kept.items()})
+
+
+@given(st.lists(st.tuples(NOISY, PERIODS, UNITS), min_size=1, max_size=8), st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_the_order_of_releases_does_not_change_the_total(asked, random):
+    one, other = Book(), Book()
+    for mechanism, period, unit in asked:
+        one.add(mechanism, period, unit=unit, check=False)
+    for mechanism, period, unit in random.sample(asked, len(asked)):
+        other.add(mechanism, period, unit=unit, check=False)
+    assert one.state()["tally"] == other.state()["tally"]
+
+
+def test_a_period_that_connects_two_makes_them_one_until_it_is_given_back():
+    book = Book()
+    book.add(NOISED_COUNT, "2013-01-01")
+    book.add(NOISED_COUNT, "2013-01-05")
+    before = book.state()
+    bridge = book.add(NOISED, "2013-01-01/2013-01-05")
+    assert len(book.state()["component"]) == 1
+    book.remove(bridge)
+    assert book.state() == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE tally SET times = times + 1",
+        "DELETE FROM tally",
+        "UPDATE holding SET component = 3 WHERE entry = 1",
+        "UPDATE holding SET part = (SELECT MIN(sha256) FROM part)",
+        "UPDATE holding SET first_day = first_day + 1, last_day = last_day + 1",
+        "UPDATE holding SET kind = 'noised'",
+        "DELETE FROM holding WHERE entry = 2",
+        "UPDATE component SET units = 2",
+        "UPDATE component SET last_day = last_day + 1",
+        "UPDATE part SET description = replace(description, '0.1', '0.2')",
+        "DELETE FROM part",
+    ],
+)
+def test_a_changed_running_state_is_found(change):
+    book = Book(Terms(evidence=(OneDayProtected(),)))
+    for day, mechanism in ((1, TABLE), (2, Histogram(k=70)), (3, TABLE)):
+        book.add(mechanism, f"2013-01-0{day}")
+    book.verify()
+    book.database.execute(change)
+    with pytest.raises(LedgerError, match="altered"):
+        book.verify()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE tally SET bundle = replace(bundle, '1', '0')",
+        "UPDATE part SET description = replace(description, '0.1', '0.2')",
+        "DELETE FROM part",
+    ],
+)
+def test_a_total_is_not_made_from_a_state_that_contradicts_itself(change):
+    book = Book()
+    book.add(TABLE, "2013-01-01")
+    book.database.execute(change)
+    with pytest.raises(LedgerError, match="altered"):
+        book.total()
+
+
+def test_a_budget_of_another_data_set_is_not_asked():
+    book = Book()
+    book.add(NOISED_COUNT, "2013-01-01")
+    other = Book(Terms(budgets=(Budget(0.5, 0),)), database=book.database, dataset="ships")
+    other.add(NOISED_COUNT, "2013-01-01")

@@ -67,8 +67,9 @@ class Entries:
     def published(self, dataset: str, key: str) -> int | None:
         """Return the id of the latest published revision of a key, or None."""
         rows = self._database.execute(
-            "SELECT id FROM entry WHERE dataset = :dataset AND key = :key AND state = 'published' "
-            "ORDER BY revision DESC LIMIT 1",
+            # The first condition on state is that of the index, which SQLite does not infer from the second one.
+            "SELECT id FROM entry WHERE dataset = :dataset AND key = :key AND state <> 'given_back' "
+            "AND state = 'published' ORDER BY revision DESC LIMIT 1",
             dataset=dataset,
             key=key,
         )

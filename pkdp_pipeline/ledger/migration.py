@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pkdp_pipeline.errors import ArgumentError, LedgerError
+from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.entries import Entries
 from pkdp_pipeline.ledger.journal import Journal, json_text
@@ -82,15 +83,16 @@ def _rows(database: Database) -> Iterator[dict[str, Any]]:
 
 
 def _read(row: dict[str, Any]) -> tuple[Any, Standing]:
-    import json
-
     from pkdp_pipeline.certificate import Certificate
 
     try:
         certificate = Certificate.from_json(row["certificate"])
         mechanism = certificate.mechanism  # type: ignore[attr-defined]
+        unit = json.loads(row["unit"])
+        if not isinstance(unit, list):
+            raise ArgumentError("its unit is not a list of columns.")
         standing = Standing(
-            unit=tuple(json.loads(row["unit"])),
+            unit=tuple(unit),
             period=_period(row["period"], row["sequence"]),
             label=row["label"],
             mechanism=mechanism,
@@ -98,7 +100,7 @@ def _read(row: dict[str, Any]) -> tuple[Any, Standing]:
             opaque=True,
             protects=certificate.protects,
         )
-    except (ArgumentError, AttributeError, TypeError, ValueError) as error:
+    except (PkdpError, AttributeError, TypeError, ValueError) as error:
         raise LedgerError(
             f"entry {row['sequence']} of the ledger's schema 1 cannot be brought up to date: {error} "
             "Nothing was changed; the version that wrote the ledger still reads it."

@@ -1,0 +1,274 @@
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+
+import pytest
+from ledger_samples import publish, reserve, standing
+
+from pkdp_pipeline.errors import ArgumentError, LedgerError, TemporaryError
+from pkdp_pipeline.ledger import Ledger, sqlite_database
+from pkdp_pipeline.ledger.database import open_database
+from pkdp_pipeline.ledger.schema import schema_script, split_statements
+
+
+def in_child(work):
+    """Run `work` in a forked process and return what it returns, as text."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            said = str(work())
+        except BaseException as error:
+            said = f"{type(error).__name__}: {error}"
+        os.write(writer, said.encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, encoding="utf-8") as pipe:
+        said = pipe.read()
+    os.waitpid(child, 0)
+    return said
+
+
+def test_the_file_is_durable_and_append_only(path):
+    with Ledger.open(path) as ledger:
+        publish(ledger)
+        assert ledger._database.execute("PRAGMA synchronous") == [(2,)]
+        assert ledger._database.execute("PRAGMA foreign_keys") == [(1,)]
+        for change in ("UPDATE event SET content = x'00'", "DELETE FROM event"):
+            with pytest.raises(LedgerError, match="append-only"):
+                ledger._database.execute(change)
+    raw = sqlite3.connect(path)
+    assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    for change in ("UPDATE event SET key = 'x'", "DELETE FROM event"):
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            raw.execute(change)
+    raw.close()
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "'reserved', NULL, '{}', '{}', NULL, NULL",
+        "'reserved', '{}', 'no json', '{}', NULL, NULL",
+        "'published', NULL, NULL, NULL, NULL, x'00'",
+        "'published', NULL, NULL, NULL, 'id', 'text'",
+        "'given_back', '{}', NULL, NULL, NULL, NULL",
+        "'invented', NULL, NULL, NULL, NULL, NULL",
+    ],
+)
+def test_a_malformed_event_is_refused_by_the_tables(path, columns):
+    with Ledger.open(path) as ledger, pytest.raises(LedgerError, match="constraint"):
+        ledger._database.execute(
+            "INSERT INTO event (kind, standing, certificate, terms, release_id, content, dataset, position, key, "
+            f"revision, created_at, previous, hash) VALUES ({columns}, 'd', 1, 'k', 1, 'now', :link, :link)",
+            link="0" * 64,
+        )
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_a_locked_ledger_is_a_temporary_error_and_nothing_is_charged(path):
+    Ledger.open(path).close()
+    blocker = sqlite3.connect(path, isolation_level=None)
+    with Ledger.open(path) as ledger:
+        blocker.execute("BEGIN IMMEDIATE")
+        with pytest.raises(TemporaryError, match="nothing was charged"):
+            reserve(ledger)
+        assert ledger.find("key") is None
+        blocker.execute("ROLLBACK")
+        assert list(ledger.entries()) == []
+        reservation = reserve(ledger)
+        blocker.execute("BEGIN IMMEDIATE")
+        with pytest.raises(TemporaryError):
+            ledger.publish(reservation, b"bytes", "release")
+        blocker.execute("ROLLBACK")
+        assert not publish(ledger)[1]
+    blocker.close()
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_the_write_lock_is_taken_before_anything_is_looked_at(path):
+    with Ledger.open(path) as one, Ledger.open(path) as other, one._database.transaction("default"):
+        with pytest.raises(TemporaryError):
+            publish(other)
+        assert other.find("key") is None
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_a_new_ledger_behind_a_lock_is_a_temporary_error(path):
+    blocker = sqlite3.connect(path, isolation_level=None)
+    blocker.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(TemporaryError):
+        Ledger.open(path)
+    blocker.close()
+
+
+def test_a_lock_is_waited_for(path):
+    with Ledger.open(path) as ledger:
+        blocker = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        blocker.execute("BEGIN IMMEDIATE")
+        release = threading.Timer(0.3, lambda: blocker.execute("ROLLBACK"))
+        release.start()
+        assert not publish(ledger)[1]
+        release.join()
+        blocker.close()
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(path):
+    path.write_bytes(b"something else entirely, and long enough to be looked at" * 20)
+    before = path.read_bytes()
+    with pytest.raises(LedgerError, match="no ledger, or it is damaged"):
+        Ledger.open(path)
+    assert path.read_bytes() == before
+
+
+def test_a_database_that_is_no_ledger_is_refused_and_left_alone(path):
+    raw = sqlite3.connect(path)
+    raw.execute("CREATE TABLE mine (x)")
+    raw.close()
+    before = path.read_bytes()
+    with pytest.raises(LedgerError, match="not a ledger"):
+        Ledger.open(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("version", [0, 3, 99])
+def test_an_unknown_schema_is_refused(path, version):
+    Ledger.open(path).close()
+    raw = sqlite3.connect(path)
+    raw.execute(f"PRAGMA user_version = {version}")
+    raw.close()
+    with pytest.raises(LedgerError, match=f"schema {version},"):
+        Ledger.open(path)
+
+
+def test_an_empty_file_becomes_a_ledger(path):
+    path.touch()
+    with Ledger.open(path) as ledger:
+        assert not publish(ledger)[1]
+
+
+@pytest.mark.parametrize("location", ["mysql://host/db", "sqlite:///x", "https://host/ledger.sqlite"])
+def test_other_stores_are_refused(location):
+    with pytest.raises(LedgerError, match="postgresql://"):
+        Ledger.open(location)
+
+
+@pytest.mark.parametrize("location", ["", "  ", "a\x00b", None, b"ledger.sqlite", 5])
+def test_what_is_no_path_is_refused(location):
+    with pytest.raises(ArgumentError, match="path"):
+        open_database(location)
+
+
+def test_a_missing_folder_and_a_folder_are_refused(tmp_path):
+    with pytest.raises(LedgerError, match="does not exist"):
+        Ledger.open(tmp_path / "missing" / "ledger.sqlite")
+    with pytest.raises(LedgerError, match="is a folder"):
+        Ledger.open(tmp_path)
+
+
+@pytest.mark.parametrize("missing", ["sqlalchemy", "psycopg"])
+def test_a_missing_driver_is_named_with_its_extra(monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(LedgerError, match=r"pkdp-pipeline\[postgres\]") as raised:
+        Ledger.open("postgresql://user:sesame@host/database")
+    assert "sesame" not in str(raised.value)
+
+
+def test_no_driver_is_imported_for_a_file(path):
+    asked = (
+        "import sys; from pkdp_pipeline.ledger import Ledger; Ledger.open(sys.argv[1]).close(); "
+        "print({'sqlalchemy', 'psycopg'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", asked, str(path)], check=True, text=True, stdout=subprocess.PIPE)
+    assert done.stdout.strip() == "set()"
+
+
+def test_an_old_sqlite_is_named(path, monkeypatch):
+    monkeypatch.setattr(sqlite_database.sqlite3, "sqlite_version_info", (3, 31, 1))
+    with pytest.raises(LedgerError, match=r"needs SQLite 3\.35"):
+        Ledger.open(path)
+
+
+def test_a_ledger_is_not_carried_over_a_fork(path):
+    with Ledger.open(path) as ledger:
+        assert "ArgumentError: this ledger was opened by the parent" in in_child(lambda: publish(ledger))
+        assert in_child(ledger.close) == "None"
+        assert not publish(ledger)[1]
+        assert in_child(lambda: publish(Ledger.open(path))[1]) == "True"
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+def test_a_ledger_that_is_taken_away_while_open_charges_nothing(path, tmp_path, how):
+    with Ledger.open(path) as ledger:
+        reservation = reserve(ledger)
+        path.rename(tmp_path / "moved.sqlite")
+        if how == "replaced":
+            Ledger.open(path).close()
+        with pytest.raises(LedgerError, match="removed or replaced"):
+            ledger.publish(reservation, b"bytes", "release")
+        with pytest.raises(LedgerError, match="removed or replaced"):
+            reserve(ledger, "another", standing("another"))
+
+
+def test_a_snapshot_sees_one_state_and_holds_nobody_up(path):
+    with Ledger.open(path) as one, Ledger.open(path) as other:
+        with one._database.snapshot():
+            assert list(one.entries()) == []
+            publish(other)
+            assert list(one.entries()) == []
+            with pytest.raises(LedgerError, match="readonly"):
+                one._database.execute("DELETE FROM dataset")
+        assert len(list(one.entries())) == 1
+        assert publish(one)[1]
+
+
+def test_a_failed_transaction_leaves_nothing_open(path):
+    def fail(database):
+        with database.transaction("default"):
+            database.execute("INSERT INTO dataset VALUES ('a', 'a')")
+            raise ZeroDivisionError
+
+    with Ledger.open(path) as ledger:
+        with pytest.raises(ZeroDivisionError):
+            fail(ledger._database)
+        assert ledger._database.execute("SELECT * FROM dataset") == []
+        assert not publish(ledger)[1]
+
+
+def test_statements_are_split_where_they_end():
+    statements = split_statements(schema_script("sqlite"))
+    assert all(sqlite3.complete_statement(statement) for statement in statements)
+    assert sum("CREATE TRIGGER" in statement for statement in statements) == 2
+    raw = sqlite3.connect(":memory:")
+    for statement in statements:
+        raw.execute(statement)
+    raw.close()
+
+
+def test_look_ups_use_an_index(path, monkeypatch):
+    with Ledger.open(path) as ledger:
+        publish(ledger)
+        execute, asked = ledger._database.execute, []
+
+        def recorded(sql, **parameters):
+            asked.append((sql, parameters))
+            return execute(sql, **parameters)
+
+        monkeypatch.setattr(ledger._database, "execute", recorded)
+        ledger.find("key")
+        ledger.head()
+        _ = ledger.terms
+        ledger.beside(standing())
+        ledger.beside(standing(period="a label"))
+        reserve(ledger, what=standing(noised=True))
+        assert len(asked) >= 8
+        for sql, parameters in asked:
+            plan = " ".join(row[3] for row in execute("EXPLAIN QUERY PLAN " + sql, **parameters))
+            assert "SCAN" not in plan, sql
+            assert "TEMP B-TREE" not in plan, sql
+            if "key = :key" in sql:
+                assert "INDEX entry_key " in plan, sql

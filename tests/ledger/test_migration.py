@@ -1,0 +1,233 @@
+"""Ledgers of schema 1: built from its SQL and from what version 0.1.0 wrote (``tests/data/ledger_schema_1.json``)."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import signal
+import sqlite3
+from pathlib import Path
+
+import pytest
+from ledger_samples import publish, standing
+
+from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.composition.evidence import IndependentGivenHabits
+from pkdp_pipeline.errors import DifferencingError, LedgerError, TemporaryError
+from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.ledger.budget import Budget
+from pkdp_pipeline.mechanisms import Histogram
+from pkdp_pipeline.release import Release
+from pkdp_pipeline.request import Request
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = json.loads((ROOT / "tests" / "data" / "ledger_schema_1.json").read_text(encoding="utf-8"))
+for _row in ROWS:
+    _row["content"] = base64.b64decode(_row["content"])
+
+
+@pytest.fixture
+def old(path):
+    """A ledger as version 0.1.0 left it."""
+    build(path)
+    return path
+
+
+def build(path, rows=ROWS):
+    raw = sqlite3.connect(path)
+    raw.executescript((ROOT / "sql" / "ledger" / "schema_1.sql").read_text(encoding="utf-8"))
+    raw.execute("PRAGMA journal_mode = WAL")
+    names = ", ".join(rows[0])
+    marks = ", ".join(f":{name}" for name in rows[0])
+    raw.executemany(f"INSERT INTO entry ({names}) VALUES ({marks})", rows)
+    raw.commit()
+    raw.close()
+
+
+def old_rows(path):
+    """Return the rows of schema 1, or None when the file has another schema."""
+    raw = sqlite3.connect(path)
+    try:
+        if raw.execute("PRAGMA user_version").fetchone() != (1,):
+            return None
+        assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        raw.row_factory = sqlite3.Row
+        return [dict(row) for row in raw.execute("SELECT * FROM entry ORDER BY sequence")]
+    finally:
+        raw.close()
+
+
+def check_migrated(path):
+    seen = {}
+    for dataset in ("Flights", "trains", "ships"):
+        with Ledger.open(path, dataset=dataset) as ledger:
+            ledger.verify(ledger.head())
+            assert [event.kind for event in ledger._journal.events(dataset)] == ["reserved", "published"] * len(
+                list(ledger.entries())
+            )
+            for entry in ledger.entries():
+                assert ledger.find(entry.key) == entry
+                seen[entry.key] = entry
+    assert set(seen) == {row["key"] for row in ROWS}
+    for row in ROWS:
+        entry = seen[row["key"]]
+        for name in ("release_id", "certificate", "content", "created_at", "label"):
+            assert getattr(entry, name) == row[name]
+        assert (entry.state, entry.revision) == ("published", 1)
+        assert entry.unit == tuple(json.loads(row["unit"]))
+        assert entry.noiseless == bool(row["noiseless"])
+        assert Release.from_bytes(entry.content).id == row["release_id"]
+        assert entry.standing.mechanism == Certificate.from_json(row["certificate"]).mechanism
+        assert entry.standing.opaque
+    return seen
+
+
+def test_nothing_is_lost_and_everything_is_chained(old):
+    assert old_rows(old) == ROWS
+    Ledger.open(old).close()
+    assert old_rows(old) is None
+    entries = check_migrated(old)
+    assert entries[ROWS[0]["key"]].standing.by == ("carrier",)
+    assert entries[ROWS[2]["key"]].standing.by == ("carrier", "late")
+    assert entries[ROWS[5]["key"]].standing.by is None
+    raw = sqlite3.connect(old)
+    names = {row[0] for row in raw.execute("SELECT name FROM sqlite_master")}
+    raw.close()
+    assert {"event", "entry", "dataset", "event_is_never_changed"} <= names
+    assert "entry_of_schema_1" not in names
+
+
+def test_two_spellings_become_one_data_set(old):
+    with Ledger.open(old, dataset="FLIGHTS") as ledger:
+        assert ledger.dataset == "Flights"
+        assert [entry.period for entry in ledger.entries()] == ["2013-01-02", "2013-01-03", "2014-W01"]
+
+
+def test_a_period_that_cannot_be_compared_any_more_overlaps_all_dates(old):
+    with Ledger.open(old, dataset="trains") as ledger:
+        first, second = ledger.entries()
+        assert (first.period, second.period) == ("label of entry no. e", "wave  1")
+        assert ledger.beside(standing(period="1999-01-01")) == [first, second]
+
+
+def test_the_same_request_finds_what_version_1_published(old):
+    with Ledger.open(old, dataset="flights") as ledger:
+        for row, day in zip(ROWS, ("2013-01-02", "2013-01-03"), strict=False):
+            request = Request(mechanism=Histogram(k=20), unit="uid", by="carrier", period=day)
+            entry = ledger.find(request.key(ledger.dataset))
+            assert entry is not None
+            assert entry.content == row["content"]
+
+
+def test_what_is_published_counts_and_is_guarded_by_the_rules_of_today(old):
+    with Ledger.open(old, dataset="Flights", evidence=IndependentGivenHabits()) as ledger:
+        with pytest.raises(DifferencingError):
+            publish(ledger, "another", standing(unit=("uid",)))
+        publish(ledger, "next", standing(period="2013-01-05", unit=("uid",)))
+        total = ledger.total("uid")
+        one = Certificate.from_json(ROWS[0]["certificate"])
+        assert total.delta(1.0) > one.delta(1.0)
+        ledger.verify(contents=False)
+
+
+def test_no_budget_refuses_what_is_published_already(old):
+    budget = Budget(epsilon=1e-9, delta=1e-12, part="partial_knowledge")
+    with Ledger.open(old, dataset="Flights", budget=budget) as ledger:
+        assert len(list(ledger.entries())) == 3
+
+
+def test_an_empty_ledger_is_brought_up_to_date(path):
+    raw = sqlite3.connect(path)
+    raw.executescript((ROOT / "sql" / "ledger" / "schema_1.sql").read_text(encoding="utf-8"))
+    raw.close()
+    with Ledger.open(path) as ledger:
+        ledger.verify()
+        assert not publish(ledger)[1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"certificate": "{}"}, {"unit": '{"a": 1}'}, {"unit": "5"}],
+    ids=["certificate", "unit", "unit that is a number"],
+)
+def test_a_row_that_cannot_be_read_is_named_and_nothing_changes(path, change):
+    rows = [*ROWS[:2], {**ROWS[2], **change}]
+    build(path, rows)
+    with pytest.raises(LedgerError, match="entry 3 of the ledger's schema 1"):
+        Ledger.open(path)
+    assert old_rows(path) == rows
+
+
+def test_bytes_that_are_no_release_are_kept_and_found_by_verify(path):
+    build(path, [{**ROWS[0], "content": b"bytes"}])
+    with Ledger.open(path, dataset="Flights") as ledger:
+        assert ledger.find(ROWS[0]["key"]).content == b"bytes"
+        ledger.verify(contents=False)
+        with pytest.raises(LedgerError, match="cannot be replayed"):
+            ledger.verify()
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_an_old_ledger_in_use_is_a_temporary_error(old):
+    blocker = sqlite3.connect(old, isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    with pytest.raises(TemporaryError):
+        Ledger.open(old)
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    Ledger.open(old).close()
+
+
+def open_and_die(path, statement):
+    """Open in a forked process that is killed just before its n-th statement; return whether it got that far."""
+    child = os.fork()
+    if child == 0:
+        connect, count = sqlite3.connect, iter(range(10**9))
+
+        class Mortal(sqlite3.Connection):
+            def execute(self, *arguments):
+                if next(count) == statement:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return super().execute(*arguments)
+
+        sqlite3.connect = lambda *arguments, **options: connect(*arguments, **options, factory=Mortal)
+        try:
+            Ledger.open(path).close()
+        finally:
+            os._exit(0)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_crash_anywhere_leaves_the_old_ledger_or_the_new_one(old, tmp_path, step):
+    Certificate.from_json(ROWS[0]["certificate"])  # what the children need is loaded once
+    died = 0
+    for statement in range(0, 10_000, step):
+        path = tmp_path / f"{statement}.sqlite"
+        shutil.copy(old, path)
+        if not open_and_die(path, statement):
+            break
+        died += 1
+        kept = old_rows(path)
+        assert kept in (ROWS, None)
+        check_migrated(path)
+        path.unlink()
+    assert died * step > 100
+
+
+def test_many_processes_bring_it_up_to_date_once(old):
+    children = []
+    for _ in range(6):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                with Ledger.open(old, dataset="flights") as ledger:
+                    status = int(len(list(ledger.entries())) != 3)
+            finally:
+                os._exit(status)
+        children.append(child)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 6
+    check_migrated(old)

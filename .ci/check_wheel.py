@@ -18,7 +18,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 CARRIED = (
     "pkdp_pipeline/py.typed",
-    "pkdp_pipeline/sql/ledger/schema_1.sql",
+    "pkdp_pipeline/sql/ledger/accounts_2.sql",
+    "pkdp_pipeline/sql/ledger/postgresql_2.sql",
+    "pkdp_pipeline/sql/ledger/sqlite_2.sql",
     "pkdp_pipeline/schemas/certificate.v1.json",
     "pkdp_pipeline/schemas/job.v1.json",
 )

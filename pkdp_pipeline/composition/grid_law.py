@@ -120,9 +120,9 @@ def split(losses: Array, weights: Array, infinite: float, step: float, *, trim: 
 
     Notes
     -----
-    An atom at ``j·h + s`` puts ``(1 - e^{-s})/(1 - e^{-h})`` of its mass on ``(j+1)·h``, and ``(e^{h-s} - 1)/(e^h - 1)``
-    on ``j·h``. *Guarantee*: the profile is nowhere below that of the atoms. *Rounding*: up; losses by a few units
-    of roundoff, masses by a few more than atoms share a cell.
+    An atom at ``j·h + s`` puts ``(1 - e^{-s})/(1 - e^{-h})`` of its mass on ``(j+1)·h`` and
+    ``(e^{h-s} - 1)/(e^h - 1)`` on ``j·h``. *Guarantee*: the profile is nowhere below that of the atoms.
+    *Rounding*: up; losses by a few units of roundoff, masses by a few more than atoms share a cell.
     """
     kept = weights > 0.0
     losses, weights = losses[kept], weights[kept]

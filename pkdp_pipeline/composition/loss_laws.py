@@ -26,6 +26,7 @@ __all__ = [
     "EnvelopeLosses",
     "Losses",
     "NoiseLosses",
+    "Order",
     "PairLosses",
     "ProductLosses",
     "ProfileLosses",

@@ -1,15 +1,221 @@
-"""Attacks on a total: an attacker who adds up one score per release and accepts when the sum is large."""
+"""Attacks on a total: an attacker who adds up one score per release and accepts when the sum is large.
+
+Whatever the scores are, ``P[E] - e^ε Q[E]`` for the event `E` that their sum reaches a level is a lower bound of the
+divergence. Here a score is the logarithm of the likelihood ratio of what one release shows, rounded to a grid.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
 import numpy as np
 
-from pkdp_pipeline.composition.loss_laws import Directions
-from pkdp_pipeline.profiles.rounding import Array
+from pkdp_pipeline.composition.grid_law import GridLaw
+from pkdp_pipeline.composition.loss_laws import Directions, Order, PairLosses
+from pkdp_pipeline.composition.score_tail import score_tail
+from pkdp_pipeline.composition.tilted_transform import Factor
+from pkdp_pipeline.profiles.binomial_tails import LEAST_P, binomial_below, binomial_weights
+from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array
+from pkdp_pipeline.profiles.thresholding import Thresholding
+from pkdp_pipeline.profiles.waiting_pair import Pair
 
-__all__ = ["attained_by_scores"]
+__all__ = ["Scores", "attained_by_scores", "score_test", "scores_of_atoms", "scores_of_count", "scores_of_pair"]
+
+_MOST_PEOPLE = 20_000_000
+
+_STEEPEST = 8.0
+"""Largest exponent per cell that is tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scores:
+    """Measures of one release's score, in cells, without and with the target in the other life.
+
+    Parameters
+    ----------
+    first : GridLaw
+        Nowhere above the law of the score in the life that is tested for.
+    second : GridLaw
+        Nowhere below its law in the other life.
+    """
+
+    first: GridLaw
+    second: GridLaw
 
 
 def attained_by_scores(parts: tuple[tuple[Directions, int], ...], participation: int | None, epsilons: Array) -> Array:
-    """Return what the attack attains at every ε."""
-    return np.zeros(len(epsilons))
+    """Return floats at or below what a declared attacker attains with the sum of scores.
+
+    Parameters
+    ----------
+    parts : tuple of (Directions, int)
+        Releases whose `attack` is None are ignored by the attacker, which is one of the things an attacker may do.
+    participation : int, optional
+        The target takes part in at most this many releases in one life, and in none in the other.
+    epsilons : array, shape (n,)
+
+    Notes
+    -----
+    On every day the attacker knows everybody but `m` people, who count with probability p each; `m` is the better of
+    two numbers near the optimum. *Guarantee*: the divergence of two lives, for one declared attacker, is at or above
+    the result. *Rounding*: down.
+    """
+    days = _attacked(parts, participation)
+    attained = np.zeros(len(epsilons))
+    if not days:
+        return attained
+    for row, epsilon in enumerate(epsilons.tolist()):
+        attained[row] = _attained(days, epsilon)
+    return attained
+
+
+def score_test(days: Sequence[tuple[Scores, int]], epsilon: float, step: float, rate: float) -> float:
+    """Return a float at or below ``P[E] - e^ε Q[E]`` for the event that the scores sum up to `epsilon` at least.
+
+    Parameters
+    ----------
+    days : sequence of (Scores, int)
+        Scores of a release, and how many releases are like it.
+    epsilon, step : float
+        ε, and the unit of the scores.
+    rate : float
+        Exponent per cell for the first law; the second uses `step` more. It decides the accuracy only.
+    """
+    level = math.ceil(epsilon / step)
+    lower, _ = score_tail([Factor(law=scores.first, times=times) for scores, times in days], level, rate)
+    _, upper = score_tail([Factor(law=scores.second, times=times) for scores, times in days], level, rate + step)
+    if upper == 0.0:
+        return lower
+    # The second tail is at most about e^-ε: its product with e^ε is formed from logarithms.
+    charged = math.exp(min(700.0, epsilon + math.log(upper))) * (1.0 + (4.0 * epsilon + 3000.0) * UNIT)
+    return max(0.0, (lower - charged) * (1.0 - 4.0 * UNIT) - TINY)
+
+
+def scores_of_atoms(losses: Array, first: Array, second: Array, step: float) -> Scores:
+    """Return the scores of outcomes with these losses, P-masses (rounded down) and Q-masses (rounded up)."""
+    cells = np.rint(losses / step).astype(np.int64)
+    start, size = int(cells.min()), int(cells.max() - cells.min()) + 1
+    most = float(np.bincount(cells - start, minlength=size).max())
+    low, high = np.zeros(size), np.full(size, TINY)
+    low += np.bincount(cells - start, first, size) * (1.0 - (most + 4.0) * UNIT)
+    high += np.bincount(cells - start, second, size) * (1.0 + (most + 4.0) * UNIT)
+    return Scores(
+        first=GridLaw(start=start, masses=low, infinite=0.0), second=GridLaw(start=start, masses=high, infinite=0.0)
+    )
+
+
+def scores_of_count(k: int, p: float, people: int, step: float) -> Scores:
+    """Return the scores of a count published from `k` on, with `people` unknown people who count with probability `p`.
+
+    The first life adds 1 to the count. What lies far in the tails is left out of the first law and counted at the
+    largest score in the second.
+    """
+    spread = math.sqrt(people * p * (1.0 - p))
+    low = max(0, math.floor(people * p - 38.0 * spread - 700.0))
+    high = min(people, math.ceil(max(people * p + 38.0 * spread, k + 4.0) + 700.0))
+    counts = np.arange(low, high + 1)
+    above = binomial_weights(people, p, low, high)
+    below = np.maximum(0.0, above * (1.0 - (32.0 * len(above) + 200.0) * UNIT) - 2.0 * TINY)
+    seen = counts >= k
+    # Others' counts of k - 1 and more are shown in the first life, of k and more in the second.
+    hidden = float(below[counts <= k - 2].sum()), float(above[counts <= k - 1].sum()) + binomial_below(people, p, low)
+    shown = np.append(counts[seen], high + 1)
+    first = np.append(below[seen.argmax() - 1 : -1] if low < k else below[:-1], below[-1])
+    second = np.append(above[seen], binomial_below(people, 1.0 - p, people - high))
+    # log P/Q = log(x(1-p)/((m-x+1)p)); where Q has nothing, one unit more than below it.
+    ratios = np.log(shown[:-1] * (1.0 - p) / ((people - shown[:-1] + 1.0) * p))
+    top = float(ratios[-1]) + 1.0 if len(ratios) else 1.0
+    losses = np.concatenate([[math.log(max(hidden[0], TINY) / hidden[1])], ratios, [top]])
+    budget = (len(above) + 16.0) * UNIT
+    return scores_of_atoms(
+        losses,
+        np.concatenate([[hidden[0]], first]) * (1.0 - budget),
+        np.concatenate([[hidden[1]], second]) * (1.0 + budget),
+        step,
+    )
+
+
+def scores_of_pair(pair: Pair, order: Order, step: float) -> Scores:
+    """Return the scores of a dominating pair in one order; a test of it bounds the certified side's looseness."""
+    seen = pair.ratio > 0.0
+    logs = np.log(np.where(seen, pair.ratio, 1.0))
+    below = np.maximum(0.0, pair.weight * (1.0 - 2.0 * pair.budget) - 2.0 * TINY)
+    top = float(np.abs(logs).max(initial=0.0)) + 1.0
+    slack = 1.0 + 4.0 * pair.budget + 8.0 * UNIT
+    if order == "right":
+        second = np.append(pair.weight * pair.ratio * slack, pair.second_only)
+        return scores_of_atoms(np.append(np.where(seen, -logs, top), top), np.append(below, 0.0), second, step)
+    # What only the first law has is at the bottom: it speaks against the second one.
+    first = np.append((below * pair.ratio * (1.0 - 4.0 * pair.budget))[seen], 0.0)
+    second = np.append((pair.weight * slack)[seen], float(pair.weight[~seen].sum()) * slack + pair.first_only)
+    return scores_of_atoms(np.append(logs[seen], top), first, second, step)
+
+
+def _attacked(parts: tuple[tuple[Directions, int], ...], participation: int | None) -> list[tuple[Thresholding, int]]:
+    """Return the releases that are attacked, at most as many as the target takes part in."""
+    left = math.inf if participation is None else participation
+    days: dict[Thresholding, int] = {}
+    for part, times in parts:
+        attack = part.attack
+        count = int(min(times, left))
+        if attack is not None and count > 0 and attack.k >= 2 and LEAST_P < attack.p < 1.0:
+            left -= count
+            days[attack] = days.get(attack, 0) + count
+    return list(days.items())
+
+
+def _attained(days: list[tuple[Thresholding, int]], epsilon: float) -> float:
+    """Return what the attack attains at one ε."""
+    step = _step(tuple(days))
+    position = epsilon / step
+    best = 0.0
+    chosen = None
+    # A ladder of exponents: the one under which the sum of the scores is about ε makes the strongest test.
+    rate = step * 0.25
+    while rate < _STEEPEST:
+        here = [(_strongest(attack, rate, step), times) for attack, times in days]
+        mean = sum(times * scores.first.tilted(rate).mean for scores, times in here)
+        chosen = (here, rate)
+        if mean >= position:
+            break
+        rate *= math.sqrt(2.0)
+    if chosen is not None:
+        best = max(best, score_test(chosen[0], epsilon, step, chosen[1]))
+    return best
+
+
+def _step(days: tuple[tuple[Thresholding, int], ...]) -> float:
+    total = sum(times for _, times in days)
+    variance = sum(times / (max(1, attack.k - 1) * (1.0 - attack.p)) for attack, times in days) / total
+    step = math.sqrt(variance) * min(0.035, 0.01 * total**0.25)
+    return float(2.0 ** math.floor(math.log2(step)))
+
+
+@lru_cache(maxsize=8192)
+def _strongest(attack: Thresholding, rate: float, step: float) -> Scores:
+    """Return the scores for the number of unknown people, out of two, that makes tilted sums likelier."""
+    pair = PairLosses(k=attack.k, p=attack.p, cap=attack.cap)
+    t, p = attack.k - 1, attack.p
+    mean = _tilted_loss(pair, rate, step)
+    options = set()
+    for share in (0.0, 0.9):
+        people = t + math.exp(-mean) * (t * (1.0 - p) + share * math.sqrt(t * (1.0 - p))) / p
+        most = min(_MOST_PEOPLE, attack.cap if attack.cap is not None else _MOST_PEOPLE)
+        options.add(int(min(max(people, attack.least_unknown, t), max(most, attack.least_unknown))))
+    candidates = [_scores(attack.k, p, people, step) for people in sorted(options)]
+    return max(candidates, key=lambda scores: scores.first.tilted(rate).log_moment)
+
+
+@lru_cache(maxsize=8192)
+def _scores(k: int, p: float, people: int, step: float) -> Scores:
+    return scores_of_count(k, p, people, step)
+
+
+@lru_cache(maxsize=8192)
+def _tilted_loss(pair: PairLosses, rate: float, step: float) -> float:
+    """Return about the mean loss of the dominating pair under an exponent; for small ones, of a normal law."""
+    variance = 1.0 / (max(1, pair.k - 1) * (1.0 - pair.p))
+    return min(3.0, (0.5 + rate / step) * variance)

@@ -181,12 +181,12 @@ def make_rung(fixed: Accumulated, choices: Sequence[Choice], multiplications: in
     rounding = 2.0 * (8.0 * multiplications + 60.0) * UNIT * float(sizes.sum())
     first = np.ones((1, len(kept)), dtype=np.complex128)
     second = fixed.product[kept][None, :]
-    for index, (choice, right, left) in enumerate(pairs):
+    for choice, right, left in pairs:
         rows = _powers(right[kept], choice.times)[choice.least : choice.most + 1]
         others = _powers(left[kept], choice.times)[choice.times - choice.most : choice.times - choice.least + 1]
         rows = rows * others[::-1]
-        if index == 0:
-            first = rows
+        if len(first) <= len(second):
+            first = (first[:, None, :] * rows[None, :, :]).reshape(-1, len(kept))
         else:
             second = (second[:, None, :] * rows[None, :, :]).reshape(-1, len(kept))
     error = (rounding + spoiling + dropped) / period * (1.0 + 1e-6) + _UNDERFLOWN

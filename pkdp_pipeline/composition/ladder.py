@@ -1,0 +1,186 @@
+"""A ladder of tilts for one total: at each rung the product of all laws, with a window around its mean."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from pkdp_pipeline.composition.plan import Plan
+from pkdp_pipeline.composition.tilted_transform import Accumulated, Rung, accumulate, make_rung, nothing
+
+__all__ = ["Ladder", "Level", "Moments"]
+
+_LEAST_PERIOD = 1024
+_MOST_PERIOD = 2**21
+
+_NEGLIGIBLE = -45.0
+"""Logarithm of the share of δ that may lie above the window."""
+
+_STEEPEST = 60.0
+"""Largest exponent per cell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Moments:
+    """The total at one tilt: logarithm of its moment, range of its mean and its deviation in cells."""
+
+    log_moment: float
+    size: float
+    low: float
+    high: float
+    deviation: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Level:
+    """A rung with its window: cells ``low … high``, and the logarithm of what may lie above."""
+
+    rung: Rung
+    low: int
+    high: int
+    log_above: float
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Ladder:
+    """Rungs of one plan, made when first asked for.
+
+    Parameters
+    ----------
+    plan : Plan
+    earlier : (int, dict)
+        How many fixed factors an earlier ladder with the same beginning has, and its products.
+    """
+
+    plan: Plan
+    earlier: tuple[int, dict[Any, Accumulated]] = (0, {})
+    _cache: dict[Any, Any] = field(default_factory=dict)
+    _products: dict[Any, Accumulated] = field(default_factory=dict)
+
+    def continued(self, plan: Plan) -> Ladder:
+        """Return the ladder of another plan; where that has more fixed factors only, products are used again."""
+        known = len(self.plan.fixed)
+        same = plan.step == self.plan.step and plan.choices == self.plan.choices
+        if same and plan.fixed[:known] == self.plan.fixed:
+            return Ladder(plan=plan, earlier=(known, dict(self._products)))
+        return Ladder(plan=plan)
+
+    def reach(self) -> tuple[int, int]:
+        """Return the first and last cell the total can reach."""
+        if "reach" not in self._cache:
+            plan = self.plan
+            low = sum(factor.times * factor.law.start for factor in plan.fixed)
+            high = sum(factor.times * factor.law.last for factor in plan.fixed)
+            low += sum(choice.times * min(choice.right.start, choice.left.start) for choice in plan.choices)
+            high += sum(choice.times * max(choice.right.last, choice.left.last) for choice in plan.choices)
+            self._cache["reach"] = (low, high)
+        low, high = self._cache["reach"]
+        return low, high
+
+    def rate(self, number: int) -> float:
+        """Return the exponents of a ladder: 0, and powers of √2 from about a third of the inverse deviation."""
+        if number == 0:
+            return 0.0
+        if "least" not in self._cache:
+            deviation = max(1e-6, self.moments(0).deviation)
+            self._cache["least"] = math.floor(2.0 * math.log2(0.35 / deviation))
+        return float(2.0 ** ((self._cache["least"] + number - 1) / 2.0))
+
+    def moments(self, number: int) -> Moments:
+        """Return the moments at a rung."""
+        key = ("moments", number)
+        if key not in self._cache:
+            rate = self.rate(number)
+            logs: list[float] = []
+            low = high = variance = 0.0
+            for factor in self.plan.fixed:
+                tilted = factor.law.tilted(rate)
+                logs.append(factor.times * tilted.log_moment)
+                low += factor.times * tilted.mean
+                high += factor.times * tilted.mean
+                variance += factor.times * tilted.variance
+            for choice in self.plan.choices:
+                right, left = choice.right.tilted(rate), choice.left.tilted(rate)
+                logs.append(choice.times * max(right.log_moment, left.log_moment))
+                ends = [n * right.mean + (choice.times - n) * left.mean for n in (choice.least, choice.most)]
+                low += min(ends)
+                high += max(ends)
+                variance += choice.times * max(right.variance, left.variance)
+            self._cache[key] = Moments(
+                log_moment=math.fsum(logs),
+                size=math.fsum(map(abs, logs)),
+                low=low,
+                high=high,
+                deviation=math.sqrt(variance),
+            )
+        moments: Moments = self._cache[key]
+        return moments
+
+    def nearest(self, epsilon: float) -> int:
+        """Return the rung whose mean loss is nearest to `epsilon`."""
+        position = epsilon / self.plan.step
+        start = self.moments(0)
+        if position <= start.high:
+            return 0
+        guess = (position - start.high) / max(start.deviation**2, 1e-300)
+        number = max(1, round(2.0 * math.log2(guess / self.rate(1))) + 1)
+        while number > 1 and (self.rate(number) > _STEEPEST or self.moments(number - 1).high >= position):
+            number -= 1
+        while self.moments(number).high < position and self.rate(number + 1) <= _STEEPEST:
+            number += 1
+        here, before = self.moments(number).high, self.moments(number - 1).high
+        return number - 1 if position - before < here - position else number
+
+    def level(self, number: int) -> Level:
+        """Return the product at a rung, with a window so wide that next to nothing lies above it."""
+        key = ("level", number)
+        if key not in self._cache:
+            first, last = self.reach()
+            moments = self.moments(number)
+            rate = self.rate(number)
+            half = (9.0 + 0.25 * rate * moments.deviation) * moments.deviation + 32.0
+            needed = min(last - first + 1.0, moments.high - moments.low + 2.0 * half)
+            period = max(_LEAST_PERIOD, 2 ** math.ceil(math.log2(max(2.0, min(needed, float(_MOST_PERIOD))))))
+            while True:
+                low = first
+                if period < last - first + 1:
+                    low = max(first, math.floor(0.5 * (moments.low + moments.high - period)))
+                high = min(last, low + period - 1)
+                log_above = self._log_above(number, high) if high < last else -math.inf
+                enough = log_above <= moments.log_moment - rate * moments.high + _NEGLIGIBLE
+                if enough or period >= _MOST_PERIOD:
+                    break
+                period *= 2
+            plan = self.plan
+            multiplications = sum(factor.times + 1 for factor in plan.fixed) + sum(
+                choice.times + 1 for choice in plan.choices
+            )
+            rung = make_rung(self._product(number, period), plan.choices, multiplications, rate, period)
+            self._cache[key] = Level(rung=rung, low=low, high=high, log_above=log_above)
+        level: Level = self._cache[key]
+        return level
+
+    def _log_above(self, number: int, high: int) -> float:
+        """Return the logarithm of a Chernoff bound on the mass of losses above the cell `high`."""
+        moments = self.moments(number)
+        wanted = self.rate(number) + (high - moments.high) / max(moments.deviation**2, 1e-300)
+        near = max(1, round(2.0 * math.log2(max(wanted, 1e-300) / self.rate(1))) + 1)
+        best = 0.0
+        for other in range(max(1, near - 2), near + 2):
+            rate = self.rate(other)
+            if rate <= _STEEPEST:
+                there = self.moments(other)
+                best = min(best, there.log_moment - rate * (high + 1) + 1e-9 + 1e-12 * (there.size + rate * abs(high)))
+        return best
+
+    def _product(self, number: int, period: int) -> Accumulated:
+        """Return the product of the fixed factors, continued from that of an earlier ladder where there is one."""
+        rate = self.rate(number)
+        key = (rate, period)
+        if key not in self._products:
+            known, products = self.earlier
+            before = products.get(key)
+            factors = self.plan.fixed if before is None else self.plan.fixed[known:]
+            self._products[key] = accumulate(before or nothing(period), factors, rate, period)
+        return self._products[key]

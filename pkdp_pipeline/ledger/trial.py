@@ -167,7 +167,7 @@ class Trial:
         named = _MEASURES[measure] if total.has_partial_knowledge else _MEASURES["worst_case"]
         return (
             f"{subject} would exceed the budget of {where} for the {named}: prior: epsilon = "
-            f"{rounded_up(amounts[0])}, requested: {rounded_up(alone)}, together: {rounded_up(together)}, allowed: "
+            f"{_shown(amounts[0])}, requested: {_shown(alone)}, together: {_shown(together)}, allowed: "
             f"{budget.epsilon!r} (all at delta = {budget.delta!r}){excess}. Nothing was read or charged. Ask for less "
             "(more noise, a larger k, fewer releases), or open the ledger with a larger budget, where you can argue it."
         )
@@ -196,6 +196,11 @@ class Trial:
             f"; the exact sum is above the budget by {float(excess):.1g}, because the declared noise is no binary "
             "fraction: allow that much more, or a delta above 0"
         )
+
+
+def _shown(epsilon: float) -> str:
+    """Return an amount rounded up, the last bits of its float aside: 0.25 and 0.1 make 0.35, not 0.351."""
+    return rounded_up(epsilon * (1.0 - 1e-12))
 
 
 def _drawn_within(exact: tuple[Fraction, Fraction] | None, budget: Budget) -> bool:

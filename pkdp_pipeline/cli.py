@@ -221,12 +221,15 @@ def _day(text: str) -> datetime.date:
 
 
 def _print_result(result: JobResult) -> None:
+    from pkdp_pipeline.composition import ComposedCertificate
+
     console = _console()
     for published in result.releases:
         _print_release(console, result.day, published)
     if result.together is not None:
         console.print(result.together.sentence(result.day), "\n", sep="")
-    if result.total is not None:
+    here = len(result.releases) if result.together is None else result.together.releases
+    if isinstance(result.total, ComposedCertificate) and result.total.releases > here:
         console.print(f"The ledger so far. {result.total.sentence()}\n")
     if result.new_ledger:
         console.print("A new ledger was started: nothing was known to be published about these people before.")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pkdp_pipeline.certificate import Certificate
-from pkdp_pipeline.errors import DifferencingError
+from pkdp_pipeline.errors import BudgetExceededError, DifferencingError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.release import read_release
@@ -37,6 +37,18 @@ def run_dates(folder, days):
         assert release.id == published.release.id
     with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
         assert [entry.period for entry in ledger.entries()] == [day.isoformat() for day in days]
+        before = ledger.head()
+        # A second run replays everything and costs nothing.
+        assert all(run_job(job, day).replayed for day in days)
+        assert ledger.head() == before
+        ledger.verify(head=result.head)
+        total = ledger.total()
+    assert total.releases == len(days)
+    assert not total.whole
+    assert total.epsilon(1e-6) == release.certificate.epsilon(1e-6) <= 1.2
+    sentence = total.sentence()
+    assert sentence.startswith(f"Any one of {len(days)} releases: private at ε = 1.16, δ = 1e-6")
+    assert "it does not protect what several of them tell together" in sentence
 
 
 def test_the_main_job_publishes_the_carriers_with_fifty_aircraft(folder):
@@ -65,12 +77,35 @@ def test_the_noisy_alternative_adds_up_its_worst_cases(folder):
     job = load_job(folder / "daily_flights_noisy.toml")
     assert job.ledger != load_job(folder / "daily_flights.toml").ledger
     result = run_job(job, DAY)
-    epsilon, delta = result.together.guarantee
+    epsilon, delta = result.together.total.worst_case.parameters
     assert epsilon == 1.0
     assert 0 < delta < 1e-6
     for published in result.releases:
         assert not published.release.certificate.has_partial_knowledge
         assert published.release.certificate.verify()
+
+
+def test_a_year_of_first_departures_costs_one_release(folder):
+    job = load_job(folder / "first_departures.toml")
+    for day in range(1, 13):
+        result = run_job(job, datetime.date(2013, 1, day))
+    one = result.releases[0].release.certificate
+    assert result.total.releases == 12
+    assert result.total.rule == "once_per_unit"
+    assert result.total.whole
+    for epsilon in (0.5, 1.0, 1.5):
+        assert result.total.delta(epsilon) == one.delta(epsilon)
+    assert "whether a person is in any of these releases at all" in result.total.sentence()
+
+
+def test_the_budget_of_the_example_stops_a_smaller_k(folder):
+    run_job(load_job(folder / "daily_flights.toml"), DAY)
+    text = (folder / "daily_flights.toml").read_text(encoding="utf-8")
+    (folder / "bolder.toml").write_text(text.replace("k = 50 ", "k = 40 "), encoding="utf-8")
+    bolder = load_job(folder / "bolder.toml")
+    Path(folder / "data").unlink()
+    with pytest.raises(BudgetExceededError, match=r"allowed: 1\.2"):
+        run_job(bolder, datetime.date(2013, 1, 3))
 
 
 def test_the_two_views_are_refused(folder):

@@ -25,15 +25,18 @@ _TOGETHER = (
 )
 
 
+_TAKEN = "each release tells about the other people, whose uncertainty would protect a person in the others"
+
+
 def same_people(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total:
     """Add up worst-case guarantees; one exact count may stand beside parts whose noise leaves no δ."""
     total = without_evidence(parts, evidence)
     exact = [part for part in parts if part.worst is None]
     if total.worst is not None or total.partial or len(exact) != 1:
-        return total
+        return replace(total, reason=_TAKEN)
     beside = _substitution(parts)
     if exact[0].times > 1 or not _is_exact_count(exact[0]) or beside is None:
-        return replace(total, reason="noiseless releases about the same people do not add up")
+        return replace(total, reason=_TAKEN)
     partial = tuple(
         Applied(bound=Shifted(theorem="same_people", one=applied.bound, by=beside), attack=applied.attack)
         for applied in exact[0].partial

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zoneinfo
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -106,6 +106,12 @@ class OutputTable(Table):
     directory: Name
 
 
+def _one_or_list(schema: dict[str, Any]) -> None:
+    """Say in the JSON schema that a single table stands for a list of one."""
+    items = schema.pop("items")
+    schema["anyOf"] = [items, {"type": schema.pop("type"), "items": items}]
+
+
 class Job(Table):
     """A job file; its paths are absolute once `load_job` has read it.
 
@@ -128,9 +134,13 @@ class Job(Table):
         default=(),
         strict=False,
         description="How the releases of different days depend on one another; a table, or a list of them.",
+        json_schema_extra=_one_or_list,
     )
     budget: tuple[BudgetTable, ...] = Field(
-        default=(), strict=False, description="What all releases of the data set may add up to; a table, or a list."
+        default=(),
+        strict=False,
+        description="What all releases of the data set may add up to; a table, or a list.",
+        json_schema_extra=_one_or_list,
     )
     release: tuple[ReleaseTable, ...] = Field(min_length=1, strict=False)
     output: OutputTable

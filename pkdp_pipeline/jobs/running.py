@@ -54,7 +54,7 @@ class JobResult:
     new_ledger : bool
         Whether this run started the ledger. Where one was expected, its path is wrong.
     total : Certificate or None
-        What everything the ledger holds about the job's unit adds up to, under the declared evidence; None
+        What everything that the ledger holds about the job's unit adds up to, under the declared evidence; None
         where it does not add up.
     head : str
         Hash of the ledger's event that holds the last of these releases; ``pkdp ledger verify --head`` finds

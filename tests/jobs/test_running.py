@@ -19,7 +19,7 @@ from pkdp_pipeline.errors import (
     TemporaryError,
 )
 from pkdp_pipeline.jobs import load_job, run_job, running
-from pkdp_pipeline.ledger import Ledger, sqlite_store
+from pkdp_pipeline.ledger import Ledger, database
 from pkdp_pipeline.release import read_release
 
 DAY = date(2020, 1, 1)
@@ -137,10 +137,24 @@ def test_a_changed_attacker_or_output_replays(job_file, basic):
     assert len(files(job)) == 3
 
 
-def test_another_date_is_another_release(job_file):
+EVIDENCE = 'evidence = { kind = "one_day_protected" }\n'
+
+
+def test_another_date_of_a_noiseless_job_needs_evidence(job_file):
     job = load_job(job_file())
+    assert run_job(job, DAY).total.rule == "single"
+    Path(job.source).unlink()
+    with pytest.raises(DifferencingError, match="OneDayProtected"):
+        run_job(job, NEXT_DAY)
+    assert [entry.period for entry in entries(job)] == ["2020-01-01"]
+
+
+def test_another_date_is_another_release(job_file, basic):
+    job = load_job(job_file(EVIDENCE + basic))
     run_job(job, DAY)
-    assert not run_job(job, NEXT_DAY).replayed
+    result = run_job(job, NEXT_DAY)
+    assert not result.replayed
+    assert (result.total.releases, result.total.rule) == (2, "one_day_protected")
     assert [entry.period for entry in entries(job)] == ["2020-01-01", "2020-01-02"]
 
 
@@ -197,7 +211,7 @@ def test_both_kinds_of_job_on_one_ledger_are_refused_whichever_comes_first(job_f
     held = entries(job)
     other = load_job(job_file(second))
     Path(other.source).unlink()
-    with pytest.raises(DifferencingError, match="Three ways out"):
+    with pytest.raises(DifferencingError, match="Ways out"):
         run_job(other, DAY)
     assert entries(job) == held
 
@@ -210,14 +224,15 @@ def test_noised_releases_claim_the_worst_case_only_and_it_adds_up(job_file):
         False,
         False,
     ]
-    epsilon, delta = result.together.guarantee
+    epsilon, delta = result.together.total.worst_case.parameters
     assert result.together.releases == 2
     assert epsilon == pytest.approx(0.75)
     assert epsilon >= parts[0][0] + parts[1][0]
     assert 0 < delta < 1
     assert delta == pytest.approx(parts[0][1] + parts[1][1])
     summary = result.summary.read_text(encoding="utf-8")
-    assert "add up: ε = 0.75" in summary
+    assert "2 releases together: private at ε = 0.7" in summary
+    assert f"Ledger `{result.head}`." in summary
     assert run_job(job, DAY).summary.read_text(encoding="utf-8") == summary
 
 
@@ -232,7 +247,7 @@ def test_a_noised_release_beside_one_in_the_ledger_is_not_alone(job_file):
     frame = pd.DataFrame({"day": [DAY] * 3, "person": list("abc"), "in_town": [True, False, True]})
     second = run_job(load_job(job_file(other, frame)), DAY)
     assert not second.releases[0].release.certificate.has_partial_knowledge
-    assert second.together.guarantee[0] == pytest.approx(1.0)
+    assert second.together.total.worst_case.parameters == (1.0, 0.0)
 
 
 def test_the_same_request_under_two_names_is_a_config_error(job_file, basic):
@@ -291,9 +306,9 @@ def test_a_release_that_fails_after_another_says_what_was_published(job_file):
     assert [entry.label for entry in entries(job)] == ["people"]
 
 
-def test_a_locked_ledger_is_temporary_and_charges_nothing(job_file, monkeypatch):
-    monkeypatch.setattr(sqlite_store, "BUSY_SECONDS", 0.05)
-    job = load_job(job_file())
+def test_a_locked_ledger_is_temporary_and_charges_nothing(job_file, basic, monkeypatch):
+    monkeypatch.setattr(database, "LOCK_SECONDS", 0.05)
+    job = load_job(job_file(EVIDENCE + basic))
     run_job(job, NEXT_DAY)
     blocker = sqlite3.connect(job.ledger, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")

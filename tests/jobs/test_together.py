@@ -1,34 +1,36 @@
 from __future__ import annotations
 
-import math
 from datetime import date
 
 import pytest
 
 from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.release_certificate import certify
 from pkdp_pipeline.jobs.together import Together
-from pkdp_pipeline.ledger import Entry
+from pkdp_pipeline.ledger import Entry, Standing
+from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.release_certificate import certify
 
 DAY = date(2020, 1, 1)
 
 
 def entry(mechanism, *, protects="presence", unit=("person",), attacker=None):
     certificate = certify(mechanism, attacker or AttackerModel(), protects=protects)
+    standing = Standing(unit=unit, period=DAY.isoformat(), label="label", mechanism=mechanism, protects=protects)
     return Entry(
         sequence=1,
         key="key",
+        revision=1,
         dataset="visits",
-        unit=unit,
-        period=DAY.isoformat(),
-        label="label",
-        noiseless=mechanism.noise is None,
+        standing=standing,
+        terms=Terms(),
         state="published",
         release_id="id",
         certificate=certificate.to_json(),
         content=b"",
         created_at="2020-01-02T00:00:00+00:00",
+        head="0" * 64,
+        hash="1" * 64,
     )
 
 
@@ -43,30 +45,34 @@ def test_one_release_is_no_sum():
 
 def test_worst_cases_add_up_rounded_up_for_presence():
     together = Together.of([entry(COUNT), entry(COUNT), entry(HISTOGRAM)])
-    epsilon, delta = together.guarantee
+    epsilon, delta = together.total.worst_case.parameters
     assert epsilon >= 0.1 + 0.1 + 0.2
     assert epsilon == pytest.approx(0.4)
     assert delta == certify(HISTOGRAM, AttackerModel()).worst_case.parameters[1] > 0
     sentence = together.sentence(DAY)
-    for words in ("3 releases", "2020-01-01", "ε = 0.4", "whether a person is there", "that day alone"):
+    for words in ("3 releases", "2020-01-01", "private at ε = 0.4", "whatever they know", "the ledger's total"):
         assert words in sentence
 
 
 def test_a_sum_protects_values_only_when_every_part_does():
     value = entry(HISTOGRAM, protects="value")
-    assert "which of two published cells" in Together.of([value, value]).sentence(DAY)
-    assert Together.of([value, value]).guarantee[0] == pytest.approx(0.8)
-    mixed = Together.of([value, entry(COUNT)])
-    assert not mixed.value
-    assert "whether a person is there" in mixed.sentence(DAY)
+    assert Together.of([value, value]).total.protects == "value"
+    assert Together.of([value, value]).total.worst_case.parameters[0] == pytest.approx(0.8)
+    assert Together.of([value, entry(COUNT)]).total.protects == "presence"
 
 
 def test_different_units_are_not_added():
     together = Together.of([entry(COUNT), entry(COUNT, unit=("house",))])
-    assert together.guarantee is None
+    assert together.total is None
     assert "different units" in together.sentence(DAY)
 
 
-def test_a_part_without_a_worst_case_leaves_none():
-    exact = entry(Count(k=10), attacker=AttackerModel(p_max=0.1))
-    assert Together.of([entry(COUNT), exact]).guarantee == (math.inf, 1.0)
+def test_an_exact_count_beside_pure_noise_keeps_a_promise_and_a_threshold_does_not():
+    box = AttackerModel(p_min=0.2, p_max=0.8, unknown=10_000)
+    together = Together.of([entry(COUNT), entry(Count(), attacker=box)])
+    alone = certify(Count(), box)
+    assert together.total.epsilon(1e-6) >= alone.epsilon(1e-6) + 0.2
+    assert together.total.epsilon(1e-6) == pytest.approx(alone.epsilon(1e-6) + 0.2, rel=1e-4)
+    threshold = Together.of([entry(COUNT), entry(Count(k=10), attacker=AttackerModel(p_max=0.1))])
+    assert threshold.total is None
+    assert "nothing declared" in threshold.sentence(DAY)

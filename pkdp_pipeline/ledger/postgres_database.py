@@ -23,6 +23,8 @@ __all__ = ["NAMESPACE", "PostgresDatabase"]
 NAMESPACE = "pkdp"
 """The PostgreSQL schema that holds the ledger's tables, so that they meet no others."""
 
+_IDLE_SECONDS = 300
+
 _TRIGGERS = {"event_is_never_changed", "event_is_never_emptied"}
 
 
@@ -92,6 +94,9 @@ class PostgresDatabase:
         """Hold the data set's advisory lock: all that happens inside is committed at the end, or nothing is."""
         with self._begun() as connection:
             self._take_lock(connection, folded(dataset))
+            with self._errors():
+                # A machine that vanished without a word must not hold the lock for hours.
+                self._rows(connection, f"SET LOCAL idle_in_transaction_session_timeout = '{_IDLE_SECONDS}s'", {})
             with self._current(connection):
                 yield
 
@@ -170,18 +175,20 @@ class PostgresDatabase:
             )
 
     def _version(self) -> int | None:
-        if self.execute("SELECT to_regclass(:name) IS NULL", name=f"{NAMESPACE}.schema_version") == [(True,)]:
+        # Read from the catalogue: to_regclass would answer from a cache that is older than the lock.
+        known = "SELECT 1 FROM pg_tables WHERE schemaname = :name AND tablename = 'schema_version'"
+        if not self.execute(known, name=NAMESPACE):
             return None
         rows = self.execute(f"SELECT max(version) FROM {NAMESPACE}.schema_version")
         return int(rows[0][0] or 0)
 
     def _create(self, connection: Connection) -> None:
-        if self.execute("SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace(:name) LIMIT 1", name=NAMESPACE):
+        if self.execute("SELECT 1 FROM pg_tables WHERE schemaname = :name LIMIT 1", name=NAMESPACE):
             raise LedgerError(
                 f"the database {self._location} has tables of something else under the name {NAMESPACE!r}; use another "
                 "database."
             )
-        if self.execute("SELECT to_regnamespace(:name) IS NULL", name=NAMESPACE) == [(True,)]:
+        if not self.execute("SELECT 1 FROM pg_namespace WHERE nspname = :name", name=NAMESPACE):
             self.execute(f"CREATE SCHEMA {NAMESPACE}")
         connection.execution_options(no_parameters=True).exec_driver_sql(schema_script("postgresql"))
 
@@ -269,8 +276,8 @@ class PostgresDatabase:
 
 _NOT_ALLOWED = ("authentication failed", "does not exist", "no pg_hba.conf entry", "no password supplied")
 
-# Connection lost, server starting or stopping, too many connections, serialization, deadlock.
-_PASSING = ("08", "57", "53300", "40", "55")
+# Connection lost, server starting or stopping, too many connections, idle for too long, serialization, deadlock.
+_PASSING = ("08", "57", "53300", "25P03", "40", "55")
 
 _FIXES = {
     "42501": " Grant its user the right to use and create in the schema pkdp.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import pwd
 import shutil
@@ -13,7 +12,6 @@ from pathlib import Path
 import pytest
 
 PASSWORD = "sesame & thyme"
-_numbers = itertools.count(1)
 
 
 @pytest.fixture
@@ -52,9 +50,7 @@ class Cluster:
             *("initdb", "--pgdata", f"{folder}/data", "--username", "pkdp", "--pwfile", str(secret)),
             *("--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync"),
         )
-        # fsync: no test pulls the plug of the machine.
-        options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c max_connections=60 -c fsync=off"
-        self.run("pg_ctl", "--pgdata", f"{folder}/data", "--options", options, "--wait", "--silent", "start")
+        self.start()
 
     def run(self, name: str, *arguments: str) -> None:
         log = Path(self.folder, "log")
@@ -69,6 +65,17 @@ class Cluster:
         if done.returncode:
             raise RuntimeError(f"{name} failed:\n{log.read_text(encoding='utf-8')}")
 
+    def start(self) -> None:
+        # fsync: no test pulls the plug of the machine.
+        settings = (
+            "listen_addresses=''",
+            f"unix_socket_directories='{self.folder}'",
+            "max_connections=60",
+            "fsync=off",
+        )
+        options = " ".join(f"-c {setting}" for setting in settings)
+        self.run("pg_ctl", "--pgdata", f"{self.folder}/data", "--options", options, "--wait", "--silent", "start")
+
     def stop(self, mode: str = "immediate") -> None:
         self.run("pg_ctl", "--pgdata", f"{self.folder}/data", "--mode", mode, "--silent", "stop")
 
@@ -77,13 +84,20 @@ class Cluster:
 
         return f"postgresql://pkdp:{quote(password)}@/{database}?host={self.folder}"
 
-    def new_database(self) -> str:
+    def empty_database(self) -> str:
         import psycopg
 
-        name = f"ledger_{next(_numbers)}"
+        # Making a database takes longer than most tests: there is one, and what is in it goes.
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
-        return self.url(name)
+            if connection.execute("SELECT 1 FROM pg_database WHERE datname = 'ledger'").fetchone() is None:
+                connection.execute("CREATE DATABASE ledger")
+            connection.execute("ALTER DATABASE ledger RESET ALL")
+            connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'ledger'")
+        with psycopg.connect(self.url("ledger"), autocommit=True) as connection:
+            connection.execute("SET client_min_messages = 'error'")
+            connection.execute("DROP SCHEMA IF EXISTS pkdp, public CASCADE")
+            connection.execute("CREATE SCHEMA public")
+        return self.url("ledger")
 
 
 @pytest.fixture(scope="session")
@@ -102,4 +116,4 @@ def cluster():
 @pytest.fixture
 def postgres_url(cluster):
     """The URL of an empty database."""
-    return cluster.new_database()
+    return cluster.empty_database()

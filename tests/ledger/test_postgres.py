@@ -1,0 +1,326 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+from ledger_samples import certificate, publish, publish_release, reserve, sealed, standing
+
+from pkdp_pipeline.composition.evidence import IndependentGivenHabits
+from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError, TemporaryError
+from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.ledger.chain import GENESIS
+
+HABITS = IndependentGivenHabits()
+# One server for all of them: a worker of its own keeps them together.
+pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("postgres")]
+
+
+@pytest.fixture
+def connect(postgres_url):
+    """Return a connection of another program's, which sees the ledger's tables."""
+    import psycopg
+
+    opened = psycopg.connect(postgres_url, autocommit=True, options="-c search_path=pkdp")
+    yield opened
+    opened.close()
+
+
+def test_a_release_is_charged_published_found_and_replayed(postgres_url):
+    with Ledger.open(postgres_url, dataset="Flights") as ledger:
+        assert (ledger.head(), list(ledger.entries())) == (GENESIS, [])
+        reservation = reserve(ledger)
+        assert ledger.find("key") is None
+        with pytest.raises(DifferencingError):
+            reserve(ledger, "another", standing("another"))
+        entry, replayed = ledger.publish(reservation, b"\x00\xff", "release")
+        assert (entry.content, replayed) == (b"\x00\xff", False)
+        assert publish(ledger, content=b"other") == (entry, True)
+    with Ledger.open(postgres_url, dataset=" flights") as ledger:
+        assert ledger.dataset == "Flights"
+        assert ledger.find("key") == entry
+        assert ledger.beside(standing(period="2013")) == [entry]
+        ledger.verify(ledger.head(), contents=False)
+
+
+def test_everything_the_ledger_does_works_here_too(postgres_url):
+    with Ledger.open(postgres_url, evidence=HABITS) as ledger:
+        first = publish_release(ledger, "first")
+        for day in range(3, 40):
+            publish_release(ledger, f"day {day}", standing(period=f"{1900 + day}-01-02"))
+        ledger.give_back(reserve(ledger, "back", standing(period="2021")))
+        reserve(ledger, "left", standing(period="2022"))
+        text = certificate().with_caveats("Somebody else asked.").to_json()
+        again = ledger.recertify(first, text, sealed(text).id, sealed(text).to_bytes())
+        assert ledger.find("first") == again
+        assert len(list(ledger.entries())) == 39
+        assert len(list(ledger.entries(given_back=True))) == 40
+        assert ledger.total("tailnum").delta(1.0) > certificate().delta(1.0)
+        for head in (GENESIS, first.hash, ledger.head()):
+            ledger.verify(head)
+        with pytest.raises(LedgerError, match="cut off"):
+            ledger.verify("f" * 64)
+
+
+def test_the_chain_is_the_same_as_in_sqlite(postgres_url, path):
+    chains = []
+    for location in (postgres_url, path):
+        with Ledger.open(location) as ledger:
+            publish(ledger, content=b"\x00\xff", what=standing('ünï "quoted"'))
+            chains.append(list(ledger._journal.events("default")))
+    for mine, other in zip(*chains, strict=True):
+        for name in mine.__dataclass_fields__:
+            if name not in ("created_at", "previous", "hash"):
+                assert getattr(mine, name) == getattr(other, name)
+
+
+@pytest.mark.parametrize("change", ["UPDATE event SET key = 'x'", "DELETE FROM event", "TRUNCATE event CASCADE"])
+def test_events_are_append_only(postgres_url, connect, change):
+    import psycopg
+
+    with Ledger.open(postgres_url) as ledger:
+        publish(ledger)
+    with pytest.raises(psycopg.IntegrityError, match="append-only"):
+        connect.execute(change)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE event SET content = 'other' WHERE sequence = 2",
+        "UPDATE event SET certificate = replace(certificate, '50', '51') WHERE sequence = 1",
+        "DELETE FROM event WHERE sequence = 4",
+        "UPDATE entry SET state = 'given_back', published = NULL, content = NULL WHERE id = 1",
+        "DELETE FROM entry WHERE id = 3",
+        "DELETE FROM tally",
+        "UPDATE dataset SET name = 'other'",
+        "ALTER TABLE event DISABLE TRIGGER event_is_never_changed",
+    ],
+)
+def test_what_was_altered_is_found(postgres_url, connect, change):
+    with Ledger.open(postgres_url, evidence=HABITS) as ledger:
+        publish(ledger)
+        publish(ledger, "next", standing(period="2014"))
+        ledger.verify(contents=False)
+        connect.execute("ALTER TABLE event DISABLE TRIGGER ALL")
+        connect.execute("ALTER TABLE entry DISABLE TRIGGER ALL")
+        connect.execute(change)
+        if not change.startswith("ALTER"):
+            connect.execute("ALTER TABLE event ENABLE TRIGGER ALL")
+        with pytest.raises(LedgerError):
+            ledger.verify(contents=False)
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_a_locked_data_set_is_a_temporary_error_and_others_go_on(postgres_url):
+    with (
+        Ledger.open(postgres_url, dataset="flights") as one,
+        Ledger.open(postgres_url, dataset="flights") as other,
+        Ledger.open(postgres_url, dataset="ships") as ships,
+    ):
+        publish(ships, "first", standing(noised=True))
+        with one._database.transaction("flights"):
+            with pytest.raises(TemporaryError, match="locked"):
+                publish(other)
+            assert other.find("key") is None
+            assert publish(ships, "first")[1]
+            assert not publish(ships, "next", standing(noised=True, period="2014"))[1]
+        assert not publish(other)[1]
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_spellings_of_one_data_set_share_its_lock(postgres_url):
+    with Ledger.open(postgres_url, dataset="Flights") as one, Ledger.open(postgres_url, dataset="flights") as other:
+        with one._database.transaction("Flights"), pytest.raises(TemporaryError, match="locked"):
+            publish(other)
+        publish(one)
+        with pytest.raises(TemporaryError, match="'Flights'"):
+            publish(other)
+
+
+def test_what_was_committed_while_waiting_is_seen(cluster, postgres_url):
+    import psycopg
+
+    with psycopg.connect(cluster.url("postgres"), autocommit=True) as connection:
+        connection.execute("ALTER DATABASE ledger SET default_transaction_isolation = 'serializable'")
+        connection.execute("ALTER DATABASE ledger SET synchronous_commit = 'off'")
+    with Ledger.open(postgres_url) as one, Ledger.open(postgres_url) as other:
+        assert one._database.execute("SHOW synchronous_commit") == [("on",)]
+        seen = []
+        with one._database.transaction("default"):
+            assert one._database.execute("SHOW transaction_isolation") == [("read committed",)]
+            waiting = threading.Thread(target=lambda: seen.append(publish(other)))
+            waiting.start()
+            one._entries.register("default")
+        publish(one, content=b"mine")
+        waiting.join()
+        assert one.find("key") == seen[0][0]
+        one.verify(contents=False)
+
+
+def test_a_snapshot_sees_one_state_and_writes_nothing(postgres_url):
+    with Ledger.open(postgres_url) as one, Ledger.open(postgres_url) as other:
+        with one._database.snapshot():
+            assert list(one.entries()) == []
+            publish(other)
+            assert list(one.entries()) == []
+            with pytest.raises(LedgerError, match="read-only"):
+                one._database.execute("DELETE FROM dataset")
+        assert len(list(one.entries())) == 1
+
+
+def test_threads_may_share_a_ledger(postgres_url):
+    with Ledger.open(postgres_url, evidence=HABITS) as ledger:
+
+        def work(number):
+            publish(ledger, "key", content=str(number).encode())
+            publish(ledger, f"own {number}", standing(period=f"200{number}"))
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(list(ledger.entries())) == 7
+        ledger.verify(contents=False)
+
+
+def test_many_open_a_new_ledger_at_once(postgres_url):
+    failed = []
+
+    def work():
+        try:
+            Ledger.open(postgres_url).close()
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+
+
+def test_an_unknown_schema_is_refused(postgres_url, connect):
+    Ledger.open(postgres_url).close()
+    connect.execute("UPDATE schema_version SET version = 99")
+    with pytest.raises(LedgerError, match="schema 99"):
+        Ledger.open(postgres_url)
+
+
+def test_tables_of_something_else_are_left_alone(postgres_url, connect):
+    connect.execute("CREATE SCHEMA pkdp")
+    connect.execute("CREATE TABLE mine (x integer)")
+    with pytest.raises(LedgerError, match="something else"):
+        Ledger.open(postgres_url)
+    assert connect.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'pkdp'").fetchone() == (1,)
+
+
+def test_tables_of_the_same_names_elsewhere_do_not_matter(postgres_url, connect):
+    connect.execute("CREATE TABLE public.event (x integer)")
+    with Ledger.open(postgres_url) as ledger:
+        assert not publish(ledger)[1]
+
+
+def test_a_user_without_rights_is_told_so(cluster, postgres_url, connect):
+    connect.execute("CREATE ROLE reader LOGIN PASSWORD 'reading'")
+    Ledger.open(postgres_url).close()
+    connect.execute("GRANT USAGE ON SCHEMA pkdp TO reader")
+    connect.execute("GRANT SELECT ON ALL TABLES IN SCHEMA pkdp TO reader")
+    url = postgres_url.replace("pkdp:" + postgres_url.split(":")[2].split("@")[0], "reader:reading")
+    with Ledger.open(url) as ledger:
+        assert ledger.find("key") is None
+        with pytest.raises(LedgerError, match="Grant") as raised:
+            reserve(ledger)
+    assert "reading" not in str(raised.value)
+    connect.execute("DROP OWNED BY reader")
+    connect.execute("DROP ROLE reader")
+
+
+def test_a_closed_ledger_is_a_ledger_error(postgres_url):
+    ledger = Ledger.open(postgres_url)
+    ledger.close()
+    ledger.close()
+    with pytest.raises(LedgerError, match="closed"):
+        ledger.find("key")
+
+
+def test_a_lost_connection_is_a_temporary_error_and_the_next_call_works(postgres_url, connect):
+    with Ledger.open(postgres_url) as ledger:
+        reservation = reserve(ledger)
+
+        def cut():
+            connect.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+
+        def lose():
+            with ledger._database.transaction("default"):
+                cut()
+                ledger._entries.state(reservation.entry)
+
+        with pytest.raises(TemporaryError, match="once"):
+            lose()
+        assert not ledger.publish(reservation, b"bytes", "release")[1]
+        cut()
+        assert publish(ledger)[1]
+        ledger.verify(contents=False)
+
+
+def test_a_connection_lost_when_committing_leaves_a_charge_that_is_taken_over(postgres_url, connect):
+    with Ledger.open(postgres_url) as ledger:
+        append = ledger._journal.append
+
+        def append_and_cut(**fields):
+            sequence = append(**fields)
+            connect.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+            return sequence
+
+        ledger._journal.append = append_and_cut
+        with pytest.raises(TemporaryError):
+            reserve(ledger)
+        ledger._journal.append = append
+        assert not publish(ledger)[1]
+        assert [event.kind for event in ledger._journal.events("default")] == ["reserved", "published"]
+
+
+SECRET = "p@ss/w:rd"
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("postgresql://user:p%40ss%2Fw%3Ard@127.0.0.1:1/database", TemporaryError),
+        ("postgresql+psycopg://user:p%40ss%2Fw%3Ard@127.0.0.1:1/database", TemporaryError),
+        ("postgres://user@127.0.0.1:1/database?password=p%40ss%2Fw%3Ard", TemporaryError),
+        ("postgresql://user:p%40ss%2Fw%3Ard@no-host.invalid/database", TemporaryError),
+        ("postgresql://user:p%40ss%2Fw%3Ard@[::1/database", ArgumentError),
+        ("postgresql://user:p%40ss%2Fw%3Ard@host:port/database", ArgumentError),
+        ("postgresql://user:p%40ss%2Fw%3Ard@127.0.0.1:1/database?no_such_option=1", LedgerError),
+    ],
+)
+def test_no_message_tells_the_password(url, kind):
+    with pytest.raises(kind) as raised:
+        Ledger.open(url)
+    error = raised.value
+    assert error.__suppress_context__ or error.__context__ is None
+    for form in (SECRET, "p%40ss%2Fw%3Ard", "p%40ss"):
+        assert form not in str(error)
+
+
+def test_a_wrong_password_and_a_missing_database_are_ledger_errors(cluster):
+    for url in (cluster.url("postgres", "not the password"), cluster.url("no_such_database")):
+        with pytest.raises(LedgerError, match="Check user, password and database") as raised:
+            Ledger.open(url)
+        assert "not the password" not in str(raised.value)
+        assert "sesame" not in str(raised.value)
+
+
+def test_the_location_has_no_password(postgres_url):
+    with Ledger.open(postgres_url) as ledger:
+        assert ledger.location.startswith("postgresql://pkdp:***@/ledger?host=")
+        assert "sesame" not in repr(ledger) + ledger.location

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.compose import compose
 from pkdp_pipeline.composition.evidence import BoundedDependence, IndependentGivenHabits, OneDayProtected
-from pkdp_pipeline.errors import BudgetExceededError
+from pkdp_pipeline.errors import BudgetExceededError, DifferencingError, LedgerError
 from pkdp_pipeline.ledger import Period, trial
 from pkdp_pipeline.ledger.budget import Budget
+from pkdp_pipeline.ledger.database import open_database
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
 
@@ -310,3 +311,33 @@ def test_windows_that_add_up_from_the_same_are_added_up_once(order, monkeypatch)
     # A year of equal days, each window full: one sum.
     book.add(TABLE, "2013-03-02")
     assert len(counted) == 1
+
+
+@pytest.mark.postgres
+def test_postgresql_keeps_the_same_state_and_refuses_the_same(postgres_url):
+    terms = Terms(budgets=(Budget(1.0, 0), Budget(0.6, 0, window_days=3)))
+    database = open_database(postgres_url)
+    books = [Book(terms), Book(terms, database=database)]
+    books[0].numbers = itertools.count(1001)
+    asked = [(0.2, day(1)), (0.2, f"{day(3)}/{day(5)}"), (0.1, day(3)), (0.3, day(4)), (0.1, "wave 1"), (0.2, day(28))]
+    told = []
+    for book in books:
+        heard = []
+        for epsilon, period in asked:
+            try:
+                book.add(noised(epsilon), period)
+            except BudgetExceededError as error:
+                heard.append(str(error))
+        book.remove(sorted(book.kept)[1])
+        book.recertify(sorted(book.kept)[0], AttackerModel(p_max=0.3, p_min=0.3, unknown=100))
+        book.add(noised(0.1), f"{day(2)}/{day(4)}", unit=("owner",))
+        book.verify()
+        told.append((heard, book.state(), book.total("tailnum").sentence()))
+    assert told[0] == told[1]
+    assert told[0][0]
+    database.execute("UPDATE tally SET times = times + 1")
+    with pytest.raises(LedgerError, match="altered"):
+        books[1].verify()
+    with pytest.raises(DifferencingError, match="label without dates"):
+        books[1].add(TABLE, "wave 2")
+    database.close()

@@ -78,9 +78,14 @@ class Convolved:
     def smallest_epsilon(self, target: float) -> float:
         """Return an ε at which the certified δ is at most `target`, as small as can be found, or `math.inf`."""
         found = smallest_epsilon(lambda epsilon: self._towards(target, epsilon), target, _SLACK)
-        if math.isinf(found) or self._at(found, leading=False) <= target:
+        if math.isinf(found):
             return found
-        return smallest_epsilon(lambda epsilon: self._at(epsilon, leading=False), target, _SLACK)
+        if self._at(found, leading=False) > target:
+            found = smallest_epsilon(lambda epsilon: self._at(epsilon, leading=False), target, _SLACK)
+        # The largest finite loss is known exactly; a search only comes close to it.
+        plan = self._ladder().plan
+        end = math.nextafter(max(0.0, plan.step * self._ladder().reach()[1]), math.inf) if plan.fixed else found
+        return end if end < found and self._at(end, leading=False) <= target else found
 
     def _towards(self, target: float, epsilon: float) -> float:
         """Return the certified δ of the leading choice, or, far from `target`, a number on the same side of it."""

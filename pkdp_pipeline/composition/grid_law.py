@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 
@@ -235,6 +236,8 @@ def _profiles(masses: Array, constants: Array, step: float) -> Array:
 
 def profile_at(law: GridLaw, step: float, epsilon: float) -> float:
     """Return a float at or above the profile of one law at `epsilon`, at most 1."""
+    if Fraction(epsilon) >= Fraction(step) * law.last:
+        return law.infinite
     losses = step * np.arange(law.start, law.last + 1)
     pad = 8.0 * UNIT * (np.abs(losses) + epsilon)
     terms = law.masses * -np.expm1(np.minimum(0.0, epsilon - losses - pad))

@@ -296,4 +296,6 @@ def _deviation(losses: Array, weights: Array) -> float:
         return 0.0
     # Not as inner products: threads of a BLAS cost more here than they save.
     mean = float((weights * losses).sum()) / total
-    return math.sqrt(max(0.0, float((weights * (losses - mean) ** 2).sum()) / total))
+    deviation = math.sqrt(max(0.0, float((weights * (losses - mean) ** 2).sum()) / total))
+    # A single loss deviates by its rounding only.
+    return deviation if deviation > 1e-10 * abs(mean) else 0.0

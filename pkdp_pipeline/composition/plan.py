@@ -162,6 +162,8 @@ def grid_step(losses: Sequence[tuple[Losses, int]]) -> float:
     if not variance > 0.0:
         return 2.0**-10
     step = math.sqrt(variance / times) * min(0.035, 0.01 * times**0.25)
+    # Among very many narrow laws a wide one must not take too many cells.
+    step = max(step, max(_spread(each) for each, _ in losses) * 2.0**-14)
     if len(noises) == 1:
         return float(noises[0] / 2.0 ** math.ceil(math.log2(noises[0] / step)))
     return float(2.0 ** (math.floor(2.0 * math.log2(step)) / 2.0))

@@ -37,7 +37,8 @@ class Scores:
     Parameters
     ----------
     first : GridLaw
-        Nowhere above the law of the score in the life that is tested for.
+        Nowhere above the law of the score in the life that is tested for; its infinite part is what the other life
+        excludes, and is accepted whatever the other scores are.
     second : GridLaw
         Nowhere below its law in the other life.
     """
@@ -87,14 +88,17 @@ def score_test(days: Sequence[tuple[Scores, int]], epsilon: float, step: float, 
     level = math.ceil(epsilon / step)
     lower, _ = score_tail([Factor(law=scores.first, times=times) for scores, times in days], level, rate)
     _, upper = score_tail([Factor(law=scores.second, times=times) for scores, times in days], level, rate + step)
-    if upper == 0.0:
-        return lower
+    # What settles the matter on one day, and nothing else on the others.
+    settled = -math.expm1(math.fsum(times * math.log1p(-min(scores.first.infinite, 0.5)) for scores, times in days))
+    lower = (lower + settled * (1.0 - 1e-12)) * (1.0 - 4.0 * UNIT)
     # The second tail is at most about e^-ε: its product with e^ε is formed from logarithms.
-    charged = math.exp(min(700.0, epsilon + math.log(upper))) * (1.0 + (4.0 * epsilon + 3000.0) * UNIT)
+    charged = 0.0
+    if upper > 0.0:
+        charged = math.exp(min(700.0, epsilon + math.log(upper))) * (1.0 + (4.0 * epsilon + 3000.0) * UNIT)
     return max(0.0, (lower - charged) * (1.0 - 4.0 * UNIT) - TINY)
 
 
-def scores_of_atoms(losses: Array, first: Array, second: Array, step: float) -> Scores:
+def scores_of_atoms(losses: Array, first: Array, second: Array, step: float, infinite: float = 0.0) -> Scores:
     """Return the scores of outcomes with these losses, P-masses (rounded down) and Q-masses (rounded up)."""
     cells = np.rint(losses / step).astype(np.int64)
     start, size = int(cells.min()), int(cells.max() - cells.min()) + 1
@@ -103,7 +107,8 @@ def scores_of_atoms(losses: Array, first: Array, second: Array, step: float) -> 
     low += np.bincount(cells - start, first, size) * (1.0 - (most + 4.0) * UNIT)
     high += np.bincount(cells - start, second, size) * (1.0 + (most + 4.0) * UNIT)
     return Scores(
-        first=GridLaw(start=start, masses=low, infinite=0.0), second=GridLaw(start=start, masses=high, infinite=0.0)
+        first=GridLaw(start=start, masses=low, infinite=infinite),
+        second=GridLaw(start=start, masses=high, infinite=0.0),
     )
 
 
@@ -116,42 +121,38 @@ def scores_of_count(k: int, p: float, people: int, step: float) -> Scores:
     spread = math.sqrt(people * p * (1.0 - p))
     low = max(0, math.floor(people * p - 38.0 * spread - 700.0))
     high = min(people, math.ceil(max(people * p + 38.0 * spread, k + 4.0) + 700.0))
-    counts = np.arange(low, high + 1)
     above = binomial_weights(people, p, low, high)
     below = np.maximum(0.0, above * (1.0 - (32.0 * len(above) + 200.0) * UNIT) - 2.0 * TINY)
-    seen = counts >= k
     # Others' counts of k - 1 and more are shown in the first life, of k and more in the second.
-    hidden = float(below[counts <= k - 2].sum()), float(above[counts <= k - 1].sum()) + binomial_below(people, p, low)
-    shown = np.append(counts[seen], high + 1)
-    first = np.append(below[seen.argmax() - 1 : -1] if low < k else below[:-1], below[-1])
-    second = np.append(above[seen], binomial_below(people, 1.0 - p, people - high))
-    # log P/Q = log(x(1-p)/((m-x+1)p)); where Q has nothing, one unit more than below it.
-    ratios = np.log(shown[:-1] * (1.0 - p) / ((people - shown[:-1] + 1.0) * p))
-    top = float(ratios[-1]) + 1.0 if len(ratios) else 1.0
-    losses = np.concatenate([[math.log(max(hidden[0], TINY) / hidden[1])], ratios, [top]])
+    shown = np.arange(max(k, low), high + 1)
+    first = np.where(shown > low, below[np.maximum(shown - 1 - low, 0)], 0.0)
+    # log P/Q = log(x(1-p)/((m-x+1)p)); everybody and the target together are shown in the first life only.
+    ratios = np.log(shown * (1.0 - p) / ((people - shown + 1.0) * p))
+    hidden = float(below[: max(0, k - 1 - low)].sum()), float(above[: max(0, k - low)].sum())
+    rest = binomial_below(people, p, low) + (0.0 if high == people else binomial_below(people, 1.0 - p, people - high))
+    losses = np.append(math.log(max(hidden[0], TINY) / max(hidden[1], TINY)), ratios)
+    second = np.append(hidden[1], above[shown - low])
+    second[-1] += rest
     budget = (len(above) + 16.0) * UNIT
-    return scores_of_atoms(
-        losses,
-        np.concatenate([[hidden[0]], first]) * (1.0 - budget),
-        np.concatenate([[hidden[1]], second]) * (1.0 + budget),
-        step,
-    )
+    alone = float(below[-1]) if high == people and people >= k - 1 else 0.0
+    return scores_of_atoms(losses, np.append(hidden[0], first) * (1.0 - budget), second * (1.0 + budget), step, alone)
 
 
 def scores_of_pair(pair: Pair, order: Order, step: float) -> Scores:
     """Return the scores of a dominating pair in one order; a test of it bounds the certified side's looseness."""
     seen = pair.ratio > 0.0
-    logs = np.log(np.where(seen, pair.ratio, 1.0))
+    ratio, slack = pair.ratio[seen], 1.0 + 4.0 * pair.budget + 8.0 * UNIT
     below = np.maximum(0.0, pair.weight * (1.0 - 2.0 * pair.budget) - 2.0 * TINY)
-    top = float(np.abs(logs).max(initial=0.0)) + 1.0
-    slack = 1.0 + 4.0 * pair.budget + 8.0 * UNIT
+    above, logs = pair.weight * slack, np.log(ratio)
+    best = int(np.argmax(-logs if order == "right" else logs))
     if order == "right":
-        second = np.append(pair.weight * pair.ratio * slack, pair.second_only)
-        return scores_of_atoms(np.append(np.where(seen, -logs, top), top), np.append(below, 0.0), second, step)
-    # What only the first law has is at the bottom: it speaks against the second one.
-    first = np.append((below * pair.ratio * (1.0 - 4.0 * pair.budget))[seen], 0.0)
-    second = np.append((pair.weight * slack)[seen], float(pair.weight[~seen].sum()) * slack + pair.first_only)
-    return scores_of_atoms(np.append(logs[seen], top), first, second, step)
+        second = above[seen] * ratio
+        second[best] += pair.second_only
+        return scores_of_atoms(-logs, below[seen], second, step, float(below[~seen].sum()) * (1.0 - 8.0 * UNIT))
+    # What the other law lacks speaks against it, wherever its score is put.
+    second = above[seen]
+    second[best] += float(above[~seen].sum()) + pair.first_only
+    return scores_of_atoms(logs, below[seen] * ratio * (1.0 - 4.0 * pair.budget), second, step)
 
 
 def _attacked(parts: tuple[tuple[Directions, int], ...], participation: int | None) -> list[tuple[Thresholding, int]]:

@@ -147,7 +147,9 @@ class Convolved:
         values, error = level.rung.pair_with(kernel, math.floor(position), leading)
         exponent = moments.log_moment - rate * position
         exponent += 2.0 * rate * pad + 8.0 * UNIT * (moments.size + rate * (abs(level.high) + position))
-        scale = math.exp(min(exponent, 700.0)) * (1.0 + 8.0 * UNIT)
+        if exponent > 700.0:
+            return 1.0
+        scale = math.exp(exponent) * (1.0 + 8.0 * UNIT)
         above = math.exp(min(level.log_above, 0.0))
         finite = (np.maximum(0.0, values + error) * scale + above) * (1.0 + 8.0 * UNIT)
         total = float((finite + told).max()) * (1.0 + 4.0 * UNIT)
@@ -167,13 +169,13 @@ class Convolved:
         """Return at or above the mass of infinite losses, for every choice of directions."""
         if ("told", leading) not in self._cache:
             plan = self._ladder().plan
+            logs = [(factor.times, *_logs_of_rest(factor.law.infinite, factor.law.total)) for factor in plan.fixed]
             first = np.zeros((1, 2))
-            second = np.zeros((1, 2))
-            for factor in plan.fixed:
-                second = second + factor.times * _logs_of_rest(factor.law.infinite, factor.law.total)
+            second = np.array([[math.fsum(times * each[index] for times, *each in logs) for index in range(2)]])
             for choice in plan.choices:
                 ways = np.arange(choice.least, choice.most + 1, dtype=np.float64)[:, None]
-                right, left = (_logs_of_rest(law.infinite, law.total) for law in (choice.right, choice.left))
+                laws = (choice.right, choice.left)
+                right, left = (np.array(_logs_of_rest(law.infinite, law.total)) for law in laws)
                 rows = ways * right + (choice.times - ways) * left
                 # Grouped as the transforms of a rung are.
                 if len(first) <= len(second):
@@ -188,7 +190,7 @@ class Convolved:
         return told
 
 
-def _logs_of_rest(infinite: float, total: float) -> Array:
+def _logs_of_rest(infinite: float, total: float) -> tuple[float, float]:
     """Return ``log(1 - infinite)`` and the logarithm of what the mass exceeds 1 by."""
     rest = math.log1p(-infinite) if infinite < 1.0 else _NOTHING
-    return np.array([rest, math.log(max(1.0, total * (1.0 + 4.0 * UNIT)))])
+    return rest, math.log(max(1.0, total * (1.0 + 4.0 * UNIT)))

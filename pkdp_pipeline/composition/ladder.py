@@ -23,10 +23,14 @@ _STEEPEST = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Moments:
-    """The total at one tilt: logarithm of its moment, range of its mean and its deviation in cells."""
+    """The total at one tilt: logarithm of its moment, range of its mean and its deviation in cells.
+
+    `size` is the sum of the sizes of what the logarithm is a sum of, `factors` the number of laws multiplied.
+    """
 
     log_moment: float
     size: float
+    factors: int
     low: float
     high: float
     deviation: float
@@ -110,6 +114,7 @@ class Ladder:
             self._cache[key] = Moments(
                 log_moment=math.fsum(logs),
                 size=math.fsum(map(abs, logs)),
+                factors=sum(part.times for part in self.plan.fixed) + sum(part.times for part in self.plan.choices),
                 low=low,
                 high=high,
                 deviation=math.sqrt(variance),
@@ -123,7 +128,7 @@ class Ladder:
         start = self.moments(0)
         if position <= start.high:
             return 0
-        guess = (position - start.high) / max(start.deviation**2, 1e-300)
+        guess = (position - start.high) / max(start.deviation**2, 1e-12)
         number = max(1, round(2.0 * math.log2(guess / self.rate(1))) + 1)
         while number > 1 and (self.rate(number) > _STEEPEST or self.moments(number - 1).high >= position):
             number -= 1
@@ -164,14 +169,15 @@ class Ladder:
     def _log_above(self, number: int, high: int) -> float:
         """Return the logarithm of a Chernoff bound on the mass of losses above the cell `high`."""
         moments = self.moments(number)
-        wanted = self.rate(number) + (high - moments.high) / max(moments.deviation**2, 1e-300)
+        wanted = self.rate(number) + (high - moments.high) / max(moments.deviation**2, 1e-12)
         near = max(1, round(2.0 * math.log2(max(wanted, 1e-300) / self.rate(1))) + 1)
         best = 0.0
         for other in range(max(1, near - 2), near + 2):
             rate = self.rate(other)
             if rate <= _STEEPEST:
                 there = self.moments(other)
-                best = min(best, there.log_moment - rate * (high + 1) + 1e-9 + 1e-12 * (there.size + rate * abs(high)))
+                slack = 1e-9 + 1e-12 * (there.size + rate * abs(high) + there.factors)
+                best = min(best, there.log_moment - rate * (high + 1) + slack)
         return best
 
     def _product(self, number: int, period: int) -> Accumulated:

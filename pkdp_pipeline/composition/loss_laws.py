@@ -253,7 +253,7 @@ def pair_atoms(pair: Pair, order: Order) -> tuple[Array, Array, float]:
     return logs + 1.1 * pair.budget, masses, min(1.0, pair.second_only)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=8)
 def _pair(k: int, p: float, cap: int | None, known: int) -> Pair:
     if known == 0:
         return waiting_pair(k - 1, p, cap, _LOST)

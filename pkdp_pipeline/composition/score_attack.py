@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from pkdp_pipeline.composition.grid_law import GridLaw
-from pkdp_pipeline.composition.loss_laws import Directions, Order, PairLosses
+from pkdp_pipeline.composition.loss_laws import Directions, Order
 from pkdp_pipeline.composition.score_tail import score_tail
 from pkdp_pipeline.composition.tilted_transform import Factor
 from pkdp_pipeline.profiles.binomial_tails import LEAST_P, binomial_below, binomial_weights
@@ -28,6 +28,9 @@ _MOST_PEOPLE = 20_000_000
 
 _STEEPEST = 8.0
 """Largest exponent per cell that is tried."""
+
+_FEW_KINDS = 8
+"""Up to this many kinds of days a second number of unknown people is tried for each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,8 +63,8 @@ def attained_by_scores(parts: tuple[tuple[Directions, int], ...], participation:
 
     Notes
     -----
-    On every day the attacker knows everybody but `m` people, who count with probability p each; `m` is the better of
-    two numbers near the optimum. *Guarantee*: the divergence of two lives, for one declared attacker, is at or above
+    On every day the attacker knows everybody but `m` people, who count with probability p each; `m` is near
+    the number that serves best. *Guarantee*: the divergence of two lives, for one declared attacker, is at or above
     the result. *Rounding*: down.
     """
     days = _attacked(parts, participation)
@@ -170,41 +173,41 @@ def _attacked(parts: tuple[tuple[Directions, int], ...], participation: int | No
 
 def _attained(days: list[tuple[Thresholding, int]], epsilon: float) -> float:
     """Return what the attack attains at one ε."""
-    step = _step(tuple(days))
-    position = epsilon / step
-    best = 0.0
-    chosen = None
-    # A ladder of exponents: the one under which the sum of the scores is about ε makes the strongest test.
-    rate = step * 0.25
-    while rate < _STEEPEST:
-        here = [(_strongest(attack, rate, step), times) for attack, times in days]
-        mean = sum(times * scores.first.tilted(rate).mean for scores, times in here)
-        chosen = (here, rate)
-        if mean >= position:
+    variance = sum(times * _variance(attack) for attack, times in days)
+    step = _step(variance, sum(times for _, times in days))
+    # The exponent under which the sum of the scores is about ε makes the strongest test; for normal losses of the
+    # variance v the mean is (1/2 + λ)v. Powers of √2, so that neighbouring ε share their scores.
+    wanted = max(0.25, epsilon / variance - 0.5)
+    number = math.ceil(2.0 * math.log2(wanted))
+    shares = (0.0, 0.9) if len(days) <= _FEW_KINDS else (0.9,)
+    for rate in (step * 2.0 ** (number / 2.0), step * 2.0 ** ((number + 1) / 2.0)):
+        chosen = min(rate, _STEEPEST)
+        here = [(_strongest(attack, chosen, step, shares), times) for attack, times in days]
+        if sum(times * scores.first.tilted(chosen).mean for scores, times in here) * step >= epsilon:
             break
-        rate *= math.sqrt(2.0)
-    if chosen is not None:
-        best = max(best, score_test(chosen[0], epsilon, step, chosen[1]))
-    return best
+    return score_test(here, epsilon, step, chosen)
 
 
-def _step(days: tuple[tuple[Thresholding, int], ...]) -> float:
-    total = sum(times for _, times in days)
-    variance = sum(times / (max(1, attack.k - 1) * (1.0 - attack.p)) for attack, times in days) / total
-    step = math.sqrt(variance) * min(0.035, 0.01 * total**0.25)
+def _variance(attack: Thresholding) -> float:
+    """Return about the variance of the loss of a day."""
+    return 1.0 / (max(1, attack.k - 1) * (1.0 - attack.p))
+
+
+def _step(variance: float, days: int) -> float:
+    step = math.sqrt(variance / days) * min(0.035, 0.01 * days**0.25)
     return float(2.0 ** math.floor(math.log2(step)))
 
 
 @lru_cache(maxsize=8192)
-def _strongest(attack: Thresholding, rate: float, step: float) -> Scores:
-    """Return the scores for the number of unknown people, out of two, that makes tilted sums likelier."""
-    pair = PairLosses(k=attack.k, p=attack.p, cap=attack.cap)
+def _strongest(attack: Thresholding, rate: float, step: float, shares: tuple[float, ...]) -> Scores:
+    """Return the scores for the number of unknown people, out of a few, that makes tilted sums likelier."""
     t, p = attack.k - 1, attack.p
-    mean = _tilted_loss(pair, rate, step)
+    # The number worst for one day, at the mean loss per day, and one that makes a typical day count.
+    mean = min(3.0, (0.5 + rate / step) * _variance(attack))
+    most = min(_MOST_PEOPLE, attack.cap if attack.cap is not None else _MOST_PEOPLE)
     options = set()
-    for share in (0.0, 0.9):
+    for share in shares:
         people = t + math.exp(-mean) * (t * (1.0 - p) + share * math.sqrt(t * (1.0 - p))) / p
-        most = min(_MOST_PEOPLE, attack.cap if attack.cap is not None else _MOST_PEOPLE)
         options.add(int(min(max(people, attack.least_unknown, t), max(most, attack.least_unknown))))
     candidates = [_scores(attack.k, p, people, step) for people in sorted(options)]
     return max(candidates, key=lambda scores: scores.first.tilted(rate).log_moment)
@@ -213,10 +216,3 @@ def _strongest(attack: Thresholding, rate: float, step: float) -> Scores:
 @lru_cache(maxsize=8192)
 def _scores(k: int, p: float, people: int, step: float) -> Scores:
     return scores_of_count(k, p, people, step)
-
-
-@lru_cache(maxsize=8192)
-def _tilted_loss(pair: PairLosses, rate: float, step: float) -> float:
-    """Return about the mean loss of the dominating pair under an exponent; for small ones, of a normal law."""
-    variance = 1.0 / (max(1, pair.k - 1) * (1.0 - pair.p))
-    return min(3.0, (0.5 + rate / step) * variance)

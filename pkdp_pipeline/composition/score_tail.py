@@ -76,7 +76,8 @@ def _beyond(factors: Sequence[Factor], rate: float, cell: int, logs: list[float]
         more = share / deviation
         there = math.fsum(factor.times * factor.law.tilted(rate + more).log_moment for factor in factors)
         size = abs(there) + math.fsum(map(abs, logs)) + abs(more * cell)
-        best = min(best, there - math.fsum(logs) - more * cell + 1e-9 + 1e-12 * size)
+        times = sum(factor.times for factor in factors)
+        best = min(best, there - math.fsum(logs) - more * cell + 1e-9 + 1e-12 * (size + times))
     return math.exp(best)
 
 

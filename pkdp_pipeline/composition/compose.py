@@ -6,10 +6,9 @@ from collections.abc import Iterable
 
 from pkdp_pipeline.arguments import whole_number
 from pkdp_pipeline.certificate import Certificate
-from pkdp_pipeline.composition.composed import ComposedCertificate
+from pkdp_pipeline.composition.composed import ComposedCertificate, protected_by
 from pkdp_pipeline.composition.evidence import Evidence, OneDayProtected, read_evidence
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
-from pkdp_pipeline.profiles import Protects
 
 __all__ = ["compose"]
 
@@ -57,10 +56,7 @@ def compose(
     declared = read_evidence(evidence)
     for one in often:
         _check_whole(one, declared)
-    # A value guarantee is at least as strong as the presence guarantee of the same noise.
-    aims = {one.protects for one in often}
-    protects: Protects = "value" if aims == {"value"} else "presence"
-    return ComposedCertificate(protects=protects, parts=tuple(often.items()), evidence=declared)
+    return ComposedCertificate(protects=protected_by(often), parts=tuple(often.items()), evidence=declared)
 
 
 def _check_whole(one: Certificate, declared: tuple[Evidence, ...]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -18,7 +18,7 @@ from pkdp_pipeline.profiles import Applied, Protects, WorstCase
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 from pkdp_pipeline.sentences import against, rounded_up
 
-__all__ = ["ComposedCertificate", "composed_from_document"]
+__all__ = ["ComposedCertificate", "composed_from_document", "protected_by"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,8 @@ class ComposedCertificate(Certificate):
     _total: Total = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if self.protects != protected_by(one for one, _ in self.parts):
+            raise ArgumentError("a total protects what its parts do: 'value' only where every part does.")
         parts = tuple(Part(certificate=one, times=times, aim=self.protects) for one, times in self.parts)
         object.__setattr__(self, "_total", apply_rule(parts, self.evidence))
 
@@ -164,6 +166,14 @@ class ComposedCertificate(Certificate):
 
     def _again(self) -> ComposedCertificate:
         return ComposedCertificate(protects=self.protects, parts=self.parts, evidence=self.evidence)
+
+
+def protected_by(parts: Iterable[Certificate]) -> Protects:
+    """Return what a total of these certificates protects; mixed ones protect presence.
+
+    A value guarantee of noise, or of theorem B, is at least as strong as the presence guarantee.
+    """
+    return "value" if {one.protects for one in parts} == {"value"} else "presence"
 
 
 def composed_from_document(document: Mapping[str, Any]) -> ComposedCertificate:

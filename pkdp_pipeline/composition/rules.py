@@ -10,6 +10,7 @@ from pkdp_pipeline.composition.bounded_participation import bounded_participatio
 from pkdp_pipeline.composition.disjoint_units import disjoint_units
 from pkdp_pipeline.composition.evidence import Evidence
 from pkdp_pipeline.composition.independent_given_habits import independent_given_habits
+from pkdp_pipeline.composition.maximum import WorstMaximum
 from pkdp_pipeline.composition.once_per_unit import once_per_unit
 from pkdp_pipeline.composition.one_day_protected import one_day_protected
 from pkdp_pipeline.composition.part import Part, Total
@@ -52,6 +53,9 @@ def apply_rule(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total
     NoEvidenceError
         If neither a partial-knowledge nor a worst-case total follows.
     """
+    if not parts:
+        nothing = WorstMaximum(theorem="worst_case_parts", parts=())
+        return Total(rule="nothing", partial=(), worst=nothing, protection="Nothing can be told from nothing.")
     for part in parts:
         if not part.bounds:
             raise NoEvidenceError(
@@ -59,7 +63,7 @@ def apply_rule(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total
                 "whether she is there. Certify all parts with the same protects."
             )
     total = RULES[frozenset(one.key for one in evidence)](parts, evidence)
-    if parts and not total.partial and total.worst is None:
+    if not total.partial and total.worst is None:
         reason = total.reason or "no rule makes a total of them"
         raise NoEvidenceError(
             f"these releases do not add up: {reason}, and not all of them are noised with a finite worst case. "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from pkdp_pipeline.profiles import Bound
 from pkdp_pipeline.profiles.rounding import Array
 
 __all__ = ["SplitSum"]
+
+_EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, 256.0, 140)])
+"""Where the profiles of parts that differ are looked at to find the split; any split is sound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,17 +63,31 @@ class SplitSum:
             bounds, times = self.parts[0]
             share = _below(left / times)
             return self._delta([Guarantee(bounds).delta(share)])
-        # Bisection on the common δ: a larger δ needs a smaller ε from every part.
-        low, high, best = -300.0, 0.0, 1.0
+        tables = [_table(bounds) for bounds, _ in self.parts]
+        shares = self._shares(tables, left)
+        if shares is None:
+            return 1.0
+        # What the coarse table leaves over goes to all parts alike.
+        rest = float(left) - float(self._spent(shares))
+        releases = self._added + 1
+        grown = [share + max(0.0, rest) / releases for share in shares]
+        shares = grown if self._spent(grown) <= left else shares
+        return self._delta(
+            [float(Guarantee(bounds).delta(share)) for (bounds, _), share in zip(self.parts, shares, strict=True)]
+        )
+
+    def _shares(self, tables: list[Array], left: Fraction) -> list[float] | None:
+        """Return each part's ε at the smallest common δ, among those looked at, that all of them can afford."""
+        low, high, found = -300.0, 0.0, None
         for _ in range(40):
             middle = 0.5 * (low + high)
-            shares = [Guarantee(bounds).epsilon(10.0**middle) for bounds, _ in self.parts]
-            if float("inf") in shares or self._spent(shares) > left:
+            at = [int(np.searchsorted(-table, -(10.0**middle))) for table in tables]
+            shares = [float(_EPSILONS[index]) for index in at if index < len(_EPSILONS)]
+            if len(shares) < len(tables) or self._spent(shares) > left:
                 low = middle
-                continue
-            high = middle
-            best = min(best, self._delta([Guarantee(b).delta(s) for (b, _), s in zip(self.parts, shares, strict=True)]))
-        return best
+            else:
+                high, found = middle, shares
+        return found
 
     def _spent(self, shares: list[float]) -> Fraction:
         spent = (Fraction(share) * times for share, (_, times) in zip(shares, self.parts, strict=True))
@@ -85,3 +103,9 @@ def _below(value: Fraction) -> float:
     """Return a float at or below `value`, and at least 0."""
     rounded = float(value)
     return rounded if Fraction(rounded) <= value else max(0.0, float(np.nextafter(rounded, -np.inf)))
+
+
+@lru_cache(maxsize=1024)
+def _table(bounds: tuple[Bound, ...]) -> Array:
+    """Return the profile at `_EPSILONS`, not increasing."""
+    return np.minimum.accumulate(Guarantee(bounds).delta(_EPSILONS))

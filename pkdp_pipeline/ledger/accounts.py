@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.composition.compose import compose
 from pkdp_pipeline.errors import ArgumentError, LedgerError, NoEvidenceError
-from pkdp_pipeline.ledger.components import Reach, unit_text
+from pkdp_pipeline.ledger.components import Reach, bundles, unit_text
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.differencing import (
     allows_overlap,
@@ -51,13 +51,10 @@ def admit(db: Database, dataset: str, standing: Standing, terms: Terms) -> bool:
     met = Reach.of(standing).met(db, dataset)
     if allows_overlap(terms.evidence):
         return True
-    standing_noiseless = standing.noiseless or bool(
-        db.execute(
-            "SELECT 1 FROM holding WHERE dataset = :dataset AND kind IN ('exact count', 'noiseless') LIMIT 1",
-            dataset=dataset,
-        )
-    )
-    if not standing_noiseless:
+    if not standing.noiseless and not db.execute(
+        "SELECT 1 FROM holding WHERE dataset = :dataset AND kind IN ('exact count', 'noiseless') LIMIT 1",
+        dataset=dataset,
+    ):
         return not met
     company = company_of([standing])
     for component in met:
@@ -100,7 +97,8 @@ def charge(
         If a budget is exceeded, with what was spent, what is asked for and what is allowed. The caller rolls the
         transaction back.
     NoEvidenceError
-        If there is a budget and the releases do not add up.
+        If the release cannot be added up with the evidence declared, or there is a budget and all of them
+        cannot. The caller rolls the transaction back.
     LedgerError
         If the certificate is not that of the release.
     """
@@ -110,6 +108,8 @@ def charge(
         raise LedgerError("the certificate to be charged is not that of the release: certify what is published.")
     trial = Trial(db, dataset, standing, terms) if terms is not None and terms.budgets else None
     join(db, dataset, standing, store_part(db, description), entry)
+    if terms is not None and terms.evidence:
+        _check_adds_up(db, entry, terms)
     if trial is not None:
         trial.hold(certified, entry)
 
@@ -177,6 +177,14 @@ def total(db: Database, dataset: str, unit: object, terms: Terms) -> Certificate
     return found.with_caveats(*_limits(asked, units))
 
 
+def _check_adds_up(db: Database, entry: int, terms: Terms) -> None:
+    """Refuse a release that no total could hold: the evidence may be about another kind of release."""
+    ((component,),) = db.execute("SELECT component FROM holding WHERE entry = :entry", entry=entry)
+    for bundle in bundles(db, int(component)).values():
+        parts = read_parts(db, [key for key, _ in bundle.parts])
+        add_up({bundle: 1}, parts, terms.evidence, beside_others=False)
+
+
 def _limits(unit: str, units: Sequence[str]) -> list[str]:
     columns = json.loads(unit)
     if columns:
@@ -226,5 +234,10 @@ def _standings_where(db: Database, column: str, values: Sequence[int]) -> list[S
     found: list[Standing] = []
     for value in values:
         rows = db.execute(f"SELECT standing FROM holding WHERE {column} = :value ORDER BY entry", value=value)
-        found += [Standing.from_dict(json.loads(row[0])) for row in rows]
+        try:
+            found += [Standing.from_dict(json.loads(row[0])) for row in rows]
+        except ValueError:  # an ArgumentError is one
+            raise LedgerError(
+                "a release the ledger holds cannot be read: its running state was altered."
+            ) from None
     return found

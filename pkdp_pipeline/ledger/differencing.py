@@ -145,7 +145,7 @@ def _connected(standing: Standing, others: list[Standing]) -> tuple[list[Standin
     while reached:
         period = reached.pop()
         found = [index for index in far if period.overlaps(periods[index])]
-        far = [index for index in far if index not in set(found)]
+        far = [index for index in far if not period.overlaps(periods[index])]
         near += found
         reached += [periods[index] for index in found]
     return [others[index] for index in sorted(near)], [others[index] for index in far]

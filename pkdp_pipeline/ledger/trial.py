@@ -20,7 +20,7 @@ from pkdp_pipeline.ledger.tally import leave, read_tally, units_of
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import add_up, unit_named, whole_parts
 from pkdp_pipeline.ledger.windows import window, windows
-from pkdp_pipeline.noise import noise_scale
+from pkdp_pipeline.noise import SMALLEST_EPSILON, noise_scale
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 from pkdp_pipeline.sentences import rounded_up
 
@@ -43,7 +43,7 @@ def drawn(parts: Iterable[tuple[ReleaseCertificate, int]]) -> tuple[Fraction, Fr
     epsilon, delta = Fraction(0), Fraction(0)
     for certificate, times in parts:
         worst, noise = certificate.worst_case.parameters, certificate.mechanism.noise
-        if worst is None or noise is None or worst[0] == math.inf:
+        if worst is None or noise is None or noise.epsilon < SMALLEST_EPSILON:
             return None
         cells = round(worst[0] / noise.epsilon)
         epsilon += times * cells / Fraction(noise_scale(noise))

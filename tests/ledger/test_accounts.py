@@ -13,6 +13,7 @@ from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.compose import compose
 from pkdp_pipeline.composition.evidence import (
     BoundedDependence,
+    BoundedParticipation,
     DisjointUnits,
     IndependentGivenHabits,
     OncePerUnit,
@@ -148,6 +149,24 @@ def test_once_per_unit_costs_one_release():
     for day in (1, 2, 3):
         book.add(TABLE, f"2013-01-0{day}")
     assert book.total().delta(1.0) == certify(TABLE, ATTACKER).delta(1.0)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "mechanisms", "words"),
+    [
+        (OncePerUnit(), [COUNT], "OncePerUnit adds up histograms"),
+        (OncePerUnit(), [NOISED, THRESHOLDED], "OncePerUnit adds up histograms"),
+        (BoundedParticipation(2), [TABLE], "IndependentGivenHabits beside it"),
+    ],
+)
+def test_a_release_that_no_total_could_hold_is_refused(evidence, mechanisms, words):
+    book = Book(Terms(evidence=(evidence,)))
+    for mechanism in mechanisms[:-1]:
+        book.add(mechanism, "2013-01-01")
+    before = book.state()
+    with pytest.raises(NoEvidenceError, match=words):
+        book.add(mechanisms[-1], "2013-01-01")
+    assert book.state() == before
 
 
 def test_a_given_back_release_vanishes_and_its_neighbour_stands_alone_again():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -163,6 +164,12 @@ class Entries:
         return sorted(int(row[0]) for row in found)
 
 
+@functools.lru_cache(maxsize=64)
+def _terms(text: str) -> Terms:
+    # Most entries were made under the same terms.
+    return Terms.from_dict(json.loads(text))
+
+
 def _entry(row: tuple[Any, ...]) -> Entry:
     sequence, key, revision, dataset, state, standing, terms, certificate, release_id, content, at, head, link = row
     try:
@@ -172,7 +179,7 @@ def _entry(row: tuple[Any, ...]) -> Entry:
             revision=revision,
             dataset=dataset,
             standing=Standing.from_dict(json.loads(standing)),
-            terms=Terms.from_dict(json.loads(terms)),
+            terms=_terms(terms),
             state=state,
             certificate=certificate,
             release_id=release_id,

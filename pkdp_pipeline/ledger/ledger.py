@@ -174,17 +174,21 @@ class Ledger:
         with self._database.snapshot():
             return accounts.admit(self._database, self._dataset, standing, self.terms)
 
-    def total(self, unit: str | tuple[str, ...] | None = None) -> Certificate:
+    def total(self, unit: object = None) -> Certificate:
         """Return what everything charged adds up to, under the evidence in force.
 
         Parameters
         ----------
-        unit : str or tuple of str, optional
-            Columns of one privacy unit. None: all entries.
+        unit : str, sequence of str or EACH_ROW, optional
+            Columns that name a person. None where the data set has releases about one unit only.
+
+        Raises
+        ------
+        NoEvidenceError
+            If they do not add up without evidence, which the message names.
         """
-        columns = (unit,) if isinstance(unit, str) else unit
         with self._database.snapshot():
-            return accounts.total(self._database, self._dataset, columns, self.terms)
+            return accounts.total(self._database, self._dataset, unit, self.terms)
 
     def reserve(
         self, key: str, standing: Standing, offer: Callable[[bool, str], Any], *, revise: bool = False

@@ -53,7 +53,8 @@ class PostgresDatabase:
     -----
     Every transaction sets what it needs by itself, READ COMMITTED and ``synchronous_commit = on`` among it: a
     snapshot taken before the lock would not see the charges made while waiting for it, and a publication must
-    not outlive the charge that a crashing server forgets. Pooling proxies such as PgBouncer do no harm.
+    not outlive the charge that a crashing server forgets. Pooling proxies such as PgBouncer do no harm. A standby
+    that lags behind and is promoted does: let it follow synchronously, and check `verify` with a noted head.
     """
 
     def __init__(self, url: str) -> None:

@@ -247,6 +247,10 @@ class SqliteDatabase:
                 ) from error
             fix = _FIXES.get(code, "")
             raise LedgerError(f"the ledger {self._path!r} cannot be used: {error}.{fix}") from error
+        except UnicodeDecodeError as error:  # even SQLite's own words may quote damaged bytes
+            raise LedgerError(
+                f"the ledger {self._path!r} cannot be used: it holds text that is none.{_FIXES[sqlite3.SQLITE_CORRUPT]}"
+            ) from error
         except (OverflowError, UnicodeEncodeError) as error:
             raise LedgerError(f"the ledger {self._path!r} cannot hold what it was given: {error}.") from error
 

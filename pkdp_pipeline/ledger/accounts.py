@@ -237,7 +237,5 @@ def _standings_where(db: Database, column: str, values: Sequence[int]) -> list[S
         try:
             found += [Standing.from_dict(json.loads(row[0])) for row in rows]
         except ValueError:  # an ArgumentError is one
-            raise LedgerError(
-                "a release the ledger holds cannot be read: its running state was altered."
-            ) from None
+            raise LedgerError("a release the ledger holds cannot be read: its running state was altered.") from None
     return found

@@ -14,6 +14,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -227,6 +228,20 @@ def test_killed_at_any_moment(location, tmp_path, kills):
         check_after_a_crash(location, tmp_path, number)
     assert died > kills // 5
     check_in_the_end(location, range(kills + 1))
+
+
+@pytest.mark.parametrize("kills", [12, pytest.param(1000, marks=slow)])
+def test_a_publication_killed_at_any_line(tmp_path, kills):
+    campaign = Path(__file__).with_name("publication_campaign.py")
+    done = subprocess.run(
+        [sys.executable, str(campaign), str(tmp_path), str(kills)],
+        check=False,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.startswith(f"{kills} kills over ")
 
 
 def test_killed_while_giving_back(path):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pkdp_pipeline.composition.grid_law import GridLaw, profile_at
-from pkdp_pipeline.composition.ladder import Ladder
+from pkdp_pipeline.composition.ladder import Ladder, Level, Moments
 from pkdp_pipeline.composition.loss_laws import Directions
 from pkdp_pipeline.composition.plan import make_plan
 from pkdp_pipeline.composition.score_attack import attained_by_scores
@@ -20,6 +20,9 @@ from pkdp_pipeline.profiles.rounding import UNIT, Array
 __all__ = ["Convolved"]
 
 _SLACK = 1e-6
+
+_NEGLIGIBLE = 1e-9
+"""Share of δ above the window at which that is not widened any more."""
 
 _NOTHING = -800.0
 """Stands for the logarithm of 0: its exponential does not show beside 1."""
@@ -129,31 +132,50 @@ class Convolved:
             return min(1.0, float(told.max()))
         if (laws := self._alone(leading)) is not None:
             return max(profile_at(law, plan.step, epsilon) for law in laws)
-        number = ladder.nearest(epsilon)
-        level = ladder.level(number)
         position = epsilon / plan.step
-        while number and level.low > position:
-            number -= 1
-            level = ladder.level(number)
-        if level.low > position:
-            return 1.0
-        moments = ladder.moments(number)
-        rate = level.rung.rate
+        number, doublings = ladder.nearest(epsilon), 0
+        while True:
+            level = ladder.level(number, doublings)
+            if level.low > position:
+                # Below the window nothing is known; only the untilted product starts low enough in any case.
+                if number == 0:
+                    return self._differing()
+                number -= 1
+                continue
+            finite, above = self._finite(level, ladder.moments(number), position, leading)
+            if level.final or above <= _NEGLIGIBLE * float(finite.max()):
+                break
+            doublings += 1
+        total = float((finite + above + told).max()) * (1.0 + 8.0 * UNIT)
+        return min(self._differing(), math.nextafter(total, math.inf))
+
+    def _finite(self, level: Level, moments: Moments, position: float, leading: bool) -> tuple[Array, float]:
+        """Return at or above the part of δ from finite losses in the window, for every choice, and from those above."""
+        step, rate = self._ladder().plan.step, level.rung.rate
         pad = 8.0 * UNIT * (abs(level.high) + abs(position)) + 1e-300
         cells = np.arange(math.floor(position), level.high + 1, dtype=np.float64)
         away = np.maximum(0.0, cells - position + pad)
         with np.errstate(under="ignore"):
-            kernel = np.exp(-rate * away) * -np.expm1(-plan.step * away) * (1.0 + 24.0 * UNIT)
+            kernel = np.exp(-rate * away) * -np.expm1(-step * away) * (1.0 + 24.0 * UNIT)
         values, error = level.rung.pair_with(kernel, math.floor(position), leading)
         exponent = moments.log_moment - rate * position
         exponent += 2.0 * rate * pad + 8.0 * UNIT * (moments.size + rate * (abs(level.high) + position))
         if exponent > 700.0:
-            return 1.0
+            return np.ones_like(values), 0.0
         scale = math.exp(exponent) * (1.0 + 8.0 * UNIT)
-        above = math.exp(min(level.log_above, 0.0))
-        finite = (np.maximum(0.0, values + error) * scale + above) * (1.0 + 8.0 * UNIT)
-        total = float((finite + told).max()) * (1.0 + 4.0 * UNIT)
-        return min(1.0, math.nextafter(total, math.inf))
+        above = math.exp(min(level.log_above, 0.0)) * (1.0 + 8.0 * UNIT)
+        return np.maximum(0.0, values + error) * scale * (1.0 + 8.0 * UNIT), above
+
+    def _differing(self) -> float:
+        """Return at or above the sum of all parts' δ(0): two products differ in total by no more than their factors."""
+        if "differing" not in self._cache:
+            plan = self._ladder().plan
+            laws: list[tuple[int, tuple[GridLaw, ...]]] = [(factor.times, (factor.law,)) for factor in plan.fixed]
+            laws += [(choice.times, (choice.right, choice.left)) for choice in plan.choices]
+            apart = [times * max(profile_at(law, plan.step, 0.0) for law in either) for times, either in laws]
+            self._cache["differing"] = min(1.0, math.fsum(apart) * (1.0 + 1e-12))
+        value: float = self._cache["differing"]
+        return value
 
     def _alone(self, leading: bool) -> tuple[GridLaw, ...] | None:
         """Return the laws of a total of one single factor, which needs no transform."""

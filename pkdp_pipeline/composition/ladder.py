@@ -14,9 +14,6 @@ __all__ = ["Ladder", "Level", "Moments"]
 _LEAST_PERIOD = 1024
 _MOST_PERIOD = 2**21
 
-_NEGLIGIBLE = -45.0
-"""Logarithm of the share of δ that may lie above the window."""
-
 _STEEPEST = 60.0
 """Largest exponent per cell."""
 
@@ -38,12 +35,13 @@ class Moments:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Level:
-    """A rung with its window: cells ``low … high``, and the logarithm of what may lie above."""
+    """A rung with its window: cells ``low … high``, the logarithm of what may lie above, whether it can be no wider."""
 
     rung: Rung
     low: int
     high: int
     log_above: float
+    final: bool
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -123,23 +121,30 @@ class Ladder:
         return moments
 
     def nearest(self, epsilon: float) -> int:
-        """Return the rung whose mean loss is nearest to `epsilon`."""
+        """Return the rung with the smallest Chernoff bound at `epsilon`: mostly the one with the nearest mean."""
         position = epsilon / self.plan.step
         start = self.moments(0)
         if position <= start.high:
             return 0
+
+        def exponent(number: int) -> float:
+            rate = self.rate(number)
+            return self.moments(number).log_moment - rate * position if rate <= _STEEPEST else math.inf
+
         guess = (position - start.high) / max(start.deviation**2, 1e-12)
         number = max(1, round(2.0 * math.log2(guess / self.rate(1))) + 1)
-        while number > 1 and (self.rate(number) > _STEEPEST or self.moments(number - 1).high >= position):
+        while self.rate(number) > _STEEPEST:
             number -= 1
-        while self.moments(number).high < position and self.rate(number + 1) <= _STEEPEST:
+        # The logarithm of a moment is convex in the exponent, so the bound has one minimum.
+        while exponent(number + 1) < exponent(number):
             number += 1
-        here, before = self.moments(number).high, self.moments(number - 1).high
-        return number - 1 if position - before < here - position else number
+        while number > 0 and exponent(number - 1) <= exponent(number):
+            number -= 1
+        return number
 
-    def level(self, number: int) -> Level:
-        """Return the product at a rung, with a window so wide that next to nothing lies above it."""
-        key = ("level", number)
+    def level(self, number: int, doublings: int) -> Level:
+        """Return the product at a rung, with a window that holds it, or one some times wider than that."""
+        key = ("level", number, doublings)
         if key not in self._cache:
             first, last = self.reach()
             moments = self.moments(number)
@@ -147,22 +152,19 @@ class Ladder:
             half = (9.0 + 0.25 * rate * moments.deviation) * moments.deviation + 32.0
             needed = min(last - first + 1.0, moments.high - moments.low + 2.0 * half)
             period = max(_LEAST_PERIOD, 2 ** math.ceil(math.log2(max(2.0, min(needed, float(_MOST_PERIOD))))))
-            while True:
-                low = first
-                if period < last - first + 1:
-                    low = max(first, math.floor(0.5 * (moments.low + moments.high - period)))
-                high = min(last, low + period - 1)
-                log_above = self._log_above(number, high) if high < last else -math.inf
-                enough = log_above <= moments.log_moment - rate * moments.high + _NEGLIGIBLE
-                if enough or period >= _MOST_PERIOD:
-                    break
-                period *= 2
+            period = min(_MOST_PERIOD, period * 2**doublings)
+            low = first
+            if period < last - first + 1:
+                low = max(first, math.floor(0.5 * (moments.low + moments.high - period)))
+            high = min(last, low + period - 1)
+            log_above = self._log_above(number, high) if high < last else -math.inf
             plan = self.plan
             multiplications = sum(factor.times + 1 for factor in plan.fixed) + sum(
                 choice.times + 1 for choice in plan.choices
             )
             rung = make_rung(self._product(number, period), plan.choices, multiplications, rate, period)
-            self._cache[key] = Level(rung=rung, low=low, high=high, log_above=log_above)
+            final = high == last or period >= _MOST_PERIOD
+            self._cache[key] = Level(rung=rung, low=low, high=high, log_above=log_above, final=final)
         level: Level = self._cache[key]
         return level
 

@@ -263,6 +263,26 @@ def test_rounding_stays_within_its_budget(times):
     assert times < 64 or value < 1e-55
 
 
+def test_one_rare_large_loss_keeps_its_accuracy():
+    law = Fixed(start=-60, masses=(1e-12 * math.exp(-4.0), *(0.0,) * 59, 1 - 1e-12, *(0.0,) * 59, 1e-12), deviation=6.0)
+    released = total((Directions(right=law), 30))
+    step = released._ladder().plan.step
+    for share in (0.0, 0.5, 0.97, 1.3):
+        epsilon = share * 60 * step
+        exact = in_balls(law, 30, step, epsilon)
+        assert not flint.arb(at(released, epsilon)) < exact
+        assert at(released, epsilon) <= float(exact.mid()) * (1 + 1e-3)
+
+
+def test_releases_that_hardly_ever_show_anything_add_next_to_nothing():
+    # Counts of at least 50 out of at most 60 people who count with probability 0.05.
+    assert at(total((presence(50, 0.05, 60), 30)), 0.0) < 1e-10
+    exact = worst([both_orders(4, 1e-5, 5)] * 2, 0.0)
+    value = at(total((presence(4, 1e-5, 5), 2)), 0.0)
+    assert not flint.arb(value) < exact
+    assert value < 1e-11
+
+
 def test_infinite_losses_are_added_once_each():
     law = Fixed(start=0, masses=(0.5, 0.499), infinite=0.001)
     released = total((Directions(right=law), 20))

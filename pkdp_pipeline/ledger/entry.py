@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from pkdp_pipeline.ledger.standing import Standing
@@ -96,9 +96,9 @@ class Entry:
     standing: Standing
     terms: Terms
     state: State
-    certificate: str
+    certificate: str = field(repr=False)
     release_id: str | None
-    content: bytes | None
+    content: bytes | None = field(repr=False)
     created_at: str
     head: str
     hash: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import threading
@@ -16,7 +17,7 @@ from pkdp_pipeline.ledger.schema import SCHEMA_VERSION, schema_script
 from pkdp_pipeline.ledger.spelling import folded
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection, Engine, TextClause
 
 __all__ = ["NAMESPACE", "PostgresDatabase"]
 
@@ -237,9 +238,7 @@ class PostgresDatabase:
 
     @staticmethod
     def _rows(connection: Connection, sql: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
-        from sqlalchemy import text
-
-        result = connection.execute(text(sql), parameters)
+        result = connection.execute(_statement(sql), parameters)
         return [tuple(row) for row in result] if result.returns_rows else []
 
     @contextmanager
@@ -273,6 +272,14 @@ class PostgresDatabase:
             ) from None
         fix = " Check user, password and database." if refused else _FIXES.get(state) or _FIXES.get(state[:2], "")
         raise LedgerError(f"{start}cannot be used: {said}.{fix}") from None
+
+
+@functools.lru_cache(maxsize=512)
+def _statement(sql: str) -> TextClause:
+    # Reading the placeholders takes longer than most statements.
+    from sqlalchemy import text
+
+    return text(sql)
 
 
 _NOT_ALLOWED = ("authentication failed", "does not exist", "no pg_hba.conf entry", "no password supplied")

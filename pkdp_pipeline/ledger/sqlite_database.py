@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import threading
 import time
@@ -126,7 +127,7 @@ class SqliteDatabase:
                 fresh.execute(statement)
             expected = fresh.execute(listed).fetchall()
         fresh.close()
-        changed = sorted({name for _, name, _ in set(expected) ^ set(self.execute(listed))})
+        changed = sorted({name for _, name, _ in _plain(expected) ^ _plain(self.execute(listed))})
         if changed:
             raise LedgerError(
                 f"the ledger {self._path!r} has another schema than it was made with: {', '.join(changed)} was "
@@ -273,6 +274,14 @@ _FIXES = {
     sqlite3.SQLITE_CONSTRAINT: " It refuses the entry: it was changed by something else, or the entry is malformed. "
     "Nothing was charged; check the ledger with verify().",
 }
+
+
+def _plain(listed: list[tuple[Any, ...]]) -> set[tuple[str, str, str]]:
+    """Return what a schema lists, without the comments and the layout that SQLite keeps."""
+    return {
+        (str(kind), str(name), " ".join(re.sub(r"--[^\n]*", "", str(statement)).split()))
+        for kind, name, statement in listed
+    }
 
 
 def _primary(error: sqlite3.Error) -> int:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
-from pkdp_pipeline.errors import ArgumentError, LedgerError
+from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger import accounts
 from pkdp_pipeline.ledger.chain import Event, checked
 from pkdp_pipeline.ledger.database import Database
@@ -30,11 +30,19 @@ def verify(database: Database, dataset: str, *, head: str | None, contents: bool
         Naming what was altered.
     """
     database.check()
-    with database.snapshot():
-        _check_names(database, dataset)
-        events = checked(Journal(database).events(dataset), dataset=dataset, head=head)
-        _compare(_replayed(events, contents=contents), _stored(database, dataset))
-        accounts.rebuild_and_compare(database, dataset, Entries(database).each(dataset))
+    try:
+        with database.snapshot():
+            _check_names(database, dataset)
+            events = checked(Journal(database).events(dataset), dataset=dataset, head=head)
+            _compare(_replayed(events, contents=contents), _stored(database, dataset))
+            accounts.rebuild_and_compare(database, dataset, Entries(database).each(dataset))
+    except (LedgerError, TemporaryError):
+        raise
+    except (PkdpError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise LedgerError(
+            f"the ledger {database.location!r} holds what cannot be read ({error}): it was altered or damaged. Restore "
+            "it from a backup, with a head that a release names."
+        ) from error
 
 
 def _check_names(database: Database, dataset: str) -> None:
@@ -78,10 +86,7 @@ def _replayed(events: Iterable[Event], *, contents: bool) -> dict[int, list[Any]
 
 
 def _place(event: Event) -> tuple[Any, ...]:
-    try:
-        return tuple(place(Standing.from_dict(json.loads(str(event.standing)))).values())
-    except (ArgumentError, TypeError, ValueError) as error:
-        raise LedgerError(f"event {event.sequence} cannot be read: {error}") from error
+    return tuple(place(Standing.from_dict(json.loads(str(event.standing)))).values())
 
 
 def _certificate(event: Event) -> str:

@@ -251,6 +251,29 @@ def test_a_rewritten_chain_is_found_by_its_head_and_by_its_releases(path, ledger
         ledger.verify(head, contents=False)
 
 
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [("certificate", "[]"), ("certificate", "{}"), ("standing", "[]"), ("standing", '{"unit": 1}'), ("terms", "[]")],
+)
+def test_a_rewritten_chain_of_nonsense_is_a_ledger_error(path, ledger, column, text):
+    def change(row):
+        if row["sequence"] == 5:
+            row[column] = text
+
+    attack(path, f"UPDATE event SET {column} = '{text}' WHERE sequence = 5", *rewritten(path, change))
+    with pytest.raises(LedgerError, match=r"cannot be read|running state"):
+        ledger.verify(contents=False)
+
+
+def test_comments_and_layout_of_the_schema_do_not_matter(path, ledger):
+    raw = sqlite3.connect(path, isolation_level=None)
+    raw.execute("PRAGMA writable_schema = ON")
+    raw.execute("UPDATE sqlite_master SET sql = replace(sql, 'days since', 'number of days since')")
+    raw.execute("UPDATE sqlite_master SET sql = replace(sql, '\n', '  \n')")
+    raw.close()
+    ledger.verify(contents=False)
+
+
 def test_a_release_that_is_none_is_found(path):
     with Ledger.open(path) as ledger:
         publish(ledger, content=b"bytes")

@@ -18,7 +18,7 @@ from pkdp_pipeline.ledger.terms import Terms
 
 __all__ = ["Entries", "place"]
 
-_PAGE = 32
+_PAGE = 64
 _FULL = """
     SELECT e.id, e.key, e.revision, e.dataset, e.state, r.standing, r.terms, c.certificate, x.release_id, x.content,
         coalesce(p.created_at, r.created_at), r.previous, coalesce(x.hash, r.hash)
@@ -132,7 +132,9 @@ class Entries:
     def each(self, dataset: str, *, given_back: bool = False) -> Iterator[Entry]:
         """Yield one data set's entries in the order of their reservation, a few at a time in memory."""
         skipped = "" if given_back else "AND e.state <> 'given_back' "
-        query = f"{_FULL}WHERE e.dataset = :dataset AND e.id > :after {skipped}ORDER BY e.id LIMIT {_PAGE}"
+        # PostgreSQL does not infer the second bound from the first, and would begin at the first event each time.
+        bounds = "e.id > :after AND r.sequence > :after"
+        query = f"{_FULL}WHERE e.dataset = :dataset AND {bounds} {skipped}ORDER BY e.id LIMIT {_PAGE}"
         after = 0
         while rows := self._database.execute(query, dataset=dataset, after=after):
             for row in rows:

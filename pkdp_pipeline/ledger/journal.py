@@ -16,7 +16,7 @@ _COLUMNS = (
     "sequence, dataset, position, kind, key, revision, standing, certificate, terms, release_id, content, "
     "created_at, previous, hash"
 )
-_PAGE = 32
+_PAGE = 64
 
 
 class Journal:

@@ -261,7 +261,7 @@ class PostgresDatabase:
         start = f"the ledger {self._location} "
         if state == "55P03":
             raise TemporaryError(
-                start + "is locked by another process; nothing was charged: try again later."
+                start + "is locked by another process; this call changed nothing: try again later."
             ) from None
         refused = any(hint in said for hint in _NOT_ALLOWED)
         unreachable = not state and type(error).__name__ == "OperationalError" and not refused
@@ -291,8 +291,8 @@ _FIXES = {
     "42501": " Grant its user the right to use and create in the schema pkdp.",
     "25006": " The server is read-only, a standby perhaps: connect to the primary.",
     "53": " The server has run out of room: make room. The same call, run again, continues where this one stopped.",
-    "23": " It refuses the entry: it was changed by something else, or the entry is malformed. Nothing was charged; "
-    "check the ledger with verify().",
+    "23": " It refuses the entry: it was changed by something else, or the entry is malformed. This call changed "
+    "nothing; check the ledger with verify().",
     "28": " Check user, password and database.",
     "3D": " Check user, password and database.",
     "42": " Its tables are not those it was made with; restore it from a backup.",

@@ -224,8 +224,8 @@ class SqliteDatabase:
         # SQLite goes on writing to a file that is no longer there under its name: a charge that nobody would see.
         if self._file_identity() != self._identity:
             raise LedgerError(
-                f"the ledger {self._path!r} was removed or replaced while it was open; nothing was charged: put it "
-                "back, and open it again."
+                f"the ledger {self._path!r} was removed or replaced while it was open; this call changed nothing: "
+                "put it back, and open it again."
             )
 
     def _check_process(self) -> None:
@@ -244,7 +244,8 @@ class SqliteDatabase:
             code = _primary(error)
             if code in _LOCKED:
                 raise TemporaryError(
-                    f"the ledger {self._path!r} is locked by another process; nothing was charged: try again later."
+                    f"the ledger {self._path!r} is locked by another process; this call changed nothing: try "
+                    "again later."
                 ) from error
             fix = _FIXES.get(code, "")
             raise LedgerError(f"the ledger {self._path!r} cannot be used: {error}.{fix}") from error
@@ -272,7 +273,7 @@ _FIXES = {
     sqlite3.SQLITE_NOTADB: " It is no ledger, or it is damaged: give the path of a ledger or of a new file, or "
     "restore it from a backup.",
     sqlite3.SQLITE_CONSTRAINT: " It refuses the entry: it was changed by something else, or the entry is malformed. "
-    "Nothing was charged; check the ledger with verify().",
+    "This call changed nothing; check the ledger with verify().",
 }
 
 

@@ -75,7 +75,7 @@ def test_a_locked_ledger_is_a_temporary_error_and_nothing_is_charged(path):
     blocker = sqlite3.connect(path, isolation_level=None)
     with Ledger.open(path) as ledger:
         blocker.execute("BEGIN IMMEDIATE")
-        with pytest.raises(TemporaryError, match="nothing was charged"):
+        with pytest.raises(TemporaryError, match="changed nothing"):
             reserve(ledger)
         assert ledger.find("key") is None
         blocker.execute("ROLLBACK")

@@ -229,15 +229,19 @@ def anchors(text: str) -> set[str]:
 
 def test_the_sections_that_the_code_cites_are_there():
     page = (ROOT / "docs" / "mathematics.md").read_text(encoding="utf-8")
+    rules = (ROOT / "docs" / "composition.md").read_text(encoding="utf-8")
     headings = "\n".join(re.findall(r"^#+ (.+)$", page, re.MULTILINE))
     for theorem in THEOREMS.values():
-        cited = re.search(r"docs/mathematics\.md, sections? ([\d to and]+)", theorem.citation)
+        cited = re.search(r"docs/(mathematics\.md, sections?|composition\.md, rules?) ([\d to and]+)", theorem.citation)
         assert cited is not None, theorem.key
-        for number in re.findall(r"\d+", cited[1]):
-            assert re.search(rf"^{number}\. ", headings, re.MULTILINE), f"{theorem.key} cites section {number}"
+        for number in re.findall(r"\d+", cited[2]):
+            section = f"^{number}\\. " if "mathematics" in cited[1] else f"^## Rule {number}: "
+            assert re.search(section, headings if "mathematics" in cited[1] else rules, re.MULTILINE), theorem.citation
     for path in (ROOT / "pkdp_pipeline").rglob("*.py"):
         source = " ".join(path.read_text(encoding="utf-8").split())
         for title in re.findall(r'`docs/mathematics\.md`, (?:section )?"([^"]+)"', source):
             assert title in headings, f"{path.name} cites {title!r}"
+        for number in re.findall(r"`docs/composition\.md`, rule (\d)", source):
+            assert f"\n## Rule {number}: " in rules, f"{path.name} cites rule {number}"
         for name in re.findall(r"`docs/mathematics\.md`, (theorem [ABC])\b", source):
             assert f"T{name[1:]}" in page, f"{path.name} cites {name}"

@@ -143,7 +143,8 @@ class Convolved:
                 number -= 1
                 continue
             finite, above = self._finite(level, ladder.moments(number), position, leading)
-            if level.final or above <= _NEGLIGIBLE * float(finite.max()):
+            certain = float((finite + told).max())
+            if level.final or above <= _NEGLIGIBLE * certain or certain >= self._differing():
                 break
             doublings += 1
         total = float((finite + above + told).max()) * (1.0 + 8.0 * UNIT)

@@ -14,6 +14,9 @@ __all__ = ["Ladder", "Level", "Moments"]
 _LEAST_PERIOD = 1024
 _MOST_PERIOD = 2**21
 
+_MOST_NUMBERS = 2**22
+"""Rungs that keep more numbers than this are not made for wider windows."""
+
 _STEEPEST = 60.0
 """Largest exponent per cell."""
 
@@ -81,12 +84,16 @@ class Ladder:
         return low, high
 
     def rate(self, number: int) -> float:
-        """Return the exponents of a ladder: 0, and powers of √2 from about a third of the inverse deviation."""
+        """Return the exponents of a ladder: 0, and powers of √2 from where a tilt begins to show."""
         if number == 0:
             return 0.0
         if "least" not in self._cache:
             deviation = max(1e-6, self.moments(0).deviation)
-            self._cache["least"] = math.floor(2.0 * math.log2(0.35 / deviation))
+            # Rare large losses take effect at exponents far below the inverse deviation.
+            laws = [factor.law for factor in self.plan.fixed]
+            laws += [law for choice in self.plan.choices for law in (choice.right, choice.left)]
+            widest = max(1, *(law.last for law in laws))
+            self._cache["least"] = math.floor(2.0 * math.log2(min(0.35 / deviation, 1.0 / widest)))
         return float(2.0 ** ((self._cache["least"] + number - 1) / 2.0))
 
     def moments(self, number: int) -> Moments:
@@ -163,7 +170,8 @@ class Ladder:
                 choice.times + 1 for choice in plan.choices
             )
             rung = make_rung(self._product(number, period), plan.choices, multiplications, rate, period)
-            final = high == last or period >= _MOST_PERIOD
+            large = rung.first.size + rung.second.size > _MOST_NUMBERS
+            final = high == last or period >= _MOST_PERIOD or large
             self._cache[key] = Level(rung=rung, low=low, high=high, log_above=log_above, final=final)
         level: Level = self._cache[key]
         return level

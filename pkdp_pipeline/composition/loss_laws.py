@@ -42,6 +42,9 @@ _LOST = 1e-90
 _ATOMS = 3e6
 """Most atoms of a pair that is an average over known people."""
 
+_RARE = 1e-100
+"""Losses with less mass do not count for the width of a law."""
+
 _TRIVIAL = 1e-9
 """Two bounds this close, relatively, count as equal when one of them is dropped."""
 
@@ -291,11 +294,14 @@ def _undominated(bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
 
 
 def _deviation(losses: Array, weights: Array) -> float:
-    total = float(weights.sum())
-    if not total > 0.0:
+    """Return the standard deviation, or a hundredth of the range where nearly all mass is at one loss."""
+    losses, weights = losses[weights > _RARE], weights[weights > _RARE]
+    if len(losses) == 0:
         return 0.0
     # Not as inner products: threads of a BLAS cost more here than they save.
+    total = float(weights.sum())
     mean = float((weights * losses).sum()) / total
     deviation = math.sqrt(max(0.0, float((weights * (losses - mean) ** 2).sum()) / total))
+    deviation = max(deviation, 1e-2 * float(losses.max() - losses.min()))
     # A single loss deviates by its rounding only.
     return deviation if deviation > 1e-10 * abs(mean) else 0.0

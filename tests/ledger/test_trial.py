@@ -101,6 +101,13 @@ def test_a_window_is_named_by_its_first_day():
     assert "prior: epsilon = 0.25, requested: 0.1, together: 0.35, allowed: 0.3" in message
 
 
+def test_a_long_period_that_began_before_the_window_counts_in_it():
+    book = opened(Budget(0.3, 0, window_days=1))
+    book.add(noised(0.2), "2013-01-01/2013-01-20")
+    assert "prior: epsilon = 0.2, requested: 0.2" in refusal(book, noised(0.2), day(15))
+    book.add(noised(0.2), day(21))
+
+
 # Company ------------------------------------------------------------------------------------------------------------
 
 

@@ -41,7 +41,7 @@ def test_no_crowd_tells_more_than_the_total(family: str, schedules: int, tight: 
         "anybody",
     ],
 )
-@pytest.mark.parametrize("seed", range(2, 6))
+@pytest.mark.parametrize("seed", range(2, 4))
 def test_no_crowd_of_many_tells_more(family: str, seed: int) -> None:
     crowds, worst = attack(family, schedules=500, batch=40, seed=seed)
     assert crowds == 20_000

@@ -33,6 +33,7 @@ from pkdp_pipeline.errors import (
     PkdpError,
     TemporaryError,
 )
+from pkdp_pipeline.ledger_commands import ledger_app
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificate import Certificate
@@ -200,6 +201,9 @@ def count(
         influence=influence,  # type: ignore[arg-type]  # checked by AttackerModel
     )
     _print_certificate(certify(mechanism, attacker), epsilon, delta, as_json)
+
+
+app.add_typer(ledger_app(_with_exit_codes), name="ledger")
 
 
 def main() -> None:

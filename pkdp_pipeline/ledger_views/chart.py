@@ -1,0 +1,105 @@
+"""Chart: columns of numbers over time, in characters; plain ones where the terminal knows no others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["Mark", "columns_chart"]
+
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A height that is drawn across the chart, and what it is called."""
+
+    height: float
+    name: str
+
+
+def columns_chart(
+    heights: Sequence[float],
+    marks: Sequence[Mark] = (),
+    *,
+    width: int,
+    first: str,
+    last: str,
+    rows: int = 8,
+    plain: bool = False,
+) -> list[str]:
+    """Return the lines of a chart.
+
+    Parameters
+    ----------
+    heights : sequence of float
+        At least 0, from left to right; `math.inf` fills its column and is drawn as ``×``.
+    marks : sequence of Mark
+        Drawn as lines across it.
+    width : int
+        At most so many characters; columns that do not fit are left out evenly, never the last one.
+    first, last : str
+        Written below the first and the last column.
+    rows : int
+        Height in lines.
+    plain : bool
+        ASCII only.
+    """
+    finite = [height for height in (*heights, *(mark.height for mark in marks)) if height < math.inf]
+    scale = _ceiling(max(finite, default=0.0))
+    labels = {rows: f"{scale:g}", rows // 2: f"{scale * (rows // 2) / rows:.3g}", 0: "0"}
+    margin = max(len(label) for label in labels.values()) + 1
+    names = max((len(mark.name) + 1 for mark in marks), default=0)
+    room = max(10, width - margin - 2 - names)
+    shown = _thinned(heights, room)
+    each = max(1, min(3, room // max(1, len(shown))))
+    across = {_row(mark.height, scale, rows): mark.name for mark in sorted(marks, key=lambda mark: -mark.height)}
+    lines = []
+    for row in range(rows, 0, -1):
+        marked = row in across
+        cells = "".join(_cell(height, scale, rows, row, plain=plain, marked=marked, each=each) for height in shown)
+        label = labels.get(row, "").rjust(margin)
+        end = f" {across[row]}" if marked else ""
+        lines.append(f"{label} {'|' if plain else '┤'}{cells}{end}".rstrip())
+    lines.append(f"{labels[0].rjust(margin)} {'+' if plain else '└'}{('-' if plain else '─') * (each * len(shown))}")
+    gap = each * len(shown) - len(first) - len(last)
+    below = f"{first}{' ' * gap}{last}" if gap > 0 else f"{first} - {last}" if first != last else first
+    lines.append(" " * (margin + 2) + below)
+    return lines
+
+
+def _ceiling(height: float) -> float:
+    """Return the next round number."""
+    if height < 1e-300:
+        return 1.0
+    size = 10.0 ** math.floor(math.log10(height))
+    return next(
+        float(f"{factor * size:.3g}") for factor in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10) if factor * size >= height
+    )
+
+
+def _thinned(heights: Sequence[float], room: int) -> list[float]:
+    if len(heights) <= room:
+        return list(heights)
+    return [heights[-1 - position * (len(heights) - 1) // (room - 1)] for position in reversed(range(room))]
+
+
+def _row(height: float, scale: float, rows: int) -> int:
+    return min(rows, max(1, math.ceil(height / scale * rows)))
+
+
+def _cell(height: float, scale: float, rows: int, row: int, *, plain: bool, marked: bool, each: int) -> str:
+    """Return one column's piece of one line."""
+    gap = " " if each > 1 else ""
+    across = ("-" if plain else "┄") if marked else " "
+    if height == math.inf:
+        return ("x" if plain else "×") * (each - len(gap)) + (across if gap else "")
+    filled = height / scale * rows - (row - 1)
+    if plain:
+        block = "#" if filled >= 0.5 or (row == 1 and height > 0.0) else across
+    else:
+        eighths = min(8, max(0, math.ceil(filled * 8)))
+        # Where a budget's line passes, the part of a block that is below it would hide it.
+        block = across if eighths == 0 or (marked and eighths < 8) else _BLOCKS[eighths]
+    return block * (each - len(gap)) + (across if gap else "")

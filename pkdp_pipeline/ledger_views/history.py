@@ -1,0 +1,240 @@
+"""History: the charged releases of a data set in the order of their periods, and what any of them add up to."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.composition.evidence import Evidence
+from pkdp_pipeline.errors import NoEvidenceError
+from pkdp_pipeline.ledger import Ledger, Standing
+from pkdp_pipeline.ledger.bundle import Bundle, company_for
+from pkdp_pipeline.ledger.components import Holding, Reach, split, unit_text
+from pkdp_pipeline.ledger.parts import certificate_of, describe, sha256
+from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.ledger.totals import add_up
+from pkdp_pipeline.release_certificate import ReleaseCertificate
+
+__all__ = ["History", "Line", "Point", "read_history", "spending"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One charged release, without its bytes.
+
+    Attributes
+    ----------
+    holding : Holding
+        What adding up looks at: entry, unit, part and days.
+    key : str
+    revision : int
+    standing : Standing
+    state : str
+    release_id : str or None
+    created_at : str
+    """
+
+    holding: Holding
+    key: str
+    revision: int
+    standing: Standing
+    state: str
+    release_id: str | None
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """The charged releases of a data set.
+
+    Attributes
+    ----------
+    dataset, head : str
+    lines : tuple of Line
+        In the order in which they were charged.
+    parts : mapping of str to ReleaseCertificate
+        Their certificates without the facts of their publication, by `Holding.part`.
+    terms : Terms
+        Evidence and budgets in force.
+    """
+
+    dataset: str
+    head: str
+    lines: tuple[Line, ...]
+    parts: Mapping[str, ReleaseCertificate]
+    terms: Terms
+
+    @property
+    def units(self) -> list[str]:
+        """The privacy units, as `unit_text`."""
+        return sorted({line.holding.unit for line in self.lines})
+
+    @property
+    def is_dated(self) -> bool:
+        """Whether every period has dates."""
+        return all(line.holding.first is not None for line in self.lines)
+
+    def in_order(self) -> list[Line]:
+        """Return the releases by the end of their periods; by their charge, where a period has no dates."""
+        if not self.is_dated:
+            return list(self.lines)
+        return sorted(self.lines, key=lambda one: (one.holding.last or 0, one.holding.first or 0, one.holding.entry))
+
+    def components(self, lines: Iterable[Line] | None = None) -> list[list[Holding]]:
+        """Return the releases whose periods overlap, each leading to the next, as one list each."""
+        return split(line.holding for line in (self.lines if lines is None else lines))
+
+    def held(self, unit: str, lines: Iterable[Line] | None = None) -> Counter[Bundle]:
+        """Return what one unit's releases add up from."""
+        found: Counter[Bundle] = Counter()
+        single: Counter[str] = Counter()
+        for group in self.components(lines):
+            if len(group) == 1:
+                single[group[0].part] += int(group[0].unit == unit)
+                continue
+            counted: dict[str, Counter[str]] = defaultdict(Counter)
+            for one in group:
+                counted[one.unit][one.part] += 1
+            if unit in counted:
+                found[Bundle.of(company_for(releases=len(group), units=len(counted)), counted[unit])] += 1
+        found.update({Bundle.of("alone", {part: 1}): times for part, times in single.items() if times})
+        return found
+
+    def total(self, unit: str, lines: Sequence[Line] | None = None) -> Certificate:
+        """Return what releases (None: all) add up to for one unit.
+
+        Raises
+        ------
+        NoEvidenceError
+            If they do not add up with the evidence in force.
+        """
+        listed = self.lines if lines is None else lines
+        others = len({line.holding.unit for line in listed}) > 1
+        return add_up(self.held(unit, listed), self.parts, self.evidence, beside_others=others)
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """The evidence in force."""
+        return self.terms.evidence
+
+
+def read_history(ledger: Ledger) -> History:
+    """Read the charged releases of a ledger; its events are not checked, which is `Ledger.verify`."""
+    lines, descriptions = [], {}
+    for entry in ledger.entries():
+        reach = Reach.of(entry.standing)
+        description = describe(entry.certificate)
+        part = sha256(description)
+        descriptions[part] = description
+        holding = Holding(
+            entry=entry.sequence,
+            unit=unit_text(entry.unit),
+            part=part,
+            first=reach.first,
+            last=reach.last,
+            label=reach.label,
+        )
+        lines.append(
+            Line(
+                holding=holding,
+                key=entry.key,
+                revision=entry.revision,
+                standing=entry.standing,
+                state=entry.state,
+                release_id=entry.release_id,
+                created_at=entry.created_at,
+            )
+        )
+    parts = {part: certificate_of(description) for part, description in descriptions.items()}
+    return History(dataset=ledger.dataset, head=ledger.head(), lines=tuple(lines), parts=parts, terms=ledger.terms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """What everything up to the end of a period adds up to.
+
+    Attributes
+    ----------
+    period : str
+    releases : int
+    epsilon, worst_case : float
+        At the δ asked for; `math.inf` where there is none.
+    """
+
+    period: str
+    releases: int
+    epsilon: float
+    worst_case: float
+
+
+def spending(
+    history: History,
+    unit: str,
+    delta: float,
+    *,
+    most: int = 40,
+    seconds: float = 1.5,
+    clock: Callable[[], float] = time.monotonic,
+) -> list[Point]:
+    """Return the total after each period, at `most` periods spread evenly over all, the last one among them.
+
+    Parameters
+    ----------
+    history : History
+    unit : str
+        See `unit_text`.
+    delta : float
+    most : int
+    seconds : float
+        After so long fewer points are returned, as evenly spread.
+    clock : callable
+    """
+    lines = history.in_order()
+    own = [index for index, line in enumerate(lines) if line.holding.unit == unit]
+    ends = [index for index, after in zip(own, [*own[1:], None], strict=True) if _ends(lines, index, after)]
+    if len(ends) > most:
+        ends = [ends[-1 - position * (len(ends) - 1) // (most - 1)] for position in reversed(range(most))]
+    found: dict[int, Point] = {}
+    deadline = clock() + seconds
+    for level in _halves(ends):
+        finer: dict[int, Point] = {}
+        for index in level:
+            if found and clock() > deadline:
+                return [found[index] for index in sorted(found)]
+            finer[index] = _point(history, unit, lines[: index + 1], delta)
+        found |= finer
+    return [found[index] for index in sorted(found)]
+
+
+def _ends(lines: Sequence[Line], index: int, after: int | None) -> bool:
+    """Return whether no later release of the unit is about the same period."""
+    return after is None or lines[index].standing.period != lines[after].standing.period
+
+
+def _halves(indices: Sequence[int]) -> list[list[int]]:
+    """Return the last one, then those that halve the gaps between the ones before, until none is left."""
+    backward = list(reversed(indices))
+    step = 1
+    while step < len(backward):
+        step *= 2
+    levels, seen = [], set[int]()
+    while step >= 1:
+        level = [index for index in backward[::step] if index not in seen]
+        seen.update(level)
+        levels.append(level)
+        step //= 2
+    return [level for level in levels if level]
+
+
+def _point(history: History, unit: str, lines: Sequence[Line], delta: float) -> Point:
+    epsilon, worst = math.inf, math.inf
+    with suppress(NoEvidenceError):
+        total = history.total(unit, lines)
+        epsilon, worst = total.epsilon(delta), total.worst_case.epsilon(delta)
+    releases = sum(line.holding.unit == unit for line in lines)
+    return Point(period=lines[-1].standing.period, releases=releases, epsilon=epsilon, worst_case=worst)

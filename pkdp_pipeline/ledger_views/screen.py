@@ -1,0 +1,115 @@
+"""Screen: text on a terminal of any width and any encoding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import date
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from pkdp_pipeline.ledger_views.spent import Spent
+from pkdp_pipeline.ledger_views.words import amount, budget_words, left_over
+
+__all__ = ["Screen"]
+
+_PLAIN = str.maketrans({"ε": "epsilon", "δ": "delta", "…": "...", "·": "-", "×": "x", "≥": ">=", "′": "'", "–": "-"})
+
+
+class Screen:
+    """Prints paragraphs, tables and bars; the words are data, so no markup is read in them.
+
+    Parameters
+    ----------
+    console : rich.console.Console, optional
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(markup=False, highlight=False, emoji=False)
+
+    @property
+    def width(self) -> int:
+        """How many characters fit on a line."""
+        return self._console.width
+
+    @property
+    def plain(self) -> bool:
+        """Whether only ASCII can be shown."""
+        return self._console.options.ascii_only
+
+    def title(self, text: str) -> None:
+        """Print the line at the top."""
+        self._console.print(self._text(text, "bold"))
+
+    def head(self, text: str) -> None:
+        """Print a heading, after an empty line."""
+        self._console.print()
+        self._console.print(self._text(text, "bold"))
+
+    def say(self, text: str, *, indent: int = 2) -> None:
+        """Print a paragraph, wrapped and indented."""
+        self._wrapped(text, " " * indent, " " * indent)
+
+    def item(self, text: str, *, indent: int = 2) -> None:
+        """Print a paragraph with a dash before it."""
+        self._wrapped(text, " " * indent + "- ", " " * (indent + 2))
+
+    def lines(self, texts: Iterable[str]) -> None:
+        """Print lines as they are; what does not fit is cut off."""
+        for text in texts:
+            self._console.print(Text("  ") + self._text(text), no_wrap=True, overflow="crop")
+
+    def pairs(self, rows: Iterable[tuple[str, str]]) -> None:
+        """Print names and what they are, side by side."""
+        listed = list(rows)
+        margin = max((len(name) for name, _ in listed), default=0) + 4
+        for name, what in listed:
+            self._wrapped(what, f"  {name}".ljust(margin), " " * margin)
+
+    def table(self, header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()) -> None:
+        """Print a table; the columns named in `right` are numbers."""
+        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="")
+        for name in header:
+            table.add_column(
+                self._text(name, "underline"), justify="right" if name in right else "left", overflow="fold"
+            )
+        for row in rows:
+            table.add_row(*map(self._text, row))
+        self._console.print(Padding(table, (0, 0, 0, 2), expand=False))
+
+    def budgets(self, found: Iterable[Spent]) -> None:
+        """Print what every budget allows, what is spent of it and what is left."""
+        for measures, one in _grouped(found):
+            self.item(budget_words(one.budget, measures))
+            allowed = one.budget.epsilon
+            share = 1.0 if allowed == 0.0 else min(1.0, one.epsilon / allowed)
+            filled = max(int(one.epsilon > 0.0), int(share * 20))
+            bar = ("#" if self.plain else "█") * filled + ("." if self.plain else "░") * (20 - filled)
+            used = "at least " if not one.complete else ""
+            over = ", OVER BUDGET" if one.epsilon > allowed else f", left {left_over(allowed, one.epsilon)}"
+            self.lines([f"  {bar} spent {used}{amount(one.epsilon)}{over if one.complete else ''}"])
+            if one.start is not None and one.epsilon > 0.0:
+                days = f"{one.budget.window_days} days from {date.fromordinal(max(1, one.start)).isoformat()}"
+                self.say(f"in the fullest window{'' if one.complete else ' looked at'}, the {days}", indent=4)
+
+    def _wrapped(self, text: str, before: str, after: str) -> None:
+        """Print a paragraph whose first line follows `before`, and every other one `after`."""
+        room = max(8, self.width - len(after))
+        for line in self._text(text).wrap(self._console, room):
+            line.rstrip()
+            self._console.print(self._text(before) + line, no_wrap=True, overflow="ignore", crop=False)
+            before = after
+
+    def _text(self, text: str, style: str = "") -> Text:
+        return Text(text.translate(_PLAIN) if self.plain else text, style=style)
+
+
+def _grouped(found: Iterable[Spent]) -> list[tuple[list[str], Spent]]:
+    """Return what was spent, with the totals of which that is true."""
+    often: dict[tuple[object, ...], tuple[list[str], Spent]] = {}
+    for one in found:
+        same = (one.budget, one.epsilon, one.start, one.complete)
+        often.setdefault(same, ([], one))[0].append(one.measure)
+    return list(often.values())

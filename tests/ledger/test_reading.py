@@ -1,0 +1,47 @@
+"""Reading commands against PostgreSQL: nothing is created, and no password is shown."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ledger_samples import publish_release, standing
+from typer.testing import CliRunner
+
+from pkdp_pipeline import cli, ledger_commands
+from pkdp_pipeline.composition.evidence import IndependentGivenHabits
+from pkdp_pipeline.ledger import Ledger
+
+COMMANDS = (["show"], ["total"], ["explain"], ["verify"], ["export"], ["export", "--format", "registry"])
+
+
+def run(command, url):
+    return CliRunner().invoke(cli.app, ["ledger", command[0], url, *command[1:]])
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_database_without_a_ledger_stays_empty(postgres_url, command):
+    import psycopg
+
+    done = run(command, postgres_url)
+    assert done.exit_code == 2
+    assert "holds no ledger" in done.stderr
+    assert "sesame" not in done.output
+    with psycopg.connect(postgres_url) as connection:
+        found = connection.execute("SELECT count(*) FROM pg_namespace WHERE nspname = 'pkdp'").fetchone()
+    assert found == (0,)
+
+
+def test_a_ledger_in_postgresql_reads_like_one_in_a_file(postgres_url, path, monkeypatch):
+    monkeypatch.setattr(ledger_commands, "SECONDS", 1000.0)
+    for place in (postgres_url, path):
+        with Ledger.open(place, dataset="d", evidence=IndependentGivenHabits()) as ledger:
+            for number in (1, 2, 3):
+                publish_release(ledger, f"key {number}", standing(period=f"2013-01-0{number}"))
+    for command in COMMANDS:
+        done = run(command, postgres_url)
+        assert done.exit_code == 0, done.output
+        assert "sesame" not in done.output
+    here, there = (json.loads(run(["show", "--json"], str(place)).stdout) for place in (path, postgres_url))
+    assert here["units"] == there["units"]
+    assert [one["epsilon"] for one in here["releases"]] == [one["epsilon"] for one in there["releases"]]

@@ -1,0 +1,128 @@
+"""The pieces of the ledger's views: the chart, the windows, the words, and text that every YAML reader takes."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from decimal import Decimal
+
+from hypothesis import given
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+
+from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.composition.evidence import BoundedDependence, IndependentGivenHabits
+from pkdp_pipeline.ledger.budget import Budget
+from pkdp_pipeline.ledger.bundle import Bundle
+from pkdp_pipeline.ledger_views.chart import Mark, columns_chart
+from pkdp_pipeline.ledger_views.history import _halves
+from pkdp_pipeline.ledger_views.spent import _fullest
+from pkdp_pipeline.ledger_views.words import (
+    attacker_words,
+    budget_words,
+    class_call,
+    left_over,
+    mechanism_words,
+    noise_words,
+    number_of,
+)
+from pkdp_pipeline.ledger_views.yaml_text import number, quoted
+from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
+
+HEIGHTS = st.lists(st.floats(0, 1e9) | st.just(math.inf), min_size=1, max_size=60)
+
+
+@given(HEIGHTS, st.integers(40, 200), st.booleans(), st.floats(0, 1e6))
+def test_a_chart_fits_and_grows_with_its_heights(heights, width, plain, budget):
+    marks = [Mark(height=budget, name="budget")]
+    lines = columns_chart(heights, marks, width=width, first="2013-01-01", last="2013-12-31", plain=plain)
+    assert len(lines) == 10
+    assert max(map(len, lines)) <= width
+    assert sum("budget" in line for line in lines) == 1
+    assert not plain or "".join(lines).isascii()
+
+
+def test_a_chart_shows_what_it_is_given():
+    lines = columns_chart([1, 2, 3, 4], width=30, first="a", last="z", rows=4)
+    body = [line.partition("┤")[2] for line in lines[:4]]
+    assert [row.count("██") for row in body] == [1, 2, 3, 4]
+    assert lines[0].startswith("4 ┤".rjust(4))
+    assert lines[-1].split() == ["a", "z"]
+    ascii_lines = columns_chart([1, math.inf], [Mark(height=1, name="b")], width=30, first="a", last="a", plain=True)
+    assert all("x" in line for line in ascii_lines[:8])
+    assert ascii_lines[0].endswith("b")
+
+
+def test_the_budget_is_drawn_above_what_is_below_it():
+    lines = columns_chart([1.0] * 5, [Mark(height=8.0, name="budget")], width=60, first="a", last="b")
+    assert "budget" in lines[0]
+    assert "█" not in lines[0]
+    over = columns_chart([8.0] * 5, [Mark(height=1.0, name="budget")], width=60, first="a", last="b")
+    assert "budget" in over[7]
+    assert "█" in over[0]
+
+
+@given(st.lists(st.integers(), min_size=1, max_size=50, unique=True).map(sorted))
+def test_halves_reach_every_point_once_the_last_one_first(indices):
+    levels = _halves(indices)
+    assert levels[0] == [indices[-1]]
+    assert sorted(index for level in levels for index in level) == indices
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("abc"), st.integers(1, 3)), min_size=1, max_size=8))
+def test_of_the_windows_only_those_are_left_out_that_another_one_holds(windows):
+    listed = [
+        (number, Counter({Bundle.of("alone", {part: 1}): times for part, times in window.items()}))
+        for number, window in enumerate(windows)
+    ]
+    kept = _fullest(listed)
+    assert kept
+    assert all(one in listed for one in kept)
+    for _, window in listed:
+        assert any(window <= other for _, other in kept)
+
+
+@given(st.floats(0, 1e6), st.floats(0, 1e6))
+def test_what_is_left_is_rounded_down(allowed, spent):
+    left = Decimal(left_over(allowed, spent))
+    exact = max(Decimal(0), Decimal(allowed) - Decimal(spent))
+    assert left <= exact + exact * Decimal("1e-15")
+    assert left >= exact * Decimal("0.98")
+
+
+def test_nothing_is_left_of_a_budget_that_is_exceeded():
+    assert left_over(1.0, math.inf) == left_over(1.0, 1.5) == left_over(1.0, 1.0) == "0"
+
+
+def test_mechanisms_in_words():
+    assert mechanism_words(Count()) == "exact count"
+    assert mechanism_words(Count(k=5, k_complement=7)) == "count, k = 5, k of the rest = 7"
+    noised = Histogram(k=5, noise=GeometricNoise(0.1), release_threshold=40)
+    assert mechanism_words(noised) == "noisy histogram, k = 5, shown from 40"
+    assert (noise_words(noised), noise_words(Count())) == ("ε = 0.1", "none")
+    assert attacker_words(AttackerModel(p_max=0.1, known=3, influence="active")) == "p_max = 0.1, known = 3 (active)"
+    assert attacker_words(AttackerModel()) == "anyone at all"
+    assert class_call(BoundedDependence(0.5, 1e-7)) == "BoundedDependence(0.5, 1e-07)"
+    assert class_call(IndependentGivenHabits()) == "IndependentGivenHabits()"
+    assert class_call(Budget(1.0, 1e-6, window_days=7)) == "Budget(1, 1e-6, window_days=7)"
+    assert budget_words(Budget(1.0, 0.0)) == "ε = 1 at δ = 0 for the total and the worst-case total"
+    assert (number_of(1, "release"), number_of(1200, "release")) == ("1 release", "1,200 releases")
+
+
+@given(st.text(st.characters(exclude_categories=("Cs",))), st.booleans(), st.sampled_from([(1, 1), (1, 2)]))
+def test_yaml_reads_every_text_as_it_was(text, plain, version):
+    reader = YAML(typ="safe")
+    reader.version = version
+    written = quoted(text, plain=plain)
+    assert reader.load(f"name: {written}\n") == {"name": text}
+    assert "\n" not in written
+    assert not plain or written.isascii()
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.sampled_from([(1, 1), (1, 2)]))
+def test_yaml_reads_every_number_as_a_number(value, version):
+    reader = YAML(typ="safe")
+    reader.version = version
+    read = reader.load(f"value: {number(value)}\n")["value"]
+    assert isinstance(read, float)
+    assert read == value

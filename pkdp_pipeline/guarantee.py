@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from pkdp_pipeline.arguments import probability
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.profiles import Bound, Invertible, WorstCase
+from pkdp_pipeline.profiles import Bound, Certified, Invertible, WorstCase
 from pkdp_pipeline.profiles.inversion import smallest_epsilon
 from pkdp_pipeline.profiles.rounding import Array
 
@@ -42,7 +42,7 @@ class Guarantee:
         points, scalar = epsilon_points(epsilon)
         values = np.ones(points.size)
         for bound in self.bounds:
-            values = np.fmin(values, bound.bracket(points.ravel())[1])
+            values = np.fmin(values, _certified(bound, points.ravel()))
         return float(values[0]) if scalar else values.reshape(points.shape)
 
     def epsilon(self, delta: float) -> float:
@@ -56,11 +56,15 @@ class Guarantee:
         return min(_crossing(bound, target) for bound in self.bounds)
 
 
+def _certified(bound: Bound, epsilons: Array) -> Array:
+    return bound.certified(epsilons) if isinstance(bound, Certified) else bound.bracket(epsilons)[1]
+
+
 def _crossing(bound: Bound, target: float) -> float:
     """Return the smallest ε found at which one bound is at most `target`."""
 
     def delta_at(epsilon: float) -> float:
-        return float(bound.bracket(np.array([epsilon]))[1][0])
+        return float(_certified(bound, np.array([epsilon]))[0])
 
     if isinstance(bound, Invertible):
         found = bound.smallest_epsilon(target)

@@ -50,12 +50,13 @@ def check_noise(noise: GeometricNoise | None) -> None:
 def noise_scale(noise: GeometricNoise) -> float:
     """Return the sampler's scale, ``1 / epsilon`` rounded up.
 
-    *Rounding*: ``scale * epsilon >= 1`` exactly, by less than one part in 2^50, so the noise drawn is never less
-    than declared. Certificates hold for every noise within that leeway
+    *Rounding*: ``scale * epsilon >= 1`` exactly, by less than one part in 2^50, for the float and for the decimal it
+    is written as, so the noise drawn is never less than declared. Certificates hold for every noise within that leeway
     (`pkdp_pipeline.profiles.worst_case.SAMPLER_LEEWAY`).
     """
     scale = 1.0 / noise.epsilon
-    while Fraction(scale) * Fraction(noise.epsilon) < 1:
+    least = min(Fraction(noise.epsilon), Fraction(repr(noise.epsilon)))
+    while Fraction(scale) * least < 1:
         scale = math.nextafter(scale, math.inf)
     return scale
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.noise import ExpectedError
     from pkdp_pipeline.release_certificate import ReleaseCertificate
 
-__all__ = ["Release", "read_release", "release_id"]
+__all__ = ["Release", "check_table", "read_release", "release_id"]
 
 _CERTIFICATE = b"pkdp.certificate"
 _RELEASE = b"pkdp.release"
@@ -247,7 +247,7 @@ class Release:
         ArgumentError
             If something does not fit; the release was altered or is not ours.
         """
-        _check_table(self._table, self.certificate)
+        check_table(self._table, self.certificate)
         return self.certificate.verify()
 
     def __repr__(self) -> str:
@@ -334,7 +334,8 @@ def _restored(arrow: Any) -> pd.DataFrame:
     return table
 
 
-def _check_table(table: pd.DataFrame, certificate: ReleaseCertificate) -> None:
+def check_table(table: pd.DataFrame, certificate: ReleaseCertificate) -> None:
+    """Raise `ArgumentError` where a table is not one that the certificate's mechanism can publish."""
     mechanism = certificate.mechanism
     if "count" not in table.columns or table["count"].dtype != pd.Int64Dtype():
         raise ArgumentError("the release has no column 'count' of whole numbers: it was altered or is not ours.")

@@ -134,7 +134,7 @@ def test_only_noise_with_a_finite_worst_case_counts_as_noise(mechanism, noiseles
     request = Request(mechanism=mechanism, unit="u", period="2020", **fields)
     assert request.standing().noiseless is noiseless
     from pkdp_pipeline.attacker import AttackerModel
-    from pkdp_pipeline.certificate import certify
+    from pkdp_pipeline.release_certificate import certify
 
     attacker = AttackerModel(p_max=0.1, p_min=0.1, unknown=1000)
     worst = certify(mechanism, attacker, protects="value" if mechanism == Histogram() else "presence").worst_case

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pkdp_pipeline.composition.evidence import BoundedParticipation, Evidence
-from pkdp_pipeline.composition.independent_given_habits import noise_total
+from pkdp_pipeline.composition.independent_given_habits import noise_total, trajectory
 from pkdp_pipeline.composition.part import Part, Total
 
 __all__ = ["bounded_participation"]
@@ -19,9 +19,7 @@ def bounded_participation(parts: tuple[Part, ...], evidence: tuple[Evidence, ...
         rule="bounded_participation",
         partial=(),
         worst=noise_total("worst_case_parts", parts, most),
-        protection=(
-            f"Protects a person's whole participation, in at most {most} of these releases: what they tell together."
-        ),
+        protection=trajectory(parts, most),
         reason=(
             "bounded participation alone says nothing about how people's records depend on one another: declare "
             "IndependentGivenHabits beside it, for the data after any capping"

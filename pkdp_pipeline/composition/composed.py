@@ -97,7 +97,7 @@ class ComposedCertificate(Certificate):
             return " ".join(("Nothing is published: private at ε = 0, δ = 0 against anyone at all.", *self.caveats))
         if self.rule == "single":
             return " ".join((self.parts[0][0].sentence(target), *self.caveats))
-        many = f"{self.releases} releases"
+        many = "1 release" if self.releases == 1 else f"{self.releases} releases"
         subject = f"{many} together" if self.whole else f"Any one of {many}"
         statements = []
         if self.has_partial_knowledge:

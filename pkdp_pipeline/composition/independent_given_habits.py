@@ -11,19 +11,25 @@ from pkdp_pipeline.composition.worst_case_parts import NoiseTotal
 from pkdp_pipeline.profiles import Applied, Bound
 from pkdp_pipeline.profiles.thresholding import Thresholding
 
-__all__ = ["convolved", "independent_given_habits", "noise_total"]
+__all__ = ["convolved", "independent_given_habits", "noise_total", "trajectory"]
 
 
 def independent_given_habits(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total:
     """Convolve the losses of all parts; with `BoundedParticipation`, of those in which two lives can differ."""
     most = next((one.times for one in evidence if isinstance(one, BoundedParticipation)), None)
-    whole = "everything a person did in these releases" if most is None else "a person's whole participation"
     return Total(
         rule="independent_given_habits",
         partial=convolved("independent_given_habits", parts, most),
         worst=noise_total("worst_case_parts", parts, most),
-        protection=f"Protects {whole}: {_lives(parts)}.",
+        protection=trajectory(parts, most),
     )
+
+
+def trajectory(parts: tuple[Part, ...], participation: int | None) -> str:
+    """Return what is protected of everything a person did, as one sentence."""
+    if participation is None:
+        return f"Protects everything a person did in these releases: {_lives(parts)}."
+    return f"Protects a person's whole participation, in at most {participation} of these releases: {_lives(parts)}."
 
 
 def _lives(parts: tuple[Part, ...]) -> str:

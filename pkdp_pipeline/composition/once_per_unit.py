@@ -68,7 +68,10 @@ def _between(parts: tuple[Part, ...]) -> tuple[Applied, ...]:
 
 
 def _through_absence(parts: tuple[Part, ...]) -> tuple[Applied, ...]:
-    """Theorem B for two cells of any two parts: both cells as telling as the worst of all."""
+    """Theorem B for two cells of any two parts: both cells as telling as the worst of all.
+
+    A person who is known is in one part only, so two cells of different parts may hold the known people of both.
+    """
     found = [_bounds_of(part, ValueThroughAbsence, "histogram_value") for part in parts]
     if not all(found):
         return ()
@@ -83,8 +86,13 @@ def _through_absence(parts: tuple[Part, ...]) -> tuple[Applied, ...]:
         known=max(bound.known for bound in bounds),
         active=any(bound.active for bound in bounds),
     )
+    ways: tuple[Bound, ...] = (worst,)
+    if worst.known and sum(part.times for part in parts) > 1:
+        # The known people of one part may all be in one of the cells, those of the other part in the other.
+        apart = replace(worst, k=max(1, min(bound.k - bound.known for bound in bounds)), known=0)
+        ways = (replace(worst, known=2 * worst.known), apart)
     (total,) = _largest_of(applied)
-    return (Applied(bound=Maximum(theorem="once_per_unit", parts=((worst,),)), attack=total.attack),)
+    return (Applied(bound=Maximum(theorem="once_per_unit", parts=(ways,)), attack=total.attack),)
 
 
 def _largest_of(applied: list[Applied]) -> tuple[Applied, ...]:

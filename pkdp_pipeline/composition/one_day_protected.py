@@ -5,7 +5,7 @@ from __future__ import annotations
 from pkdp_pipeline.composition.disjoint_units import largest, worst_largest
 from pkdp_pipeline.composition.evidence import BoundedParticipation, Evidence
 from pkdp_pipeline.composition.group_privacy import GroupPrivacy
-from pkdp_pipeline.composition.independent_given_habits import noise_total
+from pkdp_pipeline.composition.independent_given_habits import noise_total, trajectory
 from pkdp_pipeline.composition.part import Part, Total
 from pkdp_pipeline.profiles import Applied
 
@@ -35,7 +35,5 @@ def one_day_protected(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -
         rule="group_privacy",
         partial=partial,
         worst=noise_total("worst_case_parts", parts, most),
-        protection=(
-            f"Protects a person's whole participation, in at most {most} of these releases: what they tell together."
-        ),
+        protection=trajectory(parts, most),
     )

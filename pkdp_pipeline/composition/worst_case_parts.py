@@ -73,6 +73,12 @@ class NoiseTotal:
         attained, certified = _convolved(self).bracket(epsilons)
         return attained, np.where(epsilons >= epsilon, np.minimum(certified, delta), certified)
 
+    def certified(self, epsilons: Array) -> Array:
+        """Return the certified side of `bracket` alone."""
+        epsilon, delta = self.parameters
+        values = _convolved(self).certified(epsilons)
+        return np.where(epsilons >= epsilon, np.minimum(values, delta), values)
+
     def smallest_epsilon(self, target: float) -> float:
         """Return an ε whose certified δ is at most `target`; `math.inf` when there is none."""
         epsilon, delta = self.parameters
@@ -126,10 +132,10 @@ def advanced_sum(epsilon: float, delta: float, times: int, slack: float) -> tupl
 
     Notes
     -----
-    A print of the formula that is in circulation has e^{ε-1} in place of ``e^ε - 1``; that is below the truth for
-    ε above about 0.46. *Guarantee*: all parts together are (ε, δ)-differentially private, also when later ones are
-    chosen after seeing earlier ones. *Rounding*: up. *Source*: `docs/composition.md`, rule 6; Dwork and Roth, "The
-    Algorithmic Foundations of Differential Privacy", Theorem 3.20.
+    A print of the formula that is in circulation has e^{ε-1} in place of ``e^ε - 1``, which is smaller above
+    ε = 0.46 and has no proof. *Guarantee*: all parts together are (ε, δ)-differentially private, also when later
+    ones are chosen after seeing earlier ones. *Rounding*: up. *Source*: `docs/composition.md`, rule 6; Dwork and
+    Roth, "The Algorithmic Foundations of Differential Privacy", Theorem 3.20.
     """
     probability("delta", delta)
     often = whole_number("times", times, least=1)

@@ -9,7 +9,7 @@ from pkdp_pipeline.errors import ArgumentError, LedgerError
 from pkdp_pipeline.ledger.journal import Journal
 from pkdp_pipeline.ledger_views.reading import Reading
 from pkdp_pipeline.ledger_views.words import number_of
-from pkdp_pipeline.release import Release, _check_table
+from pkdp_pipeline.release import Release, check_table
 
 __all__ = ["Checked", "check"]
 
@@ -110,7 +110,7 @@ def _recompute(release: Release, recomputed: dict[str, str]) -> None:
         release.verify()
         recomputed[same] = sentence.removesuffix(limits)
         return
-    _check_table(release.table, certificate)
+    check_table(release.table, certificate)
     facts = None if certificate.context is None else certificate.context.to_dict()
     if sentence != recomputed[same] + limits or context != facts:
         raise ArgumentError("its certificate's sentence is not what its facts give: the certificate was altered.")

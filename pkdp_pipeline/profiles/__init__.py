@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pkdp_pipeline.profiles.applicable import Applicable, Applied, Protects, applicable
-from pkdp_pipeline.profiles.bound import Bound, Invertible, WorstCase
+from pkdp_pipeline.profiles.bound import Bound, Certified, Invertible, WorstCase
 from pkdp_pipeline.profiles.theorems import THEOREMS, Theorem
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Applicable",
     "Applied",
     "Bound",
+    "Certified",
     "Invertible",
     "Protects",
     "Theorem",

@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from pkdp_pipeline.profiles.rounding import Array
 
-__all__ = ["Bound", "Invertible", "WorstCase"]
+__all__ = ["Bound", "Certified", "Invertible", "WorstCase"]
 
 
 class Bound(Protocol):
@@ -26,6 +26,14 @@ class Bound(Protocol):
         *Guarantee*: the supremum of the hockey-stick divergence over the declared attackers lies at or
         between the two. *Rounding*: outward.
         """
+
+
+@runtime_checkable
+class Certified(Protocol):
+    """A bound whose certified side costs less than both sides do."""
+
+    def certified(self, epsilons: Array) -> Array:
+        """Return the certified side of `Bound.bracket` alone."""
 
 
 @runtime_checkable

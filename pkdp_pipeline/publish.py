@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.context import Context
-from pkdp_pipeline.errors import ArgumentError, LedgerError
+from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.public_table import public_table
 from pkdp_pipeline.release import Release
@@ -65,7 +66,8 @@ def publish(
     InputCheckError
         If the data are not as the request declares them; nothing was charged.
     LedgerError, TemporaryError
-        If the ledger cannot be used; nothing was charged.
+        If the ledger cannot be used. Nothing was published; where the charge was reserved already, the same
+        request, run again, takes it over and is charged once.
     """
     if not isinstance(revise, bool):
         raise ArgumentError("revise must be True or False.")
@@ -112,7 +114,9 @@ def _sealed(source: Callable[[], Any], request: Request, ledger: Ledger, reserve
         certificate = release_certificate(reserved.certificate_json)
         return Release.seal(public_table(source(), request), certificate)
     except BaseException:
-        ledger.give_back(reserved)
+        # A charge that cannot be given back now is taken over by the next run; what went wrong matters more.
+        with suppress(PkdpError):
+            ledger.give_back(reserved)
         raise
 
 

@@ -324,7 +324,7 @@ def _read(content: bytes) -> tuple[pd.DataFrame, dict[bytes, bytes]]:
 
     try:
         file = pq.ParquetFile(pa.BufferReader(content))
-        return _restored(file.read()), dict(file.metadata.metadata or {})
+        return _restored(file.read(use_threads=False)), dict(file.metadata.metadata or {})
     except (pa.ArrowException, OSError, ValueError, TypeError):
         raise ArgumentError("the release is not a Parquet file that can be read.") from None
 

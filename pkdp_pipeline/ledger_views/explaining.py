@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Sequence
 from datetime import date
@@ -220,12 +219,6 @@ def _total(
         return
     screen.pairs([*rule_lines(total, history.terms), *statements(total, delta)])
     screen.say(total.sentence(delta))
-    counts = Counter(line.holding.part for line in history.lines if line.holding.unit == unit)
-    alone = sum(times * history.parts[part].epsilon(delta) for part, times in counts.items())
-    if total.epsilon(delta) < alone < math.inf and counts.total() > 1 and total.worst_case.parameters is None:
-        summed = amount(min(1.0, delta * counts.total()))
-        one_by_one = f"ε = {amount(alone)} at δ = {summed}"
-        screen.say(f"Added up one by one, at δ = {exactly(delta)} each, it would be {one_by_one}.")
     if budgets:
         screen.head("Budgets")
         screen.budgets(budgets)

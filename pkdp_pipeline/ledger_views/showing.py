@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pkdp_pipeline.composition.evidence import evidence_to_dicts
+from pkdp_pipeline.composition.evidence import OneDayProtected, evidence_to_dicts
 from pkdp_pipeline.ledger.totals import unit_named
 from pkdp_pipeline.ledger_views.chart import Mark, columns_chart
 from pkdp_pipeline.ledger_views.history import History, Line, Point
@@ -74,7 +74,7 @@ def show(screen: Screen, history: History, location: str, growth: Growth, *, del
     for unit, points, budgets in growth:
         several = f", unit {unit_named(unit)}" if len(history.units) > 1 else ""
         screen.head(f"What it adds up to: ε at δ = {exactly(delta)}, after each period{several}")
-        _growth(screen, points, budgets, delta)
+        _growth(screen, points, budgets, delta, one_day=history.evidence == (OneDayProtected(),))
 
 
 def show_document(history: History, growth: Growth, *, delta: float) -> str:
@@ -169,7 +169,7 @@ def _releases(screen: Screen, history: History, lines: Sequence[Line], delta: fl
         )
 
 
-def _growth(screen: Screen, points: Sequence[Point], budgets: Sequence[Spent], delta: float) -> None:
+def _growth(screen: Screen, points: Sequence[Point], budgets: Sequence[Spent], delta: float, *, one_day: bool) -> None:
     last = points[-1]
     heights = [point.epsilon for point in points]
     if all(height == math.inf for height in heights):
@@ -198,7 +198,9 @@ def _growth(screen: Screen, points: Sequence[Point], budgets: Sequence[Spent], d
             )
         )
     worst = "none" if last.worst_case == math.inf else f"ε = {amount(last.worst_case)}"
-    together = "1 release" if last.releases == 1 else f"{last.releases:,} releases together"
+    # Not to be taken for what all of them tell together.
+    several = f"any one of {last.releases:,} releases" if one_day else f"{last.releases:,} releases together"
+    together = "1 release" if last.releases == 1 else several
     number = "no ε" if last.epsilon == math.inf else f"ε = {amount(last.epsilon)}"
     screen.say(f"After {last.period}: {together}, {number}. Against anyone at all: {worst}.")
     if budgets:

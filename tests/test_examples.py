@@ -48,7 +48,8 @@ def run_dates(folder, days):
     assert total.epsilon(1e-6) == release.certificate.epsilon(1e-6) <= 1.2
     sentence = total.sentence()
     assert sentence.startswith(f"Any one of {len(days)} releases: private at ε = 1.16, δ = 1e-6")
-    assert "it does not protect what several of them tell together" in sentence
+    assert "it does not protect in which cell a person is" in sentence
+    assert "What several releases tell together about her is not protected." in sentence
 
 
 def test_the_main_job_publishes_the_carriers_with_fifty_aircraft(folder):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pkdp_pipeline.composition.evidence import BoundedDependence, Evidence
-from pkdp_pipeline.composition.independent_given_habits import noise_total
+from pkdp_pipeline.composition.independent_given_habits import noise_total, trajectory
 from pkdp_pipeline.composition.maximum import BestAttack
 from pkdp_pipeline.composition.part import Part, Total
 from pkdp_pipeline.composition.split_sum import SplitSum
@@ -30,5 +30,5 @@ def bounded_dependence(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) 
         rule="bounded_dependence",
         partial=partial,
         worst=noise_total("worst_case_parts", parts),
-        protection="Protects everything a person did in these releases, as far as each of them protects it.",
+        protection=trajectory(parts, None),
     )

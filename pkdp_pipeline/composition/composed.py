@@ -20,6 +20,9 @@ from pkdp_pipeline.sentences import against, rounded_up
 
 __all__ = ["ComposedCertificate", "composed_from_document", "protected_by"]
 
+_NAMED = 3
+"""Up to this many different attackers are described in a sentence."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposedCertificate(Certificate):
@@ -102,7 +105,7 @@ class ComposedCertificate(Certificate):
         statements = []
         if self.has_partial_knowledge:
             statements.append(f"{subject}: {self._partial_statement(target)}")
-            statements += [f"Declared: {one.declares}" for one in self.evidence]
+            statements += [f"What was declared: {one.declares}" for one in self.evidence]
         if self._total.worst is not None:
             epsilon = rounded_up(self.worst_case.epsilon(target))
             numbers = f"ε = {epsilon}, δ = {rounded_up(target)}"
@@ -129,16 +132,20 @@ class ComposedCertificate(Certificate):
         return f"private at ε = 1, δ = {least} against {whom} ({reach})."
 
     def _against(self) -> str:
-        """Return whom the statement is about; one description where all parts have the same."""
-        described = set()
-        for part, _ in self.parts:
-            if isinstance(part, ReleaseCertificate):
-                described |= {against(applied.bound.theorem, part.attacker) for applied in part.partial_bounds}
-            else:
-                described.add("")
-        if len(described) == 1 and "" not in described:
-            return described.pop()
-        return "anyone who, for every release, is as its part declares"
+        """Return whom the statement is about; a few descriptions at most, with how many releases each is about."""
+        described: dict[str, int] = {}
+        for part, times in self.parts:
+            if not isinstance(part, ReleaseCertificate) or len(part.partial_bounds) > 1:
+                return "anyone who, for every release, is as its part declares"
+            for applied in part.partial_bounds:
+                words = against(applied.bound.theorem, part.attacker)
+                described[words] = described.get(words, 0) + times
+        if len(described) == 1:
+            return next(iter(described))
+        if len(described) > _NAMED:
+            return "anyone who, for every release, is as its part declares"
+        each = (f"in {times} of the releases, {words}" for words, times in described.items())
+        return f"anyone who is all of this: {'; and '.join(each)}"
 
     def verify(self) -> bool:
         """Recompute every part and the whole, and compare all numbers and sentences with the stored ones.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pkdp_pipeline.composition.evidence import Evidence
 from pkdp_pipeline.composition.maximum import BestAttack, Maximum, WorstMaximum
-from pkdp_pipeline.composition.part import Part, Total
+from pkdp_pipeline.composition.part import Part, Total, what_is_hidden
 from pkdp_pipeline.profiles import Applied
 
 __all__ = ["disjoint_units", "largest", "worst_largest"]
@@ -17,7 +17,10 @@ def disjoint_units(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> T
         rule="disjoint_units",
         partial=largest("disjoint_units", parts),
         worst=worst_largest("disjoint_units", parts),
-        protection="Protects a person in the one part the person belongs to, whatever the other parts publish.",
+        protection=(
+            "Protects, in the one part that a person belongs to and whatever the other parts publish, "
+            f"{what_is_hidden(parts)}."
+        ),
     )
 
 

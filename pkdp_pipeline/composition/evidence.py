@@ -139,7 +139,8 @@ class BoundedDependence(Evidence):
     @property
     def declares(self) -> str:
         """What is declared, as one plain sentence."""
-        return f"Each release depends on all earlier ones together by at most ε = {self.epsilon!r}, δ = {self.delta!r}."
+        numbers = f"ε = {_short(self.epsilon)}, δ = {_short(self.delta)}"
+        return f"Each release depends on all earlier ones together by at most {numbers}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +281,10 @@ def evidence_from_dicts(documents: object) -> tuple[Evidence, ...]:
         except TypeError:
             raise ArgumentError(f"evidence of kind {kind.key!r} lacks a field.") from None
     return read_evidence(found)
+
+
+def _short(number: float) -> str:
+    return repr(number).replace("e-0", "e-").removesuffix(".0")
 
 
 def _choices() -> str:

@@ -6,7 +6,7 @@ from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.evidence import BoundedParticipation, Evidence
 from pkdp_pipeline.composition.loss_laws import directions
 from pkdp_pipeline.composition.maximum import BestAttack
-from pkdp_pipeline.composition.part import Part, Total
+from pkdp_pipeline.composition.part import Part, Total, hides_presence
 from pkdp_pipeline.composition.worst_case_parts import NoiseTotal
 from pkdp_pipeline.profiles import Applied, Bound
 from pkdp_pipeline.profiles.thresholding import Thresholding
@@ -38,9 +38,9 @@ def _lives(parts: tuple[Part, ...]) -> str:
             "two lives that differ, in any of the releases and in either direction, in whether the person is there; it "
             "does not protect in which cell a person is once it is known that she is there"
         )
-    if any(applied.bound.theorem == "histogram_between" for part in parts for applied in part.partial):
-        return "in which cells she was, given in which releases she was there; not whether she was there"
-    return "in which cells she was, and whether she was there"
+    if hides_presence(parts):
+        return "in which cells she was, and whether she was there"
+    return "in which cells she was, given in which releases she was there; not whether she was there"
 
 
 def convolved(theorem: str, parts: tuple[Part, ...], participation: int | None) -> tuple[Applied, ...]:

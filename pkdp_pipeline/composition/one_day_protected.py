@@ -6,7 +6,7 @@ from pkdp_pipeline.composition.disjoint_units import largest, worst_largest
 from pkdp_pipeline.composition.evidence import BoundedParticipation, Evidence
 from pkdp_pipeline.composition.group_privacy import GroupPrivacy
 from pkdp_pipeline.composition.independent_given_habits import noise_total, trajectory
-from pkdp_pipeline.composition.part import Part, Total
+from pkdp_pipeline.composition.part import Part, Total, what_is_hidden
 from pkdp_pipeline.profiles import Applied
 
 __all__ = ["one_day_protected"]
@@ -22,8 +22,8 @@ def one_day_protected(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -
             partial=single,
             worst=worst_largest("one_day_protected", parts),
             protection=(
-                "Protects a person's record in any one of these releases (one day), all her other records given; it "
-                "does not protect what several of them tell together about her."
+                "Protects one day: for any one of these releases, all the person's other records given, "
+                f"{what_is_hidden(parts)}. What several releases tell together about her is not protected."
             ),
         )
     steps = min(2 * most, sum(part.times for part in parts))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.profiles import Applied, Bound, Protects, WorstCase
 
-__all__ = ["Part", "Total"]
+__all__ = ["Part", "Total", "hides_presence", "what_is_hidden"]
 
 _PRESENCE_TOO = {"histogram_value"}
 """Value theorems whose dominating pair dominates presence as well; theorem C and exact options do not."""
@@ -48,6 +49,23 @@ class Part:
         """All bounds that hold for this part alone; the smallest of them holds."""
         worst = self.worst
         return (*(applied.bound for applied in self.partial), *(() if worst is None else (worst,)))
+
+
+def what_is_hidden(parts: Sequence[Part]) -> str:
+    """Return what the parts hide about a person in one of them, and what they do not; for a `protection`."""
+    if parts and parts[0].aim == "presence":
+        return (
+            "whether the person is there (counted); it does not protect in which cell a person is once it is known "
+            "that she is there"
+        )
+    if hides_presence(parts):
+        return "in which cell the person is, and whether she is there"
+    return "in which cell the person is; it does not protect whether she is there"
+
+
+def hides_presence(parts: Sequence[Part]) -> bool:
+    """Return whether parts that protect the value hide presence too: theorem B and noise do, in every part."""
+    return all(applied.bound.theorem in _PRESENCE_TOO for part in parts for applied in part.partial)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ import flint
 import numpy as np
 
 from pkdp_pipeline.composition.evidence import Evidence
-from pkdp_pipeline.composition.independent_given_habits import noise_total
+from pkdp_pipeline.composition.independent_given_habits import noise_total, trajectory
 from pkdp_pipeline.composition.part import Part, Total
 from pkdp_pipeline.mechanisms import Count
 from pkdp_pipeline.profiles import Applied, Bound
@@ -18,12 +18,6 @@ from pkdp_pipeline.profiles.rounding import Array, ball_above
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 
 __all__ = ["Shifted", "same_people", "without_evidence"]
-
-_TOGETHER = (
-    "Protects a person in these releases, together, as far as each of them protects; they may be about the same people "
-    "in the same period."
-)
-
 
 _TAKEN = "each release tells about the other people, whose uncertainty would protect a person in the others"
 
@@ -41,7 +35,7 @@ def same_people(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Tota
         Applied(bound=Shifted(theorem="same_people", one=applied.bound, by=beside), attack=applied.attack)
         for applied in exact[0].partial
     )
-    return Total(rule="same_people", partial=partial, worst=None, protection=_TOGETHER)
+    return Total(rule="same_people", partial=partial, worst=None, protection=trajectory(parts, None))
 
 
 def without_evidence(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total:
@@ -49,12 +43,12 @@ def without_evidence(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) ->
     del evidence
     if len(parts) == 1 and parts[0].times == 1:
         part = parts[0]
-        return Total(rule="single", partial=part.partial, worst=part.worst, protection=_TOGETHER)
+        return Total(rule="single", partial=part.partial, worst=part.worst, protection=trajectory(parts, None))
     return Total(
         rule="worst_case_parts",
         partial=(),
         worst=noise_total("worst_case_parts", parts),
-        protection=_TOGETHER,
+        protection=trajectory(parts, None),
         reason="no evidence says how the releases depend on one another",
     )
 

@@ -187,7 +187,10 @@ def test_what_a_total_protects():
 def test_one_day_and_the_whole_trajectory_are_not_mixed_up():
     one_day = compose([K20, K30], ONE_DAY)
     assert not one_day.whole
-    assert "does not protect what several of them tell together" in one_day.sentence()
+    assert "What several releases tell together about her is not protected." in one_day.sentence()
+    assert "it does not protect in which cell a person is" in one_day.sentence()
+    value = compose([VALUE, VALUE.with_caveats("Another.")], ONE_DAY).sentence()
+    assert "in which cell the person is, and whether she is there." in value
     for evidence in (None, HABITS, pkdp.DisjointUnits(), [ONE_DAY, pkdp.BoundedParticipation(1)]):
         with pytest.raises(pkdp.NoEvidenceError, match="one day"):
             compose([one_day, K20], evidence)
@@ -216,3 +219,27 @@ def test_totals_can_be_parts():
 def test_anything_but_certificates_is_an_error(given):
     with pytest.raises(pkdp.ArgumentError):
         compose(given, HABITS)
+
+
+OPTIONS = certify(Histogram(), AttackerModel(p_min=0.2, unknown=500), protects="value")
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [pkdp.DisjointUnits(), HABITS, ONE_DAY, pkdp.BoundedDependence(0.1), [HABITS, pkdp.BoundedParticipation(1)]],
+)
+def test_no_total_promises_what_its_parts_do_not(evidence):
+    presence = compose([K20, K30], evidence).sentence()
+    assert "it does not protect in which cell a person is once it is known that she is there" in presence
+    for part in (BETWEEN, OPTIONS):
+        value = compose([(part, 2)], evidence).sentence()
+        assert "not whether she was there" in value or "does not protect whether she is there" in value
+    assert "whether she" in compose([(VALUE, 2)], evidence).sentence()
+
+
+def test_different_attackers_are_named():
+    sentence = compose([(K20, 3), K30], HABITS).sentence()
+    assert "in 3 of the releases, anyone who" in sentence
+    assert "in 1 of the releases, anyone who" in sentence
+    assert "10 %" in sentence
+    assert "20 %" in sentence

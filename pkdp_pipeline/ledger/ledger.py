@@ -91,10 +91,11 @@ class Ledger:
             If another process holds it locked, or it cannot be reached.
         """
         dataset_name(dataset)
-        given(budget, evidence)
+        # Read once: an iterator has nothing left for a second reading.
+        budgets, declared = given(budget, evidence)
         database = open_database(path)
         try:
-            return cls(database, dataset=dataset, budget=budget, evidence=evidence)
+            return cls(database, dataset=dataset, budget=budgets, evidence=declared)
         except BaseException:
             database.close()
             raise

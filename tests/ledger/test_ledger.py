@@ -400,3 +400,9 @@ def test_an_entry_is_written_down_completely(path):
     assert isinstance(entry, Entry)
     assert entry.standing == what
     assert json.loads(entry.certificate) == json.loads(certificate(NOISED).to_json())
+
+
+def test_budgets_and_evidence_may_be_given_as_an_iterator(path):
+    budget = Budget(epsilon=0.1, delta=0.0)
+    with Ledger.open(path, budget=iter([budget]), evidence=(one for one in [HABITS])) as ledger:
+        assert (ledger.terms.budgets, ledger.terms.evidence) == ((budget,), (HABITS,))

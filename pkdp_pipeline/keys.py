@@ -176,7 +176,7 @@ def published_keys(keys: pd.Series[Any]) -> pd.Series[Any]:
     """Return published keys under a dtype that they alone decide.
 
     A source's dtype may owe itself to a withheld row: one missing value turns a pandas column of integers into
-    floats, one nanosecond makes a whole column finer.
+    floats, one nanosecond makes a whole column finer, one long decimal a whole column wider.
     """
     kind = kind_of_dtype(keys.dtype)
     present = [value for value in map(canonical_key, keys.array) if value is not None]
@@ -188,6 +188,11 @@ def published_keys(keys: pd.Series[Any]) -> pd.Series[Any]:
     elif kind in ("timestamp", "instant"):
         unit: Literal["ns", "us"] = "ns" if any(value.nanosecond for value in present) else "us"
         return pd.Series(pd.DatetimeIndex(keys).as_unit(unit), name=keys.name)
+    elif kind == "decimal":
+        dtype = _decimal_dtype(present)
+        read = (lambda value: value) if isinstance(dtype, pd.ArrowDtype) else int
+        found = [None if value is None else read(value) for value in map(canonical_key, keys.array)]
+        return pd.Series(found, dtype=dtype, name=keys.name)
     return keys.astype("object").astype(dtype) if isinstance(keys.dtype, pd.ArrowDtype) else keys.astype(dtype)
 
 
@@ -198,6 +203,27 @@ def _number_dtype(present: Sequence[int | float]) -> Any:
             if all(least <= value < most for value in present):
                 return dtype
     return np.dtype("float64")
+
+
+def _decimal_dtype(present: Sequence[decimal.Decimal]) -> Any:
+    """Return the smallest dtype that holds these: that of whole numbers where it can, else of decimals.
+
+    1.50 and 1.5 are the same key, and ask for the same digits.
+    """
+    import pyarrow as pa
+
+    whole = scale = 0
+    for value in present:
+        _, digits, exponent = value.as_tuple()
+        written = "".join(map(str, digits)).lstrip("0")
+        kept = written.rstrip("0")
+        if kept:
+            power = int(exponent) + len(written) - len(kept)  # Arrow's decimals are finite
+            whole, scale = max(whole, len(kept) + power), max(scale, -power)
+    if not scale and whole < 20 and (numbers := _number_dtype([int(value) for value in present])) != "float64":
+        return numbers
+    precision = whole + scale
+    return pd.ArrowDtype(pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale))
 
 
 def sort_rank(keys: Sequence[Key]) -> tuple[tuple[bool, Any], ...]:

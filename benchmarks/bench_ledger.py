@@ -61,7 +61,7 @@ def standing(number: int) -> Standing:
 
 
 def append(ledger: Ledger, number: int, release: Release) -> None:
-    reservation: Any = ledger.reserve(f"{number:064d}", standing(number), lambda alone, head: CERTIFICATE)
+    reservation: Any = ledger.reserve(f"{number:064d}", standing(number), lambda admission, head: CERTIFICATE)
     ledger.publish(reservation, release.to_bytes(), release.id)
 
 

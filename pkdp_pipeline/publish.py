@@ -17,6 +17,7 @@ from pkdp_pipeline.request import EACH_ROW, Request
 
 if TYPE_CHECKING:
     from pkdp_pipeline.ledger import Entry, Ledger, Reservation
+    from pkdp_pipeline.ledger.admission import Admission
     from pkdp_pipeline.release_certificate import ReleaseCertificate
 
 __all__ = ["EACH_ROW", "Request", "count", "histogram", "publish"]
@@ -74,7 +75,7 @@ def publish(
     if ledger is None:
         if revise:
             raise ArgumentError("revise is about what a ledger holds: give a ledger, or leave revise out.")
-        certificate = _certified(request, attacker, alone=alone).in_context(_context(request))
+        certificate = _certified(request, attacker, claims=alone).in_context(_context(request))
         return Release.seal(public_table(source(), request), certificate)
     from pkdp_pipeline.ledger import Entry, Ledger
 
@@ -84,13 +85,10 @@ def publish(
         )
     key, standing = request.key(ledger.dataset), request.standing()
 
-    def offer(nothing_beside: bool, head: str) -> ReleaseCertificate:
-        single = alone and nothing_beside
-        certificate = _certified(request, attacker, alone=single or standing.exact_count)
-        facts = _context(request)
-        return certificate.in_context(
-            replace(facts, period=standing.period, dataset=ledger.dataset, beside=not single, head=head)
-        )
+    def offer(admission: Admission, head: str) -> ReleaseCertificate:
+        claims = admission.claims and (alone or standing.exact_count)
+        facts, beside = _context(request, ledger.dataset), not (alone and admission.alone)
+        return _certified(request, attacker, claims=claims).in_context(replace(facts, beside=beside, head=head))
 
     entry = None if revise else ledger.find(key)
     if entry is None:
@@ -120,11 +118,11 @@ def _sealed(source: Callable[[], Any], request: Request, ledger: Ledger, reserve
         raise
 
 
-def _certified(request: Request, attacker: AttackerModel, *, alone: bool) -> ReleaseCertificate:
-    """Certify the request; beside other releases only what noise gives against anybody is claimed."""
+def _certified(request: Request, attacker: AttackerModel, *, claims: bool) -> ReleaseCertificate:
+    """Certify the request; where nothing more may be claimed, only what noise gives against anybody."""
     from pkdp_pipeline.release_certificate import certify
 
-    return certify(request.mechanism, attacker if alone else AttackerModel(), protects=request.protects)
+    return certify(request.mechanism, attacker if claims else AttackerModel(), protects=request.protects)
 
 
 def _certified_again(
@@ -133,7 +131,7 @@ def _certified_again(
     """Return the release; the same table with a new certificate where another attacker or aim is asked about."""
     stored = release.certificate
     beside = stored.context is not None and stored.context.beside
-    asked = _certified(request, attacker, alone=not beside or entry.standing.exact_count)
+    asked = _certified(request, attacker, claims=not beside or entry.standing.exact_count)
     if (asked.attacker, asked.protects) == (stored.attacker, stored.protects):
         return release
     if stored.context is None:
@@ -141,7 +139,7 @@ def _certified_again(
         asked = asked if stored.has_partial_knowledge else asked.worst_case_only()
         if (asked.attacker, asked.protects) == (stored.attacker, stored.protects):
             return release
-        context = replace(_context(request), period=entry.period, dataset=ledger.dataset)
+        context = _context(request, ledger.dataset)
     else:
         context = stored.context
     anew = Release.seal(release.table, asked.in_context(context))
@@ -305,8 +303,8 @@ def _replayed(entry: Entry) -> Release:
     return release
 
 
-def _context(request: Request) -> Context:
-    """Return the public facts of the request; those of a ledger are added by the caller."""
+def _context(request: Request, dataset: str | None = None) -> Context:
+    """Return the public facts of the request; with a data set, those of one that a ledger knows."""
     where = f"the predicate labelled {request.label!r}" if request.has_opaque_where else request.where
     return Context(
         unit=request.unit,
@@ -315,4 +313,6 @@ def _context(request: Request) -> Context:
         one_cell=request.one_cell,
         undeclared=None if request.domain is None else request.undeclared,
         cells=None if request.by is None else "found" if request.domain is None else "declared",
+        period=None if dataset is None else request.period,
+        dataset=dataset,
     )

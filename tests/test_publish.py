@@ -550,3 +550,18 @@ def test_a_ledger_and_a_period_are_what_they_should_be(tmp_path):
         frame.pkdp.histogram("c", unit="u", attacker=ATTACKER, k=10, ledger=str(tmp_path / "x"), period="2020")
     with pytest.raises(pkdp.ArgumentError, match=r"timestamp\.date"):
         frame.pkdp.histogram("c", unit="u", attacker=ATTACKER, k=10, period=pd.Timestamp("2020-01-01"))
+
+
+def test_a_certificate_says_what_the_ledger_lets_stand_beside_it():
+    asked = {"unit": "u", "attacker": SURE, "period": "2020"}
+    with pkdp.Ledger.open(":memory:") as ledger:
+        people(a=12).pkdp.count("c == 'a'", noise=NOISE, ledger=ledger, **asked)
+        exact = people(a=12).pkdp.count("c == 'a'", ledger=ledger, **asked)
+    with pkdp.Ledger.open(":memory:", evidence=pkdp.BoundedDependence(0.5)) as ledger:
+        first = people(a=12).pkdp.count("c == 'a'", ledger=ledger, **asked)
+        second = people(a=12).pkdp.count("c == 'b'", ledger=ledger, **asked)
+    assert not first.certificate.context.beside
+    for release in (exact, second):
+        assert release.certificate.has_partial_knowledge
+        assert release.certificate.context.beside
+        assert "stand beside it" in release.certificate.sentence()

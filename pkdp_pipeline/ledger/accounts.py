@@ -11,17 +11,9 @@ from collections.abc import Sequence
 from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.composition.compose import compose
 from pkdp_pipeline.errors import ArgumentError, LedgerError, NoEvidenceError
-from pkdp_pipeline.ledger.components import Reach, bundles, unit_text
+from pkdp_pipeline.ledger.admission import Admission, admission_of, admit
+from pkdp_pipeline.ledger.components import bundles, unit_text
 from pkdp_pipeline.ledger.database import Database
-from pkdp_pipeline.ledger.differencing import (
-    allows_overlap,
-    company_of,
-    covers_periods,
-    has_noiseless,
-    may_stand_together,
-    refuse_crossing,
-    refuse_overlap,
-)
 from pkdp_pipeline.ledger.parts import certificate_of, describe, read_parts, store_part
 from pkdp_pipeline.ledger.rebuild import rebuild_and_compare
 from pkdp_pipeline.ledger.standing import Standing
@@ -30,44 +22,7 @@ from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import add_up, unit_named
 from pkdp_pipeline.ledger.trial import Trial
 
-__all__ = ["admit", "charge", "rebuild_and_compare", "recertified", "total", "withdraw"]
-
-
-def admit(db: Database, dataset: str, standing: Standing, terms: Terms) -> bool:
-    """Refuse a release that cannot stand beside what is charged; it needs no data.
-
-    Returns
-    -------
-    bool
-        Whether its certificate may claim more than the worst case: when no other release about these people has
-        an overlapping period, or the declared dependence covers that, or it is the one exact count beside pure
-        noise.
-
-    Raises
-    ------
-    DifferencingError
-        See `check_differencing`.
-    """
-    met = Reach.of(standing).met(db, dataset)
-    if allows_overlap(terms.evidence):
-        return True
-    if not standing.noiseless and not db.execute(
-        "SELECT 1 FROM holding WHERE dataset = :dataset AND kind IN ('exact count', 'noiseless') LIMIT 1",
-        dataset=dataset,
-    ):
-        return not met
-    company = company_of([standing])
-    for component in met:
-        rows = db.execute(
-            "SELECT kind, unit, COUNT(*) FROM holding WHERE component = :component GROUP BY kind, unit",
-            component=component,
-        )
-        company.update({(kind, tuple(json.loads(unit))): int(number) for kind, unit, number in rows})
-    if not may_stand_together(company):
-        refuse_overlap(standing, _standings(db, met), dataset=dataset)
-    if not covers_periods(terms.evidence):
-        _check_crossing(db, dataset, standing, met, noiseless=has_noiseless(company))
-    return not met or standing.exact_count
+__all__ = ["Admission", "admission_of", "admit", "charge", "rebuild_and_compare", "recertified", "total", "withdraw"]
 
 
 def charge(
@@ -209,33 +164,3 @@ def _columns(unit: object) -> tuple[str, ...]:
     if not isinstance(listed, Sequence) or not all(isinstance(column, str) for column in listed):
         raise ArgumentError("unit must be a column name, a list of column names, pkdp.EACH_ROW, or None.")
     return tuple(listed)
-
-
-def _check_crossing(db: Database, dataset: str, standing: Standing, met: Sequence[int], *, noiseless: bool) -> None:
-    """Refuse noiseless releases in several components, for which no evidence is declared."""
-    rows = db.execute(
-        "SELECT id FROM component WHERE dataset = :dataset LIMIT :number", dataset=dataset, number=len(met) + 1
-    )
-    if {int(row[0]) for row in rows} <= set(met):
-        return
-    held = db.execute("SELECT component, kind, entry FROM holding WHERE dataset = :dataset", dataset=dataset)
-    far = [(kind, int(entry)) for component, kind, entry in held if int(component) not in set(met)]
-    telling = [entry for kind, entry in far if kind in ("exact count", "noiseless")]
-    if telling or noiseless:
-        witness = telling[0] if telling else far[0][1]
-        refuse_crossing(standing, _standings_where(db, "entry", [witness]), dataset=dataset)
-
-
-def _standings(db: Database, components: Sequence[int]) -> list[Standing]:
-    return _standings_where(db, "component", components)
-
-
-def _standings_where(db: Database, column: str, values: Sequence[int]) -> list[Standing]:
-    found: list[Standing] = []
-    for value in values:
-        rows = db.execute(f"SELECT standing FROM holding WHERE {column} = :value ORDER BY entry", value=value)
-        try:
-            found += [Standing.from_dict(json.loads(row[0])) for row in rows]
-        except ValueError:  # an ArgumentError is one
-            raise LedgerError("a release the ledger holds cannot be read: its running state was altered.") from None
-    return found

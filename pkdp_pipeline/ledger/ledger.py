@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger import accounts
+from pkdp_pipeline.ledger.admission import Admission
 from pkdp_pipeline.ledger.chain import GENESIS
 from pkdp_pipeline.ledger.database import Database, open_database
 from pkdp_pipeline.ledger.entries import Entries
@@ -158,15 +159,15 @@ class Ledger:
         """
         return [self._entries.read(entry) for entry in self._entries.beside(self._dataset, standing)]
 
-    def check(self, standing: Standing) -> bool:
+    def check(self, standing: Standing) -> Admission:
         """Refuse a release that cannot stand beside what is charged already; it needs no data, and charges nothing.
 
         Call it only when `find` has no entry of the same key: the rule is about different releases.
 
         Returns
         -------
-        bool
-            Whether its certificate may claim more than the worst case.
+        Admission
+            Whether anything stands beside it, and whether its certificate may claim more than the worst case.
 
         Raises
         ------
@@ -192,7 +193,7 @@ class Ledger:
             return accounts.total(self._database, self._dataset, unit, self.terms)
 
     def reserve(
-        self, key: str, standing: Standing, offer: Callable[[bool, str], Any], *, revise: bool = False
+        self, key: str, standing: Standing, offer: Callable[[Admission, str], Any], *, revise: bool = False
     ) -> Reservation | Entry:
         """Charge a release before its data are read.
 
@@ -202,9 +203,9 @@ class Ledger:
             What is asked.
         standing : Standing
         offer : callable
-            Called as ``offer(alone, head)``, after the differencing check and before the charge, and returns the
-            release's certificate. `alone` says whether it may claim more than the worst case; `head` is the head
-            of the chain.
+            Called as ``offer(admission, head)``, after the differencing check and before the charge, and returns
+            the release's certificate. The `Admission` says whether other releases stand beside it, and whether it
+            may claim more than the worst case; `head` is the head of the chain.
         revise : bool, default False
             Publish the same question anew, as one more revision, charged as another release.
 
@@ -231,8 +232,8 @@ class Ledger:
             if latest is not None and latest[2] == "reserved":
                 return Reservation.of(self._entries.read(latest[0]))
             terms, head = self.terms, self.head()
-            alone = accounts.admit(self._database, self._dataset, standing, terms)
-            certificate = offer(alone, head)
+            admission = accounts.admit(self._database, self._dataset, standing, terms)
+            certificate = offer(admission, head)
             revision = 1 if latest is None else latest[1] + 1
             sequence = self._journal.append(
                 dataset=self._dataset,

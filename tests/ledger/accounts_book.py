@@ -45,8 +45,8 @@ class Book:
     def add(self, mechanism, period, *, attacker=ATTACKER, check=True, **fields):
         asked = standing(mechanism, period, **fields)
         with self.database.transaction(self.dataset):
-            alone = not check or accounts.admit(self.database, self.dataset, asked, self.terms)
-            certificate = certified(mechanism, attacker if alone else AttackerModel(), asked.protects)
+            claims = not check or accounts.admit(self.database, self.dataset, asked, self.terms).claims
+            certificate = certified(mechanism, attacker if claims else AttackerModel(), asked.protects)
             entry = next(self.numbers)
             published = certificate.in_context(Context(unit=asked.unit, period=asked.period, head="0" * 64))
             accounts.charge(self.database, self.dataset, asked, published, self.terms, entry)

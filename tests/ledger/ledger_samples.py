@@ -28,7 +28,9 @@ def certificate(mechanism=NOISELESS) -> ReleaseCertificate:
 
 def offer_for(what):
     made = certificate(what.mechanism)
-    return lambda alone, head: made if alone or not made.has_partial_knowledge else made.worst_case_only()
+    return lambda admission, head: (
+        made if admission.claims or not made.has_partial_knowledge else made.worst_case_only()
+    )
 
 
 def reserve(ledger, key="key", what=None, *, revise=False):

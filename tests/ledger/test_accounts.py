@@ -22,6 +22,7 @@ from pkdp_pipeline.composition.evidence import (
 )
 from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError, NoEvidenceError
 from pkdp_pipeline.ledger import Period, accounts, check_differencing
+from pkdp_pipeline.ledger.admission import Admission
 from pkdp_pipeline.ledger.budget import Budget
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 from pkdp_pipeline.ledger.terms import Terms
@@ -264,19 +265,23 @@ def test_only_the_certificate_of_the_release_can_be_charged():
 # What may stand together ------------------------------------------------------------------------------------
 
 
-def test_admit_says_whether_more_than_the_worst_case_may_be_claimed():
+def test_admit_says_what_stands_beside_and_whether_more_than_the_worst_case_may_be_claimed():
     book = Book(Terms(evidence=(IndependentGivenHabits(),)))
 
     def admit(mechanism, period, terms=book.terms):
         return accounts.admit(book.database, "flights", standing(mechanism, period, where="a"), terms)
 
-    assert admit(NOISED, "2013-01-01")
+    everything, nothing = Admission(alone=True, claims=True), Admission(alone=False, claims=False)
+    excepted = Admission(alone=False, claims=True)
+    assert admit(NOISED, "2013-01-01") == everything
     book.add(NOISED_COUNT, "2013-01-01")
-    assert admit(NOISED, "2013-01-02")
-    assert not admit(NOISED, "2013-01-01")
-    assert not admit(NOISED, "wave 1")
-    assert admit(COUNT, "2013-01-01")
-    assert admit(TABLE, "2013-01-01", Terms(evidence=(BoundedDependence(0.1),)))
+    assert admit(NOISED, "2013-01-02") == everything
+    assert admit(NOISED, "2013-01-01") == nothing
+    assert admit(NOISED, "wave 1") == nothing
+    assert admit(COUNT, "2013-01-01") == excepted
+    bounded = Terms(evidence=(BoundedDependence(0.1),))
+    assert admit(TABLE, "2013-01-01", bounded) == excepted
+    assert admit(TABLE, "2013-01-02", bounded) == everything
     with pytest.raises(DifferencingError):
         admit(TABLE, "2013-01-01")
 

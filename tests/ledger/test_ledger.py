@@ -18,6 +18,7 @@ from ledger_samples import (
 from pkdp_pipeline.composition.evidence import IndependentGivenHabits
 from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError, NotCertifiableError, TemporaryError
 from pkdp_pipeline.ledger import Entry, Ledger, Reservation
+from pkdp_pipeline.ledger.admission import Admission
 from pkdp_pipeline.ledger.budget import Budget
 from pkdp_pipeline.ledger.chain import GENESIS
 
@@ -166,22 +167,23 @@ def test_a_revision_without_noise_is_refused(path):
 def test_an_offer_is_told_what_it_may_claim_and_where_the_chain_is(path):
     told = []
 
-    def offer(alone, head):
-        told.append((alone, head))
+    def offer(admission, head):
+        told.append((admission, head))
         return certificate(NOISED).worst_case_only()
 
     with Ledger.open(path) as ledger:
         for label in "ab":
             head = ledger.head()
             reservation = ledger.reserve(label, standing(label, noised=True), offer)
-            assert told[-1] == (label == "a", head)
+            first = label == "a"
+            assert told[-1] == (Admission(alone=first, claims=first), head)
             assert reservation.head == head
             ledger.publish(reservation, b"bytes", "release")
         assert [entry.head for entry in ledger.entries()] == [head for _, head in told]
 
 
 def test_an_offer_that_fails_charges_nothing(path):
-    def offer(alone, head):
+    def offer(admission, head):
         raise NotCertifiableError("no")
 
     with Ledger.open(path) as ledger:
@@ -194,7 +196,7 @@ def test_an_offer_that_fails_charges_nothing(path):
 def test_an_offer_may_read_the_ledger_but_not_change_it(path):
     with Ledger.open(path, evidence=HABITS) as ledger:
 
-        def offer(alone, head):
+        def offer(admission, head):
             assert ledger.find("key") is None
             reserve(ledger, "inner", standing(period="2014"))
 
@@ -205,8 +207,8 @@ def test_an_offer_may_read_the_ledger_but_not_change_it(path):
 
 def test_differencing_is_checked_again_inside_the_transaction(path):
     with Ledger.open(path) as one, Ledger.open(path) as other:
-        assert one.check(standing("a"))
-        assert other.check(standing("b"))
+        assert one.check(standing("a")) == Admission(alone=True, claims=True)
+        assert other.check(standing("b")).alone
         publish(one, "a", standing("a"))
         with pytest.raises(DifferencingError):
             publish(other, "b", standing("b"))
@@ -221,7 +223,7 @@ def test_data_sets_do_not_see_each_other(path):
         assert [other.label for other in ledger.beside(standing("another view"))] == ["by carrier"]
         reservation = reserve(ledger, "later", standing(period="2014"))
     with Ledger.open(path, dataset="ships") as ledger:
-        assert ledger.check(standing("another view"))
+        assert ledger.check(standing("another view")).alone
         assert ledger.beside(standing("another view")) == []
         assert list(ledger.entries()) == []
         assert ledger.find("key") is None
@@ -359,7 +361,7 @@ def test_a_malformed_entry_is_refused_whole(path):
 
     with Ledger.open(path) as ledger:
         with pytest.raises(LedgerError):
-            ledger.reserve("key", standing(), lambda alone, head: Broken())
+            ledger.reserve("key", standing(), lambda admission, head: Broken())
         with pytest.raises(ArgumentError, match="content"):
             ledger.publish(reserve(ledger), "text", "release")
         assert kinds(ledger) == ["reserved"]

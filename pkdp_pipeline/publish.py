@@ -47,7 +47,8 @@ def publish(
     attacker : AttackerModel
     ledger : Ledger, optional
         Charges, replays the same request, and refuses what its rules or its budgets do not allow. The same
-        request against another attacker certifies the stored table again; nothing more is published.
+        request against another attacker certifies the stored table again, beside what has been charged since;
+        nothing more is published.
     alone : bool, default True
         False where something else, noised as this is, is published about these people and this period:
         then only the worst-case guarantee is claimed.
@@ -100,8 +101,8 @@ def publish(
             entry, replayed = ledger.publish(reserved, release.to_bytes(), release.id)
             if not replayed:
                 # A run that died may have reserved it under another attacker.
-                return _certified_again(request, attacker, ledger, entry, release)
-    return _certified_again(request, attacker, ledger, entry, _replayed(entry))
+                return _certified_again(request, attacker, ledger, entry, release, alone=alone)
+    return _certified_again(request, attacker, ledger, entry, _replayed(entry), alone=alone)
 
 
 def _sealed(source: Callable[[], Any], request: Request, ledger: Ledger, reserved: Reservation) -> Release:
@@ -126,22 +127,25 @@ def _certified(request: Request, attacker: AttackerModel, *, claims: bool) -> Re
 
 
 def _certified_again(
-    request: Request, attacker: AttackerModel, ledger: Ledger, entry: Entry, release: Release
+    request: Request, attacker: AttackerModel, ledger: Ledger, entry: Entry, release: Release, *, alone: bool
 ) -> Release:
-    """Return the release; the same table with a new certificate where another attacker or aim is asked about."""
+    """Return the release; the same table with a new certificate where another attacker or aim is asked about.
+
+    A new certificate claims what the ledger allows beside all that has been charged since, and no more than
+    the worst case where the first one had to do with that.
+    """
     stored = release.certificate
-    beside = stored.context is not None and stored.context.beside
-    asked = _certified(request, attacker, claims=not beside or entry.standing.exact_count)
-    if (asked.attacker, asked.protects) == (stored.attacker, stored.protects):
+    limited = not stored.has_partial_knowledge and (stored.context is None or stored.context.beside)
+    answers = (attacker, AttackerModel()) if limited else (attacker,)
+    if stored.protects == request.protects and stored.attacker in answers:
         return release
-    if stored.context is None:
-        # Written before certificates said what stands beside them: it may claim less, never more.
-        asked = asked if stored.has_partial_knowledge else asked.worst_case_only()
-        if (asked.attacker, asked.protects) == (stored.attacker, stored.protects):
-            return release
-        context = _context(request, ledger.dataset)
-    else:
-        context = stored.context
+    allowed = ledger.admission(entry)
+    claims = allowed.claims and not limited and (alone or entry.standing.exact_count)
+    asked = _certified(request, attacker, claims=claims)
+    context = stored.context or _context(request, ledger.dataset)
+    context = replace(context, beside=context.beside or not (alone and allowed.alone))
+    if (asked.attacker, asked.protects, context) == (stored.attacker, stored.protects, stored.context):
+        return release
     anew = Release.seal(release.table, asked.in_context(context))
     return _replayed(ledger.recertify(entry, anew.certificate.to_json(), anew.id, anew.to_bytes()))
 

@@ -565,3 +565,48 @@ def test_a_certificate_says_what_the_ledger_lets_stand_beside_it():
         assert release.certificate.has_partial_knowledge
         assert release.certificate.context.beside
         assert "stand beside it" in release.certificate.sentence()
+
+
+def test_another_attacker_learns_what_stands_beside_the_release_by_now(ledger):
+    asked = {"unit": "u", "ledger": ledger, "period": "2020", "noise": NOISE}
+    first = people(a=12).pkdp.count("c == 'a'", attacker=SURE, **asked)
+    people(a=12).pkdp.count("c == 'b'", attacker=SURE, **asked)
+    again = people(a=12).pkdp.count("c == 'a'", attacker=ATTACKER, **asked)
+    assert (first.certificate.has_partial_knowledge, first.certificate.context.beside) == (True, False)
+    assert (again.certificate.has_partial_knowledge, again.certificate.context.beside) == (False, True)
+    assert again.value == first.value
+    ledger.verify()
+    # From now on the worst case is the answer to everybody, until nothing new is to be said.
+    for attacker in (SURE, ATTACKER):
+        assert people(a=12).pkdp.count("c == 'a'", attacker=attacker, **asked).to_bytes() == again.to_bytes()
+
+
+def test_the_same_attacker_is_answered_with_the_stored_bytes_whatever_came_beside(ledger):
+    asked = {"unit": "u", "ledger": ledger, "period": "2020", "noise": NOISE, "attacker": SURE}
+    first = people(a=12).pkdp.count("c == 'a'", **asked)
+    people(a=12).pkdp.count("c == 'b'", **asked)
+    assert people(a=12).pkdp.count("c == 'a'", **asked).to_bytes() == first.to_bytes()
+
+
+def test_an_exact_count_beside_noise_keeps_its_claim_under_another_attacker(ledger):
+    asked = {"unit": "u", "ledger": ledger, "period": "2020"}
+    people(a=12).pkdp.count(attacker=SURE, **asked)
+    people(a=12).pkdp.count(attacker=SURE, noise=NOISE, **asked)
+    other = pkdp.AttackerModel(p_min=0.3, p_max=0.7, unknown=50)
+    again = people(a=12).pkdp.count(attacker=other, **asked)
+    assert again.certificate.attacker == other
+    assert again.certificate.context.beside
+
+
+def test_what_stands_beside_others_and_has_no_noise_is_not_certified_again(tmp_path):
+    asked = {"unit": "u", "period": "2020", "k": 5}
+    with pkdp.Ledger.open(tmp_path / "l.sqlite", evidence=pkdp.BoundedDependence(0.5)) as ledger:
+        for where in ("c == 'a'", "c == 'b'"):
+            people(a=12).pkdp.count(where, attacker=ATTACKER, ledger=ledger, **asked)
+        other = pkdp.AttackerModel(p_max=0.2)
+        again = people(a=12).pkdp.count("c == 'a'", attacker=other, ledger=ledger, **asked)
+        assert (again.certificate.attacker, again.certificate.context.beside) == (other, True)
+    with pkdp.Ledger.open(tmp_path / "l.sqlite", evidence=()) as ledger:
+        with pytest.raises(pkdp.NotCertifiableError):
+            people(a=12).pkdp.count("c == 'b'", attacker=other, ledger=ledger, **asked)
+        assert people(a=12).pkdp.count("c == 'b'", attacker=ATTACKER, ledger=ledger, **asked).replayed

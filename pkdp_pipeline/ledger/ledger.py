@@ -176,6 +176,12 @@ class Ledger:
         with self._database.snapshot():
             return accounts.admit(self._database, self._dataset, standing, self.terms)
 
+    def admission(self, entry: Entry) -> Admission:
+        """Return what stands beside a charged release now, and what a new certificate of it may claim."""
+        self._check_own(entry)
+        with self._database.snapshot():
+            return accounts.admission_of(self._database, entry.sequence, entry.standing, self.terms)
+
     def total(self, unit: object = None) -> Certificate:
         """Return what everything charged adds up to, under the evidence in force.
 
@@ -325,6 +331,8 @@ class Ledger:
         entry : Entry
             As found; another certificate that was stored meanwhile is a `TemporaryError`.
         certificate_json : str
+            It claims no more than `admission` allows; one that does, because another release was charged
+            meanwhile, is a `TemporaryError`.
         release_id : str
         content : bytes
             The same table with the new certificate.
@@ -341,6 +349,7 @@ class Ledger:
                 return current
             if current.hash != entry.hash:
                 raise TemporaryError("another run certified the same release meanwhile: run again.")
+            self._check_claims(current, certificate)
             event = self._journal.append(
                 dataset=self._dataset,
                 kind="recertified",
@@ -379,6 +388,16 @@ class Ledger:
     def _check_own(self, given: Reservation | Entry) -> None:
         if given.dataset != self._dataset:
             raise ArgumentError(f"it belongs to data set {given.dataset!r}, this ledger object to {self._dataset!r}.")
+
+    def _check_claims(self, entry: Entry, certificate: Certificate) -> None:
+        allowed = accounts.admission_of(self._database, entry.sequence, entry.standing, self.terms)
+        context = getattr(certificate, "context", None)
+        overlooked = context is not None and not context.beside and not allowed.alone
+        if overlooked or (certificate.has_partial_knowledge and not allowed.claims):
+            raise TemporaryError(
+                "other releases about these people stand beside it by now, and its new certificate overlooks them: "
+                "run again."
+            )
 
     def _state(self, reservation: Reservation) -> str:
         state = self._entries.state(reservation.entry)

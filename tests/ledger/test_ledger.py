@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import threading
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import pytest
 from ledger_samples import (
@@ -15,12 +15,16 @@ from ledger_samples import (
     standing,
 )
 
+from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import IndependentGivenHabits
+from pkdp_pipeline.context import Context
 from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError, NotCertifiableError, TemporaryError
 from pkdp_pipeline.ledger import Entry, Ledger, Reservation
 from pkdp_pipeline.ledger.admission import Admission
 from pkdp_pipeline.ledger.budget import Budget
 from pkdp_pipeline.ledger.chain import GENESIS
+from pkdp_pipeline.mechanisms import Count, GeometricNoise
+from pkdp_pipeline.release_certificate import certify
 
 HABITS = IndependentGivenHabits()
 
@@ -408,3 +412,21 @@ def test_budgets_and_evidence_may_be_given_as_an_iterator(path):
     budget = Budget(epsilon=0.1, delta=0.0)
     with Ledger.open(path, budget=iter([budget]), evidence=(one for one in [HABITS])) as ledger:
         assert (ledger.terms.budgets, ledger.terms.evidence) == ((budget,), (HABITS,))
+
+
+def test_a_new_certificate_does_not_overlook_what_was_charged_meanwhile(path):
+    mechanism = Count(noise=GeometricNoise(epsilon=0.1))
+    what = replace(standing("counted"), mechanism=mechanism, by=None)
+    attacker = AttackerModel(p_min=0.2, p_max=0.8, unknown=100)
+    claim = certify(mechanism, attacker)
+    assert claim.has_partial_knowledge
+    with Ledger.open(path) as ledger:
+        first = publish(ledger, what=what, content=b"first")[0]
+        assert ledger.admission(first) == Admission(alone=True, claims=True)
+        publish(ledger, "other", standing("other", noised=True))
+        assert ledger.admission(first) == Admission(alone=False, claims=False)
+        silent = claim.worst_case_only().in_context(Context(period=what.period))
+        for text in (claim.to_json(), silent.to_json()):
+            with pytest.raises(TemporaryError, match="beside"):
+                ledger.recertify(first, text, "release", b"again")
+        assert ledger.find("key") == first

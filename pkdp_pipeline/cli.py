@@ -100,7 +100,7 @@ def run(
     job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.")],
     date: Annotated[str, typer.Option("--date", metavar="YYYY-MM-DD", help="The date to publish.")],
     revise: Annotated[
-        bool, typer.Option("--revise", help="Publish the date's changed data as new, charged releases.")
+        bool, typer.Option("--revise", help="Publish the date's changed data once more, charged as another release; noiseless ones are refused.")
     ] = False,
 ) -> None:
     """Publish what a job asks for on one date, or replay what it has published."""
@@ -241,7 +241,7 @@ def _print_result(result: JobResult) -> None:
 
 
 def _print_release(console: Console, day: datetime.date, published: JobRelease) -> None:
-    from pkdp_pipeline.jobs.summary import public_rows
+    from pkdp_pipeline.jobs.summary import noise_line, public_rows
 
     header, rows = public_rows(published.release.table)
     table = Table()
@@ -254,6 +254,8 @@ def _print_release(console: Console, day: datetime.date, published: JobRelease) 
         table.caption = f"and {len(rows) - _ROWS_SHOWN} more in the file"
     console.print(f"{published.asked.name}, {day.isoformat()}")
     console.print(table)
+    for line in filter(None, noise_line(published.release)):
+        console.print(line)
     console.print(published.release.certificate.sentence())
     if published.release.replayed:
         console.print("replayed: published before; no data was read, nothing was charged.\n")

@@ -72,7 +72,7 @@ class Context:
         partial : bool
             Whether anything is claimed that rests on the attacker model.
         """
-        listed = [self._person(), *self._rows()]
+        listed = list(self.facts())
         if self.period is None:
             # Theorem C reveals who is in the table in its proof, so totals of them may stand beside it.
             totals = ", exact totals aside" if theorems == ("histogram_between",) else ""
@@ -90,6 +90,10 @@ class Context:
         if self.beside:
             listed.append("Other releases about these people and this period stand beside it.")
         return tuple(listed)
+
+    def facts(self) -> tuple[str, ...]:
+        """Return who a person is and which rows count, as plain sentences."""
+        return (self._person(), *self._rows())
 
     def _person(self) -> str:
         if self.unit:

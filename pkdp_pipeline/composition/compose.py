@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pkdp_pipeline.arguments import whole_number
 from pkdp_pipeline.certificate import Certificate
-from pkdp_pipeline.composition.composed import ComposedCertificate, protected_by
-from pkdp_pipeline.composition.evidence import Evidence, OneDayProtected, read_evidence
-from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
+from pkdp_pipeline.composition.composed import ComposedCertificate, number_of_times, protected_by
+from pkdp_pipeline.composition.evidence import Evidence, read_evidence
+from pkdp_pipeline.errors import ArgumentError
 
 __all__ = ["compose"]
 
@@ -36,7 +35,8 @@ def compose(
     Raises
     ------
     NoEvidenceError
-        If noiseless parts cannot be added up with what is declared; the message names the choices.
+        If noiseless parts cannot be added up with what is declared (the message names the choices), if the parts
+        are about different privacy units, or if a statement about one day is to be added to others.
     ArgumentError
         If an argument is malformed.
 
@@ -49,22 +49,10 @@ def compose(
         raise ArgumentError("certificates must be a list of certificates, or of (certificate, times).")
     often: dict[Certificate, int] = {}
     for given in certificates:
+        # A pair is a certificate and how often it occurs.
         one, times = given if isinstance(given, tuple) and len(given) == 2 else (given, 1)
         if not isinstance(one, Certificate):
             raise ArgumentError("certificates must be a list of certificates, or of (certificate, times).")
-        often[one] = often.get(one, 0) + whole_number("times", times, least=1)
+        often[one] = often.get(one, 0) + number_of_times(times)
     declared = read_evidence(evidence)
-    for one in often:
-        _check_whole(one, declared)
     return ComposedCertificate(protects=protected_by(often), parts=tuple(often.items()), evidence=declared)
-
-
-def _check_whole(one: Certificate, declared: tuple[Evidence, ...]) -> None:
-    """Refuse to mix a statement about one day with statements about everything a person did."""
-    if isinstance(one, ComposedCertificate) and not one.whole:
-        kinds = {type(kind) for kind in declared}
-        if kinds != {OneDayProtected}:
-            raise NoEvidenceError(
-                "a part protects one day of a person, and cannot be added to statements about everything a person did: "
-                "compose its parts themselves, or declare OneDayProtected for all."
-            )

@@ -8,18 +8,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from pkdp_pipeline.arguments import choice, probability
+from pkdp_pipeline.arguments import choice, probability, whole_number
 from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.composition.evidence import Evidence, evidence_from_dicts, evidence_to_dicts
 from pkdp_pipeline.composition.part import Part, Total
 from pkdp_pipeline.composition.rules import apply_rule
-from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.profiles import Applied, Protects, WorstCase
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 from pkdp_pipeline.sentences import against, rounded_up
 
-__all__ = ["ComposedCertificate", "composed_from_document", "protected_by"]
+__all__ = ["ComposedCertificate", "composed_from_document", "number_of_times", "protected_by", "units_of"]
 
+_MOST_TIMES = 10**9
 _NAMED = 3
 """Up to this many different attackers are described in a sentence."""
 
@@ -43,6 +44,17 @@ class ComposedCertificate(Certificate):
     def __post_init__(self) -> None:
         if self.protects != protected_by(one for one, _ in self.parts):
             raise ArgumentError("a total protects what its parts do: 'value' only where every part does.")
+        one_day = tuple(one.key for one in self.evidence) == ("one_day_protected",)
+        if not one_day and any(isinstance(part, ComposedCertificate) and not part.whole for part, _ in self.parts):
+            raise NoEvidenceError(
+                "a part protects one day of a person, and cannot be added to statements about everything a person did: "
+                "compose its parts themselves, or declare OneDayProtected for all."
+            )
+        if len({unit for part, _ in self.parts for unit in units_of(part)}) > 1:
+            raise NoEvidenceError(
+                "the parts protect different privacy units, and what hides one says nothing about another: compose "
+                "certificates of one unit."
+            )
         parts = tuple(Part(certificate=one, times=times, aim=self.protects) for one, times in self.parts)
         object.__setattr__(self, "_total", apply_rule(parts, self.evidence))
 
@@ -60,6 +72,17 @@ class ComposedCertificate(Certificate):
     def whole(self) -> bool:
         """Whether all that a person did in the releases is protected, not one release's worth of it."""
         return self.rule != "one_day_protected"
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """What limits the statement: who a person is and which rows count, the parts' caveats, the total's own."""
+        listed = []
+        for part, _ in self.parts:
+            if isinstance(part, ComposedCertificate):
+                listed += part.limits
+            elif isinstance(part, ReleaseCertificate):
+                listed += [*(() if part.context is None else part.context.facts()), *part.caveats]
+        return tuple(dict.fromkeys((*listed, *self.caveats)))
 
     @property
     def reason(self) -> str:
@@ -118,7 +141,7 @@ class ComposedCertificate(Certificate):
                 statements.append(f"{subject}: private at {numbers} {anyone}.")
                 if self._total.reason:
                     statements.append(f"Nothing rests on what an attacker does not know: {self._total.reason}.")
-        return " ".join((*statements, self._total.protection, *self.caveats))
+        return " ".join((*statements, self._total.protection, *self.limits))
 
     def _partial_statement(self, delta: float) -> str:
         epsilon = self._partial_epsilon(delta)
@@ -175,6 +198,23 @@ class ComposedCertificate(Certificate):
         return ComposedCertificate(protects=self.protects, parts=self.parts, evidence=self.evidence)
 
 
+def number_of_times(value: object) -> int:
+    """Return how often a part occurs, checked."""
+    number = whole_number("times", value, least=1)
+    if number > _MOST_TIMES:
+        raise ArgumentError(f"times must be at most {_MOST_TIMES}: more releases than that are not added up.")
+    return number
+
+
+def units_of(certificate: Certificate) -> set[tuple[str, ...]]:
+    """Return the privacy units that a certificate is known to be about; none where no publication is named."""
+    if isinstance(certificate, ComposedCertificate):
+        return {unit for part, _ in certificate.parts for unit in units_of(part)}
+    if isinstance(certificate, ReleaseCertificate) and certificate.context is not None:
+        return {certificate.context.unit}
+    return set()
+
+
 def protected_by(parts: Iterable[Certificate]) -> Protects:
     """Return what a total of these certificates protects; mixed ones protect presence.
 
@@ -190,7 +230,7 @@ def composed_from_document(document: Mapping[str, Any]) -> ComposedCertificate:
         times = part.get("times") if isinstance(part, Mapping) else None
         if isinstance(times, bool) or not isinstance(times, int) or times < 1 or "certificate" not in part:
             raise ArgumentError("the certificate's parts are malformed: each has a certificate and times, at least 1.")
-        parts.append((Certificate.from_json(json.dumps(part["certificate"])), times))
+        parts.append((Certificate.from_json(json.dumps(part["certificate"])), number_of_times(times)))
     aim = cast("Protects", choice("protects", document["protects"], ("presence", "value")))
     return ComposedCertificate(
         protects=aim, parts=tuple(parts), evidence=evidence_from_dicts(list(document["evidence"]))

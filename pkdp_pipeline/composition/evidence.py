@@ -131,8 +131,9 @@ class BoundedDependence(Evidence):
 
     def __post_init__(self) -> None:
         value = self.epsilon
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < float("inf"):
-            raise ArgumentError("epsilon of BoundedDependence must be a number, at least 0 and finite.")
+        # A whole number may be too large for a float.
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < _FARTHEST:
+            raise ArgumentError("epsilon of BoundedDependence must be a number, at least 0 and finite (below 1e300).")
         object.__setattr__(self, "epsilon", float(value))
         object.__setattr__(self, "delta", probability("delta of BoundedDependence", self.delta))
 
@@ -211,6 +212,7 @@ class SamePeople(Evidence):
         return "Nothing is assumed about how the releases depend on one another."
 
 
+_FARTHEST = 1e300
 _KINDS: Mapping[str, type[Evidence]] = MappingProxyType(
     {
         kind.key: kind

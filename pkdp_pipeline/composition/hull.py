@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from pkdp_pipeline.composition.grid_law import FARTHEST
-from pkdp_pipeline.profiles.bound import Bound
+from pkdp_pipeline.profiles.bound import Bound, Certified
 from pkdp_pipeline.profiles.rounding import UNIT, Array
 from pkdp_pipeline.profiles.worst_case import NoiseCurve
 
@@ -22,7 +22,8 @@ def certified_at(bounds: tuple[Bound, ...], epsilons: Array) -> Array:
     """Return the smallest certified side of several bounds; 1 where there is none."""
     values = np.ones(len(epsilons))
     for bound in bounds:
-        values = np.fmin(values, bound.bracket(epsilons)[1])
+        upper = bound.certified(epsilons) if isinstance(bound, Certified) else bound.bracket(epsilons)[1]
+        values = np.fmin(values, upper)
     return values
 
 

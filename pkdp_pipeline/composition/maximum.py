@@ -8,6 +8,7 @@ import numpy as np
 
 from pkdp_pipeline.guarantee import Guarantee
 from pkdp_pipeline.profiles import Bound, WorstCase
+from pkdp_pipeline.profiles.inversion import smallest_epsilon
 from pkdp_pipeline.profiles.rounding import Array
 
 __all__ = ["BestAttack", "Maximum", "WorstMaximum"]
@@ -41,10 +42,13 @@ class Maximum:
         found = 0.0
         for bounds in self.parts:
             found = max(found, Guarantee(bounds).epsilon(target))
-        # Each part reaches the target at its own ε; numerically nearly constant profiles may step up by a hair.
-        while found < np.inf and not float(self.bracket(np.array([found]))[1][0]) <= target:
-            found = found * (1.0 + 1e-9) + 1e-300
-        return found
+        if found == np.inf or self._delta(found) <= target:
+            return found
+        # A profile that rises again by a hair has left its target: look at the whole.
+        return smallest_epsilon(self._delta, target, self.slack)
+
+    def _delta(self, epsilon: float) -> float:
+        return float(self.bracket(np.array([epsilon]))[1][0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

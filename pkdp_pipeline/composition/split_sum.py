@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -17,6 +18,10 @@ __all__ = ["SplitSum"]
 
 _EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, 256.0, 140)])
 """Where the profiles of parts that differ are looked at to find the split; any split is sound."""
+
+
+_RUNGS = 300
+"""Most values of the common δ that are tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,31 +68,35 @@ class SplitSum:
             bounds, times = self.parts[0]
             share = _below(left / times)
             return self._delta([Guarantee(bounds).delta(share)])
-        tables = [_table(bounds) for bounds, _ in self.parts]
-        shares = self._shares(tables, left)
-        if shares is None:
+        spent, deltas = _curve(self)
+        affordable = int(np.searchsorted(spent, float(left), side="right"))
+        while affordable and Fraction(float(spent[affordable - 1])) > left:
+            affordable -= 1
+        if affordable == 0:
             return 1.0
+        best = int(deltas[:affordable].argmin())
+        shares = self._shares_at(best)
         # What the coarse table leaves over goes to all parts alike.
-        rest = float(left) - float(self._spent(shares))
-        releases = self._added + 1
-        grown = [share + max(0.0, rest) / releases for share in shares]
-        shares = grown if self._spent(grown) <= left else shares
-        return self._delta(
-            [float(Guarantee(bounds).delta(share)) for (bounds, _), share in zip(self.parts, shares, strict=True)]
-        )
+        rest = max(0.0, float(left) - float(self._spent(shares)))
+        grown = [share + rest / (self._added + 1) for share in shares]
+        if self._spent(grown) > left:
+            return float(deltas[best])
+        exact = [float(Guarantee(bounds).delta(share)) for (bounds, _), share in zip(self.parts, grown, strict=True)]
+        return min(float(deltas[best]), self._delta(exact))
 
-    def _shares(self, tables: list[Array], left: Fraction) -> list[float] | None:
-        """Return each part's ε at the smallest common δ, among those looked at, that all of them can afford."""
-        low, high, found = -300.0, 0.0, None
-        for _ in range(40):
-            middle = 0.5 * (low + high)
-            at = [int(np.searchsorted(-table, -(10.0**middle))) for table in tables]
-            shares = [float(_EPSILONS[index]) for index in at if index < len(_EPSILONS)]
-            if len(shares) < len(tables) or self._spent(shares) > left:
-                low = middle
-            else:
-                high, found = middle, shares
-        return found
+    def _shares_at(self, rung: int) -> list[float]:
+        """Return each part's smallest tabulated ε at which it reaches a rung of the ladder of δ."""
+        return [float(_EPSILONS[column]) for column in _columns(self)[rung]]
+
+    def curve(self) -> tuple[Array, Array]:
+        """Return what the rungs spend, increasing and rounded up, and the sums of δ they give, rounded up."""
+        tables = [_table(bounds) for bounds, _ in self.parts]
+        spent, deltas = [], []
+        for rung, columns in enumerate(_columns(self)):
+            exact = self._spent(self._shares_at(rung))
+            spent.append(math.nextafter(float(exact), math.inf))
+            deltas.append(self._delta([float(table[column]) for table, column in zip(tables, columns, strict=True)]))
+        return np.array(spent), np.array(deltas)
 
     def _spent(self, shares: list[float]) -> Fraction:
         spent = (Fraction(share) * times for share, (_, times) in zip(shares, self.parts, strict=True))
@@ -108,4 +117,25 @@ def _below(value: Fraction) -> float:
 @lru_cache(maxsize=1024)
 def _table(bounds: tuple[Bound, ...]) -> Array:
     """Return the profile at `_EPSILONS`, not increasing."""
-    return np.minimum.accumulate(Guarantee(bounds).delta(_EPSILONS))
+    table: Array = np.minimum.accumulate(Guarantee(bounds).delta(_EPSILONS))
+    return table
+
+
+@lru_cache(maxsize=64)
+def _columns(total: SplitSum) -> tuple[tuple[int, ...], ...]:
+    """Return, for every common δ that a part has in its table, from large to small, where each part reaches it.
+
+    A part that never gets so low stays where it is lowest: more ε would buy it nothing.
+    """
+    tables = [_table(bounds) for bounds, _ in total.parts]
+    lowest = [int(np.searchsorted(-table, -float(table[-1]))) for table in tables]
+    ladder = np.unique(np.concatenate(tables))[::-1]
+    ladder = ladder[np.unique(np.linspace(0, len(ladder) - 1, _RUNGS).astype(np.int64))]
+    ways = zip(tables, lowest, strict=True)
+    rungs = np.array([np.minimum(np.searchsorted(-table, -ladder), low) for table, low in ways]).T
+    return tuple(dict.fromkeys(tuple(row) for row in rungs.tolist()))
+
+
+@lru_cache(maxsize=64)
+def _curve(total: SplitSum) -> tuple[Array, Array]:
+    return total.curve()

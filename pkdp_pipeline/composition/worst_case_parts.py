@@ -20,6 +20,9 @@ from pkdp_pipeline.profiles.rounding import Array, ball_above
 
 __all__ = ["NoiseTotal", "advanced_sum"]
 
+_WIDE = 1e6
+"""Totals of noise with larger ε are known by their sums only."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseTotal:
@@ -70,18 +73,25 @@ class NoiseTotal:
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
         epsilon, delta = self.parameters
+        if epsilon > _WIDE:
+            # So little noise hides nothing that a convolution could show.
+            return np.zeros(len(epsilons)), np.where(epsilons >= epsilon, delta, 1.0)
         attained, certified = _convolved(self).bracket(epsilons)
         return attained, np.where(epsilons >= epsilon, np.minimum(certified, delta), certified)
 
     def certified(self, epsilons: Array) -> Array:
         """Return the certified side of `bracket` alone."""
         epsilon, delta = self.parameters
+        if epsilon > _WIDE:
+            return self.bracket(epsilons)[1]
         values = _convolved(self).certified(epsilons)
         return np.where(epsilons >= epsilon, np.minimum(values, delta), values)
 
     def smallest_epsilon(self, target: float) -> float:
         """Return an ε whose certified δ is at most `target`; `math.inf` when there is none."""
         epsilon, delta = self.parameters
+        if epsilon > _WIDE:
+            return 0.0 if target >= 1.0 else epsilon if delta <= target else math.inf
         found = _convolved(self).smallest_epsilon(target)
         return min(found, epsilon) if delta <= target else found
 

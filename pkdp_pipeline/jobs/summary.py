@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pkdp_pipeline.release import Release
 
-__all__ = ["describe", "public_rows", "summarise"]
+__all__ = ["describe", "noise_line", "public_rows", "summarise"]
 
 
 def summarise(
@@ -35,10 +35,14 @@ def summarise(
         lines += [f"## {asked.name}", "", describe(job, asked), ""]
         lines += [_table_line(header), _table_line(["---"] * (len(header) - 1) + ["---:"])]
         lines += [_table_line(row) for row in rows] or ["", "Nothing reached the rule for publishing."]
-        lines += ["", release.certificate.sentence(), "", f"Release `{release.id}`.", ""]
+        lines += ["", *noise_line(release), release.certificate.sentence(), "", f"Release `{release.id}`.", ""]
     if together is not None:
         lines += ["## Together", "", together.sentence(day), ""]
-    lines += [f"Ledger `{head}`.", ""]
+    lines += [
+        f"Hash of the last of these releases in the ledger's chain: `{head}`. Whether a ledger still has it, and all "
+        "before it: `pkdp ledger verify LEDGER --head` with this hash.",
+        "",
+    ]
     return "\n".join(lines)
 
 
@@ -58,6 +62,13 @@ def describe(job: Job, asked: ReleaseTable) -> str:
     if asked.release_threshold is not None:
         steps.append(f"it is shown only when the noisy number is at least {asked.release_threshold}")
     return f"{counted}: {'; '.join(steps)}." if steps else f"{counted}."
+
+
+def noise_line(release: Release) -> list[str]:
+    """Return a line on how far noise may have moved the counts, and an empty one; nothing without noise."""
+    if release.certificate.mechanism.noise is None:
+        return []
+    return [f"With noise: 95 % of such numbers are within ±{release.error.bound_95} of the exact ones.", ""]
 
 
 def public_rows(table: pd.DataFrame) -> tuple[list[str], list[list[str]]]:

@@ -15,6 +15,7 @@ from test_schemas import VALIDATOR
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import AttackerModel, Certificate, Count, GeometricNoise, Histogram, certify, compose
 from pkdp_pipeline.composition import ComposedCertificate
+from pkdp_pipeline.context import Context
 
 K20 = certify(Histogram(k=20), AttackerModel(p_max=0.1))
 K30 = certify(Histogram(k=30), AttackerModel(p_max=0.2))
@@ -243,3 +244,52 @@ def test_different_attackers_are_named():
     assert "in 1 of the releases, anyone who" in sentence
     assert "10 %" in sentence
     assert "20 %" in sentence
+
+
+def test_a_forged_document_cannot_turn_one_day_into_everything():
+    one_day = json.loads(compose([(K20, 30)], ONE_DAY).to_json())
+    for evidence, times in ((HABITS, 2), (None, 1)):
+        forged = json.loads(compose([(K20, times)], evidence).to_json())
+        forged["parts"] = [{"times": times, "certificate": one_day}]
+        with pytest.raises(pkdp.NoEvidenceError, match="one day"):
+            Certificate.from_json(json.dumps(forged))
+
+
+def test_limits_of_parts_are_limits_of_the_total():
+    context = Context(unit=("household",), where="age >= 18", period="2020-01-01")
+    part = K20.in_context(context).with_caveats("Visitors are not counted.")
+    for total in (compose([part, K30.in_context(context)], HABITS), compose([compose([part, K30], HABITS)])):
+        for words in ("A person is one value of 'household'.", "Only rows with age >= 18", "Visitors are not counted."):
+            assert words in total.sentence()
+            assert any(words in limit for limit in total.limits)
+    with pytest.raises(pkdp.NoEvidenceError, match="different privacy units"):
+        compose([part, K30.in_context(Context(unit=("person",)))], HABITS)
+
+
+def test_group_privacy_and_bounded_dependence_never_rise_again():
+    grouped = compose([(K20, 30)], [ONE_DAY, pkdp.BoundedParticipation(3)])
+    split = compose([(BOTH, 2), (EXACT, 5)], pkdp.BoundedDependence(0.05, 1e-9))
+    for total in (grouped, split):
+        values = total.delta(np.array([1.0, 5.0, 10.0, 20.0, 40.0, 80.0, 200.0, 500.0]))
+        assert np.all(np.diff(values) <= 1e-12)
+    for target in (1e-6, 7.8e-9):
+        assert grouped.epsilon(target) < math.inf
+
+
+def test_the_largest_of_totals_that_cross_is_inverted():
+    steep = certify(Count(k=20), AttackerModel(p_max=0.5))
+    weak = certify(Count(noise=GeometricNoise(20.0)), AttackerModel())
+    one = compose([(steep, 30)], [ONE_DAY, pkdp.BoundedParticipation(2)])
+    other = compose([(weak, 30)], [ONE_DAY, pkdp.BoundedParticipation(10)])
+    total = compose([one, other], pkdp.DisjointUnits())
+    assert total.delta(total.epsilon(0.0212)) <= 0.0212
+
+
+def test_numbers_beyond_all_use():
+    with pytest.raises(pkdp.ArgumentError, match="times"):
+        compose([(K20, 10**12)], HABITS)
+    with pytest.raises(pkdp.ArgumentError, match="epsilon"):
+        pkdp.BoundedDependence(10**400)
+    loud = compose([(certify(Count(noise=GeometricNoise(1e100)), AttackerModel()), 1_000_000)])
+    assert loud.delta(1.0) == 1.0
+    assert loud.epsilon(1e-6) == loud.worst_case.parameters[0]

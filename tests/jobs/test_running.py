@@ -232,7 +232,8 @@ def test_noised_releases_claim_the_worst_case_only_and_it_adds_up(job_file):
     assert delta == pytest.approx(parts[0][1] + parts[1][1])
     summary = result.summary.read_text(encoding="utf-8")
     assert "2 releases together: private at ε = 0.7" in summary
-    assert f"Ledger `{result.head}`." in summary
+    assert f"the ledger's chain: `{result.head}`." in summary
+    assert "With noise: 95 % of such numbers are within ±" in summary
     assert run_job(job, DAY).summary.read_text(encoding="utf-8") == summary
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.entries import Entries
+from pkdp_pipeline.ledger.former import Former, renamed
 from pkdp_pipeline.ledger.journal import Journal, json_text
-from pkdp_pipeline.ledger.period import Period
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
 
@@ -25,8 +25,10 @@ def migrate(database: Database, create: Callable[[], None]) -> None:
 
     Every published row becomes a reservation and a publication, with its own key, certificate, bytes and time,
     in the order of the rows; the chain is built over them. Names of data sets that mean the same become one
-    data set, under the first spelling. What a row does not say is taken at its worst: its predicate is unknown,
-    so it is recorded as one that cannot be compared. Nothing is tried against budgets: it is published.
+    data set, under the first spelling, and periods get the one spelling they have today; where the same request
+    has another key for one of these reasons, the standing records the `Former` names. What a row does not say is
+    taken at its worst: its predicate is unknown, so it is recorded as one that cannot be compared. Nothing is
+    tried against budgets: it is published.
 
     Parameters
     ----------
@@ -48,11 +50,11 @@ def migrate(database: Database, create: Callable[[], None]) -> None:
     journal, entries = Journal(database), Entries(database)
     terms = json_text(Terms().to_dict())
     for row in _rows(database):
-        certificate, standing = _read(row)
         name = entries.spelled(row["dataset"])
         if name is None:
             name = row["dataset"]
             entries.register(name)
+        certificate, standing = _read(row, name)
         common: dict[str, Any] = {
             "dataset": name,
             "key": row["key"],
@@ -82,7 +84,7 @@ def _rows(database: Database) -> Iterator[dict[str, Any]]:
         after = rows[-1][0]
 
 
-def _read(row: dict[str, Any]) -> tuple[Any, Standing]:
+def _read(row: dict[str, Any], dataset: str) -> tuple[Any, Standing]:
     from pkdp_pipeline.certificate import Certificate
 
     try:
@@ -91,12 +93,15 @@ def _read(row: dict[str, Any]) -> tuple[Any, Standing]:
         unit = json.loads(row["unit"])
         if not isinstance(unit, list):
             raise ArgumentError("its unit is not a list of columns.")
+        period = renamed(row["period"], row["sequence"])
+        former = Former(dataset=row["dataset"], period=row["period"])
         standing = Standing(
             unit=tuple(unit),
-            period=_period(row["period"], row["sequence"]),
+            period=period,
             label=row["label"],
             mechanism=mechanism,
             by=_columns(row["content"]),
+            where=None if former == Former(dataset=dataset, period=period) else former.to_where(),
             opaque=True,
             protects=certificate.protects,
         )
@@ -106,22 +111,6 @@ def _read(row: dict[str, Any]) -> tuple[Any, Standing]:
             "Nothing was changed; the version that wrote the ledger still reads it."
         ) from error
     return certificate, standing
-
-
-def _period(text: str, sequence: int) -> str:
-    """Return the period; one that was a label then, and would be taken for a date now, under another name.
-
-    Like every label it overlaps all periods with dates.
-    """
-    try:
-        Period.parse(text)
-    except ArgumentError:
-        return f"label of entry no. {_letters(sequence)}"
-    return text
-
-
-def _letters(number: int) -> str:
-    return "".join("abcdefghij"[int(digit)] for digit in str(number))
 
 
 def _columns(content: bytes) -> tuple[str, ...] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ from pkdp_pipeline.composition.evidence import IndependentGivenHabits
 from pkdp_pipeline.errors import DifferencingError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.budget import Budget
+from pkdp_pipeline.ledger.former import Former, former_entry
 from pkdp_pipeline.mechanisms import Histogram
 from pkdp_pipeline.release import Release
 from pkdp_pipeline.request import Request
@@ -108,7 +110,7 @@ def test_two_spellings_become_one_data_set(old):
 def test_a_period_that_cannot_be_compared_any_more_overlaps_all_dates(old):
     with Ledger.open(old, dataset="trains") as ledger:
         first, second = ledger.entries()
-        assert (first.period, second.period) == ("label of entry no. e", "wave  1")
+        assert (first.period, second.period) == ("label of entry no. e", "wave 1")
         assert ledger.beside(standing(period="1999-01-01")) == [first, second]
 
 
@@ -119,6 +121,97 @@ def test_the_same_request_finds_what_version_1_published(old):
             entry = ledger.find(request.key(ledger.dataset))
             assert entry is not None
             assert entry.content == row["content"]
+
+
+def old_key(request, *, dataset, period):
+    """Return the key that schema 1 gave: both names as they were written."""
+    former = copy.copy(request)
+    object.__setattr__(former, "period", period)
+    return former.key(dataset)
+
+
+def asked(number, **changes):
+    """Return the request whose release row `number` of version 0.1.0 holds, as it is made today."""
+    mechanism = Certificate.from_json(ROWS[number]["certificate"]).mechanism
+    carriers = {"carrier": ["AA", "UA", "ÅØ"], "late": [True, False]}
+    fields = {
+        2: {"by": ["carrier", "late"], "domain": carriers, "period": "2014-W01"},
+        3: {"where": "late", "label": "late ones", "period": "2013-02-01"},
+        4: {"where": lambda frame: frame.late, "label": "late ones", "period": "Wave 1"},
+    }[number]
+    return Request(mechanism=mechanism, unit="uid", **{**fields, **changes})
+
+
+def found(ledger, request):
+    assert ledger.find(request.key(ledger.dataset)) is None
+    entry = former_entry(ledger._database, ledger.dataset, request)
+    return None if entry is None else ledger._entries.read(entry)
+
+
+def test_a_release_under_another_spelling_of_the_data_set_is_found(old):
+    with Ledger.open(old, dataset="Flights") as ledger:
+        assert found(ledger, asked(2)).content == ROWS[2]["content"]
+        assert found(ledger, asked(2, period="2013-12-30/2014-01-05")).content == ROWS[2]["content"]
+        assert found(ledger, asked(2, period="2014-W02")) is None
+        assert found(ledger, asked(2, undeclared="absent")) is None
+
+
+@pytest.mark.parametrize(
+    ("written", "today"),
+    [
+        ("20130103", "2013-01-03"),
+        ("2013-W01-3", "2013-01-02"),
+        ("2013-01-05T10:00", "2013-01-05"),
+        (" 2013-02-01", "2013-02-01"),
+        ("2013-02-03 / 2013-02-05", "2013-02-03/2013-02-05"),
+        ("wave  1", "wave 1"),
+    ],
+)
+def test_a_release_under_another_spelling_of_its_period_is_found(path, written, today):
+    request = asked(3, period=today, label=None)
+    key = old_key(request, dataset="trains", period=written)
+    build(path, [{**ROWS[3], "key": key, "period": written}])
+    with Ledger.open(path, dataset="trains") as ledger:
+        entry = ledger._entries.read(former_entry(ledger._database, "trains", request))
+        assert (entry.key, entry.period, entry.content) == (key, today, ROWS[3]["content"])
+        assert former_entry(ledger._database, "trains", asked(3, period=today, where="not late")) is None
+        assert former_entry(ledger._database, "trains", asked(3, period="2012")) is None
+        ledger.verify()
+
+
+def test_letter_case_of_a_former_label_does_not_matter(path):
+    build(path, [ROWS[4]])
+    with Ledger.open(path, dataset="trains") as ledger:
+        # A key has its label as it is written today; the former one is asked for under its former name.
+        assert found(ledger, asked(4)).content == ROWS[4]["content"]
+
+
+@pytest.mark.parametrize(
+    ("written", "refused", "free"),
+    [
+        ("01/02/2013", ["2013-02-01", "2013", "2014-01", "wave 2"], ["2011-12-31", "2015-01-01"]),
+        ("Q1 2013", ["2013-Q1"], ["2010"]),
+        ("Jan 2011 - Mar 2013", ["2012-06-01"], ["2009-06-01"]),
+        ("2.1.13", ["2013-01-02", "1999"], []),
+    ],
+)
+def test_a_question_whose_former_period_cannot_be_compared_is_not_drawn_again(path, written, refused, free):
+    row = {**ROWS[3], "period": written, "key": old_key(asked(3), dataset="trains", period=written)}
+    build(path, [row])
+    with Ledger.open(path, dataset="trains") as ledger:
+        for period in refused:
+            with pytest.raises(DifferencingError, match="revise=True") as raised:
+                found(ledger, asked(3, period=period))
+            assert repr(written) in str(raised.value)
+            assert found(ledger, asked(3, period=period, where="not late")) is None
+        for period in free:
+            assert found(ledger, asked(3, period=period)) is None
+
+
+def test_what_kept_its_names_records_no_former_ones(old):
+    with Ledger.open(old, dataset="Flights") as ledger:
+        assert [entry.standing.where is None for entry in ledger.entries()] == [True, True, False]
+        assert Former.of(list(ledger.entries())[2].standing) == Former(dataset="flights ", period="2014-W01")
 
 
 def test_what_is_published_counts_and_is_guarded_by_the_rules_of_today(old):

@@ -239,6 +239,9 @@ class Certificate(ABC):
     def _partial_epsilon(self, delta: float) -> float:
         return Guarantee(tuple(applied.bound for applied in self.partial_bounds)).epsilon(probability("delta", delta))
 
+    def __str__(self) -> str:
+        return self.sentence()
+
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><td>{epsilon:g}</td><td>{rounded_up(delta)}</td></tr>"

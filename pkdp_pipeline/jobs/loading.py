@@ -81,6 +81,10 @@ def _complaint(detail: ErrorDetails) -> str:
     message = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == "missing":
         message = "is required."
+    elif detail["type"] == "union_tag_invalid":
+        message = f"kind must be one of {detail['ctx']['expected_tags']}."
+    elif detail["type"] == "union_tag_not_found":
+        message = 'kind is required: write which evidence it is, such as { kind = "one_day_protected" }.'
     elif hint := _WRITTEN.get((str(detail["loc"][0]) if detail["loc"] else "", detail["type"])):
         message = hint
     elif detail["loc"] and (hint := _FIELDS.get(str(detail["loc"][-1]))):

@@ -24,8 +24,11 @@ def overlap(standing: Standing, other: Standing, dataset: str, *, through: Stand
     met = "the same or overlapping periods"
     if through is not None:
         met = f"periods that {_named(through)} connects"
+    pair = f"{_named(standing)} and {_named(other)}"
+    if _named(standing) == _named(other):
+        pair = f"{_named(standing)} and the release of this name that stands already"
     return (
-        f"{_named(standing)} and {_named(other)} are two releases about the same people (data set {dataset!r}) in "
+        f"{pair} are two releases about the same people (data set {dataset!r}) in "
         f"{met}, and not all of them are noised: {case}. What one tells about other people takes away the uncertainty "
         f"that protects a person in the other{_noised_too(standing, other)}. Ways out: (1) {repair}; (2) put noise "
         "with a finite worst case on all of them (noise without k, or noise with a release_threshold), so that their "
@@ -41,7 +44,8 @@ def crossing(standing: Standing, other: Standing, dataset: str) -> str:
         "periods, day over day, and not all of them are noised: whoever changes between two tables shows, above all "
         "where a cell crosses k, and what they add up to depends on how a person's periods depend on each other. Ways "
         "out: (1) declare what you can argue when you open the ledger: evidence=pkdp.IndependentGivenHabits(), "
-        "pkdp.OneDayProtected(), pkdp.OncePerUnit(), pkdp.DisjointUnits() or pkdp.BoundedDependence(epsilon, delta) "
+        "pkdp.OneDayProtected(), pkdp.OncePerUnit(), pkdp.BoundedDependence(epsilon, delta), or "
+        "pkdp.DisjointUnits() where different periods are about different people by a list fixed beforehand "
         "(pkdp.BoundedParticipation(times) alone is enough only for noised releases; with "
         "pkdp.IndependentGivenHabits() it serves here too); (2) put noise with a finite worst case on all of them; "
         "(3) publish one release for the whole stretch instead of one for each period."

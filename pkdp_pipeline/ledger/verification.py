@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger import accounts
@@ -14,6 +14,7 @@ from pkdp_pipeline.ledger.entries import Entries, place
 from pkdp_pipeline.ledger.journal import Journal
 from pkdp_pipeline.ledger.spelling import folded
 from pkdp_pipeline.ledger.standing import Standing
+from pkdp_pipeline.ledger.strays import altered, check_strays
 
 __all__ = ["verify"]
 
@@ -36,6 +37,7 @@ def verify(database: Database, dataset: str, *, head: str | None, contents: bool
             events = checked(Journal(database).events(dataset), dataset=dataset, head=head)
             _compare(_replayed(events, contents=contents), _stored(database, dataset))
             accounts.rebuild_and_compare(database, dataset, Entries(database).each(dataset))
+            check_strays(database)
     except (LedgerError, TemporaryError):
         raise
     except (PkdpError, AttributeError, KeyError, TypeError, ValueError) as error:
@@ -49,9 +51,9 @@ def _check_names(database: Database, dataset: str) -> None:
     known = {str(name): str(key) for key, name in database.execute("SELECT folded, name FROM dataset")}
     used = {str(row[0]) for row in database.execute("SELECT DISTINCT dataset FROM event")}
     if set(known) != used or any(folded(name) != key for name, key in known.items()):
-        _altered("the list of data sets is not that of the events")
+        altered("the list of data sets is not that of the events")
     if dataset not in used and folded(dataset) in known.values():
-        _altered(f"data set {dataset!r} was opened under a name that the ledger does not hold")
+        altered(f"data set {dataset!r} was opened under a name that the ledger does not hold")
 
 
 def _replayed(events: Iterable[Event], *, contents: bool) -> dict[int, list[Any]]:
@@ -81,7 +83,7 @@ def _replayed(events: Iterable[Event], *, contents: bool) -> dict[int, list[Any]
             if contents:
                 _check_content(event, str(event.certificate))
         else:
-            _altered(f"event {event.sequence} ({event.kind}) cannot follow the events before it")
+            altered(f"event {event.sequence} ({event.kind}) cannot follow the events before it")
     return rows
 
 
@@ -95,7 +97,7 @@ def _certificate(event: Event) -> str:
     context = json.loads(text).get("context")
     head = context.get("head") if isinstance(context, dict) else None
     if head is not None and head != event.previous:
-        _altered(f"the certificate of event {event.sequence} names another head than the one before it")
+        altered(f"the certificate of event {event.sequence} names another head than the one before it")
     return text
 
 
@@ -107,9 +109,9 @@ def _check_content(event: Event, certificate: str) -> None:
     except ArgumentError as error:
         raise LedgerError(f"the released bytes of event {event.sequence} cannot be replayed: {error}") from error
     if release.id != event.release_id:
-        _altered(f"event {event.sequence} holds another release than its id says")
+        altered(f"event {event.sequence} holds another release than its id says")
     if json.loads(release.certificate.to_json()) != json.loads(certificate):
-        _altered(f"the release of event {event.sequence} carries another certificate than was charged")
+        altered(f"the release of event {event.sequence} carries another certificate than was charged")
 
 
 def _stored(database: Database, dataset: str) -> Iterator[tuple[Any, ...]]:
@@ -123,10 +125,6 @@ def _stored(database: Database, dataset: str) -> Iterator[tuple[Any, ...]]:
 def _compare(expected: dict[int, list[Any]], stored: Iterable[tuple[Any, ...]]) -> None:
     for row in stored:
         if expected.pop(row[0], None) != list(row):
-            _altered(f"entry {row[0]} is not what its events say")
+            altered(f"entry {row[0]} is not what its events say")
     if expected:
-        _altered(f"entry {min(expected)} is missing, although its events stand")
-
-
-def _altered(what: str) -> NoReturn:
-    raise LedgerError(f"the ledger was altered: {what}. Restore it from a backup, with a head that a release names.")
+        altered(f"entry {min(expected)} is missing, although its events stand")

@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ledger_samples import certificate, publish, publish_release, reserve, sealed, standing
 
+from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import IndependentGivenHabits
 from pkdp_pipeline.errors import ArgumentError, LedgerError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.chain import GENESIS, Event, checked, event_hash
+from pkdp_pipeline.release_certificate import certify
 
 FIELDS = {
     "dataset": "people",
@@ -193,6 +195,56 @@ def test_a_changed_derived_table_is_found(path, ledger, statement):
         ledger.verify(contents=False)
 
 
+GHOSTS = {  # rows copied under the name of a data set without events, columns that differ given
+    "entry": {"id": 2, "key": "'k'"},
+    "holding": {"entry": 99},
+    "component": {"id": 99},
+    "tally": {},
+}
+
+
+@pytest.mark.parametrize("table", GHOSTS)
+def test_rows_of_a_data_set_without_events_are_found(path, ledger, table):
+    columns = [row[1] for row in ledger._database.execute(f"PRAGMA table_info({table})")]
+    given = {"dataset": "'ghost'", **GHOSTS[table]}
+    chosen = ", ".join(str(given.get(column, column)) for column in columns)
+    attack(path, f"INSERT INTO {table} SELECT {chosen} FROM {table} LIMIT 1")
+    with pytest.raises(LedgerError, match=rf"table {table} has rows of a data set that has no events"):
+        ledger.verify(contents=False)
+
+
+@pytest.mark.parametrize("dataset", ["default", "other"])
+@pytest.mark.parametrize(
+    ("statement", "match"),
+    [
+        (
+            "UPDATE holding SET component = 1 WHERE dataset = 'other'",
+            r"holding has rows that stand|which releases stand|which releases are charged",
+        ),
+        ("INSERT INTO part VALUES (lower(hex(randomblob(32))), '{}')", "not what their keys say"),
+        (f"INSERT INTO part VALUES ('{hashlib.sha256(b'{}').hexdigest()}', '{{}}')", "no release was ever charged"),
+    ],
+)
+def test_rows_of_other_data_sets_and_of_none_are_found(path, ledger, dataset, statement, match):
+    with Ledger.open(path, dataset="other") as other:
+        publish_release(other)
+        other.verify()
+        attack(path, statement)
+        with pytest.raises(LedgerError, match=match):
+            (other if dataset == "other" else ledger).verify(contents=False)
+
+
+def test_parts_that_only_former_certificates_had_are_no_strays(path):
+    with Ledger.open(path, evidence=IndependentGivenHabits()) as ledger:
+        entry = publish_release(ledger, "key", standing(noised=True))
+        ledger.give_back(reserve(ledger, "back", standing(period="2014")))
+        other = certify(entry.standing.mechanism, AttackerModel(p_max=0.2)).to_json()
+        ledger.recertify(entry, other, sealed(other).id, sealed(other).to_bytes())
+        parts = ledger._database.execute("SELECT count(*) FROM part WHERE sha256 NOT IN (SELECT part FROM holding)")
+        assert parts[0][0] >= 2
+        ledger.verify()
+
+
 def test_a_chain_cut_off_as_a_whole_is_found_by_its_head(path, ledger):
     head = ledger.head()
     text = ledger.find("key 5").certificate
@@ -214,6 +266,23 @@ def test_an_added_trigger_is_found(path, ledger):
     attack(path, "CREATE TRIGGER quiet AFTER INSERT ON event BEGIN DELETE FROM tally; END")
     with pytest.raises(LedgerError, match="quiet"):
         ledger.verify(contents=False)
+
+
+@pytest.mark.parametrize("name", ["sqlitex_evil", "sqlite_evil"])
+def test_an_added_trigger_with_a_name_like_those_of_sqlite_is_found(path, ledger, name):
+    attack(
+        path,
+        "CREATE TRIGGER evil AFTER INSERT ON holding BEGIN DELETE FROM tally; END",
+        "PRAGMA writable_schema = ON",
+        f"UPDATE sqlite_master SET name = '{name}', sql = replace(sql, 'evil', '{name}') WHERE name = 'evil'",
+    )
+    with Ledger.open(path) as again, pytest.raises(LedgerError, match=name):
+        again.verify(contents=False)
+
+
+def test_statistics_for_the_query_planner_do_no_harm(path, ledger):
+    attack(path, "ANALYZE")
+    ledger.verify(contents=False)
 
 
 def rewritten(path, change):

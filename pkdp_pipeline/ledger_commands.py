@@ -71,6 +71,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show what is published, and how the total grew with every period, with the budgets."""
+    from pkdp_pipeline.ledger_views.changes import changed_since, term_changes
     from pkdp_pipeline.ledger_views.history import read_history, spending
     from pkdp_pipeline.ledger_views.reading import chosen_units, open_for_reading
     from pkdp_pipeline.ledger_views.screen import Screen
@@ -90,11 +91,11 @@ def show(
             )
             for one in units
         ]
-        where = reading.ledger.location
+        where, changed = reading.ledger.location, changed_since(term_changes(reading))
     if as_json:
         _print([show_document(history, growth, delta=delta), "\n"])
     else:
-        print_show(Screen(), history, where, growth, delta=delta, last=None if everything else last)
+        print_show(Screen(), history, where, growth, delta=delta, last=None if everything else last, changed=changed)
 
 
 def total(
@@ -109,10 +110,12 @@ def total(
     """Print what everything charged adds up to: the sentence, the numbers, the rule, and what is left of budgets."""
     from pkdp_pipeline.ledger.tally import units_of
     from pkdp_pipeline.ledger.totals import unit_named
+    from pkdp_pipeline.ledger_views.changes import changed_since, term_changes
     from pkdp_pipeline.ledger_views.reading import chosen_units, open_for_reading, stated_total
     from pkdp_pipeline.ledger_views.screen import Screen
     from pkdp_pipeline.ledger_views.spent import spent
     from pkdp_pipeline.ledger_views.totalling import print_total
+    from pkdp_pipeline.ledger_views.words import command
 
     with open_for_reading(location, dataset) as reading, reading.database.snapshot():
         db, name, terms = reading.database, reading.ledger.dataset, reading.ledger.terms
@@ -124,7 +127,7 @@ def total(
                 f"--unit or --each-row: {named}."
             )
         found = [(one, stated_total(reading, one), spent(db, name, one, terms, seconds=SECONDS)) for one in units]
-        where = reading.ledger.location
+        where, changed = reading.ledger.location, changed_since(term_changes(reading))
     if as_json:
         _print([found[0][1].to_json(), "\n"])
         return
@@ -134,6 +137,9 @@ def total(
         if len(found) > 1:
             screen.head(f"Unit {unit_named(one)}")
         print_total(screen, certificate, terms, budgets, delta=delta)
+    if changed:
+        screen.say(f"{changed} Which and when:", indent=0)
+        screen.command(command("explain", where))
 
 
 def explain(
@@ -173,20 +179,26 @@ def verify(
     dataset: Dataset = None,
     head: Annotated[
         str | None,
-        typer.Option("--head", metavar="HASH", help="A head noted earlier, or one that a release names."),
+        typer.Option("--head", metavar="HASH", help="A head noted earlier; the chain must hold it."),
     ] = None,
 ) -> None:
     """Check the chain, what is derived from it, and every stored release with its certificate."""
     from pkdp_pipeline.ledger_views.checking import check
-    from pkdp_pipeline.ledger_views.reading import open_for_reading
+    from pkdp_pipeline.ledger_views.reading import open_for_reading, verify_command
     from pkdp_pipeline.ledger_views.screen import Screen
+    from pkdp_pipeline.ledger_views.words import number_of
 
     with open_for_reading(location, dataset) as reading:
         found = check(reading, head=None if head is None else head.strip().lower())
+        again = verify_command(reading, found.head)
     screen = Screen()
-    typer.echo(f"{reading.ledger.dataset}: chain of {found.events:,} events intact, head {found.head}")
-    for line in found.remarks(head is not None):
+    typer.echo(f"{reading.ledger.dataset}: chain of {number_of(found.events, 'event')} intact, head {found.head}")
+    if not found.events:
+        return
+    for line in found.remarks():
         screen.say(line, indent=0)
+    if found.held != found.events:
+        screen.command(again)
 
 
 def export(

@@ -25,6 +25,7 @@ from pkdp_pipeline.ledger import Ledger, Standing, database
 from pkdp_pipeline.ledger.journal import json_text
 from pkdp_pipeline.release import Release
 from pkdp_pipeline.release_certificate import release_certificate
+from pkdp_pipeline.sentences import rounded_up
 
 SCHEMAS = Path(pkdp.__file__).parent / "schemas"
 SCHEMA = json.loads((SCHEMAS / "ledger.v1.json").read_text(encoding="utf-8"))
@@ -129,7 +130,9 @@ def test_every_command_reads_and_nothing_is_written(path):
 def test_nothing_is_wider_than_the_terminal(path, command, width):
     done = run(command[0], path, *command[1:], width=width)
     assert done.exit_code == 0
-    assert max(len(line.rstrip()) for line in done.stdout.splitlines()) <= width
+    lines = [line.rstrip() for line in done.stdout.splitlines()]
+    # A command is to be pasted, and is broken by the terminal only.
+    assert max(len(line) for line in lines if not line.startswith(("    pkdp ", "      --"))) <= width
 
 
 def test_show_says_what_stands_and_what_it_adds_up_to(path, facts):
@@ -144,7 +147,7 @@ def test_show_says_what_stands_and_what_it_adds_up_to(path, facts):
         assert "ε = 0.1" in text
         assert facts["entries"][-2].release_id[:12] in text
         assert f"{DAYS + 3} releases together, ε = {total:.2f}"[:-1] in text
-        assert "17 earlier releases; --all lists them" in text
+        assert "17 earlier releases; --all lists them too" in text
         assert "budget" in text
         assert "any 7 days" in text
         assert "█" in text
@@ -308,12 +311,60 @@ def test_verify_counts_the_events_and_knows_a_head(path, facts):
     assert done.exit_code == 0, done.output
     events = 2 * (DAYS + 2) + 1 + 2 + 1
     assert f"chain of {events} events intact, head {facts['head']}" in done.stdout
-    assert f"{DAYS + 3} stored releases checked; 4 different certificates recomputed" in words(done.stdout)
-    assert "--head" in done.stdout
+    text = words(done.stdout)
+    assert f"{DAYS + 3} releases (1 of them charged and not public), 1 certificate issued again" in text
+    assert "4 different certificates recomputed" in text
+    assert done.stdout.endswith(f"--head {facts['head']}\n")
     known = run("verify", path, "--head", facts["entries"][5].head.upper())
     assert known.exit_code == 0
     assert "cut off" not in known.stdout
-    assert run("verify", path, "--head", "0" * 64).exit_code == 0
+    assert f"holds the given head, event 10 of {events}; a cut after it would not show" in words(known.stdout)
+    whole = run("verify", path, "--head", facts["head"])
+    assert f"ends with the given head, event {events} of {events}." in words(whole.stdout)
+    assert "--head" not in whole.stdout
+
+
+def test_the_head_before_the_first_event_is_refused(path, facts):
+    refused = run("verify", path, "--head", "0" * 64)
+    assert refused.exit_code == 2
+    assert "64 zeros says nothing" in refused.stderr
+    assert facts["entries"][0].head == "0" * 64, "a first release's certificate names it"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_the_command_that_is_shown_can_be_pasted(path, facts, width):
+    for command in (["verify"], ["explain"]):
+        text = run(command[0], path, width=width).stdout
+        shown = "pkdp ledger verify" + text.rpartition("pkdp ledger verify")[2]
+        done = subprocess.run(
+            ["bash", "-c", f"{Path(sys.executable).parent}/{shown}"], capture_output=True, text=True, check=True
+        )
+        assert "ends with the given head" in words(done.stdout)
+
+
+def test_changed_terms_are_listed(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    with Ledger.open(path, evidence=HABITS) as ledger:
+        publish(ledger, day(1))
+        publish(ledger, day(2))
+    for command in ("show", "total", "explain", "verify"):
+        assert "terms in force" not in run(command, path).stdout.lower()
+    with Ledger.open(
+        path, evidence=pkdp.OneDayProtected(), budget=pkdp.Budget(2.0, 1e-6, part="partial_knowledge")
+    ) as ledger:
+        publish(ledger, day(3))
+    change = "erms changed with event 5 (20"
+    for command in ("explain", "verify"):
+        text = words(run(command, path).stdout)
+        assert change in text
+        assert "evidence OneDayProtected(); budgets Budget(2, 1e-6, part='partial_knowledge')" in text
+    for command in ("show", "total"):
+        text = words(run(command, path).stdout)
+        assert "are not those of the first release: they changed with event 5 (20" in text
+    with Ledger.open(path, evidence=HABITS, budget=()) as ledger:
+        publish(ledger, day(4))
+    assert "terms in force" not in run("show", path).stdout
+    assert "erms changed with event 7" in words(run("verify", path).stdout)
 
 
 def test_verify_says_that_a_tail_was_cut_off(path, facts, tmp_path):
@@ -412,7 +463,8 @@ def test_a_chain_with_honest_releases_passes(tmp_path):
     forged(tmp_path / "honest.sqlite", [nothing] * 4, [60, 70, 80, 50])
     done = run("verify", tmp_path / "honest.sqlite")
     assert done.exit_code == 0, done.output
-    assert "4 stored releases checked; 1 different certificate recomputed" in words(done.stdout)
+    assert "4 releases: every stored table" in words(done.stdout)
+    assert "1 different certificate recomputed" in words(done.stdout)
 
 
 def test_the_export_is_what_its_schema_says(path, facts):
@@ -615,12 +667,35 @@ def test_releases_that_do_not_add_up_are_exit_code_4_and_can_be_looked_at(tmp_pa
     assert run("export", path, "--format", "registry").exit_code == 4
     shown = run("show", path)
     assert shown.exit_code == 0
-    assert "There is no ε" in shown.stdout
+    assert "the releases do not add up with what is declared" in words(shown.stdout)
+    assert "3 releases together, which do not add up" in words(shown.stdout)
     explained = run("explain", path)
     assert explained.exit_code == 0
     assert "They do not add up" in explained.stdout
     spending = json.loads(run("show", path, "--json").stdout)["units"][0]["spending"]
     assert [point["epsilon"] for point in spending] == [None, None]
+
+
+@pytest.mark.parametrize("width", [60, 120])
+def test_where_no_epsilon_reaches_the_delta_that_is_said(path, facts, width):
+    least = rounded_up(facts["total"].delta(1.0))
+    for command in ("show", "total", "explain"):
+        text = words(run(command, path, "--delta", 0, width=width).stdout)
+        assert f"no ε reaches δ = 0; δ = {least} at ε = 1" in text, command
+        assert "do not add up" not in text
+        assert "ε = none" not in text
+    alone = rounded_up(pkdp.certify(pkdp.Histogram(k=50), ATTACKER).delta(1.0))
+    assert f"δ = {alone} at ε = 1" in words(run("explain", path, "--delta", 0, width=width).stdout)
+
+
+def test_a_budget_that_no_epsilon_meets_is_not_called_none(tmp_path):
+    path = tmp_path / "bold.sqlite"
+    with Ledger.open(path, evidence=HABITS, budget=pkdp.Budget(4.0, 1e-6, part="partial_knowledge")) as ledger:
+        publish(ledger, day(1))
+        publish(ledger, day(1), attacker=pkdp.AttackerModel(p_max=0.9))
+    text = words(run("show", path).stdout)
+    assert "OVER BUDGET" in text
+    assert "none, OVER" not in text
 
 
 def test_explain_says_how_many_more_fit_and_the_ledger_agrees(tmp_path):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import math
+import re
 from collections import Counter
-from decimal import Decimal
+from decimal import Decimal, localcontext
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 from ruamel.yaml import YAML
 
 from pkdp_pipeline.attacker import AttackerModel
@@ -16,15 +20,16 @@ from pkdp_pipeline.ledger.budget import Budget
 from pkdp_pipeline.ledger.bundle import Bundle
 from pkdp_pipeline.ledger_views.chart import Mark, columns_chart
 from pkdp_pipeline.ledger_views.history import _halves
-from pkdp_pipeline.ledger_views.spent import _fullest
+from pkdp_pipeline.ledger_views.screen import Screen
+from pkdp_pipeline.ledger_views.spent import Spent, _fullest
 from pkdp_pipeline.ledger_views.words import (
     attacker_words,
     budget_words,
     class_call,
-    left_over,
     mechanism_words,
     noise_words,
     number_of,
+    spent_words,
 )
 from pkdp_pipeline.ledger_views.yaml_text import number, quoted
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
@@ -83,15 +88,72 @@ def test_of_the_windows_only_those_are_left_out_that_another_one_holds(windows):
 
 
 @given(st.floats(0, 1e6), st.floats(0, 1e6))
-def test_what_is_left_is_rounded_down(allowed, spent):
-    left = Decimal(left_over(allowed, spent))
-    exact = max(Decimal(0), Decimal(allowed) - Decimal(spent))
-    assert left <= exact + exact * Decimal("1e-15")
-    assert left >= exact * Decimal("0.98")
+def test_what_is_spent_and_left_adds_up_to_the_budget(allowed, spent):
+    found = re.fullmatch(r"spent (\S+) of (\S+), (?:left (\S+)|OVER BUDGET)", spent_words(allowed, spent))
+    used, most = Decimal(found[1]), Decimal(found[2])
+    assert most == Decimal(repr(allowed))
+    assert used >= Decimal(repr(spent))
+    assert (found[3] is None) == (spent > allowed)
+    assert len({len(one.partition(".")[2]) for one in found.groups() if one}) == 1
+    if found[3] is not None:
+        with localcontext(prec=400):
+            assert used + Decimal(found[3]) == most
 
 
-def test_nothing_is_left_of_a_budget_that_is_exceeded():
-    assert left_over(1.0, math.inf) == left_over(1.0, 1.5) == left_over(1.0, 1.0) == "0"
+@pytest.mark.parametrize(
+    ("allowed", "spent", "text"),
+    [
+        (1.2, 1.1517, "spent 1.152 of 1.200, left 0.048"),
+        (26.0, 25.9423, "spent 25.943 of 26.000, left 0.057"),
+        (1.0, 1.0, "spent 1.0 of 1.0, left 0.0"),
+        (1.0, 0.0, "spent 0.0 of 1.0, left 1.0"),
+        (0.0, 0.0, "spent 0.0 of 0.0, left 0.0"),
+        (1.0, 1e-9, "spent 0.00001 of 1.00000, left 0.99999"),
+        (1.0, 1e300, "spent 1" + "0" * 300 + " of 1, OVER BUDGET"),
+        (1.0, 1.00001, "spent 1.00001 of 1.00000, OVER BUDGET"),
+        (0.0, 1e-7, "spent 0.00000010 of 0.00000000, OVER BUDGET"),
+    ],
+)
+def test_spent_and_left_in_words(allowed, spent, text):
+    assert spent_words(allowed, spent) == text
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=30), st.floats(0.01, 100), st.booleans())
+def test_only_what_exceeds_the_budget_reaches_its_line(heights, budget, plain):
+    lines = columns_chart(heights, [Mark(height=budget, name="budget")], width=200, first="a", last="b", plain=plain)
+    at = next(index for index, line in enumerate(lines) if line.endswith("budget"))
+    above = "".join(lines[: at + 1]).removesuffix("budget")
+    full = set("#" if plain else "▁▂▃▄▅▆▇█")
+    if max(heights) <= budget:
+        assert not full & set(above)
+    elif max(heights) > budget * 1.001:
+        assert full & set(lines[at])
+
+
+def test_a_budget_that_nothing_meets_is_shown_in_words():
+    def shown(one):
+        text = io.StringIO()
+        Screen(Console(file=text, width=100, markup=False, highlight=False)).budgets([one])
+        return " ".join(text.getvalue().split())
+
+    budget = Budget(1.0, 1e-6, part="partial_knowledge")
+    spent = {"budget": budget, "measure": "partial_knowledge", "epsilon": math.inf}
+    assert shown(Spent(**spent, at_one=0.01)).endswith("OVER BUDGET no ε reaches δ = 1e-6; δ = 0.01 at ε = 1.")
+    assert shown(Spent(**spent, at_one=1.0)).endswith("no ε reaches δ = 1e-6; nothing is certified at ε = 1 either.")
+    assert shown(Spent(**spent)).endswith("OVER BUDGET: the releases do not add up")
+    part = Spent(budget=budget, measure="partial_knowledge", epsilon=0.5, complete=False)
+    assert shown(part).endswith("spent at least 0.50 of 1.00")
+
+
+@pytest.mark.parametrize("width", range(14, 40))
+def test_no_line_ends_inside_a_number(width):
+    text = io.StringIO()
+    said = "At ε = 0.5 and δ = 1e-6, or 50 % of p_max = 0.1, by rule 7, is entry no. 3 of 365."
+    Screen(Console(file=text, width=width, markup=False, highlight=False)).say(said)
+    assert " ".join(text.getvalue().split()) == said
+    for line in text.getvalue().splitlines():
+        assert not line.rstrip().endswith(("=", "ε", "δ", "no.", "rule", "p_max", " 50")), line
+        assert "\u00a0" not in line
 
 
 def test_mechanisms_in_words():
@@ -102,7 +164,8 @@ def test_mechanisms_in_words():
     assert (noise_words(noised), noise_words(Count())) == ("ε = 0.1", "none")
     assert attacker_words(AttackerModel(p_max=0.1, known=3, influence="active")) == "p_max = 0.1, known = 3 (active)"
     assert attacker_words(AttackerModel()) == "anyone at all"
-    assert class_call(BoundedDependence(0.5, 1e-7)) == "BoundedDependence(0.5, 1e-07)"
+    assert class_call(BoundedDependence(0.5, 1e-7)) == "BoundedDependence(0.5, 1e-7)"
+    assert attacker_words(AttackerModel(p_max=1e-5)) == "p_max = 1e-5"
     assert class_call(IndependentGivenHabits()) == "IndependentGivenHabits()"
     assert class_call(Budget(1.0, 1e-6, window_days=7)) == "Budget(1, 1e-6, window_days=7)"
     assert budget_words(Budget(1.0, 0.0)) == "ε = 1 at δ = 0 for the total and the worst-case total"

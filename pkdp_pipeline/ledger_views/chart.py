@@ -9,6 +9,7 @@ from dataclasses import dataclass
 __all__ = ["Mark", "columns_chart"]
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
+_EQUAL = 1e-9  # heights are rounded up, and may pass a mark that they reach exactly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +37,7 @@ def columns_chart(
     heights : sequence of float
         At least 0, from left to right; `math.inf` fills its column and is drawn as ``×``.
     marks : sequence of Mark
-        Drawn as lines across it.
+        Drawn as lines across it; only a height that exceeds a mark reaches into its line.
     width : int
         At most so many characters; columns that do not fit are left out evenly, never the last one.
     first, last : str
@@ -54,13 +55,13 @@ def columns_chart(
     room = max(10, width - margin - 2 - names)
     shown = _thinned(heights, room)
     each = max(1, min(3, room // max(1, len(shown))))
-    across = {_row(mark.height, scale, rows): mark.name for mark in sorted(marks, key=lambda mark: -mark.height)}
+    across = {_row(mark.height, scale, rows): mark for mark in sorted(marks, key=lambda mark: -mark.height)}
     lines = []
     for row in range(rows, 0, -1):
-        marked = row in across
-        cells = "".join(_cell(height, scale, rows, row, plain=plain, marked=marked, each=each) for height in shown)
+        mark = across.get(row)
+        cells = "".join(_cell(height, scale, rows, row, plain=plain, mark=mark, each=each) for height in shown)
         label = labels.get(row, "").rjust(margin)
-        end = f" {across[row]}" if marked else ""
+        end = f" {mark.name}" if mark is not None else ""
         lines.append(f"{label} {'|' if plain else '┤'}{cells}{end}".rstrip())
     lines.append(f"{labels[0].rjust(margin)} {'+' if plain else '└'}{('-' if plain else '─') * (each * len(shown))}")
     gap = each * len(shown) - len(first) - len(last)
@@ -89,17 +90,20 @@ def _row(height: float, scale: float, rows: int) -> int:
     return min(rows, max(1, math.ceil(height / scale * rows)))
 
 
-def _cell(height: float, scale: float, rows: int, row: int, *, plain: bool, marked: bool, each: int) -> str:
+def _cell(height: float, scale: float, rows: int, row: int, *, plain: bool, mark: Mark | None, each: int) -> str:
     """Return one column's piece of one line."""
     gap = " " if each > 1 else ""
-    across = ("-" if plain else "┄") if marked else " "
+    across = ("-" if plain else "┄") if mark is not None else " "
     if height == math.inf:
         return ("x" if plain else "×") * (each - len(gap)) + (across if gap else "")
     filled = height / scale * rows - (row - 1)
-    if plain:
+    if mark is not None:
+        # What is within the mark must not be taken for more: it ends below the line, what exceeds it covers it.
+        exceeds = height > mark.height * (1.0 + _EQUAL)
+        block = ("#" if plain else "█") if exceeds else across
+    elif plain:
         block = "#" if filled >= 0.5 or (row == 1 and height > 0.0) else across
     else:
         eighths = min(8, max(0, math.ceil(filled * 8)))
-        # Where a budget's line passes, the part of a block that is below it would hide it.
-        block = across if eighths == 0 or (marked and eighths < 8) else _BLOCKS[eighths]
+        block = across if eighths == 0 else _BLOCKS[eighths]
     return block * (each - len(gap)) + (across if gap else "")

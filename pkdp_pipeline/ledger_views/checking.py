@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError
+from pkdp_pipeline.ledger.chain import GENESIS
 from pkdp_pipeline.ledger.journal import Journal
+from pkdp_pipeline.ledger_views.changes import Change, term_changes
 from pkdp_pipeline.ledger_views.reading import Reading
 from pkdp_pipeline.ledger_views.words import number_of
 from pkdp_pipeline.release import Release, check_table
@@ -25,32 +28,56 @@ class Checked:
     events : int
     head : str
     releases : int
-        Stored releases whose table obeys its certificate.
+        Published releases; the table of each obeys its certificate.
+    waiting : int
+        Charged releases that are not public.
+    again : int
+        Certificates that were issued for a stored table again.
     certificates : int
         Different certificates that were recomputed.
     old : int
-        Stored releases whose certificates have the first form, which cannot be compared word by word.
+        Stored tables whose certificates have the first form, which cannot be compared word by word.
+    held : int or None
+        The event whose hash was given as the head; None if none was.
+    changes : tuple of Change
+        The terms recorded first, and all changes.
     """
 
     events: int
     head: str
     releases: int
+    waiting: int
+    again: int
     certificates: int
     old: int
+    held: int | None
+    changes: tuple[Change, ...]
 
-    def remarks(self, head_given: bool) -> list[str]:
+    def remarks(self) -> list[str]:
         """Return the rest of the report, a line each."""
+        waiting = f" ({self.waiting:,} of them charged and not public)" if self.waiting else ""
+        again = f", {number_of(self.again, 'certificate')} issued again" if self.again else ""
         listed = [
-            f"{number_of(self.releases, 'stored release')} checked; "
-            f"{number_of(self.certificates, 'different certificate')} recomputed; the running total is theirs."
+            f"{number_of(self.releases + self.waiting, 'release')}{waiting}{again}: every stored table is as its "
+            f"certificate says. {number_of(self.certificates, 'different certificate')} recomputed; the stored running "
+            "state is what they add up to."
         ]
         if self.old:
             listed.append(
-                f"{number_of(self.old, 'release')} with a certificate of an older form: its bytes are intact."
+                f"{number_of(self.old, 'stored table')} with a certificate of an older form, which is not compared "
+                "word by word: the bytes are intact."
             )
-        if not head_given:
+        listed += [f"{change.words[0].upper()}{change.words[1:]}." for change in self.changes[1:]]
+        if self.held is None:
             listed.append(
-                "A chain cannot show that its end was cut off: note the head, and give it with --head next time."
+                "A chain cannot show that its end was cut off: keep the head elsewhere, and check with it next time:"
+            )
+        elif self.held == self.events:
+            listed.append(f"The chain ends with the given head, event {self.held:,} of {self.events:,}.")
+        else:
+            listed.append(
+                f"The chain holds the given head, event {self.held:,} of {self.events:,}; a cut after it would not "
+                "show. A later head covers more:"
             )
         return listed
 
@@ -63,22 +90,30 @@ def check(reading: Reading, *, head: str | None) -> Checked:
     LedgerError
         Naming what was altered.
     ArgumentError
-        If `head` is no hash.
+        If `head` is no hash, or the one that stands before every chain.
     """
     if head is not None and (len(head) != 64 or set(head) - set("0123456789abcdef")):
         raise ArgumentError("--head must be a hash of 64 hexadecimal digits, as verify prints it.")
+    if head == GENESIS:
+        raise ArgumentError(
+            "--head of 64 zeros says nothing: it stands before the first event of every ledger, and a ledger's first "
+            "release names it. Give the head that verify printed, or one that a later release or a run names."
+        )
     ledger = reading.ledger
     ledger.verify(head)
-    events = releases = old = 0
+    events = old = 0
+    held = None
+    kinds: Counter[str] = Counter()
     recomputed: dict[str, str] = {}
     with reading.database.snapshot():
         for event in Journal(reading.database).events(ledger.dataset):
             events += 1
             last = event.hash
+            kinds[event.kind] += 1
+            held = event.position if event.hash == head else held
             if event.content is None:
                 continue
             release = Release.from_bytes(event.content)
-            releases += 1
             if json.loads(release.certificate.to_json()).get("schema") == _FIRST:
                 old += 1
                 continue
@@ -86,12 +121,17 @@ def check(reading: Reading, *, head: str | None) -> Checked:
                 _recompute(release, recomputed)
             except ArgumentError as error:
                 raise LedgerError(f"the release of event {event.sequence} does not hold: {error}") from error
+        changes = tuple(term_changes(reading))
     return Checked(
         events=events,
         head=last if events else ledger.head(),
-        releases=releases,
+        releases=kinds["published"],
+        waiting=kinds["reserved"] - kinds["published"] - kinds["given_back"],
+        again=kinds["recertified"],
         certificates=len(recomputed),
         old=old,
+        held=held,
+        changes=changes,
     )
 
 

@@ -11,14 +11,16 @@ from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger.components import Holding
 from pkdp_pipeline.ledger.differencing import allows_overlap, covers_periods
 from pkdp_pipeline.ledger.totals import unit_named
+from pkdp_pipeline.ledger_views.changes import Change, term_changes, terms_words
 from pkdp_pipeline.ledger_views.history import History
 from pkdp_pipeline.ledger_views.nextsteps import next_steps
-from pkdp_pipeline.ledger_views.reading import Reading, stated_total
+from pkdp_pipeline.ledger_views.reading import Reading, stated_total, verify_command
 from pkdp_pipeline.ledger_views.screen import Screen
 from pkdp_pipeline.ledger_views.showing import opening
 from pkdp_pipeline.ledger_views.spent import Spent, spent
 from pkdp_pipeline.ledger_views.totalling import rule_lines, statements
 from pkdp_pipeline.ledger_views.words import (
+    alone_words,
     amount,
     attacker_words,
     class_call,
@@ -59,7 +61,7 @@ def explain_total(
     if not history.lines:
         screen.say("Nothing is published, so there is nothing to add up.", indent=0)
     else:
-        _declared(screen, history)
+        _declared(screen, history, term_changes(reading))
     for unit in units:
         if len(history.units) > 1:
             screen.head(f"Privacy unit {unit_named(unit)}")
@@ -81,11 +83,12 @@ def explain_total(
         "not in the total."
     )
     screen.item(
-        f"The head of its chain is {history.head}; keep it elsewhere, and check with pkdp ledger verify --head."
+        f"The head of its chain is {history.head}; keep it elsewhere. That its end was not cut off is checked with"
     )
+    screen.command(verify_command(reading, history.head))
 
 
-def _declared(screen: Screen, history: History) -> None:
+def _declared(screen: Screen, history: History, changes: Sequence[Change]) -> None:
     screen.head("What is declared")
     if not history.evidence:
         screen.item(
@@ -97,15 +100,23 @@ def _declared(screen: Screen, history: History) -> None:
     if history.evidence:
         screen.item(
             "The curator argues and publishes this; it cannot be read off the data, and the total is worth no more "
-            "than the argument. docs/composition.md shows what breaks it."
+            "than the argument. What would break it is shown, with numbers, in the project's docs/composition.md."
         )
     for budget in history.terms.budgets:
         screen.item(f"{class_call(budget)}.")
     if history.terms.budgets:
         screen.item("A release that would exceed a budget is refused before any data are read.")
-    changes = len({(line.key, line.revision) for line in history.lines if line.revision > 1})
-    if changes:
-        screen.item(f"{number_of(changes, 'release')} revise another one: each revision is charged as a release.")
+    for change in changes[1:]:
+        screen.item(f"{change.words}.")
+    if len(changes) > 1:
+        screen.item(
+            f"They began with {terms_words(changes[0].terms)}. What is charged under older terms stays as it was "
+            "certified; the total and the budgets go by the terms in force."
+        )
+    revisions = len({(line.key, line.revision) for line in history.lines if line.revision > 1})
+    if revisions:
+        verb = "revises" if revisions == 1 else "revise"
+        screen.item(f"{number_of(revisions, 'release')} {verb} an earlier one: each revision is charged as a release.")
 
 
 def _people(screen: Screen, history: History, unit: str) -> None:
@@ -121,7 +132,7 @@ def _people(screen: Screen, history: History, unit: str) -> None:
 def _parts(screen: Screen, history: History, unit: str, delta: float) -> None:
     screen.head("From which parts")
     counts = Counter(line.holding.part for line in history.lines if line.holding.unit == unit)
-    columns = ["times", "published", "noise", "attacker", "alone, ε", "against anyone, ε"]
+    columns = ["times", "published", "noise", "attacker", "alone", "against anyone, ε"]
     rows = []
     for part, times in counts.most_common(_GROUPS):
         one = history.parts[part]
@@ -131,17 +142,18 @@ def _parts(screen: Screen, history: History, unit: str, delta: float) -> None:
                 f"{mechanism_words(one.mechanism)}; {one.protects}",
                 noise_words(one.mechanism),
                 attacker_words(one.attacker),
-                amount(one.epsilon(delta)),
+                alone_words(one, delta),
                 amount(one.worst_case.epsilon(delta)),
             ]
         )
     if screen.width >= 90:
-        screen.table(columns, rows, right=("times", "alone, ε", "against anyone, ε"))
+        screen.table(columns, rows, right=("times", "against anyone, ε"))
     else:
         for often, published, noise, attacker, alone, worst in rows:
             more = "" if noise == "none" else f", noise {noise}"
             screen.item(
-                f"{often} × {published}{more}. Attacker: {attacker}. Alone: ε = {alone}; against anyone: {worst}."
+                f"{often} × {published}{more}. Attacker: {attacker}. Alone: {alone}; against anyone: "
+                f"{'none' if worst == 'none' else f'ε = {worst}'}."
             )
     rest = len(counts) - _GROUPS
     if rest > 0:
@@ -182,7 +194,7 @@ def _together(screen: Screen, history: History, unit: str) -> None:
         f"{releases:,} releases stand in {number_of(len(several), 'group')} of overlapping periods. There one "
         "release tells something about the people whose being unknown protects in another, so each counts only with "
         "what its noise gives against anybody. A single exact count beside pure noise keeps its own numbers "
-        "(docs/composition.md, rule 7)."
+        "(docs/composition.md, rule 7: an exact count beside noised releases about the same people)."
     )
     for group in several[:_FEW]:
         screen.item(f"{_span(group)}: {_listed(history, group)}", indent=4)

@@ -164,12 +164,15 @@ class Point:
     releases : int
     epsilon, worst_case : float
         At the δ asked for; `math.inf` where there is none.
+    at_one : float or None
+        Where `epsilon` is infinite, the δ at ε = 1; None if the releases do not add up.
     """
 
     period: str
     releases: int
     epsilon: float
     worst_case: float
+    at_one: float | None = None
 
 
 def spending(
@@ -232,9 +235,10 @@ def _halves(indices: Sequence[int]) -> list[list[int]]:
 
 
 def _point(history: History, unit: str, lines: Sequence[Line], delta: float) -> Point:
-    epsilon, worst = math.inf, math.inf
+    epsilon, worst, at_one = math.inf, math.inf, None
     with suppress(NoEvidenceError):
         total = history.total(unit, lines)
         epsilon, worst = total.epsilon(delta), total.worst_case.epsilon(delta)
+        at_one = total.delta(1.0) if epsilon == math.inf else None
     releases = sum(line.holding.unit == unit for line in lines)
-    return Point(period=lines[-1].standing.period, releases=releases, epsilon=epsilon, worst_case=worst)
+    return Point(period=lines[-1].standing.period, releases=releases, epsilon=epsilon, worst_case=worst, at_one=at_one)

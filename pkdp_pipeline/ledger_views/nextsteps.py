@@ -46,8 +46,9 @@ def next_steps(db: Database, history: History) -> Iterator[str]:
         like = f"like the last one ({last.standing.label}, {mechanism_words(last.standing.mechanism)})"
         room = f"room for {number_of(more, 'more release')}" if more else "no room for another release"
         if more == MOST_MORE:
-            room = f"room for {MOST_MORE:,} more releases and perhaps others"
-        yield f"The budgets of the whole history have {room} {like}, each in a period of its own."
+            room = f"room for at least {MOST_MORE:,} more releases"
+        each = "each in a period of its own" if more > 1 else "in a period of its own"
+        yield f"The budgets of the whole history have {room} {like}, {each}."
     if any(budget.window_days is not None for budget in history.terms.budgets):
         yield "Budgets of some days allow more once earlier periods have left their window."
 
@@ -76,7 +77,9 @@ def _elsewhere(history: History) -> Iterator[str]:
         yield f"{when} pkdp.{type(one).__name__}(), if this is true: {one.declares}"
     yield (
         "Or pkdp.BoundedDependence(epsilon, delta), if each release depends on all earlier ones together by at most so "
-        "much. Each costs what its rule in docs/composition.md says."
+        "much. With DisjointUnits and OneDayProtected the total is that of the largest release; with OncePerUnit "
+        "that of one histogram over all of them; with the others it grows with every release. The project's "
+        "docs/composition.md has the rules, and what breaks each of them."
     )
     if any(isinstance(one, BoundedParticipation) for one in history.evidence):
         yield "BoundedParticipation by itself covers noised releases only; IndependentGivenHabits goes with it."
@@ -100,9 +103,9 @@ def _same_period(history: History) -> Iterator[str]:
             f"or plan {_NOISED} for all of them; or declare pkdp.BoundedDependence."
         )
     if "exact count" in kinds:
-        yield f"{where}: beside one exact count, pure noise (noise without k) about the same unit (rule 7)."
+        yield f"{where}: beside one exact count, pure noise (noise without k) about the same unit."
     if kinds & {"pure noise", "noised"}:
-        also = "; beside pure noise also one exact count (rule 7)" if "pure noise" in kinds else ""
+        also = "; beside pure noise also one exact count" if "pure noise" in kinds else ""
         yield (
             f"{where}: beside noised releases, what carries {_NOISED}{also}. From then on each of them counts only "
             "with what its noise gives against anybody."

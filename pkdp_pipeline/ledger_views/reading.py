@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,12 +17,13 @@ from pkdp_pipeline.ledger.database import Database, open_database
 from pkdp_pipeline.ledger.spelling import folded
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 from pkdp_pipeline.ledger.totals import unit_named
+from pkdp_pipeline.ledger_views.words import command
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificate import Certificate
     from pkdp_pipeline.ledger.postgres_database import PostgresDatabase
 
-__all__ = ["Reading", "chosen_units", "open_for_reading", "stated_total"]
+__all__ = ["Reading", "chosen_units", "open_for_reading", "stated_total", "verify_command"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +112,13 @@ def stated_total(reading: Reading, unit: str) -> Certificate:
     """
     ledger = reading.ledger
     return accounts.total(reading.database, ledger.dataset, tuple(json.loads(unit)), ledger.terms)
+
+
+def verify_command(reading: Reading, head: str) -> str:
+    """Return the command that checks a data set's chain and that it holds `head`, to be pasted."""
+    ((several,),) = reading.database.execute("SELECT COUNT(*) > 1 FROM dataset")
+    named = [f"--dataset {shlex.quote(reading.ledger.dataset)}"] if several else []
+    return command("verify", reading.ledger.location, *named, f"--head {head}")
 
 
 def _opened(location: str) -> Database:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Sequence
 from datetime import date
 
@@ -11,11 +13,16 @@ from rich.table import Table
 from rich.text import Text
 
 from pkdp_pipeline.ledger_views.spent import Spent
-from pkdp_pipeline.ledger_views.words import amount, budget_words, left_over
+from pkdp_pipeline.ledger_views.words import budget_words, no_epsilon, spent_words
 
 __all__ = ["Screen"]
 
 _PLAIN = str.maketrans({"ε": "epsilon", "δ": "delta", "…": "...", "·": "-", "×": "x", "≥": ">=", "′": "'", "–": "-"})
+
+# Where a line may not end: within "ε = 0.5", "50 %", "no. 3", "rule 7". Rich breaks lines at a no-break space too, so
+# another character stands for it until they are broken.
+_KEPT = re.compile(r"(?<=\w) (?==+ \S)|(?<= =) (?=\S)|(?<=\d) (?=%)|(?<=\bno\.) (?=\d)|(?<=\b[Rr]ule) (?=\d)")
+_BOUND = "\ue000"
 
 
 class Screen:
@@ -79,6 +86,16 @@ class Screen:
             table.add_row(*map(self._text, row))
         self._console.print(Padding(table, (0, 0, 0, 2), expand=False))
 
+    def command(self, text: str) -> None:
+        """Print a command to be pasted: on several lines, where it does not fit, and broken at options only."""
+        rows = ["    " + text]
+        if len(rows[0]) > self.width:
+            first, *options = text.split(" --")
+            rows = ["    " + first, *(f"      --{option}" for option in options)]
+            rows[:-1] = [f"{row} \\" for row in rows[:-1]]
+        for row in rows:
+            self._console.print(self._text(row), soft_wrap=True)
+
     def budgets(self, found: Iterable[Spent]) -> None:
         """Print what every budget allows, what is spent of it and what is left."""
         for measures, one in _grouped(found):
@@ -87,9 +104,9 @@ class Screen:
             share = 1.0 if allowed == 0.0 else min(1.0, one.epsilon / allowed)
             filled = max(int(one.epsilon > 0.0), int(share * 20))
             bar = ("#" if self.plain else "█") * filled + ("." if self.plain else "░") * (20 - filled)
-            used = "at least " if not one.complete else ""
-            over = ", OVER BUDGET" if one.epsilon > allowed else f", left {left_over(allowed, one.epsilon)}"
-            self.lines([f"  {bar} spent {used}{amount(one.epsilon)}{over if one.complete else ''}"])
+            self.lines([f"  {bar} {_spent(one)}"])
+            if one.epsilon == math.inf and one.at_one is not None:
+                self.say(f"{no_epsilon(one.budget.delta, one.at_one)}.", indent=4)
             if one.start is not None and one.epsilon > 0.0:
                 days = f"{one.budget.window_days} days from {date.fromordinal(max(1, one.start)).isoformat()}"
                 self.say(f"in the fullest window{'' if one.complete else ' looked at'}, the {days}", indent=4)
@@ -97,13 +114,23 @@ class Screen:
     def _wrapped(self, text: str, before: str, after: str) -> None:
         """Print a paragraph whose first line follows `before`, and every other one `after`."""
         room = max(8, self.width - len(after))
-        for line in self._text(text).wrap(self._console, room):
+        for line in self._text(_KEPT.sub(_BOUND, text)).wrap(self._console, room):
             line.rstrip()
+            line.plain = line.plain.replace(_BOUND, " ")
             self._console.print(self._text(before) + line, no_wrap=True, overflow="ignore", crop=False)
             before = after
 
     def _text(self, text: str, style: str = "") -> Text:
         return Text(text.translate(_PLAIN) if self.plain else text, style=style)
+
+
+def _spent(one: Spent) -> str:
+    """Return what is spent of a budget and what is left."""
+    if one.epsilon == math.inf:
+        return "OVER BUDGET" if one.at_one is not None else "OVER BUDGET: the releases do not add up"
+    words = spent_words(one.budget.epsilon, one.epsilon)
+    # Windows that were not looked at may hold more.
+    return words if one.complete else words.partition(", left")[0].replace("spent", "spent at least", 1)
 
 
 def _grouped(found: Iterable[Spent]) -> list[tuple[list[str], Spent]]:

@@ -14,9 +14,12 @@ from pkdp_pipeline.ledger_views.history import History, Line, Point
 from pkdp_pipeline.ledger_views.screen import Screen
 from pkdp_pipeline.ledger_views.spent import Spent
 from pkdp_pipeline.ledger_views.words import (
+    alone_words,
     amount,
+    command,
     exactly,
     mechanism_words,
+    no_epsilon,
     noise_words,
     number_of,
     state_words,
@@ -45,7 +48,16 @@ def opening(history: History, location: str) -> tuple[str, str]:
     return f"{history.dataset} · {location}", f"{held}."
 
 
-def show(screen: Screen, history: History, location: str, growth: Growth, *, delta: float, last: int | None) -> None:
+def show(
+    screen: Screen,
+    history: History,
+    location: str,
+    growth: Growth,
+    *,
+    delta: float,
+    last: int | None,
+    changed: str = "",
+) -> None:
     """Print the releases and the spend-over-time view.
 
     Parameters
@@ -58,10 +70,15 @@ def show(screen: Screen, history: History, location: str, growth: Growth, *, del
     delta : float
     last : int, optional
         Show so many of the latest releases; None for all.
+    changed : str, optional
+        See `changed_since`.
     """
     title, held = opening(history, location)
     screen.title(title)
     screen.say(held, indent=0)
+    if changed:
+        screen.say(f"{changed} Which and when:", indent=0)
+        screen.command(command("explain", location))
     if not history.lines:
         screen.say("Nothing is published, and nothing was spent.", indent=0)
         return
@@ -70,11 +87,14 @@ def show(screen: Screen, history: History, location: str, growth: Growth, *, del
     screen.head("What is published" if not hidden else f"What is published: the last {len(shown) - hidden}")
     _releases(screen, history, shown[hidden:], delta)
     if hidden:
-        screen.say(f"and {number_of(hidden, 'earlier release')}; --all lists them.")
+        screen.say(f"and {number_of(hidden, 'earlier release')}; --all lists {'it' if hidden == 1 else 'them'} too.")
     for unit, points, budgets in growth:
         several = f", unit {unit_named(unit)}" if len(history.units) > 1 else ""
         screen.head(f"What it adds up to: ε at δ = {exactly(delta)}, after each period{several}")
         _growth(screen, points, budgets, delta, one_day=history.evidence == (OneDayProtected(),))
+        if points[-1].epsilon == math.inf and points[-1].at_one is None:
+            screen.say("Why they do not:")
+            screen.command(command("explain", location))
 
 
 def show_document(history: History, growth: Growth, *, delta: float) -> str:
@@ -136,7 +156,7 @@ def _finite(epsilon: float) -> float | None:
 
 
 def _releases(screen: Screen, history: History, lines: Sequence[Line], delta: float) -> None:
-    own = {line.holding.part: amount(history.parts[line.holding.part].epsilon(delta)) for line in lines}
+    own = {line.holding.part: alone_words(history.parts[line.holding.part], delta) for line in lines}
     if screen.width >= _WIDE:
         epsilon = f"ε at δ = {exactly(delta)}"
         header = ["entry", "period", "release", "mechanism", "noise", epsilon, "state", "rev.", "id"]
@@ -147,7 +167,7 @@ def _releases(screen: Screen, history: History, lines: Sequence[Line], delta: fl
                 line.standing.label,
                 mechanism_words(line.standing.mechanism),
                 noise_words(line.standing.mechanism),
-                own[line.holding.part],
+                own[line.holding.part].removeprefix("ε = "),
                 state_words(line.state),
                 str(line.revision),
                 (line.release_id or "")[:12],
@@ -163,7 +183,7 @@ def _releases(screen: Screen, history: History, lines: Sequence[Line], delta: fl
         state = "" if line.state == "published" else f" · {state_words(line.state)}"
         screen.say(f"{line.standing.period}  {line.standing.label}  {(line.release_id or '')[:12]}")
         screen.say(
-            f"{mechanism_words(mechanism)}{noise} · ε = {own[line.holding.part]} alone · no. {line.holding.entry}"
+            f"{mechanism_words(mechanism)}{noise} · {own[line.holding.part]} alone · no. {line.holding.entry}"
             f"{again}{state}",
             indent=4,
         )
@@ -174,9 +194,9 @@ def _growth(screen: Screen, points: Sequence[Point], budgets: Sequence[Spent], d
     heights = [point.epsilon for point in points]
     if all(height == math.inf for height in heights):
         screen.say(
-            "There is no ε: the releases do not add up with what is declared. pkdp ledger explain says why."
-            if last.worst_case == math.inf
-            else "No ε reaches this δ; ask at a larger one with --delta."
+            "There is nothing to draw: the releases do not add up with what is declared."
+            if last.at_one is None
+            else f"There is nothing to draw: {no_epsilon(delta, last.at_one)}. --delta asks at a larger δ."
         )
     else:
         comparable = [one for one in budgets if one.budget.delta == delta and one.budget.window_days is None]
@@ -201,7 +221,9 @@ def _growth(screen: Screen, points: Sequence[Point], budgets: Sequence[Spent], d
     # Not to be taken for what all of them tell together.
     several = f"any one of {last.releases:,} releases" if one_day else f"{last.releases:,} releases together"
     together = "1 release" if last.releases == 1 else several
-    number = "no ε" if last.epsilon == math.inf else f"ε = {amount(last.epsilon)}"
+    number = f"ε = {amount(last.epsilon)}"
+    if last.epsilon == math.inf:
+        number = "which do not add up" if last.at_one is None else no_epsilon(delta, last.at_one)
     screen.say(f"After {last.period}: {together}, {number}. Against anyone at all: {worst}.")
     if budgets:
         screen.head("Budgets")

@@ -9,7 +9,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.ledger import Entry
 from pkdp_pipeline.ledger_views.reading import Reading
 from pkdp_pipeline.ledger_views.screen import Screen
-from pkdp_pipeline.ledger_views.words import class_call, mechanism_words, noise_words, state_words
+from pkdp_pipeline.ledger_views.words import class_call, command, mechanism_words, noise_words, state_words
 
 __all__ = ["explain_entry", "found_entry"]
 
@@ -35,7 +35,10 @@ def found_entry(reading: Reading, *, key: str | None, entry: int | None) -> Entr
         for one in ledger.entries(given_back=True):
             if one.sequence == entry:
                 return one
-        raise ArgumentError(f"--entry {entry}: data set {ledger.dataset!r} has no such entry; pkdp ledger show --all.")
+        raise ArgumentError(
+            f"--entry {entry}: data set {ledger.dataset!r} has no such entry. This lists them: "
+            f"{command('show', ledger.location, '--all')}"
+        )
     start = (key or "").strip().lower()
     if len(start) < _LEAST:
         raise ArgumentError(f"--key must be the start of a key or of a release's id, {_LEAST} characters at least.")

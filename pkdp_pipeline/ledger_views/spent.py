@@ -38,7 +38,10 @@ class Spent:
     budget : Budget
     measure : {"partial_knowledge", "worst_case"}
     epsilon : float
-        What the releases add up to at the budget's δ; for a budget of some days, in the fullest window.
+        What the releases add up to at the budget's δ; for a budget of some days, in the fullest window. `math.inf`
+        where no ε reaches that δ, and where they do not add up.
+    at_one : float or None
+        Where `epsilon` is infinite, the δ at ε = 1; None if they do not add up.
     start : int or None
         The first day of that window, as an ordinal.
     complete : bool
@@ -48,6 +51,7 @@ class Spent:
     budget: Budget
     measure: str
     epsilon: float
+    at_one: float | None = None
     start: int | None = None
     complete: bool = True
 
@@ -76,6 +80,13 @@ class _Totals:
             return found
         above = float(exact[0])
         return min(found, above if Fraction(above) >= exact[0] else math.nextafter(above, math.inf))
+
+    def at_one(self, held: Mapping[Bundle, int], measure: str, epsilon: float) -> float | None:
+        """Return the δ at ε = 1 where it is needed because no ε was found."""
+        total = self.of(held) if epsilon == math.inf else None
+        if total is None:
+            return None
+        return total.delta(1.0) if measure == "partial_knowledge" else total.worst_case.delta(1.0)
 
     def allows(self, held: Mapping[Bundle, int], budget: Budget) -> bool:
         exact = drawn(whole_parts(held, self.parts))
@@ -123,19 +134,23 @@ def spent(
         for measure in budget.measures:
             if budget.window_days is None:
                 epsilon = totals.epsilon(held, measure, budget.delta)
-                found.append(Spent(budget=budget, measure=measure, epsilon=epsilon))
+                at_one = totals.at_one(held, measure, epsilon)
+                found.append(Spent(budget=budget, measure=measure, epsilon=epsilon, at_one=at_one))
                 continue
             everything = Reach(first=None, last=None, label="")
             listed = _fullest(list(windows(db, dataset, unit, budget.window_days, [everything])))
-            fullest, start, seen = 0.0, None, 0
+            fullest, at_one, start, seen = 0.0, None, None, 0
             for first, window in reversed(listed):  # the latest first: it is what the next release meets
                 if seen and clock() > deadline:
                     break
                 epsilon, seen = totals.epsilon(window, measure, budget.delta), seen + 1
                 if epsilon > fullest:
                     fullest, start = epsilon, first
+                    at_one = totals.at_one(window, measure, epsilon)
             complete = seen == len(listed)
-            found.append(Spent(budget=budget, measure=measure, epsilon=fullest, start=start, complete=complete))
+            found.append(
+                Spent(budget=budget, measure=measure, epsilon=fullest, at_one=at_one, start=start, complete=complete)
+            )
     return found
 
 

@@ -10,7 +10,7 @@ from pkdp_pipeline.composition.composed import ComposedCertificate
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger_views.screen import Screen
 from pkdp_pipeline.ledger_views.spent import Spent
-from pkdp_pipeline.ledger_views.words import amount, class_call, exactly
+from pkdp_pipeline.ledger_views.words import amount, class_call, exactly, no_epsilon
 from pkdp_pipeline.profiles import THEOREMS
 
 __all__ = ["print_total", "rule_lines", "statements"]
@@ -39,9 +39,7 @@ def statements(total: Certificate, delta: float) -> list[tuple[str, str]]:
     partial = f"none: {reason}" if reason else "none: nothing rests on what an attacker does not know"
     if total.has_partial_knowledge:
         epsilon = total.epsilon(delta)
-        partial = f"no ε reaches {at}; δ = {amount(total.delta(1.0))} at ε = 1"
-        if epsilon < math.inf:
-            partial = f"ε = {amount(epsilon)} at {at}"
+        partial = f"ε = {amount(epsilon)} at {at}" if epsilon < math.inf else no_epsilon(delta, total.delta(1.0))
     worst = "none: not all of it is noised with a finite worst case"
     parameters = total.worst_case.parameters
     if parameters is not None and parameters[1] < 1.0:

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterable
 from dataclasses import fields
-from decimal import ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 
 from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.composition.evidence import Evidence
 from pkdp_pipeline.ledger.budget import Budget
 from pkdp_pipeline.mechanisms import Count, Mechanism
 from pkdp_pipeline.sentences import rounded_up
 
 __all__ = [
+    "alone_words",
     "amount",
     "attacker_words",
     "budget_words",
     "class_call",
+    "command",
     "exactly",
-    "left_over",
     "mechanism_words",
+    "no_epsilon",
     "noise_words",
     "number_of",
+    "spent_words",
     "state_words",
 ]
 
@@ -39,13 +44,35 @@ def amount(epsilon: float) -> str:
     return "none" if epsilon == math.inf else rounded_up(epsilon)
 
 
-def left_over(allowed: float, spent: float) -> str:
-    """Return what a budget leaves, rounded down."""
-    left = Decimal(allowed) - Decimal(spent) if spent < math.inf else Decimal(0)
-    if left <= 0:
-        return "0"
-    exact = Context(prec=3, rounding=ROUND_FLOOR).create_decimal(left)
-    return f"{float(exact):g}"
+def no_epsilon(delta: float, at_one: float) -> str:
+    """Return that no ε reaches `delta`, and the δ that ε = 1 has instead."""
+    instead = f"δ = {amount(at_one)} at ε = 1" if at_one < 1.0 else "nothing is certified at ε = 1 either"
+    return f"no ε reaches δ = {exactly(delta)}; {instead}"
+
+
+def alone_words(certificate: Certificate, delta: float) -> str:
+    """Return what one certificate promises: its ε at `delta`, or its δ at ε = 1 where it has none."""
+    epsilon = certificate.epsilon(delta)
+    return f"ε = {amount(epsilon)}" if epsilon < math.inf else f"δ = {amount(certificate.delta(1.0))} at ε = 1"
+
+
+def spent_words(allowed: float, spent: float) -> str:
+    """Return what is spent, of how much, and what is left: all with as many decimals, so that they add up.
+
+    What is spent is rounded up, and what is left down.
+    """
+    exactly_so = Context(prec=2000)
+    most, used = Decimal(repr(allowed)), Decimal(repr(spent))
+    left = exactly_so.subtract(most, used)
+    written = len(f"{most.normalize():f}".partition(".")[2])
+    # Two digits of the smallest number, as long as what is allowed has no more than six for it.
+    digits = 1 - min((abs(one) for one in (used, left) if one), default=most.normalize()).adjusted()
+    decimals = max(written, min(digits, 5 - most.adjusted()) if most else digits, 0)
+    used = used.quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_CEILING, context=exactly_so)
+    if used > most:
+        return f"spent {used:.{decimals}f} of {most:.{decimals}f}, OVER BUDGET"
+    left = exactly_so.subtract(most, used)
+    return f"spent {used:.{decimals}f} of {most:.{decimals}f}, left {left:.{decimals}f}"
 
 
 def mechanism_words(mechanism: Mechanism) -> str:
@@ -72,7 +99,7 @@ def attacker_words(attacker: AttackerModel) -> str:
     """Return what is declared about the attacker, as it is written."""
     names = ("p_max", "p_min", "p_max_between", "unknown", "unknown_max")
     stated = [(name, getattr(attacker, name)) for name in names]
-    listed = [f"{name} = {value!r}" for name, value in stated if value is not None]
+    listed = [f"{name} = {exactly(value)}" for name, value in stated if value is not None]
     if attacker.known:
         listed.append(f"known = {attacker.known} ({attacker.influence})")
     return ", ".join(listed) or "anyone at all"
@@ -89,7 +116,7 @@ def class_call(one: Evidence | Budget) -> str:
         named = {"part": one.part, "window_days": one.window_days}
         arguments = [exactly(one.epsilon), exactly(one.delta)]
     else:
-        named, arguments = {}, [repr(getattr(one, field.name)) for field in fields(one)]
+        named, arguments = {}, [exactly(getattr(one, field.name)) for field in fields(one)]
     arguments += [f"{name}={value!r}" for name, value in named.items() if value is not None]
     return f"{type(one).__name__}({', '.join(arguments)})"
 
@@ -104,4 +131,10 @@ def budget_words(budget: Budget, measures: Iterable[str] | None = None) -> str:
 
 def exactly(value: float) -> str:
     """Return a number that somebody has chosen, as it was written."""
-    return rounded_up(value, 12)
+    mantissa, mark, exponent = repr(value).partition("e")
+    return mantissa.removesuffix(".0") + (f"e{int(exponent)}" if mark else "")
+
+
+def command(name: str, location: str, *options: str) -> str:
+    """Return a command about this ledger, to be pasted."""
+    return " ".join(("pkdp ledger", name, shlex.quote(location), *options))

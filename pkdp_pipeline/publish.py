@@ -100,8 +100,7 @@ def publish(
             release = _sealed(source, request, ledger, reserved)
             entry, replayed = ledger.publish(reserved, release.to_bytes(), release.id)
             if not replayed:
-                # A run that died may have reserved it under another attacker.
-                return _certified_again(request, attacker, ledger, entry, release, alone=alone)
+                return release
     return _certified_again(request, attacker, ledger, entry, _replayed(entry), alone=alone)
 
 

@@ -26,8 +26,7 @@ class Reservation:
         What was asked.
     revision : int
     certificate_json : str
-        The certificate that was charged, as JSON text; the release must carry it. Where a run that died had
-        made the reservation, it is the certificate of that run.
+        The certificate that was charged, as JSON text; the release must carry it.
     head : str
         Head of the chain just before the reservation.
     dataset : str

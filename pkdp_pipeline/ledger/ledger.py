@@ -12,10 +12,11 @@ from pkdp_pipeline.errors import ArgumentError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger import accounts
 from pkdp_pipeline.ledger.admission import Admission
 from pkdp_pipeline.ledger.chain import GENESIS
+from pkdp_pipeline.ledger.charging import Charging
 from pkdp_pipeline.ledger.database import Database, open_database
 from pkdp_pipeline.ledger.entries import Entries
 from pkdp_pipeline.ledger.entry import Entry, Reservation
-from pkdp_pipeline.ledger.journal import Journal, json_text
+from pkdp_pipeline.ledger.journal import Journal
 from pkdp_pipeline.ledger.spelling import dataset_name
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms, given
@@ -219,12 +220,14 @@ class Ledger:
         -------
         Reservation or Entry
             The entry, when the key is published already and `revise` is False. A reservation that another run
-            made and did not finish is taken over: nothing is charged again, and `offer` is not called.
+            made and did not finish is taken over, charged once: as it is, where the terms in force and what
+            `offer` certifies now are those of the reservation; otherwise it is given back and made anew, and the
+            other run can publish it no more.
 
         Raises
         ------
         DifferencingError, NoEvidenceError, BudgetExceededError
-            If it may not be published; nothing was charged.
+            If it may not be published; nothing was charged, and a reservation to be taken over stays as it was.
         LedgerError, TemporaryError
             If the ledger cannot be used or is locked.
         """
@@ -234,25 +237,13 @@ class Ledger:
                 published = self._entries.published(self._dataset, key)
                 if published is not None:
                     return self._entries.read(published)
+            charging = Charging(
+                self._database, dataset=self._dataset, key=key, standing=standing, offer=offer, terms=self.terms
+            )
             latest = self._entries.latest(self._dataset, key)
             if latest is not None and latest[2] == "reserved":
-                return Reservation.of(self._entries.read(latest[0]))
-            terms, head = self.terms, self.head()
-            admission = accounts.admit(self._database, self._dataset, standing, terms)
-            certificate = offer(admission, head)
-            revision = 1 if latest is None else latest[1] + 1
-            sequence = self._journal.append(
-                dataset=self._dataset,
-                kind="reserved",
-                key=key,
-                revision=revision,
-                standing=json_text(standing.to_dict()),
-                certificate=certificate.to_json(),
-                terms=json_text(terms.to_dict()),
-            )
-            self._entries.reserved(sequence, dataset=self._dataset, key=key, revision=revision, standing=standing)
-            accounts.charge(self._database, self._dataset, standing, certificate, terms, sequence)
-            return Reservation.of(self._entries.read(sequence))
+                return charging.take_over(latest[0])
+            return charging.reserve(1 if latest is None else latest[1] + 1)
 
     def publish(self, reservation: Reservation, content: bytes, release_id: str) -> tuple[Entry, bool]:
         """Publish what was reserved, or return what another process has published of it meanwhile.

@@ -18,12 +18,19 @@ from ledger_samples import (
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import IndependentGivenHabits
 from pkdp_pipeline.context import Context
-from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError, NotCertifiableError, TemporaryError
+from pkdp_pipeline.errors import (
+    ArgumentError,
+    BudgetExceededError,
+    DifferencingError,
+    LedgerError,
+    NotCertifiableError,
+    TemporaryError,
+)
 from pkdp_pipeline.ledger import Entry, Ledger, Reservation
 from pkdp_pipeline.ledger.admission import Admission
 from pkdp_pipeline.ledger.budget import Budget
 from pkdp_pipeline.ledger.chain import GENESIS
-from pkdp_pipeline.mechanisms import Count, GeometricNoise
+from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.release_certificate import certify
 
 HABITS = IndependentGivenHabits()
@@ -89,11 +96,7 @@ def test_a_reservation_that_was_left_is_taken_over_and_charged_once(path):
     with Ledger.open(path) as ledger:
         left = reserve(ledger)
     with Ledger.open(path) as ledger:
-
-        def never(alone, head):
-            raise AssertionError("nothing is certified again")
-
-        assert ledger.reserve("key", standing(), never) == left
+        assert reserve(ledger) == left
         assert kinds(ledger) == ["reserved"]
         ledger.publish(left, b"bytes", "release")
         assert kinds(ledger) == ["reserved", "published"]
@@ -430,3 +433,80 @@ def test_a_new_certificate_does_not_overlook_what_was_charged_meanwhile(path):
             with pytest.raises(TemporaryError, match="beside"):
                 ledger.recertify(first, text, "release", b"again")
         assert ledger.find("key") == first
+
+
+def noised(label, epsilon, period="2013-01-02"):
+    mechanism = Histogram(noise=GeometricNoise(epsilon=epsilon))
+    return replace(standing(label, period=period), mechanism=mechanism)
+
+
+def worst_case_budget(epsilon):
+    return Budget(epsilon=epsilon, delta=0.0, part="worst_case")
+
+
+def test_a_reservation_is_taken_over_under_the_budget_now_in_force(path):
+    what = noised("big", 2.0)
+    with Ledger.open(path, budget=worst_case_budget(5.0)) as ledger:
+        left = reserve(ledger, what=what)
+    with Ledger.open(path, budget=worst_case_budget(1.0)) as ledger:
+        head, total = ledger.head(), ledger.total()
+        with pytest.raises(BudgetExceededError):
+            reserve(ledger, what=what)
+        assert (ledger.head(), ledger.total()) == (head, total)
+        assert [entry.state for entry in ledger.entries()] == ["reserved"]
+        ledger.verify()
+    with Ledger.open(path, budget=worst_case_budget(3.0)) as ledger:
+        again = reserve(ledger, what=what)
+        assert (again.revision, again.entry > left.entry) == (1, True)
+        assert kinds(ledger) == ["reserved", "given_back", "reserved"]
+        assert ledger.total().worst_case.parameters == total.worst_case.parameters
+        with pytest.raises(TemporaryError, match="gave its reservation back"):
+            ledger.publish(left, b"bytes", "release")
+        (entry,) = ledger.entries()
+        assert entry.terms.budgets == (worst_case_budget(3.0),)
+        ledger.verify()
+
+
+def test_a_reservation_is_taken_over_beside_what_was_charged_meanwhile(path):
+    what = replace(standing("counted"), mechanism=Count(noise=GeometricNoise(epsilon=0.1)), by=None)
+    with Ledger.open(path) as ledger:
+        left = reserve(ledger, what=what)
+        publish(ledger, "other", standing("other", noised=True))
+        told = []
+
+        def offer(admission, head):
+            told.append((admission, head))
+            return certify(what.mechanism, AttackerModel()).in_context(Context(period=what.period, head=head))
+
+        again = ledger.reserve("key", what, offer)
+        assert {admission for admission, _ in told} == {Admission(alone=False, claims=False)}
+        assert again.head == told[-1][1] == json.loads(again.certificate_json)["context"]["head"]
+        assert again != left
+        assert ledger.reserve("key", what, offer) == again
+        assert kinds(ledger) == ["reserved", "reserved", "published", "given_back", "reserved"]
+        ledger.verify(contents=False)
+
+
+def test_a_reservation_that_may_not_stand_any_more_stays_charged(path):
+    with Ledger.open(path, evidence=HABITS) as ledger:
+        reserve(ledger, "one", standing("one"))
+        reserve(ledger, "two", standing("two", period="2014"))
+    with Ledger.open(path, evidence=()) as ledger:
+        head = ledger.head()
+        with pytest.raises(DifferencingError):
+            reserve(ledger, "one", standing("one"))
+        assert ledger.head() == head
+        assert [entry.state for entry in ledger.entries()] == ["reserved", "reserved"]
+        ledger.verify()
+
+
+def test_taking_over_leaves_the_running_state_as_it_was(path):
+    with Ledger.open(path) as ledger:
+        for label, period in (("a", "2013-01-01/2013-01-05"), ("b", "2013-01-04/2013-01-09"), ("c", "2013-01-08")):
+            reserve(ledger, label, noised(label, 0.5, period))
+        total = ledger.total()
+        for label, period in (("b", "2013-01-04/2013-01-09"), ("a", "2013-01-01/2013-01-05")):
+            assert reserve(ledger, label, noised(label, 0.5, period)).revision == 1
+            assert ledger.total() == total
+            ledger.verify()
+        assert kinds(ledger) == ["reserved"] * 3

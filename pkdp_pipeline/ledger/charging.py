@@ -1,0 +1,96 @@
+"""Charging: a reservation made, or one that was left taken over; the caller's transaction holds it together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pkdp_pipeline.ledger import accounts
+from pkdp_pipeline.ledger.admission import Admission
+from pkdp_pipeline.ledger.database import Database
+from pkdp_pipeline.ledger.entries import Entries
+from pkdp_pipeline.ledger.entry import Reservation
+from pkdp_pipeline.ledger.journal import Journal, json_text
+from pkdp_pipeline.ledger.standing import Standing
+from pkdp_pipeline.ledger.terms import Terms
+
+__all__ = ["Charging"]
+
+
+class Charging:
+    """The charge of one release. Use it only inside `Database.transaction`.
+
+    Parameters
+    ----------
+    database : Database
+    dataset : str
+    key : str
+    standing : Standing
+    offer : callable
+        See `Ledger.reserve`.
+    terms : Terms
+        Those in force.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        dataset: str,
+        key: str,
+        standing: Standing,
+        offer: Callable[[Admission, str], Any],
+        terms: Terms,
+    ) -> None:
+        self._database, self._dataset, self._key, self._standing = database, dataset, key, standing
+        self._offer, self._terms = offer, terms
+        self._journal, self._entries = Journal(database), Entries(database)
+
+    def reserve(self, revision: int) -> Reservation:
+        """Charge the release as this revision of its key.
+
+        Raises
+        ------
+        PkdpError
+            If it may not be published, see `Ledger.reserve`; the caller rolls the transaction back.
+        """
+        certificate = self._offered(self._journal.head(self._dataset))
+        sequence = self._journal.append(
+            dataset=self._dataset,
+            kind="reserved",
+            key=self._key,
+            revision=revision,
+            standing=json_text(self._standing.to_dict()),
+            certificate=certificate.to_json(),
+            terms=json_text(self._terms.to_dict()),
+        )
+        self._entries.reserved(
+            sequence, dataset=self._dataset, key=self._key, revision=revision, standing=self._standing
+        )
+        accounts.charge(self._database, self._dataset, self._standing, certificate, self._terms, sequence)
+        return Reservation.of(self._entries.read(sequence))
+
+    def take_over(self, left: int) -> Reservation:
+        """Finish what another run of the same request has reserved, charged once.
+
+        The release is admitted, certified and held to the budgets anew, as if nothing had been reserved. Where
+        terms and certificate are those of the reservation, it stands, and its own run may still publish it;
+        otherwise it is given back and the release is charged again.
+
+        Raises
+        ------
+        PkdpError
+            If it may be published no more; the caller rolls the transaction back, and the reservation stays.
+        """
+        entry = self._entries.read(left)
+        accounts.withdraw(self._database, self._dataset, left)
+        certificate = self._offered(entry.head)
+        if (self._terms, certificate.to_json()) == (entry.terms, entry.certificate):
+            accounts.charge(self._database, self._dataset, entry.standing, certificate, self._terms, left)
+            return Reservation.of(entry)
+        self._journal.append(dataset=self._dataset, kind="given_back", key=self._key, revision=entry.revision)
+        self._entries.given_back(left)
+        return self.reserve(entry.revision)
+
+    def _offered(self, head: str) -> Any:
+        return self._offer(accounts.admit(self._database, self._dataset, self._standing, self._terms), head)

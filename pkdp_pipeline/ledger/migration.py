@@ -11,6 +11,7 @@ from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.entries import Entries
 from pkdp_pipeline.ledger.former import Former, renamed
 from pkdp_pipeline.ledger.journal import Journal, json_text
+from pkdp_pipeline.ledger.spelling import folded, is_hidden
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
 
@@ -50,9 +51,9 @@ def migrate(database: Database, create: Callable[[], None]) -> None:
     journal, entries = Journal(database), Entries(database)
     terms = json_text(Terms().to_dict())
     for row in _rows(database):
-        name = entries.spelled(row["dataset"])
+        name = entries.spelled(written := _visible(row["dataset"]))
         if name is None:
-            name = row["dataset"]
+            name = written
             entries.register(name)
         certificate, standing = _read(row, name)
         common: dict[str, Any] = {
@@ -82,6 +83,12 @@ def _rows(database: Database) -> Iterator[dict[str, Any]]:
         for row in rows:
             yield dict(zip(_COLUMNS.split(", "), row, strict=True))
         after = rows[-1][0]
+
+
+def _visible(dataset: str) -> str:
+    """Return a data set's name; without what nobody sees, so that it can be opened."""
+    seen = "".join(letter for letter in dataset if not is_hidden(letter))
+    return seen if folded(seen) else "unnamed"
 
 
 def _read(row: dict[str, Any], dataset: str) -> tuple[Any, Standing]:

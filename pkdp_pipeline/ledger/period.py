@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.ledger.calendar_forms import looks_like_a_date, read_calendar
-from pkdp_pipeline.ledger.spelling import collapsed, folded
+from pkdp_pipeline.ledger.spelling import collapsed, folded, is_hidden
 
 __all__ = ["Period"]
 
@@ -57,9 +57,9 @@ class Period:
         Raises
         ------
         ArgumentError
-            If the text is empty, written like a calendar period that does not exist, an interval that ends
-            before it starts, or a date in another form: such a label could not be compared with other
-            periods, and a release could slip in beside one about the same days.
+            If the text is empty, holds a character that nobody sees, is written like a calendar period that does
+            not exist, is an interval that ends before it starts, or a date in another form: such a label could
+            not be compared with other periods, and a release could slip in beside one about the same days.
         """
         if isinstance(text, Period):
             return text
@@ -67,6 +67,11 @@ class Period:
             return cls(text=text.isoformat(), first=text, last=text)
         if not isinstance(text, str) or not text.strip():
             raise ArgumentError("period must be a non-empty text such as '2013-01-02' or 'wave 1'.")
+        if any(map(is_hidden, text)):
+            raise ArgumentError(
+                "period must not hold control or invisible characters, such as a zero-width space: two labels that "
+                "look the same would be two periods. Type it anew."
+            )
         ends = [read_calendar(part.strip()) for part in text.split("/")]
         spans = [span for span in ends if span is not None]
         if len(spans) < len(ends) or len(ends) > 2:

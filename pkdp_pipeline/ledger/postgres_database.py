@@ -253,6 +253,11 @@ class PostgresDatabase:
             self._refuse(cause, getattr(cause, "sqlstate", None) or "", lost=error.connection_invalidated)
         except SQLAlchemyError as error:
             self._refuse(error, "", lost=False)
+        except (OverflowError, UnicodeError):  # psycopg's own words quote what it was given
+            raise LedgerError(
+                f"the ledger {self._location} cannot hold what it was given: a text that is not valid Unicode, or a "
+                "number too large."
+            ) from None
 
     def _refuse(self, error: BaseException, state: str, *, lost: bool) -> NoReturn:
         said = str(error).strip().partition("\n")[0].rstrip(".")

@@ -50,6 +50,7 @@ class SqliteDatabase:
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self._file = path
         self._lock = threading.RLock()
         self._busy = False
         self._process = os.getpid()
@@ -57,13 +58,10 @@ class SqliteDatabase:
             needed = ".".join(map(str, _LEAST_VERSION))
             raise LedgerError(f"a ledger needs SQLite {needed}, this Python has {sqlite3.sqlite_version}: renew it.")
         if path != ":memory:":
-            if not Path(path).parent.is_dir():
-                raise LedgerError(f"the ledger {path!r} cannot be opened: its folder does not exist; create it.")
-            if Path(path).is_dir():
-                raise LedgerError(f"the ledger {path!r} cannot be opened: it is a folder; give the path of a file.")
+            self._file = _resolved(path)
         with self._errors():
             self._connection = sqlite3.connect(
-                path, timeout=database.LOCK_SECONDS, isolation_level=None, check_same_thread=False
+                self._file, timeout=database.LOCK_SECONDS, isolation_level=None, check_same_thread=False
             )
         try:
             with self._errors():
@@ -216,7 +214,7 @@ class SqliteDatabase:
         if self._path == ":memory:":
             return None
         try:
-            status = os.stat(self._path)
+            status = os.stat(self._file)
         except OSError:
             return (0, 0)
         return status.st_dev, status.st_ino
@@ -284,6 +282,20 @@ def _plain(listed: list[tuple[Any, ...]]) -> set[tuple[str, str, str]]:
         (str(kind), str(name), " ".join(re.sub(r"--[^\n]*", "", str(statement)).split()))
         for kind, name, statement in listed
     }
+
+
+def _resolved(path: str) -> str:
+    """Return the path from the root, so that it stays the same file when the process changes its folder."""
+    start = f"the ledger {path!r} cannot be opened: "
+    try:
+        file = Path(path).absolute()
+        if not file.parent.is_dir():
+            raise LedgerError(start + "its folder does not exist; create it.")
+        if file.is_dir():
+            raise LedgerError(start + "it is a folder; give the path of a file.")
+    except OSError as error:
+        raise LedgerError(f"{start}{error.strerror or type(error).__name__}; give another path.") from error
+    return str(file)
 
 
 def _primary(error: sqlite3.Error) -> int:

@@ -239,6 +239,58 @@ def test_a_failed_transaction_leaves_nothing_open(path):
         assert not publish(ledger)[1]
 
 
+@pytest.mark.parametrize("name", ["a" * 300, "a/" * 3000 + "b"])
+def test_a_path_that_no_file_system_takes_is_a_ledger_error(name):
+    with pytest.raises(LedgerError, match=r"too long|does not exist"):
+        Ledger.open(name)
+
+
+def test_a_folder_that_is_gone_is_a_ledger_error(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(LedgerError, match="cannot be opened"):
+        Ledger.open("ledger.sqlite")
+
+
+def test_a_relative_path_stays_the_same_file_when_the_process_moves(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    with Ledger.open(path.name) as ledger:
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        assert not publish(ledger)[1]
+        os.rename(path, tmp_path / "other")
+        with pytest.raises(LedgerError, match="removed or replaced"):
+            publish(ledger, "next")
+        os.rename(tmp_path / "other", path)
+        assert publish(ledger)[1]
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_path_that_looks_like_a_uri_is_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Ledger.open("file:name?mode=memory") as ledger:
+        publish(ledger)
+    assert (tmp_path / "file:name?mode=memory").is_file()
+
+
+@pytest.mark.parametrize(
+    "dataset", ["fl\u200bights", "\u200b", "a\x07", "so\u00adft", "\u3164", "a\ufe0f", "\ud800", "\u202ea"]
+)
+def test_a_data_set_has_no_name_that_cannot_be_seen(path, dataset):
+    with pytest.raises(ArgumentError, match="invisible characters"):
+        Ledger.open(path, dataset=dataset)
+    assert not path.exists()
+
+
+def test_a_label_that_is_no_text_is_a_ledger_error_and_nothing_is_charged(path):
+    with Ledger.open(path) as ledger:
+        with pytest.raises(LedgerError, match="cannot hold what it was given"):
+            reserve(ledger, what=standing("a\ud800"))
+        assert list(ledger.entries(given_back=True)) == []
+
+
 def test_statements_are_split_where_they_end():
     statements = split_statements(schema_script("sqlite"))
     assert all(sqlite3.complete_statement(statement) for statement in statements)

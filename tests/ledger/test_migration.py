@@ -187,6 +187,20 @@ def test_letter_case_of_a_former_label_does_not_matter(path):
 
 
 @pytest.mark.parametrize(
+    ("written", "today"),
+    [("fl\u200bights", "Flights"), ("tra\x07ins", "trains"), ("\u200b", "unnamed"), (" ", "unnamed")],
+)
+def test_a_data_set_whose_name_cannot_be_seen_can_be_opened(path, written, today):
+    row = {**ROWS[2], "sequence": 9, "dataset": written}
+    row["key"] = old_key(asked(2), dataset=written, period=row["period"])
+    build(path, [*ROWS[:2], row])
+    with Ledger.open(path, dataset=today) as ledger:
+        assert ledger.dataset == today
+        assert found(ledger, asked(2)).content == row["content"]
+        ledger.verify()
+
+
+@pytest.mark.parametrize(
     ("written", "refused", "free"),
     [
         ("01/02/2013", ["2013-02-01", "2013", "2014-01", "wave 2"], ["2011-12-31", "2015-01-01"]),

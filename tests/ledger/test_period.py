@@ -192,3 +192,14 @@ def test_a_label_overlaps_itself_and_every_calendar_period():
     assert not wave.overlaps(Period.parse("wave 2"))
     assert wave.overlaps(Period.parse("2013-01-02"))
     assert Period.parse("1999/2000").overlaps(wave)
+
+
+@pytest.mark.parametrize("text", ["wave\u200b1", "2013-01-02\u200e", "wave\x00", "wave\ud800", "\u2800", "wave\u20601"])
+def test_a_period_has_no_characters_that_cannot_be_seen(text):
+    with pytest.raises(ArgumentError, match="invisible characters"):
+        Period.parse(text)
+
+
+@pytest.mark.parametrize("text", ["wave\t1", "vague de chaleur n\u00ba 1", "第一波", "موجة"])
+def test_white_space_and_all_scripts_may_stand_in_a_label(text):
+    assert Period.parse(text).text == " ".join(text.split())

@@ -9,6 +9,7 @@ from pkdp_pipeline.composition.evidence import IndependentGivenHabits
 from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.chain import GENESIS
+from pkdp_pipeline.ledger.journal import Journal
 
 HABITS = IndependentGivenHabits()
 # One server for all of them: a worker of its own keeps them together.
@@ -108,6 +109,16 @@ def test_what_was_altered_is_found(postgres_url, connect, change):
             connect.execute("ALTER TABLE event ENABLE TRIGGER ALL")
         with pytest.raises(LedgerError):
             ledger.verify(contents=False)
+
+
+@pytest.mark.parametrize("label", ["a\ud800", "\udfff"])
+def test_a_label_that_is_no_text_is_a_ledger_error_and_nothing_is_charged(postgres_url, label):
+    with Ledger.open(postgres_url) as ledger:
+        with pytest.raises(LedgerError, match="cannot") as raised:
+            reserve(ledger, what=standing(label))
+        assert label not in str(raised.value)
+        assert list(ledger.entries(given_back=True)) == []
+        assert not publish(ledger)[1]
 
 
 @pytest.mark.usefixtures("no_waiting")
@@ -268,22 +279,22 @@ def test_a_lost_connection_is_a_temporary_error_and_the_next_call_works(postgres
         ledger.verify(contents=False)
 
 
-def test_a_connection_lost_when_committing_leaves_a_charge_that_is_taken_over(postgres_url, connect):
+def test_a_connection_lost_when_committing_leaves_a_charge_that_is_taken_over(postgres_url, connect, monkeypatch):
+    append = Journal.append
+
+    def append_and_cut(journal, **fields):
+        sequence = append(journal, **fields)
+        connect.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        return sequence
+
     with Ledger.open(postgres_url) as ledger:
-        append = ledger._journal.append
-
-        def append_and_cut(**fields):
-            sequence = append(**fields)
-            connect.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            )
-            return sequence
-
-        ledger._journal.append = append_and_cut
+        monkeypatch.setattr(Journal, "append", append_and_cut)
         with pytest.raises(TemporaryError):
             reserve(ledger)
-        ledger._journal.append = append
+        monkeypatch.undo()
         assert not publish(ledger)[1]
         assert [event.kind for event in ledger._journal.events("default")] == ["reserved", "published"]
 

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pkdp_pipeline.errors import LedgerError
+from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.errors import LedgerError, TemporaryError
 from pkdp_pipeline.ledger.components import Reach
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.differencing import (
@@ -21,8 +22,9 @@ from pkdp_pipeline.ledger.differencing import (
 )
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.release_certificate import ReleaseCertificate
 
-__all__ = ["Admission", "admission_of", "admit"]
+__all__ = ["Admission", "admission_of", "admit", "check_claims"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +83,22 @@ def admission_of(db: Database, entry: int, standing: Standing, terms: Terms) -> 
     alone = company.total() == 1
     excepted = standing.exact_count and may_stand_together(company)
     return Admission(alone=alone, claims=alone or excepted or allows_overlap(terms.evidence))
+
+
+def check_claims(allowed: Admission, certificate: Certificate) -> None:
+    """Refuse a new certificate of a charged release that claims more than is allowed by now.
+
+    Raises
+    ------
+    TemporaryError
+    """
+    context = certificate.context if isinstance(certificate, ReleaseCertificate) else None
+    overlooked = context is not None and not context.beside and not allowed.alone
+    if overlooked or (certificate.has_partial_knowledge and not allowed.claims):
+        raise TemporaryError(
+            "other releases about these people stand beside it by now, and its new certificate overlooks them: run "
+            "again."
+        )
 
 
 def _company(db: Database, components: Iterable[int]) -> Counter[tuple[str, tuple[str, ...]]]:

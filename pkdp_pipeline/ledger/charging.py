@@ -9,7 +9,7 @@ from pkdp_pipeline.ledger import accounts
 from pkdp_pipeline.ledger.admission import Admission
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.entries import Entries
-from pkdp_pipeline.ledger.entry import Reservation
+from pkdp_pipeline.ledger.entry import Entry, Reservation
 from pkdp_pipeline.ledger.journal import Journal, json_text
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
@@ -46,14 +46,23 @@ class Charging:
         self._offer, self._terms = offer, terms
         self._journal, self._entries = Journal(database), Entries(database)
 
-    def reserve(self, revision: int) -> Reservation:
-        """Charge the release as this revision of its key.
+    def charge(self, *, revise: bool) -> Reservation | Entry:
+        """Reserve the release, or take a reservation over; the entry where it is published and not to be revised.
 
         Raises
         ------
         PkdpError
             If it may not be published, see `Ledger.reserve`; the caller rolls the transaction back.
         """
+        published = None if revise else self._entries.published(self._dataset, self._key)
+        if published is not None:
+            return self._entries.read(published)
+        latest = self._entries.latest(self._dataset, self._key)
+        if latest is not None and latest[2] == "reserved":
+            return self._taken_over(latest[0])
+        return self._reserved(1 if latest is None else latest[1] + 1)
+
+    def _reserved(self, revision: int) -> Reservation:
         certificate = self._offered(self._journal.head(self._dataset))
         sequence = self._journal.append(
             dataset=self._dataset,
@@ -70,17 +79,12 @@ class Charging:
         accounts.charge(self._database, self._dataset, self._standing, certificate, self._terms, sequence)
         return Reservation.of(self._entries.read(sequence))
 
-    def take_over(self, left: int) -> Reservation:
+    def _taken_over(self, left: int) -> Reservation:
         """Finish what another run of the same request has reserved, charged once.
 
         The release is admitted, certified and held to the budgets anew, as if nothing had been reserved. Where
         terms and certificate are those of the reservation, it stands, and its own run may still publish it;
         otherwise it is given back and the release is charged again.
-
-        Raises
-        ------
-        PkdpError
-            If it may be published no more; the caller rolls the transaction back, and the reservation stays.
         """
         entry = self._entries.read(left)
         accounts.withdraw(self._database, self._dataset, left)
@@ -90,7 +94,7 @@ class Charging:
             return Reservation.of(entry)
         self._journal.append(dataset=self._dataset, kind="given_back", key=self._key, revision=entry.revision)
         self._entries.given_back(left)
-        return self.reserve(entry.revision)
+        return self._reserved(entry.revision)
 
     def _offered(self, head: str) -> Any:
         return self._offer(accounts.admit(self._database, self._dataset, self._standing, self._terms), head)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger import accounts
-from pkdp_pipeline.ledger.admission import Admission
+from pkdp_pipeline.ledger.admission import Admission, check_claims
 from pkdp_pipeline.ledger.chain import GENESIS
 from pkdp_pipeline.ledger.charging import Charging
 from pkdp_pipeline.ledger.database import Database, open_database
@@ -57,7 +57,7 @@ class Ledger:
         self._database = database
         self._journal = Journal(database)
         self._entries = Entries(database)
-        self._dataset = self._entries.spelled(name) or name
+        self._name, self._settled = self._entries.spelled(name) or name, False
 
     @classmethod
     def open(
@@ -112,12 +112,19 @@ class Ledger:
 
     def close(self) -> None:
         """Close it; a closed ledger cannot be used."""
+        self._settled = True
         self._database.close()
 
     @property
     def dataset(self) -> str:
-        """The data set this ledger object is about, in the spelling the ledger keeps."""
-        return self._dataset
+        """The data set this ledger object is about, in the spelling the ledger keeps.
+
+        While it has no releases, another process may bring another spelling of its name in.
+        """
+        if not self._settled:
+            known = self._entries.spelled(self._name)
+            self._name, self._settled = known or self._name, known is not None
+        return self._name
 
     @property
     def location(self) -> str:
@@ -127,7 +134,7 @@ class Ledger:
     @property
     def terms(self) -> Terms:
         """Budgets and evidence in force: those given when opening, else those of the last reservation."""
-        text = self._journal.terms(self._dataset)
+        text = self._journal.terms(self.dataset)
         recorded = Terms() if text is None else Terms.from_dict(json.loads(text))
         return Terms(
             budgets=recorded.budgets if self._budgets is None else self._budgets,
@@ -136,11 +143,11 @@ class Ledger:
 
     def head(self) -> str:
         """Return the hash of the data set's last event; 64 zeros when there is none."""
-        return self._journal.head(self._dataset)
+        return self._journal.head(self.dataset)
 
     def find(self, key: str) -> Entry | None:
         """Return the latest published revision of this key, or None."""
-        entry = self._entries.published(self._dataset, key)
+        entry = self._entries.published(self.dataset, key)
         return None if entry is None else self._entries.read(entry)
 
     def entries(self, *, given_back: bool = False) -> Iterator[Entry]:
@@ -151,14 +158,14 @@ class Ledger:
         given_back : bool, default False
             Whether those that were given back are yielded as well.
         """
-        return self._entries.each(self._dataset, given_back=given_back)
+        return self._entries.each(self.dataset, given_back=given_back)
 
     def beside(self, standing: Standing) -> list[Entry]:
         """Return the published entries about the same people in periods that overlap that of `standing`.
 
         A release with the same standing is among them once it is published.
         """
-        return [self._entries.read(entry) for entry in self._entries.beside(self._dataset, standing)]
+        return [self._entries.read(entry) for entry in self._entries.beside(self.dataset, standing)]
 
     def check(self, standing: Standing) -> Admission:
         """Refuse a release that cannot stand beside what is charged already; it needs no data, and charges nothing.
@@ -175,7 +182,7 @@ class Ledger:
         DifferencingError
         """
         with self._database.snapshot():
-            return accounts.admit(self._database, self._dataset, standing, self.terms)
+            return accounts.admit(self._database, self.dataset, standing, self.terms)
 
     def admission(self, entry: Entry) -> Admission:
         """Return what stands beside a charged release now, and what a new certificate of it may claim."""
@@ -197,7 +204,7 @@ class Ledger:
             If they do not add up without evidence, which the message names.
         """
         with self._database.snapshot():
-            return accounts.total(self._database, self._dataset, unit, self.terms)
+            return accounts.total(self._database, self.dataset, unit, self.terms)
 
     def reserve(
         self, key: str, standing: Standing, offer: Callable[[Admission, str], Any], *, revise: bool = False
@@ -211,8 +218,8 @@ class Ledger:
         standing : Standing
         offer : callable
             Called as ``offer(admission, head)``, after the differencing check and before the charge, and returns
-            the release's certificate. The `Admission` says whether other releases stand beside it, and whether it
-            may claim more than the worst case; `head` is the head of the chain.
+            the certificate. The `Admission` says whether others stand beside the release, and whether it may claim
+            more than the worst case; `head` is the head of the chain.
         revise : bool, default False
             Publish the same question anew, as one more revision, charged as another release.
 
@@ -231,19 +238,12 @@ class Ledger:
         LedgerError, TemporaryError
             If the ledger cannot be used or is locked.
         """
-        with self._database.transaction(self._dataset):
-            self._entries.register(self._dataset)
-            if not revise:
-                published = self._entries.published(self._dataset, key)
-                if published is not None:
-                    return self._entries.read(published)
-            charging = Charging(
-                self._database, dataset=self._dataset, key=key, standing=standing, offer=offer, terms=self.terms
-            )
-            latest = self._entries.latest(self._dataset, key)
-            if latest is not None and latest[2] == "reserved":
-                return charging.take_over(latest[0])
-            return charging.reserve(1 if latest is None else latest[1] + 1)
+        try:
+            with self._database.transaction(self._name):
+                return self._reserve(key, standing, offer, revise=revise)
+        except BaseException:
+            self._settled = False  # where this transaction registered the name, it is registered no more
+            raise
 
     def publish(self, reservation: Reservation, content: bytes, release_id: str) -> tuple[Entry, bool]:
         """Publish what was reserved, or return what another process has published of it meanwhile.
@@ -271,7 +271,7 @@ class Ledger:
         self._check_own(reservation)
         if not isinstance(content, bytes) or not isinstance(release_id, str) or not release_id:
             raise ArgumentError("content must be the released bytes, and release_id a non-empty text.")
-        with self._database.transaction(self._dataset):
+        with self._database.transaction(self.dataset):
             state = self._state(reservation)
             if state == "published":
                 return self._entries.read(reservation.entry), True
@@ -281,7 +281,7 @@ class Ledger:
                     "run again."
                 )
             event = self._journal.append(
-                dataset=self._dataset,
+                dataset=self.dataset,
                 kind="published",
                 key=reservation.key,
                 revision=reservation.revision,
@@ -303,15 +303,15 @@ class Ledger:
             Whether the release is charged no more. False when it was published meanwhile.
         """
         self._check_own(reservation)
-        with self._database.transaction(self._dataset):
+        with self._database.transaction(self.dataset):
             state = self._state(reservation)
             if state != "reserved":
                 return state == "given_back"
             self._journal.append(
-                dataset=self._dataset, kind="given_back", key=reservation.key, revision=reservation.revision
+                dataset=self.dataset, kind="given_back", key=reservation.key, revision=reservation.revision
             )
             self._entries.given_back(reservation.entry)
-            accounts.withdraw(self._database, self._dataset, reservation.entry)
+            accounts.withdraw(self._database, self.dataset, reservation.entry)
             return True
 
     def recertify(self, entry: Entry, certificate_json: str, release_id: str, content: bytes) -> Entry:
@@ -332,7 +332,7 @@ class Ledger:
 
         certificate = Certificate.from_json(certificate_json)
         self._check_own(entry)
-        with self._database.transaction(self._dataset):
+        with self._database.transaction(self.dataset):
             current = self._entries.read(entry.sequence)
             if current.state != "published":
                 raise ArgumentError("only a published entry can be certified again.")
@@ -340,9 +340,9 @@ class Ledger:
                 return current
             if current.hash != entry.hash:
                 raise TemporaryError("another run certified the same release meanwhile: run again.")
-            self._check_claims(current, certificate)
+            check_claims(accounts.admission_of(self._database, entry.sequence, entry.standing, self.terms), certificate)
             event = self._journal.append(
-                dataset=self._dataset,
+                dataset=self.dataset,
                 kind="recertified",
                 key=entry.key,
                 revision=entry.revision,
@@ -351,7 +351,7 @@ class Ledger:
                 content=content,
             )
             self._entries.recertified_by(entry.sequence, event)
-            accounts.recertified(self._database, self._dataset, entry.sequence, certificate)
+            accounts.recertified(self._database, self.dataset, entry.sequence, certificate)
             return self._entries.read(entry.sequence)
 
     def verify(self, head: str | None = None, *, contents: bool = True) -> None:
@@ -374,21 +374,21 @@ class Ledger:
         """
         if head is not None and (not isinstance(head, str) or len(head) != len(GENESIS)):
             raise ArgumentError("head must be a hash of 64 hexadecimal digits, as Ledger.head returns it.")
-        verify(self._database, self._dataset, head=head, contents=contents)
+        verify(self._database, self.dataset, head=head and head.lower(), contents=contents)
+
+    def _reserve(
+        self, key: str, standing: Standing, offer: Callable[[Admission, str], Any], *, revise: bool
+    ) -> Reservation | Entry:
+        # The key may have been made with this spelling, so another one is an error, once.
+        spelling = self._name
+        self._name = self._entries.spelled(spelling) or spelling
+        self._entries.register(spelling)
+        charging = Charging(self._database, dataset=spelling, key=key, standing=standing, offer=offer, terms=self.terms)
+        return charging.charge(revise=revise)
 
     def _check_own(self, given: Reservation | Entry) -> None:
-        if given.dataset != self._dataset:
-            raise ArgumentError(f"it belongs to data set {given.dataset!r}, this ledger object to {self._dataset!r}.")
-
-    def _check_claims(self, entry: Entry, certificate: Certificate) -> None:
-        allowed = accounts.admission_of(self._database, entry.sequence, entry.standing, self.terms)
-        context = getattr(certificate, "context", None)
-        overlooked = context is not None and not context.beside and not allowed.alone
-        if overlooked or (certificate.has_partial_knowledge and not allowed.claims):
-            raise TemporaryError(
-                "other releases about these people stand beside it by now, and its new certificate overlooks them: "
-                "run again."
-            )
+        if given.dataset != self.dataset:
+            raise ArgumentError(f"it belongs to data set {given.dataset!r}, this ledger object to {self.dataset!r}.")
 
     def _state(self, reservation: Reservation) -> str:
         state = self._entries.state(reservation.entry)

@@ -250,12 +250,38 @@ def test_the_first_spelling_of_a_data_set_is_kept(path):
         ledger.verify(contents=False)
 
 
-def test_a_spelling_that_comes_second_is_refused_in_time(path):
+def test_a_spelling_that_comes_second_is_refused_once_and_then_known(path):
     with Ledger.open(path, dataset="Flights") as one, Ledger.open(path, dataset="flights") as other:
         publish(one)
         with pytest.raises(TemporaryError, match="'Flights'"):
-            publish(other, "another", standing("another"))
+            publish(other, "key")
+        assert other.dataset == "Flights"
+        assert publish(other, "key") == (one.find("key"), True)
         assert [entry.key for entry in one.entries()] == ["key"]
+
+
+def test_a_ledger_opened_under_another_spelling_sees_what_is_published_later(path):
+    with Ledger.open(path, dataset="Flights") as one, Ledger.open(path, dataset="flights") as other:
+        assert other.total().delta(0.0) == 0.0
+        publish(one, what=standing(noised=True))
+        assert other.total() == one.total()
+        assert [entry.key for entry in other.entries()] == ["key"]
+        assert (other.dataset, other.head(), other.terms) == ("Flights", one.head(), one.terms)
+        assert other.find("key") == one.find("key")
+        other.verify(contents=False)
+
+
+def test_a_spelling_is_not_kept_where_nothing_was_charged(path):
+    def offer(admission, head):
+        assert other.dataset == "flights"
+        raise NotCertifiableError("no")
+
+    with Ledger.open(path, dataset="Flights") as one, Ledger.open(path, dataset="flights") as other:
+        with pytest.raises(NotCertifiableError):
+            other.reserve("key", standing(), offer)
+        publish(one)
+        assert other.dataset == "Flights"
+        assert other.find("key") == one.find("key")
 
 
 @pytest.mark.parametrize("period", ["2013-01-02", "2013-W01", "2012-12-31/2013-01-02", "2013", "first wave"])
@@ -510,3 +536,9 @@ def test_taking_over_leaves_the_running_state_as_it_was(path):
             assert ledger.total() == total
             ledger.verify()
         assert kinds(ledger) == ["reserved"] * 3
+
+
+def test_a_head_may_be_written_in_capitals(path):
+    with Ledger.open(path) as ledger:
+        publish(ledger)
+        ledger.verify(ledger.head().upper(), contents=False)

@@ -13,6 +13,7 @@ from urllib.parse import quote, quote_plus
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger import database
+from pkdp_pipeline.ledger.postgres_schema import changed_objects
 from pkdp_pipeline.ledger.schema import SCHEMA_VERSION, schema_script
 from pkdp_pipeline.ledger.spelling import folded
 
@@ -25,8 +26,6 @@ NAMESPACE = "pkdp"
 """The PostgreSQL schema that holds the ledger's tables, so that they meet no others."""
 
 _IDLE_SECONDS = 300
-
-_TRIGGERS = {"event_is_never_changed", "event_is_never_emptied"}
 
 
 class PostgresDatabase:
@@ -112,16 +111,13 @@ class PostgresDatabase:
                 yield
 
     def check(self) -> None:
-        """Check that the triggers that keep events from being changed are there and on."""
-        found = self.execute(
-            "SELECT tgname FROM pg_trigger WHERE tgrelid = 'event'::regclass AND tgenabled IN ('O', 'A') "
-            "AND NOT tgisinternal"
-        )
-        missing = sorted(_TRIGGERS - {str(row[0]) for row in found})
-        if missing:
+        """Check that tables, triggers, functions and unique indexes are those of the schema."""
+        changed = changed_objects(self.execute, NAMESPACE)
+        if changed:
             raise LedgerError(
-                f"the ledger {self._location} has another schema than it was made with: {', '.join(missing)} was "
-                "removed or switched off. Somebody has worked on the database; restore it from a backup."
+                f"the ledger {self._location} has another schema than it was made with: {', '.join(changed)} was "
+                "changed, added, removed or switched off. Somebody has worked on the database; restore it from a "
+                "backup."
             )
 
     def _connect_to(self, url: str) -> Engine:

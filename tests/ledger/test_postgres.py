@@ -111,6 +111,75 @@ def test_what_was_altered_is_found(postgres_url, connect, change):
             ledger.verify(contents=False)
 
 
+EVIL = "CREATE FUNCTION evil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$; "
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (EVIL.replace("evil", "refuse_change").replace("CREATE", "CREATE OR REPLACE"), "function refuse_change"),
+        (EVIL, "function evil"),
+        (EVIL + "CREATE TRIGGER quiet BEFORE INSERT ON tally FOR EACH ROW EXECUTE FUNCTION evil()", "trigger quiet"),
+        ("DROP TRIGGER event_is_never_changed ON event", "trigger event_is_never_changed"),
+        ("ALTER TABLE event DISABLE TRIGGER event_is_never_emptied", "trigger event_is_never_emptied"),
+        ("ALTER TABLE event ENABLE REPLICA TRIGGER event_is_never_changed", "trigger event_is_never_changed"),
+        (
+            "CREATE OR REPLACE TRIGGER event_is_never_changed BEFORE UPDATE OF key OR DELETE ON event "
+            "FOR EACH ROW EXECUTE FUNCTION refuse_change()",
+            "trigger event_is_never_changed",
+        ),
+        (
+            "CREATE OR REPLACE TRIGGER event_is_never_changed BEFORE UPDATE OR DELETE ON event "
+            "FOR EACH ROW WHEN (false) EXECUTE FUNCTION refuse_change()",
+            "trigger event_is_never_changed",
+        ),
+        ("ALTER TABLE entry DISABLE TRIGGER ALL", "foreign keys of table entry"),
+        ("ALTER TABLE event DROP CONSTRAINT event_hash_key", r"unique index of table event \(hash\)"),
+        ("DROP INDEX entry_key", "unique index of table entry"),
+        (
+            "DROP INDEX entry_key; CREATE UNIQUE INDEX entry_key ON entry (dataset, key, revision) WHERE state = 'x'",
+            "unique index of table entry",
+        ),
+        ("CREATE RULE quiet AS ON INSERT TO holding DO INSTEAD NOTHING", "rule quiet"),
+        ("ALTER TABLE tally ENABLE ROW LEVEL SECURITY", "table tally"),
+        ("CREATE TABLE public.more () INHERITS (tally)", "table tally"),
+        ("ALTER TABLE tally SET UNLOGGED", "table tally"),
+        ("CREATE VIEW more AS SELECT 1", "table more"),
+        ("ALTER TABLE tally RENAME TO other; CREATE VIEW tally AS SELECT * FROM other", "table other, table tally"),
+    ],
+)
+def test_a_changed_schema_is_found(postgres_url, connect, change, named):
+    with Ledger.open(postgres_url) as ledger:
+        publish(ledger)
+        ledger.verify(contents=False)
+        connect.execute(change)
+        with pytest.raises(LedgerError, match=f"another schema.*{named}"):
+            ledger.verify(contents=False)
+
+
+def test_more_indexes_for_reading_do_no_harm(postgres_url, connect):
+    with Ledger.open(postgres_url) as ledger:
+        publish(ledger)
+        connect.execute("CREATE INDEX mine ON event (created_at)")
+        connect.execute("ANALYZE")
+        ledger.verify(contents=False)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "INSERT INTO tally SELECT 'ghost', unit, sha256, bundle, times FROM tally",
+        "INSERT INTO part VALUES (encode(sha256('{}'), 'hex'), '{}')",
+    ],
+)
+def test_rows_of_no_data_set_and_of_no_release_are_found(postgres_url, connect, change):
+    with Ledger.open(postgres_url) as ledger:
+        publish(ledger)
+        connect.execute(change)
+        with pytest.raises(LedgerError, match=r"table (tally|part) has rows"):
+            ledger.verify(contents=False)
+
+
 @pytest.mark.parametrize("label", ["a\ud800", "\udfff"])
 def test_a_label_that_is_no_text_is_a_ledger_error_and_nothing_is_charged(postgres_url, label):
     with Ledger.open(postgres_url) as ledger:
@@ -241,6 +310,7 @@ def test_a_user_without_rights_is_told_so(cluster, postgres_url, connect):
     url = postgres_url.replace("pkdp:" + postgres_url.split(":")[2].split("@")[0], "reader:reading")
     with Ledger.open(url) as ledger:
         assert ledger.find("key") is None
+        ledger.verify()
         with pytest.raises(LedgerError, match="Grant") as raised:
             reserve(ledger)
     assert "reading" not in str(raised.value)

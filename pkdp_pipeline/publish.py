@@ -101,7 +101,9 @@ def publish(
             entry, replayed = ledger.publish(reserved, release.to_bytes(), release.id)
             if not replayed:
                 return release
-    return _certified_again(request, attacker, ledger, entry, _replayed(entry), alone=alone)
+    release = _replayed(entry)
+    _check_answers(request, ledger, entry, release)
+    return _certified_again(request, attacker, ledger, entry, release, alone=alone)
 
 
 def _sealed(source: Callable[[], Any], request: Request, ledger: Ledger, reserved: Reservation) -> Release:
@@ -304,6 +306,17 @@ def _replayed(entry: Entry) -> Release:
     if release.id != entry.release_id:
         raise LedgerError(f"the ledger's entry {entry.sequence} holds another release than it says: it was altered.")
     return release
+
+
+def _check_answers(request: Request, ledger: Ledger, entry: Entry, release: Release) -> None:
+    """Refuse a stored release that is not about what was asked."""
+    stored = release.certificate
+    facts = None if stored.context is None else replace(stored.context, beside=False, head=None)
+    if stored.mechanism != request.mechanism or facts not in (None, _context(request, ledger.dataset)):
+        raise LedgerError(
+            f"the ledger's entry {entry.sequence} holds a release of something else than was asked: it was altered. "
+            "Check the ledger with verify()."
+        )
 
 
 def _context(request: Request, dataset: str | None = None) -> Context:

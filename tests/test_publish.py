@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import sqlite3
 import traceback
 import warnings
 
@@ -610,3 +612,18 @@ def test_what_stands_beside_others_and_has_no_noise_is_not_certified_again(tmp_p
         with pytest.raises(pkdp.NotCertifiableError):
             people(a=12).pkdp.count("c == 'b'", attacker=other, ledger=ledger, **asked)
         assert people(a=12).pkdp.count("c == 'b'", attacker=ATTACKER, ledger=ledger, **asked).replayed
+
+
+@pytest.mark.parametrize(
+    "changed", [{"where": "c == 'a'"}, {"period": "2020-01-02"}, {"noise": pkdp.GeometricNoise(2)}]
+)
+def test_a_ledger_whose_entries_changed_places_is_an_error(tmp_path, changed):
+    asked = {"unit": "u", "attacker": SURE, "period": "2020-01-01", "noise": NOISE}
+    path = tmp_path / "ledger.sqlite"
+    with pkdp.Ledger.open(path) as ledger:
+        people(a=12).pkdp.count(ledger=ledger, **asked)
+        people(a=12).pkdp.count(ledger=ledger, **{**asked, **changed})
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE entry SET content = (SELECT content FROM entry WHERE id = 3) WHERE id = 1")
+    with pkdp.Ledger.open(path) as ledger, pytest.raises(pkdp.LedgerError, match="something else"):
+        people(a=12).pkdp.count(ledger=ledger, **asked)

@@ -69,7 +69,8 @@ def open_for_reading(location: str, dataset: str | None = None) -> Iterator[Read
     """
     database = _opened(location)
     try:
-        yield Reading(ledger=Ledger(database, dataset=_dataset(database, dataset)), database=database)
+        with Ledger(database, dataset=_dataset(database, dataset)) as ledger:
+            yield Reading(ledger=ledger, database=database)
     finally:
         database.close()
 

@@ -190,9 +190,9 @@ def verify(
 
     with open_for_reading(location, dataset) as reading:
         found = check(reading, head=None if head is None else head.strip().lower())
-        again = verify_command(reading, found.head)
+        again, name = verify_command(reading, found.head), reading.ledger.dataset
     screen = Screen()
-    typer.echo(f"{reading.ledger.dataset}: chain of {number_of(found.events, 'event')} intact, head {found.head}")
+    typer.echo(f"{name}: chain of {number_of(found.events, 'event')} intact, head {found.head}")
     if not found.events:
         return
     for line in found.remarks():

@@ -103,15 +103,15 @@ def test_what_is_spent_and_left_adds_up_to_the_budget(allowed, spent):
 @pytest.mark.parametrize(
     ("allowed", "spent", "text"),
     [
-        (1.2, 1.1517, "spent 1.152 of 1.200, left 0.048"),
-        (26.0, 25.9423, "spent 25.943 of 26.000, left 0.057"),
-        (1.0, 1.0, "spent 1.0 of 1.0, left 0.0"),
-        (1.0, 0.0, "spent 0.0 of 1.0, left 1.0"),
-        (0.0, 0.0, "spent 0.0 of 0.0, left 0.0"),
+        (1.2, 1.1517, "spent 1.1517 of 1.2000, left 0.0483"),
+        (26.0, 25.94231, "spent 25.9424 of 26.0000, left 0.0576"),
+        (1.0, 1.0, "spent 1.00 of 1.00, left 0.00"),
+        (1.0, 0.0, "spent 0.00 of 1.00, left 1.00"),
+        (0.0, 0.0, "spent 0.00 of 0.00, left 0.00"),
         (1.0, 1e-9, "spent 0.00001 of 1.00000, left 0.99999"),
         (1.0, 1e300, "spent 1" + "0" * 300 + " of 1, OVER BUDGET"),
         (1.0, 1.00001, "spent 1.00001 of 1.00000, OVER BUDGET"),
-        (0.0, 1e-7, "spent 0.00000010 of 0.00000000, OVER BUDGET"),
+        (0.0, 1e-7, "spent 0.000000100 of 0.000000000, OVER BUDGET"),
     ],
 )
 def test_spent_and_left_in_words(allowed, spent, text):
@@ -142,7 +142,7 @@ def test_a_budget_that_nothing_meets_is_shown_in_words():
     assert shown(Spent(**spent, at_one=1.0)).endswith("no ε reaches δ = 1e-6; nothing is certified at ε = 1 either.")
     assert shown(Spent(**spent)).endswith("OVER BUDGET: the releases do not add up")
     part = Spent(budget=budget, measure="partial_knowledge", epsilon=0.5, complete=False)
-    assert shown(part).endswith("spent at least 0.50 of 1.00")
+    assert shown(part).endswith("spent at least 0.500 of 1.000")
 
 
 @pytest.mark.parametrize("width", range(14, 40))

@@ -107,7 +107,7 @@ def _declared(screen: Screen, history: History, changes: Sequence[Change]) -> No
     if history.terms.budgets:
         screen.item("A release that would exceed a budget is refused before any data are read.")
     for change in changes[1:]:
-        screen.item(f"{change.words}.")
+        screen.item(f"{change.words[0].upper()}{change.words[1:]}.")
     if len(changes) > 1:
         screen.item(
             f"They began with {terms_words(changes[0].terms)}. What is charged under older terms stays as it was "
@@ -185,8 +185,8 @@ def _together(screen: Screen, history: History, unit: str) -> None:
     if len(history.lines) == 1:
         own = "all its certificate promises"
     if single:
-        alone = "1 release stands" if single == 1 else f"{single:,} releases stand"
-        screen.item(f"{alone} alone, no other about the same days: each counts with {own}.")
+        stand, each = (f"{single:,} releases stand", "each") if single > 1 else ("1 release stands", "it")
+        screen.item(f"{stand} alone, no other about the same days: {each} counts with {own}.")
     if not several:
         return
     releases = sum(len(group) for group in several)

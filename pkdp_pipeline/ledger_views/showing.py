@@ -221,10 +221,10 @@ def _growth(screen: Screen, points: Sequence[Point], budgets: Sequence[Spent], d
     # Not to be taken for what all of them tell together.
     several = f"any one of {last.releases:,} releases" if one_day else f"{last.releases:,} releases together"
     together = "1 release" if last.releases == 1 else several
-    number = f"ε = {amount(last.epsilon)}"
+    number = f", ε = {amount(last.epsilon)}"
     if last.epsilon == math.inf:
-        number = "which do not add up" if last.at_one is None else no_epsilon(delta, last.at_one)
-    screen.say(f"After {last.period}: {together}, {number}. Against anyone at all: {worst}.")
+        number = ", which do not add up" if last.at_one is None else f": {no_epsilon(delta, last.at_one)}"
+    screen.say(f"After {last.period}: {together}{number}. Against anyone at all: {worst}.")
     if budgets:
         screen.head("Budgets")
         screen.budgets(budgets)

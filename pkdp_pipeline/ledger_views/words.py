@@ -65,8 +65,8 @@ def spent_words(allowed: float, spent: float) -> str:
     most, used = Decimal(repr(allowed)), Decimal(repr(spent))
     left = exactly_so.subtract(most, used)
     written = len(f"{most.normalize():f}".partition(".")[2])
-    # Two digits of the smallest number, as long as what is allowed has no more than six for it.
-    digits = 1 - min((abs(one) for one in (used, left) if one), default=most.normalize()).adjusted()
+    # Three digits of the smallest number, as long as what is allowed has no more than six for it.
+    digits = 2 - min((abs(one) for one in (used, left) if one), default=most.normalize()).adjusted()
     decimals = max(written, min(digits, 5 - most.adjusted()) if most else digits, 0)
     used = used.quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_CEILING, context=exactly_so)
     if used > most:

@@ -627,3 +627,17 @@ def test_a_ledger_whose_entries_changed_places_is_an_error(tmp_path, changed):
         database.execute("UPDATE entry SET content = (SELECT content FROM entry WHERE id = 3) WHERE id = 1")
     with pkdp.Ledger.open(path) as ledger, pytest.raises(pkdp.LedgerError, match="something else"):
         people(a=12).pkdp.count(ledger=ledger, **asked)
+
+
+def test_another_aim_may_not_take_the_total_away(tmp_path):
+    asked = {"by": "c", "unit": "u", "k": 10}
+    with pkdp.Ledger.open(tmp_path / "l.sqlite", evidence=pkdp.OneDayProtected()) as ledger:
+        for day in ("2020-01-01", "2020-01-02"):
+            first = people(a=12).pkdp.histogram(attacker=ATTACKER, ledger=ledger, period=day, **asked)
+        total = ledger.total()
+        between = {"attacker": pkdp.AttackerModel(p_max_between=0.6), "protects": "value"}
+        with pytest.raises(pkdp.NoEvidenceError, match="different things"):
+            people(a=12).pkdp.histogram(ledger=ledger, period=day, **between, **asked)
+        assert ledger.total() == total
+        again = people(a=12).pkdp.histogram(attacker=ATTACKER, ledger=ledger, period=day, **asked)
+        assert again.to_bytes() == first.to_bytes()

@@ -6,12 +6,14 @@ The functions work inside a transaction of the ledger's; what they store is deri
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 
 from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.composition.compose import compose
 from pkdp_pipeline.errors import ArgumentError, LedgerError, NoEvidenceError
 from pkdp_pipeline.ledger.admission import Admission, admission_of, admit
+from pkdp_pipeline.ledger.bundle import Bundle
 from pkdp_pipeline.ledger.components import bundles, unit_text
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.parts import certificate_of, describe, read_parts, store_part
@@ -52,8 +54,8 @@ def charge(
         If a budget is exceeded, with what was spent, what is asked for and what is allowed. The caller rolls the
         transaction back.
     NoEvidenceError
-        If the release cannot be added up with the evidence declared, or there is a budget and all of them
-        cannot. The caller rolls the transaction back.
+        If the release cannot be added up with the evidence declared, or takes the total away that there was, or
+        there is a budget and no total. The caller rolls the transaction back.
     LedgerError
         If the certificate is not that of the release.
     """
@@ -62,9 +64,13 @@ def charge(
     if certified.mechanism != standing.mechanism or certified.protects != standing.protects:
         raise LedgerError("the certificate to be charged is not that of the release: certify what is published.")
     trial = Trial(db, dataset, standing, terms) if terms is not None and terms.budgets else None
-    join(db, dataset, standing, store_part(db, description), entry)
+    unit, part = unit_text(standing.unit), store_part(db, description)
+    before = _before(db, dataset, unit, part, terms)
+    join(db, dataset, standing, part, entry)
     if terms is not None and terms.evidence:
         _check_adds_up(db, entry, terms)
+    if terms is not None and before is not None:
+        _check_still_adds_up(db, dataset, unit, before, terms)
     if trial is not None:
         trial.hold(certified, entry)
 
@@ -81,16 +87,27 @@ def withdraw(db: Database, dataset: str, entry: int) -> None:
         raise LedgerError("an entry to be given back was never charged: the ledger's running state was altered.")
 
 
-def recertified(db: Database, dataset: str, entry: int, certificate: Certificate | str) -> None:
+def recertified(
+    db: Database, dataset: str, entry: int, certificate: Certificate | str, terms: Terms | None = None
+) -> None:
     """Let a release count with its newest certificate. Nothing is published, so no budget is asked.
 
     Raises
     ------
+    NoEvidenceError
+        If terms are given, and with the new certificate the releases do not add up any more.
     LedgerError
         If it was not charged.
     """
-    if not exchange(db, dataset, entry, store_part(db, describe(certificate))):
+    part = store_part(db, describe(certificate))
+    units = db.execute(
+        "SELECT unit FROM holding WHERE entry = :entry AND dataset = :dataset", entry=entry, dataset=dataset
+    )
+    before = _before(db, dataset, units[0][0], part, terms) if units else None
+    if not exchange(db, dataset, entry, part):
         raise LedgerError("an entry to be certified again was never charged: the ledger's running state was altered.")
+    if terms is not None and before is not None:
+        _check_still_adds_up(db, dataset, units[0][0], before, terms)
 
 
 def total(db: Database, dataset: str, unit: object, terms: Terms) -> Certificate:
@@ -126,9 +143,7 @@ def total(db: Database, dataset: str, unit: object, terms: Terms) -> Certificate
             raise ArgumentError(f"unit must be one of those that data set {dataset!r} has releases for: {named}.")
     if asked is None or asked not in units:
         return compose([])
-    held = read_tally(db, dataset, asked)
-    parts = read_parts(db, sorted({key for bundle in held for key, _ in bundle.parts}))
-    found = add_up(held, parts, terms.evidence, beside_others=len(units) > 1)
+    found = _sum_of(db, read_tally(db, dataset, asked), terms, others=len(units) > 1)
     return found.with_caveats(*_limits(asked, units))
 
 
@@ -138,6 +153,41 @@ def _check_adds_up(db: Database, entry: int, terms: Terms) -> None:
     for bundle in bundles(db, int(component)).values():
         parts = read_parts(db, [key for key, _ in bundle.parts])
         add_up({bundle: 1}, parts, terms.evidence, beside_others=False)
+
+
+def _before(db: Database, dataset: str, unit: str, part: str, terms: Terms | None) -> Counter[Bundle] | None:
+    """Return what the unit's releases are counted as, where a part of a new kind is about to join them.
+
+    One more of a kind that is there already adds up as the others do, however many they are; and without evidence
+    whatever is admitted adds up.
+    """
+    if terms is None or not terms.evidence:
+        return None
+    known = db.execute(
+        "SELECT 1 FROM holding WHERE dataset = :dataset AND unit = :unit AND part = :part LIMIT 1",
+        dataset=dataset,
+        unit=unit,
+        part=part,
+    )
+    return (None if known else read_tally(db, dataset, unit)) or None
+
+
+def _check_still_adds_up(db: Database, dataset: str, unit: str, before: Counter[Bundle], terms: Terms) -> None:
+    """Refuse what takes the unit's total away; where there was none before, nothing is lost."""
+    others = len(units_of(db, dataset)) > 1
+    try:
+        _sum_of(db, read_tally(db, dataset, unit), terms, others=others)
+    except NoEvidenceError:
+        try:
+            _sum_of(db, before, terms, others=others)
+        except NoEvidenceError:
+            return
+        raise
+
+
+def _sum_of(db: Database, held: Counter[Bundle], terms: Terms, *, others: bool) -> Certificate:
+    parts = read_parts(db, sorted({key for bundle in held for key, _ in bundle.parts}))
+    return add_up(held, parts, terms.evidence, beside_others=others)
 
 
 def _limits(unit: str, units: Sequence[str]) -> list[str]:

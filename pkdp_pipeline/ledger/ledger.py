@@ -351,7 +351,7 @@ class Ledger:
                 content=content,
             )
             self._entries.recertified_by(entry.sequence, event)
-            accounts.recertified(self._database, self.dataset, entry.sequence, certificate)
+            accounts.recertified(self._database, self.dataset, entry.sequence, certificate, self.terms)
             return self._entries.read(entry.sequence)
 
     def verify(self, head: str | None = None, *, contents: bool = True) -> None:

@@ -442,3 +442,34 @@ def test_a_budget_of_another_data_set_is_not_asked():
     book.add(NOISED_COUNT, "2013-01-01")
     other = Book(Terms(budgets=(Budget(0.5, 0),)), database=book.database, dataset="ships")
     other.add(NOISED_COUNT, "2013-01-01")
+
+
+BETWEEN = AttackerModel(p_max_between=0.6)
+
+
+@pytest.mark.parametrize("value_first", [False, True])
+def test_a_release_that_takes_the_total_away_is_refused(value_first):
+    book = Book(Terms(evidence=(OneDayProtected(),)))
+    presence, value = {"attacker": ATTACKER}, {"attacker": BETWEEN, "protects": "value"}
+    first, second = (value, presence) if value_first else (presence, value)
+    book.add(TABLE, "2013-01-01", **first)
+    before = book.total()
+    state = book.state()
+    with pytest.raises(NoEvidenceError, match="different things"):
+        book.add(TABLE, "2013-01-02", **second)
+    assert (book.total(), book.state()) == (before, state)
+    book.add(TABLE, "2013-01-02", **first)
+    book.add(TABLE, "2013-01-03", unit=("owner",), **second)
+    book.verify()
+
+
+def test_where_there_was_no_total_nothing_is_lost():
+    book = Book()
+    book.add(TABLE, "2013-01-01", check=False)
+    book.terms = Terms(evidence=(OneDayProtected(),))
+    with book.database.transaction("flights"):
+        asked = standing(TABLE, "2013-01-05", protects="value")
+        accounts.charge(book.database, "flights", asked, certify(TABLE, BETWEEN, protects="value"), None, 900)
+    with pytest.raises(NoEvidenceError):
+        book.total()
+    book.add(TABLE, "2013-01-03", attacker=AttackerModel(p_max=0.2))

@@ -65,8 +65,8 @@ class ComposedCertificate(Certificate):
 
     @property
     def releases(self) -> int:
-        """How many certificates were added up."""
-        return sum(times for _, times in self.parts)
+        """How many releases were added up, those in parts that are totals themselves included."""
+        return sum(times * (one.releases if isinstance(one, ComposedCertificate) else 1) for one, times in self.parts)
 
     @property
     def whole(self) -> bool:
@@ -124,7 +124,10 @@ class ComposedCertificate(Certificate):
         if self.rule == "single":
             return " ".join((self.parts[0][0].sentence(target), *self.caveats))
         many = "1 release" if self.releases == 1 else f"{self.releases} releases"
-        subject = f"{many} together" if self.whole else f"Any one of {many}"
+        # A part that is a total is protected as one: all that was published about the day.
+        nested = any(isinstance(one, ComposedCertificate) for one, _ in self.parts)
+        one_of = f"Any one day of {many}" if nested else f"Any one of {many}"
+        subject = f"{many} together" if self.whole else one_of
         statements = []
         if self.has_partial_knowledge:
             statements.append(f"{subject}: {self._partial_statement(target)}")

@@ -473,3 +473,15 @@ def test_where_there_was_no_total_nothing_is_lost():
     with pytest.raises(NoEvidenceError):
         book.total()
     book.add(TABLE, "2013-01-03", attacker=AttackerModel(p_max=0.2))
+
+
+def test_a_total_over_days_counts_every_release_of_a_day():
+    book = Book(Terms(evidence=(OneDayProtected(),)))
+    for day in ("2013-01-01", "2013-01-02"):
+        for mechanism in (NOISED, NOISED_COUNT, NOISED_COUNT):
+            book.add(mechanism, day)
+    total = book.total()
+    assert total.releases == 6
+    assert total.sentence().startswith("Any one day of 6 releases: private at")
+    book.terms = Terms(evidence=(DisjointUnits(),))
+    assert book.total().sentence().startswith("6 releases together: private at")

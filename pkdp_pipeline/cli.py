@@ -100,7 +100,11 @@ def run(
     job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.")],
     date: Annotated[str, typer.Option("--date", metavar="YYYY-MM-DD", help="The date to publish.")],
     revise: Annotated[
-        bool, typer.Option("--revise", help="Publish the date's changed data once more, charged as another release; noiseless ones are refused.")
+        bool,
+        typer.Option(
+            "--revise",
+            help="Publish the date's changed data once more, charged as another release; noiseless ones are refused.",
+        ),
     ] = False,
 ) -> None:
     """Publish what a job asks for on one date, or replay what it has published."""
@@ -236,7 +240,9 @@ def _print_result(result: JobResult) -> None:
     if isinstance(result.total, ComposedCertificate) and result.total.releases > here:
         console.print(f"The ledger so far. {result.total.sentence()}\n")
     if result.new_ledger:
-        console.print("A new ledger was started: nothing was known to be published about these people before.")
+        console.print(
+            "A new ledger was started for this data set: nothing was known to be published about these people before."
+        )
     console.print(f"Files in {result.summary.parent}", soft_wrap=True)
 
 

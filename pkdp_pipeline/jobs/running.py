@@ -52,7 +52,8 @@ class JobResult:
         than one release.
     summary : pathlib.Path
     new_ledger : bool
-        Whether this run started the ledger. Where one was expected, its path is wrong.
+        Whether the ledger held nothing about this data set before. Where something was expected, its path or
+        the data set's name is wrong.
     total : Certificate or None
         What everything that the ledger holds about the job's unit adds up to, under the declared evidence; None
         where it does not add up.
@@ -78,9 +79,9 @@ class JobResult:
 def run_job(job: Job, day: date, *, revise: bool = False) -> JobResult:
     """Publish what a job asks for on one date, or show again what it has published.
 
-    Whatever can be refused without data is refused before any is read. Each release is charged and stored in
-    one transaction; files are written from the stored bytes afterwards, so a run that was interrupted can
-    be repeated.
+    Whatever can be refused without data is refused before any is read. Each release is charged before data are
+    read and stored when it is made; files are written from the stored bytes afterwards, so a run that was
+    interrupted can be repeated.
 
     Parameters
     ----------
@@ -104,8 +105,8 @@ def run_job(job: Job, day: date, *, revise: bool = False) -> JobResult:
     """
     named = requests_of(job, day)
     check_together(named, dataset=job.dataset, evidence=job.declared())
-    new_ledger = not Path(job.ledger).exists()
     with _open_ledger(job) as ledger, _DayReader(job, day) as reader:
+        new_ledger = next(ledger.entries(), None) is None
         for one in named:
             if revise or ledger.find(one.request.key(ledger.dataset)) is None:
                 ledger.check(one.request.standing())
@@ -130,7 +131,8 @@ def run_job(job: Job, day: date, *, revise: bool = False) -> JobResult:
                 files = write_release(folder, one.name, release)
             releases.append(JobRelease(asked=asked, release=release, files=files))
         beside = ledger.beside(named[0].request.standing())
-        total, head = _total(ledger, job), beside[-1].hash
+        head = beside[-1].hash
+    total = _total(job)
     together, summary = Together.of(beside), folder / "summary.md"
     text = summarise(job, day, [(published.asked, published.release) for published in releases], together, head)
     with _published():
@@ -158,11 +160,13 @@ def _published() -> Iterator[None]:
         ) from error
 
 
-def _total(ledger: Ledger, job: Job) -> Certificate | None:
-    try:
-        return ledger.total(job.unit)
-    except NoEvidenceError:
-        return None
+def _total(job: Job) -> Certificate | None:
+    """Return the total under the terms that the ledger has recorded, which a replay does not change."""
+    with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
+        try:
+            return ledger.total(job.unit)
+        except NoEvidenceError:
+            return None
 
 
 class _DayReader:

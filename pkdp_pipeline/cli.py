@@ -103,7 +103,7 @@ def run(
         bool,
         typer.Option(
             "--revise",
-            help="Publish the date's changed data once more, charged as another release; noiseless ones are refused.",
+            help="Publish changed data as one more charged release; refused without noise.",
         ),
     ] = False,
 ) -> None:

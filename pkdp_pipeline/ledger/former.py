@@ -23,9 +23,11 @@ from pkdp_pipeline.ledger.spelling import folded
 from pkdp_pipeline.ledger.standing import Standing
 
 if TYPE_CHECKING:
+    from pkdp_pipeline.ledger.entry import Entry
+    from pkdp_pipeline.ledger.ledger import Ledger
     from pkdp_pipeline.request import Request
 
-__all__ = ["Former", "former_entry", "renamed"]
+__all__ = ["Former", "find_former", "former_entry", "renamed"]
 
 _MARK = "in schema 1 "
 _LABEL = "label of entry no. "
@@ -75,6 +77,15 @@ def renamed(text: str, sequence: int) -> str:
         return _LABEL + "".join("abcdefghij"[int(digit)] for digit in str(sequence))
 
 
+def find_former(ledger: Ledger, request: Request) -> Entry | None:
+    """Return the entry that `ledger` holds for a request under former names, or None; see `former_entry`.
+
+    Ask when `Ledger.find` knows nothing under the request's own key.
+    """
+    entry = former_entry(ledger._database, ledger.dataset, request)
+    return None if entry is None else ledger._entries.read(entry)
+
+
 def former_entry(db: Database, dataset: str, request: Request) -> int | None:
     """Return the id of the entry that schema 1 published for this very request under other names, or None.
 
@@ -96,12 +107,13 @@ def former_entry(db: Database, dataset: str, request: Request) -> int | None:
     entries = Entries(db)
     for standing in _marked(db, dataset, period):
         former = Former.of(standing)
-        if former is None:
+        compared = not standing.period.startswith(_LABEL)
+        if former is None or (compared and standing.period != period.text):
             continue
         entry = entries.published(dataset, _under(request, former.period).key(former.dataset))
         if entry is None:
             continue
-        if not standing.period.startswith(_LABEL):
+        if compared:
             return entry
         if former.may_be(period):
             raise DifferencingError(

@@ -127,7 +127,7 @@ class ComposedCertificate(Certificate):
         # A part that is a total is protected as one: all that was published about the day.
         nested = any(isinstance(one, ComposedCertificate) for one, _ in self.parts)
         one_of = f"Any one day of {many}" if nested else f"Any one of {many}"
-        subject = f"{many} together" if self.whole else one_of
+        subject = many if self.releases == 1 else f"{many} together" if self.whole else one_of
         statements = []
         if self.has_partial_knowledge:
             statements.append(f"{subject}: {self._partial_statement(target)}")

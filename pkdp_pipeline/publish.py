@@ -78,7 +78,7 @@ def publish(
             raise ArgumentError("revise is about what a ledger holds: give a ledger, or leave revise out.")
         certificate = _certified(request, attacker, claims=alone).in_context(_context(request))
         return Release.seal(public_table(source(), request), certificate)
-    from pkdp_pipeline.ledger import Entry, Ledger
+    from pkdp_pipeline.ledger import Entry, Ledger, find_former
 
     if not isinstance(ledger, Ledger):
         raise ArgumentError(
@@ -86,12 +86,16 @@ def publish(
         )
     key, standing = request.key(ledger.dataset), request.standing()
 
+    # What is declared about any releases, these included, lets each keep its own statement.
+    bounded = any(one.key == "bounded_dependence" for one in ledger.terms.evidence)
+
     def offer(admission: Admission, head: str) -> ReleaseCertificate:
-        claims = admission.claims and (alone or standing.exact_count)
+        claims = admission.claims and (alone or bounded or standing.exact_count)
         facts, beside = _context(request, ledger.dataset), not (alone and admission.alone)
         return _certified(request, attacker, claims=claims).in_context(replace(facts, beside=beside, head=head))
 
-    entry = None if revise else ledger.find(key)
+    # A ledger of an older version may hold it under a former spelling of the data set or the period.
+    entry = None if revise else ledger.find(key) or find_former(ledger, request)
     if entry is None:
         reserved = ledger.reserve(key, standing, offer, revise=revise)
         if isinstance(reserved, Entry):
@@ -103,7 +107,7 @@ def publish(
                 return release
     release = _replayed(entry)
     _check_answers(request, ledger, entry, release)
-    return _certified_again(request, attacker, ledger, entry, release, alone=alone)
+    return _certified_again(request, attacker, ledger, entry, release, alone=alone or bounded)
 
 
 def _sealed(source: Callable[[], Any], request: Request, ledger: Ledger, reserved: Reservation) -> Release:

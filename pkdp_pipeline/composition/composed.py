@@ -76,7 +76,7 @@ class ComposedCertificate(Certificate):
     @property
     def limits(self) -> tuple[str, ...]:
         """What limits the statement: who a person is and which rows count, the parts' caveats, the total's own."""
-        listed = []
+        listed: list[str] = []
         for part, _ in self.parts:
             if isinstance(part, ComposedCertificate):
                 listed += part.limits

@@ -18,7 +18,7 @@ from pkdp_pipeline.jobs.requests import check_together, requests_of
 from pkdp_pipeline.jobs.source import ParquetSource
 from pkdp_pipeline.jobs.summary import summarise
 from pkdp_pipeline.jobs.together import Together
-from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.ledger import Ledger, find_former
 from pkdp_pipeline.publish import publish
 from pkdp_pipeline.release import Release
 
@@ -108,7 +108,7 @@ def run_job(job: Job, day: date, *, revise: bool = False) -> JobResult:
     with _open_ledger(job) as ledger, _DayReader(job, day) as reader:
         new_ledger = next(ledger.entries(), None) is None
         for one in named:
-            if revise or ledger.find(one.request.key(ledger.dataset)) is None:
+            if revise or not (ledger.find(one.request.key(ledger.dataset)) or find_former(ledger, one.request)):
                 ledger.check(one.request.standing())
         make_folder(Path(job.output.directory))
         folder = Path(job.output.directory) / day.isoformat()

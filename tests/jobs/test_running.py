@@ -346,3 +346,15 @@ def test_declared_cells_that_are_withheld_or_empty_look_the_same(job_file, basic
 
 def test_the_public_names_of_the_room():
     assert jobs.__all__ == ["Job", "JobRelease", "JobResult", "load_job", "run_job"]
+
+
+def test_two_noiseless_views_under_bounded_dependence_keep_their_statements(job_file, basic):
+    text = 'evidence = { kind = "bounded_dependence", epsilon = 0.5 }\n' + basic
+    text = text.replace(
+        "[output]", '[[release]]\nname = "people_of_every_town"\nwhere = "day == day"\nk = 5\n\n[output]'
+    )
+    result = run_job(load_job(job_file(text)), DAY)
+    assert [published.release.certificate.has_partial_knowledge for published in result.releases] == [True, True]
+    assert [published.release.certificate.context.beside for published in result.releases] == [True, True]
+    assert (result.total.rule, result.total.releases) == ("bounded_dependence", 2)
+    assert run_job(load_job(job_file(text)), DAY).replayed

@@ -21,6 +21,7 @@ from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.budget import Budget
 from pkdp_pipeline.ledger.former import Former, find_former, former_entry
 from pkdp_pipeline.mechanisms import Histogram
+from pkdp_pipeline.publish import publish as publish_request
 from pkdp_pipeline.release import Release
 from pkdp_pipeline.request import Request
 
@@ -154,6 +155,18 @@ def test_a_release_under_another_spelling_of_the_data_set_is_found(old):
         assert found(ledger, asked(2, period="2013-12-30/2014-01-05")) is None
         assert found(ledger, asked(2, period="2014-W02")) is None
         assert found(ledger, asked(2, undeclared="absent")) is None
+
+
+def test_publishing_replays_a_release_under_a_former_name(old):
+    def unread():
+        raise AssertionError("data were read")
+
+    request = asked(2)
+    attacker = Certificate.from_json(ROWS[2]["certificate"]).attacker
+    with Ledger.open(old, dataset="Flights") as ledger:
+        before = ledger.head()
+        release = publish_request(unread, request, attacker=attacker, ledger=ledger)
+        assert (release.replayed, release.to_bytes(), ledger.head()) == (True, ROWS[2]["content"], before)
 
 
 @pytest.mark.parametrize(

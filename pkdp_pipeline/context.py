@@ -82,6 +82,13 @@ class Context:
             f"This statement is about the period {self.period} alone; what several periods add up to is stated by "
             "the ledger's total."
         )
+        if self.beside and partial:
+            listed.append(
+                "Other releases about these people and this period stand beside it: what it says about an attacker who "
+                "is unsure of other people is about this release by itself, and what they tell together is stated by "
+                "the ledger's total."
+            )
+            return tuple(listed)
         if noised and partial:
             listed.append(
                 "What it says about an attacker who is unsure of other people holds only while nothing else is "

@@ -86,11 +86,8 @@ def publish(
         )
     key, standing = request.key(ledger.dataset), request.standing()
 
-    # What is declared about any releases, these included, lets each keep its own statement.
-    bounded = any(one.key == "bounded_dependence" for one in ledger.terms.evidence)
-
     def offer(admission: Admission, head: str) -> ReleaseCertificate:
-        claims = admission.claims and (alone or bounded or standing.exact_count)
+        claims = admission.claims and (alone or admission.covered or standing.exact_count)
         facts, beside = _context(request, ledger.dataset), not (alone and admission.alone)
         return _certified(request, attacker, claims=claims).in_context(replace(facts, beside=beside, head=head))
 
@@ -107,7 +104,7 @@ def publish(
                 return release
     release = _replayed(entry)
     _check_answers(request, ledger, entry, release)
-    return _certified_again(request, attacker, ledger, entry, release, alone=alone or bounded)
+    return _certified_again(request, attacker, ledger, entry, release, alone=alone)
 
 
 def _sealed(source: Callable[[], Any], request: Request, ledger: Ledger, reserved: Reservation) -> Release:
@@ -145,7 +142,7 @@ def _certified_again(
     if stored.protects == request.protects and stored.attacker in answers:
         return release
     allowed = ledger.admission(entry)
-    claims = allowed.claims and not limited and (alone or entry.standing.exact_count)
+    claims = allowed.claims and not limited and (alone or allowed.covered or entry.standing.exact_count)
     asked = _certified(request, attacker, claims=claims)
     context = stored.context or _context(request, ledger.dataset)
     context = replace(context, beside=context.beside or not (alone and allowed.alone))

@@ -641,3 +641,27 @@ def test_another_aim_may_not_take_the_total_away(tmp_path):
         assert ledger.total() == total
         again = people(a=12).pkdp.histogram(attacker=ATTACKER, ledger=ledger, period=day, **asked)
         assert again.to_bytes() == first.to_bytes()
+
+
+def test_a_new_certificate_rests_on_recorded_evidence_only(tmp_path):
+    noised = {"unit": "u", "k": 10, "noise": NOISE, "release_threshold": 11, "period": "2020-01-01"}
+    frame = people(a=40, b=30)
+    path = tmp_path / "ledger.sqlite"
+    with pkdp.Ledger.open(path) as ledger:
+        first = frame.pkdp.histogram("c", attacker=ATTACKER, ledger=ledger, **noised)
+        frame.pkdp.histogram("c", attacker=ATTACKER, ledger=ledger, where="c == 'a'", **noised)
+    assert first.certificate.has_partial_knowledge
+    with pkdp.Ledger.open(path, evidence=pkdp.BoundedDependence(0.1)) as ledger:
+        again = frame.pkdp.histogram("c", attacker=pkdp.AttackerModel(p_max=0.2), ledger=ledger, **noised)
+        assert not again.certificate.has_partial_knowledge
+        assert again.certificate.context.beside
+
+
+def test_a_certificate_beside_others_does_not_say_that_it_is_void(tmp_path):
+    with pkdp.Ledger.open(tmp_path / "ledger.sqlite", evidence=pkdp.BoundedDependence(0.1)) as ledger:
+        asked = {"unit": "u", "attacker": ATTACKER, "ledger": ledger, "period": "2020-01-01", "k": 10}
+        people(a=40).pkdp.histogram("c", **asked)
+        beside = people(a=40).pkdp.count("c == 'a'", **asked)
+    assert beside.certificate.has_partial_knowledge
+    assert "holds only while nothing else" not in beside.certificate.sentence()
+    assert "is about this release by itself" in beside.certificate.sentence()

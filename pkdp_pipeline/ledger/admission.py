@@ -38,10 +38,13 @@ class Admission:
     claims : bool
         Whether its certificate may claim more than the worst case: when it is alone, when the declared dependence
         covers what overlaps, or when it is the one exact count beside pure noise.
+    covered : bool
+        Whether the declared dependence covers any release, whatever it overlaps.
     """
 
     alone: bool
     claims: bool
+    covered: bool = False
 
 
 def admit(db: Database, dataset: str, standing: Standing, terms: Terms) -> Admission:
@@ -54,7 +57,7 @@ def admit(db: Database, dataset: str, standing: Standing, terms: Terms) -> Admis
     """
     met = Reach.of(standing).met(db, dataset)
     if allows_overlap(terms.evidence):
-        return Admission(alone=not met, claims=True)
+        return Admission(alone=not met, claims=True, covered=True)
     if not standing.noiseless and not db.execute(
         "SELECT 1 FROM holding WHERE dataset = :dataset AND kind IN ('exact count', 'noiseless') LIMIT 1",
         dataset=dataset,
@@ -82,7 +85,8 @@ def admission_of(db: Database, entry: int, standing: Standing, terms: Terms) -> 
     company = _company(db, [int(rows[0][0])])
     alone = company.total() == 1
     excepted = standing.exact_count and may_stand_together(company)
-    return Admission(alone=alone, claims=alone or excepted or allows_overlap(terms.evidence))
+    covered = allows_overlap(terms.evidence)
+    return Admission(alone=alone, claims=alone or excepted or covered, covered=covered)
 
 
 def check_claims(allowed: Admission, certificate: Certificate) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -49,7 +48,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         epsilon: object = self.epsilon
-        if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0.0 <= epsilon < math.inf:
+        if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0.0 <= epsilon < 1e300:
             raise ArgumentError(
                 "epsilon of a budget must be a number, at least 0 and finite: write pkdp.Budget(1.0, 1e-6)."
             )

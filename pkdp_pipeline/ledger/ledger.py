@@ -34,10 +34,9 @@ class Ledger:
     Open it with `Ledger.open`, as a context manager. One file or database may hold several data sets; a ledger
     object sees one of them.
 
-    A release takes two transactions. `reserve` charges it, before any data are read; `publish` stores its
-    bytes, and only then may anybody see them. After a crash between the two the release is charged and not
-    public, and the same request, run again, takes the reservation over and finishes it: it is charged once. A
-    run that knows that it will publish nothing gives the reservation back.
+    A release takes two transactions. `reserve` charges it, before any data are read; `publish` stores its bytes,
+    and only then may anybody see them. After a crash between the two it is charged and not public, and the same
+    request, run again, takes the reservation over: it is charged once. A run that publishes nothing gives it back.
 
     Notes
     -----
@@ -45,10 +44,8 @@ class Ledger:
     every event before it. `verify` recomputes the chain. That the end of a chain is missing can only be seen
     from outside, by a hash known to be in it: `head`, or the head that a release's certificate names.
 
-    Whoever can write to the file or database can also rewrite all of it; keep heads elsewhere.
-
-    The ledger knows only what is published through it. Two ledgers about the same people do not see each
-    other: keep one for each data set.
+    Whoever can write to the file or database can also rewrite all of it; keep heads elsewhere. It knows only what
+    is published through it: two ledgers about the same people do not see each other.
     """
 
     def __init__(self, database: Database, *, dataset: str, budget: Any = None, evidence: Any = None) -> None:
@@ -134,12 +131,16 @@ class Ledger:
     @property
     def terms(self) -> Terms:
         """Budgets and evidence in force: those given when opening, else those of the last reservation."""
-        text = self._journal.terms(self.dataset)
-        recorded = Terms() if text is None else Terms.from_dict(json.loads(text))
+        recorded = self._recorded
         return Terms(
             budgets=recorded.budgets if self._budgets is None else self._budgets,
             evidence=recorded.evidence if self._evidence is None else self._evidence,
         )
+
+    @property
+    def _recorded(self) -> Terms:
+        text = self._journal.terms(self.dataset)
+        return Terms() if text is None else Terms.from_dict(json.loads(text))
 
     def head(self) -> str:
         """Return the hash of the data set's last event; 64 zeros when there is none."""
@@ -188,7 +189,15 @@ class Ledger:
         """Return what stands beside a charged release now, and what a new certificate of it may claim."""
         self._check_own(entry)
         with self._database.snapshot():
-            return accounts.admission_of(self._database, entry.sequence, entry.standing, self.terms)
+            return self._allowed(entry)
+
+    def _allowed(self, entry: Entry) -> Admission:
+        # A new certificate records no terms of its own: those recorded must allow it, and those given as well.
+        held = [
+            accounts.admission_of(self._database, entry.sequence, entry.standing, terms)
+            for terms in (self._recorded, self.terms)
+        ]
+        return min(held, key=lambda one: (one.claims, one.covered))
 
     def total(self, unit: object = None) -> Certificate:
         """Return what everything charged adds up to, under the evidence in force.
@@ -196,7 +205,7 @@ class Ledger:
         Parameters
         ----------
         unit : str, sequence of str or EACH_ROW, optional
-            Columns that name a person. None where the data set has releases about one unit only.
+            Columns that name a person; needed where the data set has releases about several units.
 
         Raises
         ------
@@ -295,12 +304,8 @@ class Ledger:
     def give_back(self, reservation: Reservation) -> bool:
         """Take the charge away of a release that was not published, and never will be.
 
-        Only a run that has shown nothing to anybody may do this: the ledger cannot know what happened outside.
-
-        Returns
-        -------
-        bool
-            Whether the release is charged no more. False when it was published meanwhile.
+        Only a run that has shown nothing to anybody may do this: the ledger cannot know what happened outside. False
+        is returned when it was published meanwhile.
         """
         self._check_own(reservation)
         with self._database.transaction(self.dataset):
@@ -317,16 +322,8 @@ class Ledger:
     def recertify(self, entry: Entry, certificate_json: str, release_id: str, content: bytes) -> Entry:
         """Store a published table under another certificate; the table is the same, and nothing new is published.
 
-        Parameters
-        ----------
-        entry : Entry
-            As found; another certificate that was stored meanwhile is a `TemporaryError`.
-        certificate_json : str
-            It claims no more than `admission` allows; one that does, because another release was charged
-            meanwhile, is a `TemporaryError`.
-        release_id : str
-        content : bytes
-            The same table with the new certificate.
+        `content` is the same table with the new certificate. Another certificate that was stored meanwhile, or one
+        that claims more than `admission` allows by now, is a `TemporaryError`.
         """
         from pkdp_pipeline.certificate import Certificate
 
@@ -340,7 +337,7 @@ class Ledger:
                 return current
             if current.hash != entry.hash:
                 raise TemporaryError("another run certified the same release meanwhile: run again.")
-            check_claims(accounts.admission_of(self._database, entry.sequence, entry.standing, self.terms), certificate)
+            check_claims(self._allowed(entry), certificate)
             event = self._journal.append(
                 dataset=self.dataset,
                 kind="recertified",
@@ -351,7 +348,7 @@ class Ledger:
                 content=content,
             )
             self._entries.recertified_by(entry.sequence, event)
-            accounts.recertified(self._database, self.dataset, entry.sequence, certificate, self.terms)
+            accounts.recertified(self._database, self.dataset, entry.sequence, certificate, self._recorded)
             return self._entries.read(entry.sequence)
 
     def verify(self, head: str | None = None, *, contents: bool = True) -> None:

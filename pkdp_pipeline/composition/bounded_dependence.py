@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pkdp_pipeline.composition.evidence import BoundedDependence, Evidence
 from pkdp_pipeline.composition.independent_given_habits import noise_total, trajectory
-from pkdp_pipeline.composition.maximum import BestAttack
+from pkdp_pipeline.composition.maximum import best_attack
 from pkdp_pipeline.composition.part import Part, Total
 from pkdp_pipeline.composition.split_sum import SplitSum
 from pkdp_pipeline.profiles import Applied
@@ -23,8 +23,7 @@ def bounded_dependence(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) 
             extra_epsilon=declared.epsilon,
             extra_delta=declared.delta,
         )
-        attacks = [applied.attack for part in parts for applied in part.partial if applied.attack is not None]
-        attack = BestAttack(theorem="bounded_dependence", attacks=tuple(dict.fromkeys(attacks))) if attacks else None
+        attack = best_attack("bounded_dependence", (applied for part in parts for applied in part.partial))
         partial = (Applied(bound=bound, attack=attack),)
     return Total(
         rule="bounded_dependence",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pkdp_pipeline.composition.evidence import Evidence
-from pkdp_pipeline.composition.maximum import BestAttack, Maximum, WorstMaximum
+from pkdp_pipeline.composition.maximum import Maximum, WorstMaximum, best_attack
 from pkdp_pipeline.composition.part import Part, Total, what_is_hidden
 from pkdp_pipeline.profiles import Applied
 
@@ -29,10 +29,8 @@ def largest(theorem: str, parts: tuple[Part, ...]) -> tuple[Applied, ...]:
     if not any(part.partial for part in parts):
         return ()
     bound = Maximum(theorem=theorem, parts=tuple(dict.fromkeys(part.bounds for part in parts)))
-    attacks = tuple(
-        dict.fromkeys(applied.attack for part in parts for applied in part.partial if applied.attack is not None)
-    )
-    return (Applied(bound=bound, attack=BestAttack(theorem=theorem, attacks=attacks) if attacks else None),)
+    attack = best_attack(theorem, (applied for part in parts for applied in part.partial))
+    return (Applied(bound=bound, attack=attack),)
 
 
 def worst_largest(theorem: str, parts: tuple[Part, ...]) -> WorstMaximum | None:

@@ -6,6 +6,7 @@ conditions are spelled out, with the examples that break them, in `docs/composit
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
@@ -30,15 +31,15 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(ABC):
     """Base of everything that can be declared; use one of the kinds below."""
 
     key: ClassVar[str] = ""
 
     @property
+    @abstractmethod
     def declares(self) -> str:
         """What is declared, as one plain sentence."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

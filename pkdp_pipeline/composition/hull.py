@@ -8,28 +8,20 @@ from functools import lru_cache
 import numpy as np
 
 from pkdp_pipeline.composition.grid_law import FARTHEST
-from pkdp_pipeline.profiles.bound import Bound, Certified
+from pkdp_pipeline.guarantee import Guarantee
+from pkdp_pipeline.profiles.bound import Bound
 from pkdp_pipeline.profiles.rounding import UNIT, Array
 from pkdp_pipeline.profiles.worst_case import NoiseCurve
 
-__all__ = ["certified_at", "hull_atoms", "scale_of"]
+__all__ = ["hull_atoms", "scale_of"]
 
 _GONE = 1e-60
 """A profile that has fallen below this is cut off there; what is left is counted as disclosed at every ε."""
 
 
-def certified_at(bounds: tuple[Bound, ...], epsilons: Array) -> Array:
-    """Return the smallest certified side of several bounds; 1 where there is none."""
-    values = np.ones(len(epsilons))
-    for bound in bounds:
-        upper = bound.certified(epsilons) if isinstance(bound, Certified) else bound.bracket(epsilons)[1]
-        values = np.fmin(values, upper)
-    return values
-
-
 def scale_of(bounds: tuple[Bound, ...]) -> float:
     """Return the standard deviation of the normal loss with the same δ(0): a length on the axis of ε."""
-    start = float(certified_at(bounds, np.zeros(1))[0])
+    start = float(Guarantee(bounds).delta(np.zeros(1))[0])
     # erf(x) is about sqrt(1 - exp(-4x²/π)).
     return min(40.0, max(1e-7, 2.0 * math.sqrt(-0.5 * math.pi * math.log1p(-min(start * start, 1.0 - 1e-16)))))
 
@@ -74,7 +66,7 @@ def _sampled(bounds: tuple[Bound, ...]) -> tuple[Array, Array]:
     scale = scale_of(bounds)
     most = math.ceil(math.log2(FARTHEST / scale)) + 1
     ladder = np.minimum(FARTHEST, scale * 2.0 ** np.arange(1, most + 1))
-    seen = np.minimum.accumulate(certified_at(bounds, ladder))
+    seen = np.minimum.accumulate(Guarantee(bounds).delta(ladder))
     ended = (seen <= _GONE) | (seen <= float(seen[-1]) * (1.0 + 1e-9))
     end = float(ladder[int(ended.argmax())])
     near = scale * np.concatenate([np.arange(0.0, 6.0, 0.08), np.arange(6.0, 12.0, 0.25)])
@@ -88,7 +80,7 @@ def _sampled(bounds: tuple[Bound, ...]) -> tuple[Array, Array]:
     ]
     points = np.unique(np.concatenate([near, far, kinks, [end]]))
     points = points[points <= end]
-    return points, np.minimum.accumulate(np.minimum(1.0, certified_at(bounds, points)))
+    return points, np.minimum.accumulate(np.minimum(1.0, Guarantee(bounds).delta(points)))
 
 
 def _lower_hull(points: Array, values: Array) -> list[int]:

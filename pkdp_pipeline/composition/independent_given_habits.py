@@ -5,7 +5,7 @@ from __future__ import annotations
 from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.evidence import BoundedParticipation, Evidence
 from pkdp_pipeline.composition.loss_laws import directions
-from pkdp_pipeline.composition.maximum import BestAttack
+from pkdp_pipeline.composition.maximum import best_attack
 from pkdp_pipeline.composition.part import Part, Total, hides_presence
 from pkdp_pipeline.composition.worst_case_parts import NoiseTotal
 from pkdp_pipeline.profiles import Applied, Bound
@@ -51,9 +51,8 @@ def convolved(theorem: str, parts: tuple[Part, ...], participation: int | None) 
         (directions(part.bounds, part.certificate.protects, attacks=_repeatable(part)), part.times) for part in parts
     )
     bound = Convolved(theorem=theorem, parts=laws, participation=participation)
-    attacks = [applied.attack for part in parts for applied in part.partial if applied.attack is not None]
-    best = BestAttack(theorem=theorem, attacks=(*dict.fromkeys(attacks), bound))
-    return (Applied(bound=bound, attack=best),)
+    single = tuple(applied for part in parts for applied in part.partial)
+    return (Applied(bound=bound, attack=best_attack(theorem, (*single, Applied(bound=bound, attack=bound)))),)
 
 
 def _repeatable(part: Part) -> list[Bound]:

@@ -13,7 +13,8 @@ import flint
 import numpy as np
 
 from pkdp_pipeline.composition.grid_law import GridLaw, envelope, product, split
-from pkdp_pipeline.composition.hull import certified_at, hull_atoms, scale_of
+from pkdp_pipeline.composition.hull import hull_atoms, scale_of
+from pkdp_pipeline.guarantee import Guarantee
 from pkdp_pipeline.profiles import Bound
 from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array, ball_above
 from pkdp_pipeline.profiles.thresholding import Thresholding
@@ -284,7 +285,7 @@ def _undominated(bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
         return bounds
     scale = scale_of(bounds)
     points = scale * np.array([0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 40.0])
-    values = [certified_at((bound,), points) for bound in bounds]
+    values = [Guarantee((bound,)).delta(points) for bound in bounds]
     kept = list(range(len(bounds)))
     for row in range(len(bounds)):
         others = [values[other] for other in kept if other != row]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from pkdp_pipeline.guarantee import Guarantee
-from pkdp_pipeline.profiles import Bound, WorstCase
+from pkdp_pipeline.profiles import Applied, Bound, WorstCase
 from pkdp_pipeline.profiles.inversion import smallest_epsilon
 from pkdp_pipeline.profiles.rounding import Array
 
-__all__ = ["BestAttack", "Maximum", "WorstMaximum"]
+__all__ = ["BestAttack", "Maximum", "WorstMaximum", "best_attack"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,3 +97,9 @@ class BestAttack:
         for attack in self.attacks:
             attained = np.maximum(attained, attack.bracket(epsilons)[0])
         return attained, np.ones(len(epsilons))
+
+
+def best_attack(theorem: str, applied: Iterable[Applied]) -> BestAttack | None:
+    """Return the best of the attacks known on single parts; None where none is known."""
+    attacks = tuple(dict.fromkeys(one.attack for one in applied if one.attack is not None))
+    return BestAttack(theorem=theorem, attacks=attacks) if attacks else None

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pkdp_pipeline.composition.disjoint_units import largest, worst_largest
 from pkdp_pipeline.composition.evidence import Evidence
-from pkdp_pipeline.composition.maximum import BestAttack, Maximum, WorstMaximum
+from pkdp_pipeline.composition.maximum import Maximum, WorstMaximum, best_attack
 from pkdp_pipeline.composition.part import Part, Total
 from pkdp_pipeline.composition.worst_case_parts import NoiseTotal
 from pkdp_pipeline.errors import NoEvidenceError
@@ -97,8 +97,7 @@ def _through_absence(parts: tuple[Part, ...]) -> tuple[Applied, ...]:
 
 def _largest_of(applied: list[Applied]) -> tuple[Applied, ...]:
     bounds = tuple(dict.fromkeys((one.bound,) for one in applied))
-    attacks = tuple(dict.fromkeys(one.attack for one in applied if one.attack is not None))
-    attack = BestAttack(theorem="once_per_unit", attacks=attacks) if attacks else None
+    attack = best_attack("once_per_unit", applied)
     return (Applied(bound=Maximum(theorem="once_per_unit", parts=bounds), attack=attack),)
 
 

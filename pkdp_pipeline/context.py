@@ -31,6 +31,8 @@ class Context:
         The period the data are about; None where no ledger was used.
     dataset : str, optional
         The data set's name in the ledger.
+    table : str, optional
+        The table of the data set that the rows come from, where it has several.
     beside : bool
         Whether other releases about these people and this period stand, or are made, beside it.
     head : str, optional
@@ -45,6 +47,7 @@ class Context:
     cells: str | None = None
     period: str | None = None
     dataset: str | None = None
+    table: str | None = None
     beside: bool = False
     head: str | None = None
 
@@ -54,7 +57,7 @@ class Context:
         for name in ("missing_unit", "one_cell"):
             if not isinstance(getattr(self, name), str):
                 raise ArgumentError(f"{name} of a context must be a text.")
-        for name in ("where", "undeclared", "cells", "period", "dataset", "head"):
+        for name in ("where", "undeclared", "cells", "period", "dataset", "table", "head"):
             if not isinstance(getattr(self, name), str | None):
                 raise ArgumentError(f"{name} of a context must be a text or None.")
         if not isinstance(self.beside, bool):
@@ -109,6 +112,8 @@ class Context:
 
     def _rows(self) -> list[str]:
         listed = []
+        if self.table is not None:
+            listed.append(f"The rows are those of table {self.table!r}.")
         if self.where is not None:
             listed.append(f"Only rows with {self.where} count.")
         if self.missing_unit == "drop":
@@ -116,8 +121,11 @@ class Context:
         return listed
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as a JSON-ready dictionary."""
-        return {**asdict(self), "unit": list(self.unit)}
+        """Return the fields as a JSON-ready dictionary; `table` only where there is one."""
+        fields = {**asdict(self), "unit": list(self.unit)}
+        if self.table is None:
+            del fields["table"]
+        return fields
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Context:

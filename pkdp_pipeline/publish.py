@@ -332,4 +332,5 @@ def _context(request: Request, dataset: str | None = None) -> Context:
         cells=None if request.by is None else "found" if request.domain is None else "declared",
         period=None if dataset is None else request.period,
         dataset=dataset,
+        table=request.table,
     )

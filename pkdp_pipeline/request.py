@@ -65,6 +65,9 @@ class Request:
         Read by `Period.parse`; stored in its one spelling, so that ``20130102`` and ``2013-01-02`` are the same
         request.
     label : str, optional
+    table : str, optional
+        Which table of the data set the rows come from, where it has several. All tables of a data set are about
+        the same people.
 
     Raises
     ------
@@ -84,6 +87,7 @@ class Request:
     undeclared: str = "error"
     period: Any = None
     label: str | None = None
+    table: str | None = None
 
     def __post_init__(self) -> None:
         mechanism_name(self.mechanism)
@@ -100,8 +104,10 @@ class Request:
             raise ArgumentError("period must be a text or a date, not a point in time: write period=timestamp.date().")
         if self.period is not None:
             self._set("period", Period.parse(self.period).text)
-        if self.label is not None and (not isinstance(self.label, str) or not self.label.strip()):
-            raise ArgumentError("label must be a non-empty text.")
+        for name in ("label", "table"):
+            text = getattr(self, name)
+            if text is not None and (not isinstance(text, str) or not text.strip()):
+                raise ArgumentError(f"{name} must be a non-empty text.")
         self._check_where()
         if isinstance(self.mechanism, Histogram):
             self._check_histogram()
@@ -156,7 +162,7 @@ class Request:
     def key(self, dataset: str) -> str:
         """Return the sha256, in hex, under which a ledger finds this request again.
 
-        It covers the data set, the unit, the period, the predicate or the by-columns and domain (as a set),
+        It covers the data set and the table, the unit, the period, the predicate or the by-columns and domain (as a set),
         the mechanism and the rules for rows; neither the attacker nor where the result is written.
 
         Raises
@@ -182,6 +188,8 @@ class Request:
             "order_by": None if self.order_by is None else list(self.order_by),
             "undeclared": self.undeclared,
         }
+        if self.table is not None:
+            content["table"] = self.table
         return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     def standing(self) -> Standing:
@@ -205,10 +213,12 @@ class Request:
             where=None if self.has_opaque_where else self.where,
             opaque=self.has_opaque_where,
             protects=self.protects,
+            table=self.table,
         )
 
     def _description(self) -> str:
-        return "count" if self.by is None else f"histogram by {', '.join(self.by)}"
+        asked = "count" if self.by is None else f"histogram by {', '.join(self.by)}"
+        return asked if self.table is None else f"{asked} of {self.table}"
 
 
 def _columns(argument: str, value: object, alternative: str = "") -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.request import EACH_ROW, Request
 
@@ -103,6 +104,8 @@ def test_the_key_is_what_was_asked():
         histogram(domain=["x", "y"]),
         histogram(domain=["x"]),
         histogram(domain=["x", "y"], undeclared="absent"),
+        histogram(table="events"),
+        histogram(table="visits"),
         count(),
     ]
     assert len({key, histogram().key("e"), *(request.key("d") for request in different)}) == len(different) + 2
@@ -147,3 +150,12 @@ def test_standing_needs_a_period_and_says_what_is_published():
     assert count().standing().label == "count"
     assert histogram(by=["c", "e"]).standing().label == "histogram by c, e"
     assert histogram(label="mine").standing().label == "mine"
+
+
+def test_a_table_is_part_of_the_question_and_of_its_name():
+    standing = histogram(period="2020", table="events").standing()
+    assert (standing.table, standing.label) == ("events", "histogram by c of events")
+    assert Standing.from_dict(standing.to_dict()) == standing
+    assert "table" not in histogram(period="2020").standing().to_dict()
+    with pytest.raises(ArgumentError, match="table must be a non-empty text"):
+        histogram(table=" ")

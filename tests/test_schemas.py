@@ -78,6 +78,14 @@ def test_every_kind_of_certificate_is_valid(theorem):
     VALIDATOR.validate(document(theorem))
 
 
+def test_a_context_may_name_a_table():
+    context = Context(unit=("u",), period="2020", dataset="default", table="events")
+    certificate = pkdp.certify(*MADE["noise"][:2]).in_context(context)
+    VALIDATOR.validate(json.loads(certificate.to_json()))
+    assert "The rows are those of table 'events'." in certificate.sentence()
+    assert pkdp.Certificate.from_json(certificate.to_json()) == certificate
+
+
 @pytest.mark.parametrize("theorem", ["histogram_presence", "noise"])
 def test_members_can_be_neither_missing_nor_invented(theorem):
     made = document(theorem)

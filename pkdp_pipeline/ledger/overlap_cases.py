@@ -111,6 +111,12 @@ def _windows(one: Period, two: Period) -> tuple[str, str]:
 
 
 def _same_period(standing: Standing, other: Standing) -> tuple[str, str]:
+    if standing.table != other.table:
+        return (
+            "they count the rows of two tables of one data set, whose people are the same",
+            "publish one histogram of a table that joins them, or keep data about other people in a data set of their "
+            "own",
+        )
     kinds = {type(standing.mechanism), type(other.mechanism)}
     same_rows = standing.where == other.where and not standing.opaque and not other.opaque
     if standing.opaque or other.opaque:

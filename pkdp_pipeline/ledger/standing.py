@@ -53,6 +53,8 @@ class Standing:
     opaque : bool, default False
         Whether there is a predicate that cannot be written down.
     protects : {"presence", "value"}, default "presence"
+    table : str, optional
+        The table of the data set, where it has several; they are about the same people.
 
     Raises
     ------
@@ -68,6 +70,7 @@ class Standing:
     where: str | None = None
     opaque: bool = False
     protects: str = "presence"
+    table: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("unit", "by"):
@@ -78,8 +81,9 @@ class Standing:
                 raise ArgumentError(f"{name} must be a tuple of column names.")
         if not isinstance(self.label, str):
             raise ArgumentError(f"label must be a text, not {type(self.label).__name__}.")
-        if not isinstance(self.where, str | None):
-            raise ArgumentError(f"where must be a text or None, not {type(self.where).__name__}.")
+        for name in ("where", "table"):
+            if not isinstance(getattr(self, name), str | None):
+                raise ArgumentError(f"{name} must be a text or None, not {type(getattr(self, name)).__name__}.")
         if not isinstance(self.opaque, bool):
             raise ArgumentError(f"opaque must be True or False, not {type(self.opaque).__name__}.")
         choice("protects", self.protects, ("presence", "value"))
@@ -107,8 +111,8 @@ class Standing:
         return self.kind == "exact count"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as a JSON-ready dictionary."""
-        return {
+        """Return the fields as a JSON-ready dictionary; `table` only where there is one."""
+        fields: dict[str, Any] = {
             "unit": list(self.unit),
             "period": self.period,
             "label": self.label,
@@ -118,6 +122,7 @@ class Standing:
             "opaque": self.opaque,
             "protects": self.protects,
         }
+        return fields if self.table is None else {**fields, "table": self.table}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Standing:
@@ -128,7 +133,7 @@ class Standing:
         ArgumentError
             If a field is unknown, missing or malformed.
         """
-        if not isinstance(fields, Mapping) or set(fields) != set(cls.__dataclass_fields__):
+        if not isinstance(fields, Mapping) or {*fields, "table"} != set(cls.__dataclass_fields__):
             raise ArgumentError(f"a standing must have the fields {', '.join(cls.__dataclass_fields__)}.")
         unit, by, mechanism = fields["unit"], fields["by"], fields["mechanism"]
         if not isinstance(unit, list) or not isinstance(by, list | None) or not isinstance(mechanism, Mapping):
@@ -142,4 +147,5 @@ class Standing:
             where=fields["where"],
             opaque=fields["opaque"],
             protects=fields["protects"],
+            table=fields.get("table"),
         )

@@ -67,6 +67,7 @@ def test_one_noiseless_release_of_two_is_refused_with_the_three_ways_out(new, ol
         ({"by": ("origin",)}, {}, "counted by other columns", "origin, carrier"),
         ({"mechanism": Histogram(k=20)}, {}, "other thresholds", "publish one of them"),
         ({"mechanism": NOISED}, {}, "other noise", "publish one of them"),
+        ({"table": "events"}, {"table": "visits"}, "two tables of one data set", "joins them"),
         ({"unit": ("owner",)}, {}, "different units of one data set", "count by one unit"),
         ({"period": "wave 1"}, {}, "a label without dates", "calendar periods"),
         ({"period": "Wave 1"}, {"period": "wave  1"}, "a revision of the same query", "let the first release stand"),

@@ -48,7 +48,12 @@ def test_the_kind_is_what_the_worst_case_says(mechanism, kind):
 
 @pytest.mark.parametrize(
     "change",
-    [{}, {"by": None, "mechanism": Count(noise=NOISE), "where": "a == 'ü'"}, {"opaque": True, "unit": ()}],
+    [
+        {},
+        {"by": None, "mechanism": Count(noise=NOISE), "where": "a == 'ü'"},
+        {"opaque": True, "unit": ()},
+        {"table": "main.é"},
+    ],
 )
 def test_a_standing_survives_json(change):
     standing = Standing(**FIELDS | change)

@@ -162,8 +162,8 @@ class Request:
     def key(self, dataset: str) -> str:
         """Return the sha256, in hex, under which a ledger finds this request again.
 
-        It covers the data set and the table, the unit, the period, the predicate or the by-columns and domain (as a set),
-        the mechanism and the rules for rows; neither the attacker nor where the result is written.
+        It covers the data set and the table, the unit, the period, the predicate or the by-columns and domain (as a
+        set), the mechanism and the rules for rows; neither the attacker nor where the result is written.
 
         Raises
         ------

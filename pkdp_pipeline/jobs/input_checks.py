@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -82,12 +83,15 @@ def _great_expectations() -> tuple[Any, Any]:
     """
     # Versions that send usage statistics read this when they are imported.
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
-    import great_expectations as gx
-    from great_expectations.data_context.types.base import (
-        DataContextConfig,
-        InMemoryStoreBackendDefaults,
-        ProgressBarsConfig,
-    )
+    # It imports whatever engines are installed, and their warnings are not about this job.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import great_expectations as gx
+        from great_expectations.data_context.types.base import (
+            DataContextConfig,
+            InMemoryStoreBackendDefaults,
+            ProgressBarsConfig,
+        )
 
     config = DataContextConfig(
         store_backend_defaults=InMemoryStoreBackendDefaults(),

@@ -114,6 +114,8 @@ def __getattr__(name: str) -> Any:
         module = import_module(f"pkdp_pipeline.{_HOMES.get(name, 'errors')}")
         value = globals()[name] = getattr(module, name)
         return value
+    if name == "duckdb":
+        return import_module("pkdp_pipeline.duckdb")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

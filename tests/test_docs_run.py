@@ -5,7 +5,8 @@ The convention, for a page in Markdown. A page is run in a scratch folder that h
 ``python``
     The blocks of a page share one namespace. A ``text`` block directly below one is what it prints.
 ``sql``
-    The blocks of a page share one DuckDB connection. A ``text`` block directly below is the result.
+    The blocks of a page share one DuckDB connection: the one that a python block has called ``con``, if there is
+    one. A ``text`` block directly below is the result.
 ``console``
     A line that starts with ``$`` is a command for bash, the lines below it are what it prints, on either
     stream; a line ``…`` stands for any lines. A command must succeed, so one that is meant to fail is
@@ -124,7 +125,9 @@ class Runner:
         self.check(snippet, printed.getvalue())
 
     def sql(self, snippet: Snippet) -> None:
-        self.check(snippet, str(self.connection.sql(snippet.text)))
+        connection = self.namespace.get("con", self.connection)
+        assert isinstance(connection, duckdb.DuckDBPyConnection)
+        self.check(snippet, str(connection.sql(snippet.text)))
 
     def toml(self, snippet: Snippet) -> None:
         path = Path("examples") / f"line_{snippet.line}.toml"

@@ -1,14 +1,63 @@
-"""What all tests share: the same property cases on every run, or fresh ones on request.
+"""What all tests share: the same property cases on every run, or fresh ones on request, and what marked tests need.
 
 ``PKDP_HYPOTHESIS=search`` draws other cases each time. No case has a time limit: a busy machine is not a defect.
+
+A test marked ``spark``, ``ibis`` or ``dbt`` is skipped where what it needs is not installed, and fails in CI
+(``CI=true``). Its module is imported all the same, so it imports PySpark or Ibis inside tests and fixtures. All
+Spark tests of a run share one process, as they share one Java machine.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import shutil
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("search", deadline=None, max_examples=1_000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("PKDP_HYPOTHESIS", "house"))
+
+#: The environment with DuckDB 1.5 and dbt, which `.ci/run` and `make duckdb1` set up.
+DUCKDB1 = Path(__file__).resolve().parents[1] / ".venv-duckdb1"
+
+
+def _has(*modules: str) -> bool:
+    return all(importlib.util.find_spec(module) is not None for module in modules)
+
+
+def _has_java() -> bool:
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java") is not None or (home is not None and Path(home, "bin", "java").is_file())
+
+
+def _lacking(mark: str) -> str | None:
+    """Return what tests with this mark lack here, None when they can run."""
+    if mark == "spark" and not _has("pyspark"):
+        return "PySpark is not installed; run: pip install 'pyspark>=4.0'."
+    if mark == "spark" and not _has_java():
+        return "Java is not installed; on Debian: apt-get install default-jre-headless."
+    if mark == "ibis" and not _has("ibis", "sqlglot", "duckdb"):
+        return "Ibis is not installed; run: pip install 'ibis-framework[duckdb]>=11'."
+    if mark == "dbt" and not (DUCKDB1 / "bin" / "dbt").is_file():
+        return "dbt is not installed in .venv-duckdb1; run: make duckdb1."
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("spark") is not None:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in ("spark", "ibis", "dbt"):
+        lacking = _lacking(mark) if item.get_closest_marker(mark) is not None else None
+        if lacking is not None and os.environ.get("CI") == "true":
+            pytest.fail(lacking, pytrace=False)
+        if lacking is not None:
+            pytest.skip(lacking)

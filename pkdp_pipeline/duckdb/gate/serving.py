@@ -1,0 +1,143 @@
+"""Running the gate's service: the socket, the server, and how it stops."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+__all__ = ["bound", "run", "service_names"]
+
+_STOP_SECONDS = 30
+_CONNECTIONS = 128
+
+
+def service_names(host: str, *, allow_remote: bool = False, names: tuple[str, ...] = ()) -> frozenset[str]:
+    """Return the names that requests may call the service by.
+
+    Parameters
+    ----------
+    host : str
+        The address it listens on.
+    allow_remote : bool, default False
+        Whether that may be one that other machines reach.
+    names : tuple of str
+        The names of a proxy in front of it.
+
+    Raises
+    ------
+    ArgumentError
+        If other machines would reach it and that was not asked for, or nobody says by which name.
+    """
+    given = frozenset(name.lower().strip("[]") for name in names)
+    if any(not name or set(name) & set("/:@ ") for name in names):
+        raise ArgumentError("--name must be a host name, such as gate.example.org, without http:// and without a port.")
+    if _is_loopback(host):
+        return given | {"localhost", "127.0.0.1", "::1"} | {host.lower()}
+    if not allow_remote:
+        raise ArgumentError(
+            f"--host {host} lets other machines connect, and the service speaks plain HTTP: anybody on the way reads "
+            f"the tokens. Listen on 127.0.0.1 and put a proxy with TLS in front of it; where that is on another machine, "
+            f"give --allow-remote."
+        )
+    if not given:
+        raise ArgumentError(
+            "--allow-remote needs --name, the host name by which analysts call the service: requests for any other are "
+            "refused."
+        )
+    return given
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """Return a listening socket; port 0 is any free one.
+
+    Raises
+    ------
+    ConfigError
+        If the address cannot be listened on.
+    TemporaryError
+        If another process listens there.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise ConfigError(f"--host {host} cannot be listened on: {error.strerror}.") from error
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(128)
+    except OSError as error:
+        listening.close()
+        if error.errno == errno.EADDRINUSE:
+            raise TemporaryError(
+                f"port {port} of {host} is taken by another process: stop it, or choose another --port."
+            ) from error
+        raise ConfigError(f"port {port} of {host} cannot be listened on: {error.strerror}.") from error
+    return listening
+
+
+def run(app: ASGIApp, listening: socket.socket, *, on_start: Callable[[], None]) -> None:
+    """Serve until SIGTERM or SIGINT; requests that are being answered then are answered first.
+
+    For a process that does nothing else: its logging is switched off.
+    """
+    import uvicorn
+
+    # Neither requests nor texts of errors, which may quote the data, get to the terminal or into the journal.
+    logging.disable(logging.CRITICAL)
+    sys.excepthook = _only_the_type
+    config = uvicorn.Config(
+        app,
+        loop="asyncio",
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=_CONNECTIONS,
+        timeout_graceful_shutdown=_STOP_SECONDS,
+    )
+    server = uvicorn.Server(config)
+
+    # The server stops at these signals and then raises them once more, for the handlers that were there before.
+    # With these the process ends with exit code 0, for being told to stop is no failure, and a signal that comes
+    # before the server listens to it is not lost.
+    def stop(_: int, __: FrameType | None) -> None:
+        server.should_exit = True
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        on_start()
+        server.run(sockets=[listening])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _only_the_type(kind: type[BaseException], _: BaseException, __: object) -> None:
+    sys.stderr.write(f"pkdp: a defect of pkdp_pipeline: {kind.__name__}. Please report it.\n")
+
+
+def _is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,242 @@
+"""Registration: the SQL functions behind the macros, and the macros of ``sql/duckdb``, on one connection."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pkdp_pipeline.duckdb import certificates
+from pkdp_pipeline.duckdb.cells import spelled
+from pkdp_pipeline.duckdb.plan import planned
+from pkdp_pipeline.duckdb.releases import Releases
+from pkdp_pipeline.duckdb.spec import Spec
+from pkdp_pipeline.errors import ConfigError, PkdpError
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["INTERNAL", "MACROS", "register"]
+
+#: The SQL functions that only the macros call.
+INTERNAL = ("pkdp_plan", "pkdp_release", "pkdp_certified", "pkdp_published")
+#: The macros, each in a file of its name in ``sql/duckdb``.
+MACROS = ("pkdp_histogram", "pkdp_count", "pkdp_delta", "pkdp_epsilon", "pkdp_releases")
+
+_CELLS = "STRUCT(keys VARCHAR[], count BIGINT)[]"
+_ENTRIES = (
+    "STRUCT(id VARCHAR, table_name VARCHAR, label VARCHAR, period VARCHAR, row_count BIGINT, sentence VARCHAR, "
+    "certificate VARCHAR)[]"
+)
+_INTERNAL = re.compile(rf"\b({'|'.join(INTERNAL)})\(")
+
+#: Every function ever registered. DuckDB keeps bare pointers to them, which cursors can call even after the
+#: connection that registered them is closed.
+_kept: list[Callable[..., Any]] = []
+
+
+def register(connection: duckdb.DuckDBPyConnection, releases: Releases, *, temporary: bool = False) -> None:
+    """Make the pkdp macros on a connection, answered by `releases`; made before, they are replaced.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        Not in a transaction.
+    releases : Releases
+    temporary : bool, default False
+        Make temporary macros only, which leave nothing in the database and which cursors of the connection do not
+        have; a database opened read-only takes no others.
+
+    Raises
+    ------
+    ConfigError
+        If DuckDB does not take them; nothing was changed then.
+    """
+    import duckdb
+
+    try:
+        connection.begin()
+    except duckdb.TransactionException:
+        raise ConfigError(
+            "the connection is in a transaction, whose end would take the macros away: commit first."
+        ) from None
+    except duckdb.Error as error:
+        raise ConfigError(f"the connection cannot be used ({type(error).__name__}): is it open?") from None
+    problem = ""
+    try:
+        names = _create_functions(connection, releases)
+        home = "temp.main" if temporary else _home(connection)
+        for script in map(_script, MACROS):
+            text = _INTERNAL.sub(lambda match: f"{names[match[1]]}(", script)
+            # Temporary macros come first when names are looked up, wherever the connection stands.
+            connection.execute(_placed(text, "TEMP MACRO ", ""))
+            if not temporary:
+                connection.execute(_placed(text, "MACRO ", f"{home}."))
+        connection.commit()
+        return
+    except duckdb.Error as error:
+        problem = f"{type(error).__name__}: {error}"
+    with suppress(duckdb.Error):
+        connection.rollback()
+    raise ConfigError(f"the macros could not be made on this connection ({problem}).")
+
+
+def _home(connection: duckdb.DuckDBPyConnection) -> str:
+    """Return where cursors of the connection look names up."""
+    cursor = connection.cursor()
+    try:
+        ((database, schema),) = cursor.execute("SELECT current_database(), current_schema()").fetchall()
+    finally:
+        cursor.close()
+    return ".".join('"' + str(part).replace('"', '""') + '"' for part in (database, schema))
+
+
+def _placed(script: str, kind: str, place: str) -> str:
+    return re.sub(r"(?m)^CREATE OR REPLACE MACRO ", f"CREATE OR REPLACE {kind}{place}", script)
+
+
+def _create_functions(connection: duckdb.DuckDBPyConnection, releases: Releases) -> dict[str, str]:
+    """Register the functions; return under which names.
+
+    The names get a number where another connection of the same database has functions of its own.
+    """
+    import duckdb
+
+    used = {}
+    for name in INTERNAL:
+        for former in _registered(connection, name):
+            with suppress(duckdb.InvalidInputException):
+                connection.remove_function(former)
+        taken = set(_registered(connection, name))
+        used[name] = next(
+            free
+            for number in range(len(taken) + 1)
+            if (free := f"{name}_{number + 1}" if number else name) not in taken
+        )
+    import pyarrow as pa
+
+    cell = pa.struct([("keys", pa.list_(pa.string())), ("count", pa.int64())])
+    entry = pa.struct(
+        [
+            ("id", pa.string()),
+            ("table_name", pa.string()),
+            ("label", pa.string()),
+            ("period", pa.string()),
+            ("row_count", pa.int64()),
+            ("sentence", pa.string()),
+            ("certificate", pa.string()),
+        ]
+    )
+
+    def plan(questions: Any) -> Any:
+        def answer(text: Any) -> str:
+            spec = Spec.from_json(text)
+            return planned(spec, releases.plan(spec), used["pkdp_release"])
+
+        return pa.array(_each(questions.to_pylist(), answer), pa.string())
+
+    def release(questions: Any) -> Any:
+        answers = _each(questions.to_pylist(), lambda text: _cells(releases, Spec.from_json(text)))
+        return pa.array(answers, pa.list_(cell))
+
+    def certified(*columns: Any) -> Any:
+        rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
+        return pa.array(_guarded(lambda: certificates.certified(rows)), pa.float64())
+
+    def published(calls: Any) -> Any:
+        return pa.array(_each(calls.to_pylist(), lambda _: _entries(releases)), pa.list_(entry))
+
+    kinds = [kind for _, kind in certificates.PARAMETERS]
+    # DuckDB asks how many columns it takes.
+    names = [Parameter(name, Parameter.POSITIONAL_ONLY) for name, _ in certificates.PARAMETERS]
+    certified.__signature__ = Signature(names)  # type: ignore[attr-defined]
+    for name, function, parameters, answer, volatile in (
+        ("pkdp_plan", plan, ["VARCHAR"], "VARCHAR", False),
+        ("pkdp_release", release, ["VARCHAR"], _CELLS, True),
+        ("pkdp_certified", certified, kinds, "DOUBLE", False),
+        ("pkdp_published", published, ["BIGINT"], _ENTRIES, True),
+    ):
+        _kept.append(function)
+        connection.create_function(
+            used[name],
+            function,
+            parameters,  # type: ignore[arg-type]
+            answer,  # type: ignore[arg-type]
+            type="arrow",  # type: ignore[arg-type]
+            null_handling="special",  # type: ignore[arg-type]
+            side_effects=volatile,
+        )
+    return used
+
+
+def _registered(connection: duckdb.DuckDBPyConnection, name: str) -> list[str]:
+    rows = connection.execute(
+        "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'scalar' "
+        "AND regexp_full_match(function_name, $pattern)",
+        {"pattern": rf"{name}(_\d+)?"},
+    ).fetchall()
+    return [row[0] for row in rows]
+
+
+def _each(questions: Sequence[Any], answer: Callable[[Any], Any]) -> list[Any]:
+    """Answer every distinct question once: DuckDB sends chunks of equal ones."""
+    answers = {question: _guarded(lambda question=question: answer(question)) for question in dict.fromkeys(questions)}  # type: ignore[misc]
+    return [answers[question] for question in questions]
+
+
+def _guarded(answer: Callable[[], Any]) -> Any:
+    """Return what is answered. DuckDB shows the text of errors: those of ours only, others could quote data."""
+    problem = ""
+    try:
+        return answer()
+    except PkdpError as error:
+        raise error.with_traceback(None) from None
+    except Exception as error:
+        problem = type(error).__name__
+    raise PkdpError(f"the question could not be answered ({problem}).")
+
+
+def _cells(releases: Releases, spec: Spec) -> list[dict[str, Any]]:
+    import pandas as pd
+
+    table = releases.release(spec).table
+    keys = [spelled(table.iloc[:, position].array) for position in range(table.shape[1] - 1)]
+    counts: list[int | None] = [None if count is pd.NA else int(count) for count in table["count"].array]
+    rows: Iterable[tuple[str | None, ...]] = zip(*keys, strict=True) if keys else [()] * len(counts)
+    return [{"keys": list(cell), "count": count} for cell, count in zip(rows, counts, strict=True)]
+
+
+def _entries(releases: Releases) -> list[dict[str, Any]]:
+    from pkdp_pipeline.release import Release
+
+    rows = []
+    for entry in releases.published():
+        if entry.content is None:
+            continue
+        release = Release.from_bytes(entry.content, replayed=True)
+        context = release.certificate.context
+        rows.append(
+            {
+                "id": release.id,
+                "table_name": None if context is None else context.table,
+                "label": entry.label,
+                "period": entry.period,
+                "row_count": len(release.table),
+                "sentence": release.certificate.sentence(),
+                "certificate": release.certificate.to_json(),
+            }
+        )
+    return rows
+
+
+def _script(name: str) -> str:
+    package = Path(__file__).resolve().parents[1]
+    # A wheel carries sql/ inside the package; an editable install reads it beside the package.
+    for folder in (package / "sql", package.parent / "sql"):
+        file = folder / "duckdb" / f"{name}.sql"
+        if file.is_file():
+            return file.read_text(encoding="utf-8")
+    raise ConfigError(f"the installation is incomplete: sql/duckdb/{name}.sql is missing; install the package again.")

@@ -1,0 +1,145 @@
+"""install: the curator's connection gets the pkdp macros."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.duckdb.functions import register
+from pkdp_pipeline.duckdb.releases import CuratorReleases
+from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.mechanisms import Histogram
+from pkdp_pipeline.request import Request
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["install"]
+
+
+def install(
+    con: duckdb.DuckDBPyConnection,
+    *,
+    attacker: AttackerModel,
+    unit: Any,
+    ledger: Ledger | None = None,
+    period: Any = None,
+    missing_unit: str = "error",
+    one_cell: str = "error",
+    order_by: Any = None,
+) -> None:
+    """Give a connection ``pkdp_histogram``, ``pkdp_count``, ``pkdp_releases``, ``pkdp_delta`` and ``pkdp_epsilon``.
+
+    Whoever uses the connection sees the data: these are the curator's tools. An analyst gets a `Gate`.
+
+    Parameters
+    ----------
+    con : duckdb.DuckDBPyConnection
+        Not in a transaction. Installing again replaces what was installed. A database that can be written keeps
+        the macros, not the functions behind them: after reopening, install again.
+    attacker : AttackerModel
+    unit : str, sequence of str, or EACH_ROW
+        Columns that name a person, in the catalog's spelling; the same in every table.
+    ledger : Ledger, optional
+        Stays open as long as the macros are used. None: one in memory that lives as long as what was installed,
+        so that an identical request replays.
+    period : str or datetime.date, optional
+        The period the data are about, where a call does not say. With `ledger`, one of the two is needed; without,
+        it is ``"all"``.
+    missing_unit, one_cell, order_by : optional
+        As of `pkdp_pipeline.histogram`; what holds where a call does not say otherwise.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is malformed.
+    ConfigError
+        If the connection does not take the macros.
+
+    Notes
+    -----
+    Tables and views are read through cursors of the connection: what is committed, in the catalog, with the
+    database's own settings rather than the session's. What a view does is the curator's responsibility.
+
+    The connection is not kept open. Functions belong to the database: cursors have them, too, and where a database is
+    opened by several connections of one process, each that installs has its own, while cursors have what was
+    installed last.
+    """
+    import duckdb
+
+    if not isinstance(con, duckdb.DuckDBPyConnection):
+        raise ArgumentError(f"con must be a DuckDB connection, not {type(con).__name__}: use duckdb.connect().")
+    if not isinstance(attacker, AttackerModel):
+        raise ArgumentError(
+            f"attacker must be an AttackerModel, not {type(attacker).__name__}: write pkdp.AttackerModel(p_max=0.1)."
+        )
+    if ledger is not None and not isinstance(ledger, Ledger):
+        raise ArgumentError(
+            f"ledger must be a Ledger, not {type(ledger).__name__}: open one with pkdp.Ledger.open(path)."
+        )
+    # What is the same in every call is checked as any request is.
+    rules = Request(
+        mechanism=Histogram(k=1),
+        unit=unit,
+        by="cell",
+        missing_unit=missing_unit,
+        one_cell=one_cell,
+        order_by=order_by,
+        period="all" if period is None and ledger is None else period,
+    )
+    readonly = _readonly(con)
+    book = Ledger.open(":memory:") if ledger is None else ledger
+    releases = CuratorReleases(
+        cursor=_cursors(con),
+        attacker=attacker,
+        ledger=book,
+        unit=rules.unit,
+        period=rules.period,
+        missing_unit=rules.missing_unit,
+        one_cell=rules.one_cell,
+        order_by=rules.order_by,
+    )
+    try:
+        register(con, releases, temporary=readonly)
+    except BaseException:
+        if ledger is None:
+            book.close()
+        raise
+
+
+def _readonly(con: duckdb.DuckDBPyConnection) -> bool:
+    """Return whether the database that was opened takes no macros."""
+    import duckdb
+
+    try:
+        cursor = con.cursor()
+        try:
+            found = cursor.execute(
+                "SELECT readonly FROM duckdb_databases() WHERE database_name = current_database()"
+            ).fetchall()
+        finally:
+            cursor.close()
+    except duckdb.Error as error:
+        raise ConfigError(f"the connection cannot be used ({type(error).__name__}): is it open?") from None
+    return bool(found[0][0])
+
+
+def _cursors(con: duckdb.DuckDBPyConnection) -> Callable[[], duckdb.DuckDBPyConnection]:
+    """Return what makes cursors of a connection without keeping it open."""
+    import duckdb
+
+    if con is duckdb.default_connection():
+        # DuckDB keeps this one itself; the object that stands for it comes and goes.
+        return lambda: duckdb.default_connection().cursor()
+    reference = weakref.ref(con)
+
+    def cursor() -> duckdb.DuckDBPyConnection:
+        held = reference()
+        if held is None:
+            raise ConfigError("the connection on which pkdp was installed is gone; install on the one in use.")
+        return held.cursor()
+
+    return cursor

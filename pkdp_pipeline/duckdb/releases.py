@@ -1,0 +1,138 @@
+"""Who answers the macros: the protocol `Releases`, and `CuratorReleases`, which publishes from a database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.duckdb.cells import public_type, read_domain
+from pkdp_pipeline.duckdb.spec import Spec
+from pkdp_pipeline.duckdb.tables import TableRef, column_named, resolve
+from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.ledger import Entry, Ledger
+from pkdp_pipeline.publish import publish
+from pkdp_pipeline.release import Release
+from pkdp_pipeline.request import Request
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["CuratorReleases", "Releases"]
+
+
+class Releases(Protocol):
+    """Answers the questions that macros send. Every method raises `PkdpError` only."""
+
+    def plan(self, spec: Spec) -> tuple[tuple[str, str], ...]:
+        """Return name and SQL type of the by-columns. Called when a statement is bound, also by EXPLAIN."""
+        ...
+
+    def release(self, spec: Spec) -> Release:
+        """Publish or replay. Called only when a statement runs, perhaps several times and by several threads."""
+        ...
+
+    def published(self) -> Iterator[Entry]:
+        """Yield what has been published, oldest first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
+class CuratorReleases:
+    """Publishes from the tables of one DuckDB database.
+
+    Parameters
+    ----------
+    cursor : callable
+        Returns a fresh cursor of the database; it is closed after use.
+    attacker : AttackerModel
+    ledger : Ledger
+    unit, period, missing_unit, one_cell, order_by
+        As of `Request`: what holds where a call does not say otherwise.
+    """
+
+    cursor: Callable[[], duckdb.DuckDBPyConnection]
+    attacker: AttackerModel
+    ledger: Ledger
+    unit: Any
+    period: Any = None
+    missing_unit: str = "error"
+    one_cell: str = "error"
+    order_by: Any = None
+
+    def plan(self, spec: Spec) -> tuple[tuple[str, str], ...]:
+        """See `Releases.plan`."""
+        with self._opened() as cursor:
+            table = resolve(cursor, spec.table, spec.database, spec.schema)
+            by = self.request(spec, table).by or ()
+        return tuple((name, public_type(name, table.columns[name])) for name in by)
+
+    def release(self, spec: Spec) -> Release:
+        """See `Releases.release`."""
+        with self._opened() as cursor:
+            table = resolve(cursor, spec.table, spec.database, spec.schema)
+            request = self.request(spec, table)
+            return publish(
+                lambda: cursor.sql(f"SELECT * FROM {table.sql}"), request, attacker=self.attacker, ledger=self.ledger
+            )
+
+    def published(self) -> Iterator[Entry]:
+        """See `Releases.published`."""
+        return (entry for entry in self.ledger.entries() if entry.state == "published")
+
+    def request(self, spec: Spec, table: TableRef) -> Request:
+        """Return what a call asks of a table; no data are read."""
+        columns = table.columns
+        by = None if spec.by is None else tuple(column_named("by", name, columns) for name in spec.by)
+        kinds = {name: public_type(name, columns[name]) for name in by or ()}
+        where = None
+        if spec.filter is not None:
+            from pkdp_pipeline.duckdb.filters import to_where
+
+            where = to_where(spec.filter, columns)
+        # A call that names a rule of its own does not inherit the columns that belong to another one.
+        one_cell, order_by = spec.one_cell or self.one_cell, spec.order_by
+        if order_by is None and one_cell == self.one_cell:
+            order_by = self.order_by
+        if isinstance(order_by, str):
+            order_by = (order_by,)
+        request = Request(
+            mechanism=spec.mechanism(),
+            unit=self.unit,
+            protects=spec.protects or "presence",
+            by=by,
+            domain=None if spec.domain is None else read_domain(spec.domain, kinds),
+            where=where,
+            missing_unit=spec.missing_unit or self.missing_unit,
+            one_cell="error" if by is None else one_cell,
+            order_by=None
+            if by is None or order_by is None
+            else [column_named("order_by", n, columns) for n in order_by],
+            undeclared=spec.undeclared or "error",
+            period=self.period if spec.period is None else spec.period,
+            table=table.name,
+        )
+        for name in request.unit:
+            if name not in columns:
+                column_named("unit", name, columns)
+                raise ArgumentError(f"unit names column {name!r}; the table spells it otherwise: rename one.")
+        return request
+
+    @contextmanager
+    def _opened(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Give a cursor and close it; what DuckDB says when it fails could quote data, and is not passed on."""
+        import duckdb
+
+        problem = ""
+        try:
+            cursor = self.cursor()
+            try:
+                yield cursor
+            finally:
+                cursor.close()
+            return
+        except duckdb.Error as error:
+            problem = type(error).__name__
+        raise ConfigError(f"the database could not be read ({problem}); check that its connection is open.")

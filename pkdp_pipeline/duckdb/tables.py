@@ -1,0 +1,168 @@
+"""Names in SQL texts, looked up in the catalog only: no file, variable or registered frame answers to them."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pkdp_pipeline.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["TableRef", "column_named", "literal", "quoted", "resolve"]
+
+_PART = re.compile(r'"(?:[^"]|"")+"|[^".]+')
+
+_COLUMNS = """
+SELECT database_name, schema_name, table_name, column_name, data_type
+FROM duckdb_columns()
+WHERE NOT internal AND lower(table_name) = lower($table)
+ORDER BY database_name, schema_name, table_name, column_index
+"""
+_TABLES = "SELECT DISTINCT table_name FROM duckdb_columns() WHERE NOT internal AND database_name = $database"
+
+Place = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRef:
+    """A table or view that the catalog has.
+
+    Parameters
+    ----------
+    name : str
+        Its one public spelling: the catalog's, qualified only as far as it is not in the main schema of the
+        database that was opened. The same table has the same name, wherever the caller's connection stands.
+    sql : str
+        Its database, schema and name as quoted SQL identifiers.
+    columns : mapping of str to str
+        SQL type of every column, in the table's order and the catalog's spelling.
+    """
+
+    name: str
+    sql: str
+    columns: Mapping[str, str]
+
+
+def quoted(name: str) -> str:
+    """Return a name as a SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Return text as a SQL string."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def resolve(
+    cursor: duckdb.DuckDBPyConnection, name: str, database: str | None = None, schema: str | None = None
+) -> TableRef:
+    """Find a table or view by its name as written in SQL.
+
+    Parameters
+    ----------
+    cursor : duckdb.DuckDBPyConnection
+        A fresh cursor: it stands in the main schema of the database that was opened.
+    name : str
+        ``events``, ``schema.events``, ``database.events`` or ``database.schema.events``; parts may be quoted as
+        identifiers are. Letter case does not matter.
+    database, schema : str, optional
+        Where the caller stands: looked up first there, then in the schema ``main``. Default: where `cursor` stands.
+
+    Raises
+    ------
+    ArgumentError
+        If the catalog has no such table, or several.
+    """
+    parts = _parts(name)
+    ((home, main),) = cursor.execute("SELECT current_database(), current_schema()").fetchall()
+    database, schema = database or home, schema or main
+    found: dict[Place, dict[str, str]] = {}
+    for *place, column, kind in cursor.execute(_COLUMNS, {"table": parts[-1]}).fetchall():
+        found.setdefault((place[0], place[1], place[2]), {})[column] = kind
+    for wanted in _places(parts, database, schema):
+        # Letter case decides nothing, so at most one table is in a place.
+        matches = [place for place in found if tuple(map(str.lower, place)) in wanted]
+        if len(matches) > 1:
+            raise ArgumentError(f"table {name!r} names several tables; write it as 'database.schema.table'.")
+        if matches:
+            return _reference(matches[0], found[matches[0]], home)
+    raise ArgumentError(_not_found(cursor, name, parts[-1], database))
+
+
+def column_named(argument: str, name: str, columns: Iterable[str]) -> str:
+    """Return the catalog's spelling of a column's name, letter case aside.
+
+    Raises
+    ------
+    ArgumentError
+        If the table does not have it.
+    """
+    known = list(columns)
+    if name in known:
+        return name
+    matches = [column for column in known if column.lower() == name.lower()]
+    if len(matches) == 1:
+        return matches[0]
+    close = difflib.get_close_matches(name.lower(), [column.lower() for column in known], n=1)
+    hint = [column for column in known if close and column.lower() == close[0]]
+    raise ArgumentError(
+        f"{argument} names column {name!r}, which the table does not have."
+        + (f" Did you mean {hint[0]!r}?" if hint else "")
+    )
+
+
+def _parts(name: str) -> list[str]:
+    pieces, position = [], 0
+    text = name.strip()
+    while True:
+        match = _PART.match(text, position)
+        if match is None:
+            break
+        piece = match.group()
+        pieces.append(piece[1:-1].replace('""', '"') if piece.startswith('"') else piece.strip())
+        position = match.end()
+        if position == len(text) or text[position] != ".":
+            break
+        position += 1
+    if position != len(text) or not all(pieces) or not 1 <= len(pieces) <= 3:
+        raise ArgumentError(
+            f"table {name!r} is not a table's name; write 'events', 'schema.events' or 'database.schema.events', with "
+            "double quotes around parts that hold dots or quotes."
+        )
+    return pieces
+
+
+def _places(parts: Sequence[str], database: str, schema: str) -> list[set[Place]]:
+    """Return where to look, in turn; places of one turn are equally near."""
+    name = parts[-1]
+    if len(parts) == 3:
+        turns = [[(parts[0], parts[1], name)]]
+    elif len(parts) == 2:
+        turns = [[(database, parts[0], name), (parts[0], "main", name)]]
+    else:
+        turns = [[(database, schema, name)], [(database, "main", name)]]
+    return [{(a.lower(), b.lower(), c.lower()) for a, b, c in turn} for turn in turns]
+
+
+def _reference(place: Place, columns: Mapping[str, str], home: str) -> TableRef:
+    database, schema, table = place
+    given = place if database != home else (table,) if schema == "main" else (schema, table)
+    name = ".".join(part if not re.search(r'[."]|^\s|\s$', part) else quoted(part) for part in given)
+    return TableRef(name=name, sql=".".join(map(quoted, place)), columns=columns)
+
+
+def _not_found(cursor: duckdb.DuckDBPyConnection, name: str, table: str, database: str) -> str:
+    known = [row[0] for row in cursor.execute(_TABLES, {"database": database}).fetchall()]
+    close = difflib.get_close_matches(table.lower(), [other.lower() for other in known], n=1)
+    hint = [other for other in known if close and other.lower() == close[0]]
+    return (
+        f"table {name!r} is not in the catalog."
+        + (f" Did you mean {hint[0]!r}?" if hint else "")
+        + " Temporary tables, registered frames, Python variables, files and what is not committed yet are not read: "
+        "make a table of it with CREATE TABLE events AS FROM …, and commit."
+    )

@@ -135,6 +135,7 @@ class Service:
             exception_handlers={HTTPException: _http_error},
             middleware=[Middleware(_Guard, hosts=frozenset(hosts))],
         )
+        self._app.router.redirect_slashes = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, as ASGI has it."""

@@ -48,7 +48,7 @@ def service_names(host: str, *, allow_remote: bool = False, names: tuple[str, ..
     if not allow_remote:
         raise ArgumentError(
             f"--host {host} lets other machines connect, and the service speaks plain HTTP: anybody on the way reads "
-            f"the tokens. Listen on 127.0.0.1 and put a proxy with TLS in front of it; where that is on another machine, "
+            f"the tokens. Listen on 127.0.0.1 and put a proxy with TLS in front of it; if that is on another machine, "
             f"give --allow-remote."
         )
     if not given:

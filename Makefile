@@ -1,15 +1,20 @@
 # make demo    set up, then publish one day of the example job
 # make test    set up, then run the tests
 #
-# Everything is installed into .venv from requirements.lock, whose hashes pip checks.
+# Everything is installed into .venv from requirements.lock, whose hashes pip checks. Two more locks in .ci/:
+# engines.lock adds PySpark and Ibis to .venv; duckdb1.lock is an environment of its own, .venv-duckdb1, with
+# DuckDB 1.5 and dbt, whose requirements exclude newer versions of what .venv has.
 
 PYTHON ?= python3
 WORKERS ?= auto
 BIN := .venv/bin
 READY := .venv/.ready
+ENGINES := .venv/.engines
+BIN1 := .venv-duckdb1/bin
+DUCKDB1 := .venv-duckdb1/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow lint types bench lock clean
+.PHONY: help demo test slow lint types bench engines duckdb1 test-duckdb1 lock clean
 
 help:
 	@echo "make demo    publish 2013-01-02 of examples/daily_flights.toml"
@@ -18,8 +23,11 @@ help:
 	@echo "make lint    check style and formatting (ruff)"
 	@echo "make types   check types (mypy --strict)"
 	@echo "make bench   run the benchmarks"
-	@echo "make lock    renew requirements.lock (needs uv)"
-	@echo "make clean   remove .venv, caches and what the examples wrote"
+	@echo "make engines add PySpark and Ibis to .venv (Spark also needs Java)"
+	@echo "make duckdb1 set up .venv-duckdb1, with DuckDB 1.5 and dbt"
+	@echo "make test-duckdb1  run the tests of engines and SQL with DuckDB 1.5"
+	@echo "make lock    renew requirements.lock and the locks in .ci (needs uv)"
+	@echo "make clean   remove the environments, caches and what the examples wrote"
 
 # The stamp makes a second call quick; a changed lock or pyproject.toml sets up again.
 $(READY): requirements.lock pyproject.toml
@@ -30,11 +38,32 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
+engines: $(ENGINES)
+
+# PySpark comes as a source archive: it is built with the setuptools of requirements.lock.
+$(ENGINES): .ci/engines.lock $(READY)
+	$(BIN)/python -m pip install --quiet --require-hashes --no-build-isolation --requirement .ci/engines.lock
+	@touch $@
+
+duckdb1: $(DUCKDB1)
+
+$(DUCKDB1): .ci/duckdb1.lock pyproject.toml
+	$(PYTHON) -m venv .venv-duckdb1
+	$(BIN1)/python -m pip install --quiet --require-hashes --requirement .ci/duckdb1.lock
+	$(BIN1)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
 demo: $(READY)
 	$(BIN)/pkdp run examples/daily_flights.toml --date 2013-01-02
 
 test: $(READY)
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+
+# What meets DuckDB most, with DuckDB 1.5. The rest of the package does not know which DuckDB there is.
+test-duckdb1: $(DUCKDB1)
+	$(BIN1)/python -m pytest -n $(WORKERS) -m "not slow and not spark and not ibis and not postgres and not dbt" \
+		$(wildcard tests/duckdb) tests/engines tests/jobs tests/test_accessor.py tests/test_derived.py \
+		tests/test_publish.py tests/test_release.py
 
 slow: $(READY)
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow
@@ -49,11 +78,20 @@ types: $(READY)
 bench: $(READY)
 	@set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file; done
 
-# The build backend is locked too: the package is then built without fetching anything that has no hash.
+# The build backend is locked too: the package is then built without fetching anything that has no hash. The other
+# locks start from the versions of the first and change what their own requirements exclude.
+COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet
+BACKEND := $(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['build-system']['requires'], 'editables', sep='\n')"
+EXTRA := $(PYTHON) -c "import sys, tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; print(*(line for name in sys.argv[1:] for line in extras[name]), sep='\n')"
+
 lock:
-	$(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['build-system']['requires'], 'editables', sep='\n')" \
-		| uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes \
-			--no-header --no-annotate --quiet --group dev pyproject.toml - --output-file requirements.lock
+	$(BACKEND) | $(COMPILE) --upgrade --group dev pyproject.toml - --output-file requirements.lock
+	cp requirements.lock .ci/engines.lock
+	{ $(EXTRA) spark ibis; echo 'ibis-framework[duckdb]'; } \
+		| $(COMPILE) --constraint requirements.lock - --output-file .ci/engines.lock
+	cp requirements.lock .ci/duckdb1.lock
+	{ $(BACKEND); echo 'duckdb<2'; } \
+		| $(COMPILE) --no-strip-extras --extra dbt --extra gate --extra polars --group duckdb1 pyproject.toml - --output-file .ci/duckdb1.lock
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .hypothesis build dist examples/out
+	rm -rf .venv .venv-duckdb1 .mypy_cache .ruff_cache .hypothesis build dist examples/out

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
+import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from pkdp_pipeline.errors import ConfigError, InputCheckError
+from pkdp_pipeline.errors import InputCheckError
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.source import ParquetSource, quoted
+from pkdp_pipeline.jobs.sources import Rows, Source
 
 __all__ = ["Check", "check_input", "failed"]
 
@@ -27,7 +30,7 @@ class Check:
     most: int | None = None
 
 
-def check_input(source: ParquetSource, job: Job, day: date) -> None:
+def check_input(source: Source, job: Job, day: date) -> None:
     """Check one day of the source before anything is counted or charged.
 
     Raises
@@ -84,7 +87,7 @@ def _great_expectations() -> tuple[Any, Any]:
     # Versions that send usage statistics read this when they are imported.
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     # It imports whatever engines are installed, and their warnings are not about this job.
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _without_spark_connect():
         warnings.simplefilter("ignore")
         import great_expectations as gx
         from great_expectations.data_context.types.base import (
@@ -103,20 +106,29 @@ def _great_expectations() -> tuple[Any, Any]:
     return gx, asset.add_batch_definition_whole_dataframe("whole")
 
 
-def _profile(source: ParquetSource, job: Job, day: date) -> dict[str, int]:
-    """Return counts of rows that the checks look at, in one aggregate query."""
-    import duckdb
+@contextmanager
+def _without_spark_connect() -> Iterator[None]:
+    """Keep PySpark's remote client from being imported where it cannot work.
 
-    with_unit = " AND ".join(f"{quoted(column)} IS NOT NULL" for column in job.unit)
-    counts = {"rows": "TRUE", "with unit": with_unit, "without unit": f"NOT ({with_unit})"}
-    counts |= {_filled(column): f"{quoted(column)} IS NOT NULL" for column in _cell_columns(job)}
-    aggregates = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in counts.values())
-    relation = source.day(job.period, day)
+    Without gRPC its import ends a process whose program is no file (``python -c``), with exit code 0.
+    """
+    remote = ("pyspark.sql.connect.dataframe", "pyspark.sql.connect.session")
+    hidden = [] if importlib.util.find_spec("grpc") else [name for name in remote if name not in sys.modules]
+    for name in hidden:
+        sys.modules[name] = None  # type: ignore[assignment]  # the import system's own sign for "not there"
     try:
-        row = relation.aggregate(aggregates).fetchall()[0]
-    except duckdb.Error:
-        raise ConfigError(f"source {job.source!r} cannot be read to its end as a Parquet file.") from None
-    return dict(zip(counts, row, strict=True))
+        yield
+    finally:
+        for name in hidden:
+            del sys.modules[name]
+
+
+def _profile(source: Source, job: Job, day: date) -> dict[str, int]:
+    """Return counts of rows that the checks look at, in one aggregate query."""
+    sorts = {"rows": Rows(), "with unit": Rows(present=job.unit), "without unit": Rows(present=job.unit, negated=True)}
+    sorts |= {_filled(column): Rows(present=(column,)) for column in _cell_columns(job)}
+    counts = source.counts(job.period, day, list(sorts.values()))
+    return dict(zip(sorts, counts, strict=True))
 
 
 def _declared_columns(job: Job) -> list[str]:

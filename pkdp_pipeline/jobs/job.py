@@ -122,7 +122,12 @@ class Job(Table):
     """
 
     dataset: Name
-    source: Name = Field(description="A Parquet file, relative to the job file.")
+    source: Name = Field(
+        description="A Parquet file, relative to the job file; with engine = 'spark' also a folder or an address."
+    )
+    engine: Literal["duckdb", "polars", "spark"] = Field(
+        default="duckdb", description="What reads and counts; the releases are the same."
+    )
     period: PeriodTable
     unit: Columns
     missing_unit: Literal["error", "drop"] = "error"
@@ -184,7 +189,7 @@ class Job(Table):
         """Return the same job with its paths made absolute from `folder`."""
         return self.model_copy(
             update={
-                "source": str(folder / self.source),
+                "source": self.source if "://" in self.source else str(folder / self.source),
                 "ledger": self.ledger if "://" in self.ledger else str(folder / self.ledger),
                 "output": OutputTable(directory=str(folder / self.output.directory)),
             }

@@ -66,6 +66,10 @@ def load_job(path: str | os.PathLike[str]) -> Job:
         raise ConfigError("\n".join([f"the job file {str(file)!r} cannot be used:", *complaints])) from None
     if Path(job.source).suffix.lower() not in (".parquet", ".pq"):
         raise ConfigError(f"the job file {str(file)!r} cannot be used:\n  source: must be a .parquet file.")
+    if "://" in job.source and job.engine != "spark":
+        raise ConfigError(
+            f'the job file {str(file)!r} cannot be used:\n  source: must be a file; addresses are for engine = "spark".'
+        )
     try:
         requests_of(job, date(2000, 1, 1))  # any date: a request is checked without data
     except ArgumentError as error:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.errors import ConfigError, NoEvidenceError, PkdpError
 from pkdp_pipeline.jobs.input_checks import check_input
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.outputs import make_folder, write_atomically, write_release
 from pkdp_pipeline.jobs.requests import check_together, requests_of
-from pkdp_pipeline.jobs.source import ParquetSource
+from pkdp_pipeline.jobs.sources import Source, open_source
 from pkdp_pipeline.jobs.summary import summarise
 from pkdp_pipeline.jobs.together import Together
 from pkdp_pipeline.ledger import Ledger, find_former
@@ -23,8 +23,6 @@ from pkdp_pipeline.publish import publish
 from pkdp_pipeline.release import Release
 
 if TYPE_CHECKING:
-    import duckdb
-
     from pkdp_pipeline.certificate import Certificate
 
 __all__ = ["JobRelease", "JobResult", "run_job"]
@@ -175,7 +173,7 @@ class _DayReader:
     def __init__(self, job: Job, day: date) -> None:
         self._job = job
         self._day = day
-        self._source: ParquetSource | None = None
+        self._source: Source | None = None
 
     def __enter__(self) -> _DayReader:
         return self
@@ -186,10 +184,10 @@ class _DayReader:
         if self._source is not None:
             self._source.close()
 
-    def rows(self) -> duckdb.DuckDBPyRelation:
-        """Return the day's rows, or raise `InputCheckError`."""
+    def rows(self) -> Any:
+        """Return the day's rows as a frame of the job's engine, or raise `InputCheckError`."""
         if self._source is None:
-            source = ParquetSource(self._job.source)
+            source = open_source(self._job.engine, self._job.source)
             self._source = source
             check_input(source, self._job, self._day)
         return self._source.day(self._job.period, self._day)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from local_spark import local_spark
 
 BASIC = """
     dataset = "visits"
@@ -25,6 +26,23 @@ BASIC = """
     [output]
     directory = "out"
 """
+
+
+ENGINES = ["duckdb", "polars", pytest.param("spark", marks=pytest.mark.spark)]
+
+
+@pytest.fixture
+def engine_names():
+    """The engines that `engine` is, by name."""
+    return [name if isinstance(name, str) else name.values[0] for name in ENGINES]
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request):
+    """Every engine of job files; Spark's is the session of the test run."""
+    if request.param == "spark":
+        local_spark()
+    return request.param
 
 
 @pytest.fixture

@@ -1,29 +1,38 @@
 from __future__ import annotations
 
+import datetime
+import subprocess
+import sys
+import textwrap
 from datetime import date
 
 import duckdb
 import pytest
+from local_spark import local_spark
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.job import PeriodTable
-from pkdp_pipeline.jobs.source import ParquetSource
+from pkdp_pipeline.jobs.sources import SOURCES, Rows, open_source
 
 DAY = date(2013, 1, 2)
 
 
+def test_every_engine_is_tested(engine_names):
+    assert engine_names == list(SOURCES)
+
+
 @pytest.fixture
-def source_of(tmp_path):
+def source_of(tmp_path, engine):
     """Return a function that opens a source whose column "at" holds the given SQL values."""
     opened = []
 
-    def build(values: str, name: str = "at") -> ParquetSource:
-        path = str(tmp_path / "source.parquet")
+    def build(values: str, name: str = "at", file: str = "source.parquet"):
+        path = str(tmp_path / file)
         with duckdb.connect() as connection:
             quoted = '"' + name.replace('"', '""') + '"'
             connection.execute(f"CREATE TABLE t AS SELECT * FROM (VALUES {values}) AS v({quoted}, n)")
-            connection.execute(f"COPY t TO '{path}'")
-        opened.append(ParquetSource(path))
+            connection.execute(f"COPY t TO '{path}' (FORMAT parquet)")
+        opened.append(open_source(engine, path))
         return opened[-1]
 
     yield build
@@ -31,9 +40,17 @@ def source_of(tmp_path):
         source.close()
 
 
-def chosen(source, **period):
-    rows = source.day(PeriodTable(**({"column": "at"} | period)), DAY)
-    return sorted(n for (n,) in rows.project("n").fetchall())
+def chosen(source, day=DAY, **period):
+    table = PeriodTable(**({"column": "at"} | period))
+    frame = source.day(table, day)
+    if isinstance(frame, duckdb.DuckDBPyRelation):
+        found = frame.project("n").fetchall()
+    elif type(frame).__module__.startswith("polars"):
+        found = frame.select("n").collect().rows()
+    else:
+        found = [tuple(row) for row in frame.select("n").collect()]
+    assert source.counts(table, day, [Rows()]) == [len(found)]
+    return sorted(n for (n,) in found)
 
 
 def test_dates_select_their_day(source_of):
@@ -72,13 +89,197 @@ def test_any_column_name_is_a_name_and_no_sql(source_of):
     assert chosen(source_of("(DATE '2013-01-02', 1)", name), column=name) == [1]
 
 
-def test_what_is_no_parquet_file_is_a_config_error_without_engine_messages(tmp_path):
+@pytest.mark.parametrize("name", ["^.*$", "*", "a.b", "a`b", "ünï", "n "])
+def test_a_column_name_is_no_pattern(source_of, name):
+    source = source_of("(DATE '2013-01-02', 1), (DATE '2013-01-03', 2)", name)
+    assert chosen(source, column=name) == [1]
+    assert source.counts(PeriodTable(column=name), DAY, [Rows(present=(name,))]) == [1]
+
+
+@pytest.mark.parametrize("file", ["a[1].parquet", "a*.parquet", "a?.parquet", "a{1,2}.parquet", "a b%20#.parquet"])
+def test_a_path_is_no_pattern(source_of, file):
+    source_of("(DATE '2013-01-02', 1)", file="a1.parquet")
+    assert chosen(source_of("(DATE '2013-01-02', 7)", file=file)) == [7]
+
+
+def test_days_are_cut_on_the_clocks_of_the_zone_whatever_they_do(source_of):
+    # On that night in St. John's, clocks went from 00:01 back to 23:01 of the day before: the day has two parts.
+    # Before 1970, in a zone that was not a whole number of hours from Greenwich.
+    hours = [f"(TIMESTAMPTZ '2010-11-07 02:00:30+00' + INTERVAL {n} MINUTE, {n})" for n in range(0, 1500, 30)]
+    early = [f"(TIMESTAMPTZ '1950-03-01 00:00:00+00' + INTERVAL {n} MINUTE, {n + 2000})" for n in range(0, 3000, 10)]
+    source = source_of(", ".join([*hours, *early]))
+    import zoneinfo
+
+    def expected(zone, day):
+        begins = [(datetime.datetime(2010, 11, 7, 2, 0, 30, tzinfo=datetime.UTC), range(0, 1500, 30), 0)]
+        begins.append((datetime.datetime(1950, 3, 1, tzinfo=datetime.UTC), range(0, 3000, 10), 2000))
+        local = zoneinfo.ZoneInfo(zone)
+        return [
+            n + shift
+            for begin, minutes, shift in begins
+            for n in minutes
+            if (begin + datetime.timedelta(minutes=n)).astimezone(local).date() == day
+        ]
+
+    for zone in ("America/St_Johns", "Asia/Kolkata", "Pacific/Kiritimati", "UTC"):
+        for day in (date(2010, 11, 6), date(2010, 11, 7), date(1950, 3, 1), date(1950, 3, 2)):
+            assert chosen(source, day, time_zone=zone) == expected(zone, day), (zone, day)
+
+
+def test_rows_without_a_value_are_counted_apart_and_nan_is_no_value(source_of):
+    source = source_of("(DATE '2013-01-02', 1.5::DOUBLE), (DATE '2013-01-02', 'nan'), (DATE '2013-01-02', NULL)")
+    period = PeriodTable(column="at")
+    sorts = [Rows(), Rows(present=("n",)), Rows(present=("n",), negated=True), Rows(present=("at", "n"))]
+    assert source.counts(period, DAY, sorts) == [3, 1, 2, 1]
+    assert source.counts(period, date(2014, 1, 1), sorts) == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ("DATE '2013-01-02'", "date"),
+        ("TIMESTAMP '2013-01-02 01:00:00'", "timestamp"),
+        ("TIMESTAMPTZ '2013-01-02 01:00:00+00'", "instant"),
+        ("'text'", "text"),
+        ("true", "boolean"),
+        ("1::TINYINT", "number"),
+        ("1::BIGINT", "number"),
+        ("1.5::DECIMAL(9, 2)", "number"),
+        ("1.5::FLOAT", "real"),
+        ("1.5::DOUBLE", "real"),
+        ("'ab'::BLOB", "other"),
+        ("[1, 2]", "other"),
+    ],
+)
+def test_every_engine_finds_the_same_kinds(source_of, value, kind):
+    assert source_of(f"({value}, 1::INTEGER)").columns == {"at": kind, "n": "number"}
+
+
+def test_what_is_no_parquet_file_is_a_config_error_without_engine_messages(tmp_path, engine):
     path = tmp_path / "source.parquet"
     with pytest.raises(ConfigError, match="does not exist"):
-        ParquetSource(str(path))
+        open_source(engine, str(path))
     path.write_bytes(b"PAR1 nonsense with a secret PAR1")
     with pytest.raises(ConfigError, match="cannot be read") as caught:
-        ParquetSource(str(path))
-    assert "Error" not in str(caught.value)
-    with pytest.raises(ConfigError):
-        ParquetSource(str(tmp_path))
+        open_source(engine, str(path))
+    assert str(caught.value) == f"source {str(path)!r} cannot be read as a Parquet file."
+    assert caught.value.__cause__ is None
+
+
+def test_a_folder_is_no_file_but_for_spark(tmp_path, engine):
+    (tmp_path / "parts.parquet").mkdir()
+    with pytest.raises(ConfigError, match="cannot be read" if engine == "spark" else "is not a file"):
+        open_source(engine, str(tmp_path / "parts.parquet"))
+
+
+def test_a_file_that_breaks_off_is_a_config_error_without_engine_messages(tmp_path, engine):
+    path = tmp_path / "source.parquet"
+    with duckdb.connect() as connection:
+        connection.execute(
+            f"COPY (SELECT DATE '2013-01-02' AS at, md5(i::VARCHAR) AS n FROM range(50000) r(i)) TO '{path}'"
+        )
+    content = bytearray(path.read_bytes())
+    content[1000:-3000] = bytes(len(content) - 4000)
+    path.write_bytes(content)
+    source = open_source(engine, str(path))
+    try:
+        with pytest.raises(ConfigError) as caught:
+            source.counts(PeriodTable(column="at"), DAY, [Rows(present=("n",))])
+    finally:
+        source.close()
+    assert str(caught.value) == f"source {str(path)!r} cannot be read to its end as a Parquet file."
+
+
+@pytest.mark.spark
+def test_spark_says_which_types_it_does_not_read(tmp_path):
+    local_spark()
+    path = tmp_path / "source.parquet"
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (SELECT TIMESTAMP_NS '2013-01-02 00:00:00' AS at) TO '{path}'")
+    with pytest.raises(ConfigError, match="nanoseconds"):
+        open_source("spark", str(path))
+
+
+@pytest.mark.spark
+def test_spark_reads_a_folder_of_parts_and_an_address(tmp_path):
+    local_spark()
+    folder = tmp_path / "parts.parquet"
+    folder.mkdir()
+    with duckdb.connect() as connection:
+        for n in (1, 2):
+            connection.execute(f"COPY (SELECT DATE '2013-01-02' AS at, {n} AS n) TO '{folder}/{n}.parquet'")
+    for path in (str(folder), folder.as_uri()):
+        source = open_source("spark", path)
+        assert chosen(source) == [1, 2]
+        source.close()
+    with pytest.raises(ConfigError, match="does not exist"):
+        open_source("spark", (tmp_path / "nowhere.parquet").as_uri())
+
+
+@pytest.mark.spark
+def test_a_session_that_was_there_stays_as_it_was(tmp_path):
+    from pyspark.logger import PySparkLogger
+
+    session = local_spark()
+    zone = session.conf.get("spark.sql.session.timeZone")
+    path = tmp_path / "source.parquet"
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (SELECT DATE '2013-01-02' AS at, 1 AS n) TO '{path}'")
+    logger = PySparkLogger.getLogger("DataFrameQueryContextLogger")
+    first, second = open_source("spark", str(path)), open_source("spark", str(path))
+    assert logger.disabled
+    second.close()
+    assert logger.disabled
+    first.close()
+    assert not logger.disabled
+    assert session.range(3).count() == 3
+    assert session.conf.get("spark.sql.session.timeZone") == zone
+
+
+@pytest.mark.parametrize(
+    ("engine", "package", "words"),
+    [
+        ("polars", "polars", ["Polars", "pkdp-pipeline[polars]"]),
+        ("spark", "pyspark", ["PySpark", "pkdp-pipeline[spark]"]),
+    ],
+)
+def test_a_missing_package_is_a_config_error_that_names_the_extra(monkeypatch, engine, package, words, tmp_path):
+    path = tmp_path / "source.parquet"
+    path.touch()
+    for module in [name for name in sys.modules if name.split(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ConfigError) as caught:
+        open_source(engine, str(path))
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.spark
+def test_missing_java_is_a_config_error_and_prints_nothing(tmp_path):
+    path = tmp_path / "source.parquet"
+    path.touch()
+    program = f"""
+        from pkdp_pipeline.errors import ConfigError
+        from pkdp_pipeline.jobs.sources import open_source
+        try:
+            open_source("spark", {str(path)!r})
+        except ConfigError as error:
+            assert "Java 17" in str(error) and "JAVA_HOME" in str(error), error
+        else:
+            raise SystemExit("there was a Java")
+    """
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "/nowhere-with-java:/bin", "JAVA_HOME": str(tmp_path)},
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+
+
+def test_importing_the_sources_loads_no_engine():
+    program = "import sys, pkdp_pipeline.jobs; print(*({'duckdb', 'polars', 'pyspark', 'narwhals'} & set(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", program], check=True, text=True, stdout=subprocess.PIPE)
+    assert ran.stdout.split() == []

@@ -1,0 +1,129 @@
+"""What a job reads from: the protocol of a source, and the rules and complaints that all sources share.
+
+What an engine says when it cannot read is never passed on: it can quote values. All engines say the same
+instead, so that a job's errors do not depend on its engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.jobs.job import PeriodTable
+
+__all__ = [
+    "Kind",
+    "Rows",
+    "Source",
+    "check_exists",
+    "not_readable",
+    "not_readable_to_its_end",
+    "not_selectable",
+    "period_kind",
+]
+
+Kind = Literal["date", "timestamp", "instant", "text", "number", "real", "boolean", "other"]
+"""What a column holds, as far as a job has to know. An instant is a timestamp in a time zone."""
+
+_WORDS: Mapping[Kind, str] = {
+    "date": "dates",
+    "timestamp": "timestamps",
+    "instant": "instants",
+    "text": "text",
+    "number": "numbers",
+    "real": "numbers",
+    "boolean": "booleans",
+    "other": "values of a type that has no days",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Rows that have a value in all these columns; with `negated`, the other rows. NaN is no value."""
+
+    present: tuple[str, ...] = ()
+    negated: bool = False
+
+
+class Source(Protocol):
+    """Parquet data, open for reading until `close`."""
+
+    @property
+    def columns(self) -> Mapping[str, Kind]:
+        """Column names and what they hold."""
+        ...
+
+    def day(self, period: PeriodTable, day: date) -> Any:
+        """Return the rows of one day as a frame of the engine, unread; usable while the source is open.
+
+        Raises
+        ------
+        ConfigError
+            If the period column does not hold days, or the time zone does not fit what it holds.
+        """
+        ...
+
+    def counts(self, period: PeriodTable, day: date, rows: Sequence[Rows]) -> list[int]:
+        """Return how many rows of one day there are of each sort, in one aggregate query.
+
+        Raises
+        ------
+        ConfigError
+            As `day` does, and if the data cannot be read to their end.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close the source; frames made from it can no longer be read."""
+        ...
+
+
+def period_kind(columns: Mapping[str, Kind], period: PeriodTable) -> Kind:
+    """Return what the period column holds: "date", "timestamp" or "instant".
+
+    Raises
+    ------
+    ConfigError
+        If it holds something else, or the time zone does not fit.
+    """
+    kind = columns[period.column]
+    if kind not in ("date", "timestamp", "instant"):
+        raise ConfigError(
+            f"period column {period.column!r} holds {_WORDS[kind]}, not dates; store it as DATE or as a timestamp."
+        )
+    if kind == "instant" and period.time_zone is None:
+        raise ConfigError(
+            f"period column {period.column!r} holds instants: say where a day begins, for example "
+            f"period = {{ column = '{period.column}', time_zone = 'UTC' }}."
+        )
+    if kind != "instant" and period.time_zone is not None:
+        raise ConfigError(
+            f"period column {period.column!r} holds {_WORDS[kind]} without a time zone: its days are taken as "
+            "written; remove time_zone."
+        )
+    return kind
+
+
+def check_exists(path: str, *, folders: bool = False) -> None:
+    """Raise `ConfigError` unless there is a file, or with `folders` a folder, at `path`."""
+    if not Path(path).is_file() and not (folders and Path(path).is_dir()):
+        raise ConfigError(f"source {path!r} does not exist or is not a file; correct the path in the job file.")
+
+
+def not_readable(path: str) -> ConfigError:
+    """Return what to say of data that are no Parquet."""
+    return ConfigError(f"source {path!r} cannot be read as a Parquet file.")
+
+
+def not_readable_to_its_end(path: str) -> ConfigError:
+    """Return what to say of data that break off."""
+    return ConfigError(f"source {path!r} cannot be read to its end as a Parquet file.")
+
+
+def not_selectable(period: PeriodTable) -> ConfigError:
+    """Return what to say where the rows of a day cannot be asked for."""
+    return ConfigError(f"the rows of one day cannot be selected by {period.column!r}.")

@@ -138,7 +138,7 @@ def other_value(column: str, kind: str, constant: Constant) -> Value:
             _mismatch(column, kind, constant)
         return _uuid(column, value)
     raise ArgumentError(
-        f"filter compares column {column!r}, which has type {type_name(kind)}: such a column can only be asked for with "
+        f"filter compares column {column!r}, which has type {type_name(kind)}: such columns have only "
         "IS NULL and IS NOT NULL."
     )
 

@@ -151,20 +151,27 @@ class _Parser:
         return operand
 
     def _must_be_boolean(self, name: str) -> None:
-        if self._columns[name] != "BOOLEAN":
+        kind = self._columns[name]
+        if kind != "BOOLEAN":
             raise ArgumentError(
-                f"filter uses column {name!r} as a condition, but it has type {type_name(self._columns[name])}: compare it "
-                "with a constant."
+                f"filter uses column {name!r} as a condition, but it has type {type_name(kind)}: compare it with a "
+                "constant."
             )
 
     def _predicate(self) -> _Operand:
         left = self._operand()
         condition = self._tested(left)
-        if condition is None:
-            return left
-        if self._tests_next():
+        if condition is not None and self._tests_next():
             refuse("one comparison of another; join them with AND", self._word.position)
-        return condition
+        if not self._ends():
+            self._unexpected()
+        return left if condition is None else condition
+
+    def _ends(self) -> bool:
+        word = self._word
+        if word.kind == "word":
+            return word.text.lower() in ("and", "or")
+        return word.kind == "end" or (word.kind == "sign" and word.text in "),")
 
     def _tests_next(self) -> bool:
         word = self._word
@@ -285,6 +292,8 @@ class _Parser:
             if keyword == "date":
                 return Constant(kind="date", value=text)
             return Constant(kind="timestamp" if keyword == "timestamp" else "instant", value=text)
+        if following.kind == "text":
+            refuse(f"{word.text[:40]} before a text", word.position)
         if following.kind == "sign" and following.text == "(":
             refuse(f"a function, {word.text[:40]}()", word.position)
         if keyword in ("select", "case", "exists", "interval", "array", "with"):

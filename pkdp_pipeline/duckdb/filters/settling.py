@@ -134,7 +134,7 @@ def _all(parts: Iterable[Settled]) -> Settled:
             else:
                 members.add(each)
     members |= {NotAmong(column=column, values=values) for column, values in excluded.items()}
-    if Known(value=False) in members:
+    if Known(value=False) in members or _both_booleans(members):
         return Known(value=False)
     missing = {each.column for each in members if isinstance(each, Missing)}
     if any(isinstance(each, (Order, Among, NotAmong, NotNull)) and each.column in missing for each in members):
@@ -142,6 +142,16 @@ def _all(parts: Iterable[Settled]) -> Settled:
     held = {each.column for each in members if isinstance(each, (Order, Among, NotAmong))}
     implied = {NotNull(column=column) for column in held}
     return _joined(members - implied - {Known(value=True)}, both=True)
+
+
+def _both_booleans(members: Iterable[Settled]) -> bool:
+    """Return whether one column is asked to be true and false at once."""
+    asked = [each for each in members if isinstance(each, Among) and all(_boolean(value) for value in each.values)]
+    return len(asked) > len({each.column for each in asked})
+
+
+def _boolean(value: Value) -> bool:
+    return isinstance(value.order, bool)
 
 
 def _any(parts: Iterable[Settled]) -> Settled:
@@ -155,8 +165,8 @@ def _any(parts: Iterable[Settled]) -> Settled:
             else:
                 members.add(each)
     for column, values in listed.items():
-        booleans = sum(isinstance(value.order, bool) for value in values)
-        members.add(NotNull(column=column) if booleans == _EVERY_BOOLEAN else Among(column=column, values=values))
+        every = sum(map(_boolean, values)) == _EVERY_BOOLEAN
+        members.add(NotNull(column=column) if every else Among(column=column, values=values))
     present = {each.column for each in members if isinstance(each, NotNull)}
     missing = {each.column for each in members if isinstance(each, Missing)}
     if Known(value=True) in members or present & missing:

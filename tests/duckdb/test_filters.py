@@ -1,0 +1,372 @@
+"""SQL filters: the rows they select, the one text that equal filters share, and what is refused."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+from filter_cases import COLUMNS, Speller, filled, frame, trees
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pkdp_pipeline.duckdb.filters import to_where
+from pkdp_pipeline.engines.duckdb.predicate import predicate_sql
+from pkdp_pipeline.engines.duckdb.selection import selected_rows
+from pkdp_pipeline.errors import ArgumentError
+
+TYPES = {
+    "age": "TINYINT",
+    "big": "BIGINT",
+    "Flag": "BOOLEAN",
+    "other flag": "BOOLEAN",
+    "x": "DOUBLE",
+    "f": "FLOAT",
+    "name": "VARCHAR",
+    "kind": "ENUM('secret one', 'two')",
+    "u": "UUID",
+    "d": "DATE",
+    "t": "TIMESTAMP",
+    "ts": "TIMESTAMP_S",
+    "ns": "TIMESTAMP_NS",
+    "tz": "TIMESTAMP WITH TIME ZONE",
+    "clock": "TIME",
+    "price": "DECIMAL(18,3)",
+    "wide": "DECIMAL(38,10)",
+    "huge": "UHUGEINT",
+    "list": "INTEGER[]",
+    "bytes": "BLOB",
+    "class": "INTEGER",
+    "pkdp_backtick_1": "INTEGER",
+    "a == 1": "BOOLEAN",
+    "a": "INTEGER",
+}
+
+
+@pytest.fixture(scope="module")
+def people() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        filled(connection)
+        yield connection
+
+
+FRAME = frame()
+
+
+def _ids(connection: duckdb.DuckDBPyConnection, condition: str) -> list[int]:
+    return [row[0] for row in connection.execute(f"SELECT id FROM people WHERE {condition} ORDER BY id").fetchall()]
+
+
+def _where(sql: str) -> str | bool | None:
+    """Return what `to_where` gives, and False where it says that no row can be meant."""
+    try:
+        return to_where(sql, COLUMNS)
+    except ArgumentError as error:
+        if "true of no row" in str(error):
+            return False
+        raise
+
+
+@given(tree=trees(), seed=st.integers(0, 2**32))
+def test_a_filter_selects_what_sql_selects_however_it_is_spelled(people, tree, seed):
+    speller = Speller(random.Random(seed))
+    first, second = speller.spelled(tree), speller.spelled(tree)
+    wanted = _ids(people, first)
+
+    where = _where(first)
+
+    assert _where(second) == where
+    if where is False:
+        assert wanted == []
+        return
+    assert _ids(people, "true" if where is None else predicate_sql(where, COLUMNS)) == wanted
+    selected = selected_rows(FRAME, where)
+    assert wanted == list(range(len(FRAME)) if selected is None else np.flatnonzero(selected))
+
+
+@given(text=st.text(max_size=60) | st.text(alphabet="nsb'\"(),=<>!-.1e \n", max_size=40))
+def test_what_is_no_filter_gives_our_error(text):
+    with suppress(ArgumentError):
+        assert to_where(text, COLUMNS) is None or predicate_sql(to_where(text, COLUMNS), COLUMNS)
+
+
+@given(text=st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20))
+def test_any_text_is_found_again(people, text):
+    literal = "'" + text.replace("'", "''") + "'"
+    where = to_where(f"name = {literal}", TYPES)
+
+    texts = "(SELECT unnest([?, 'no' || ?]::VARCHAR[]) AS name)"
+    found = people.execute(f"SELECT name FROM {texts} WHERE {predicate_sql(where, TYPES)}", [text, text]).fetchall()
+    assert found == [(text,)]
+    assert list(selected_rows(pd.DataFrame({"name": [text, "no" + text]}), where)) == [True, False]
+
+
+EQUAL = [
+    ("age > 18", ["AGE>18", "18 < age", "NOT age <= 18", "((age) > (18.0))", "age > 1.8e1", "age > 18 AND age > 18"]),
+    ("age > 18", ["age > 18.5", "age >= 18.01", "NOT (age < 18.4)", "age > 18 OR FALSE", "TRUE AND age > 18"]),
+    (
+        "Flag",
+        [
+            "flag = TRUE",
+            "NOT flag = FALSE",
+            "flag IS TRUE",
+            "FLAG <> false",
+            "not not flag",
+            '"flag"',
+            "flag in (true)",
+        ],
+    ),
+    ("Flag == False", ["NOT flag", "flag = false", "flag is false", "NOT (flag OR flag)", "flag NOT IN (TRUE)"]),
+    ("Flag == False or Flag.isna()", ["flag IS NOT TRUE", "flag IS DISTINCT FROM true", "NOT flag IS TRUE"]),
+    ("age in [1, 2, 3]", ["age IN (3, 1, 2, 1.0)", "age = 1 OR 2 = age OR age IN (3)", "NOT age NOT IN (1,2,3)"]),
+    ("age == 1", ["age IN (1)", "age = 1 AND age IS NOT NULL", "age IS NOT DISTINCT FROM 1", "age IN (1, 1000, 1.5)"]),
+    ("age.notna() and age != 1", ["age <> 1", "NOT age = 1", "1 != age", "age NOT IN (1)"]),
+    ("age <= 5 and age >= 1", ["age BETWEEN 1 AND 5", "age >= 1 AND age <= 5", "NOT (age < 1 OR age > 5)"]),
+    ("age < 1 or age > 5", ["age NOT BETWEEN 1 AND 5", "NOT age BETWEEN 1 AND 5", "age > 5 OR age < 1"]),
+    ("age.notna()", ["age < 1000", "age IS NOT NULL", "age <> 1.5", "age >= -128", "age = 1 OR age IS NOT NULL"]),
+    ("age.isna()", ["age IS NULL", "NOT age IS NOT NULL", "age IS NULL OR age > 1000"]),
+    ("f > 0.10000000149011612", ["f > 0.1", "f > 1e-1", "f > 0.100000001"]),
+    ("x in [0, 2.5]", ["x = -0.0 OR x = 2.50", "x IN (25e-1, 0)"]),
+    ("price == 1 or price == 2.5", ["price IN (1, 2.5, 2.5001)", "price = 2.5 OR price = 1"]),
+    ("d >= '2020-01-31'", ["d >= '2020-01-31'", "DATE '2020-01-31' <= d", "d >= TIMESTAMP '2020-01-31 00:00:00'"]),
+    ("d > '2020-01-31'", ["d > date'2020-01-31'", "d > TIMESTAMP '2020-01-31 12:00:00'"]),
+    ("d <= '2020-01-31' and d >= '2020-01-31'", ["d = '2020-01-31'", "d IN (DATE '2020-01-31')"]),
+    ("t < '2020-01-31 12:00:00.5'", ["t < '2020-01-31T12:00:00.500'", "NOT t >= TIMESTAMP '2020-01-31 12:00:00.5'"]),
+    ("ts <= '2020-01-31 12:00:00'", ["ts < '2020-01-31 12:00:00.5'", "ts <= '2020-01-31 12:00'"]),
+    ("tz >= '2019-12-31 22:00:00+00:00'", ["tz >= '2020-01-01 00:00:00+02'", "tz >= TIMESTAMPTZ '2019-12-31 22:00Z'"]),
+    ('name == "it\'s \\x60\\x40"', ["name = 'it''s `@'"]),
+    ("u == '00000000-0000-0000-0000-00000000000a'", ["u = '00000000-0000-0000-0000-00000000000A'"]),
+    ("`other flag` == True", ['"OTHER flag"', '"other flag" = TRUE']),
+    ("`class` == 1", ["class = 1"]),
+    ("`pkdp_backtick_1` == 1", ["pkdp_backtick_1 = 1"]),
+    ("(a == 1)", ["a = 1"]),
+    ("`a == 1` == True", ['"a == 1"']),
+    (None, ["TRUE", "flag OR TRUE", "NOT FALSE", "age IS NULL OR age IS NOT NULL", "age IS NULL OR age < 200"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("where", "sql"), [(where, sql) for where, filters in EQUAL for sql in filters], ids=lambda value: str(value)
+)
+def test_equal_filters_give_one_text(where, sql):
+    assert to_where(sql, TYPES) == where
+
+
+@pytest.mark.parametrize(
+    "sql", ["FALSE", "flag AND FALSE", "age = 1.5", "age > 127", "flag AND NOT flag", "age = 1 AND age IS NULL"]
+)
+def test_a_filter_that_is_never_true_is_refused(sql):
+    with pytest.raises(ArgumentError, match="true of no row"):
+        to_where(sql, TYPES)
+
+
+REFUSED = {
+    # Other statements, and text that would end one.
+    "age > 1; DROP TABLE people": "a semicolon",
+    "age > 1 -- AND flag": "a comment",
+    "age > 1 /* x */": "a comment",
+    "age > 1 --": "a comment",
+    "1=1) OR (1=1": "not of a column with a constant",
+    "flag) OR (flag": "cannot stand there",
+    "name = '' OR ''=''": "not of a column with a constant",
+    "name = 'a' 'b'": "cannot stand there",
+    "name = 'a": "a text that does not end",
+    'name = "b"': "Texts are written with",
+    "flag UNION SELECT 1": "cannot stand there",
+    "flag LIMIT 1": "cannot stand there",
+    "flag ORDER BY age": "cannot stand there",
+    "flag GROUP BY 1": "cannot stand there",
+    # What would read other data or run code.
+    "age IN (SELECT 1)": "SELECT",
+    "EXISTS (SELECT 1)": "a function",
+    "age = (SELECT max(age) FROM people)": "SELECT",
+    "length(name) = 1": "a function, length",
+    "getenv('HOME') = 'x'": "a function, getenv",
+    "age = random()": "a function, random",
+    "error(name)": "a function, error",
+    "age = CAST('1' AS INTEGER)": "a function, CAST",
+    "CASE WHEN flag THEN TRUE END": "CASE",
+    "age = ANY(list)": "a function, ANY",
+    "list[1] = 1": "a list",
+    "list = [1]": "a list",
+    "name = {'a': 1}": "a struct",
+    "people.age = 1": "a dot",
+    "rowid = 1": "names column 'rowid'",
+    "current_user = 'x'": "names column 'current_user'",
+    # Other operators and constants.
+    "age::INTEGER = 1": "a cast",
+    "age + 1 = 2": "arithmetic",
+    "age = 1 + 1": "arithmetic",
+    "age = 2 - 1": "arithmetic",
+    "age = -age": "arithmetic",
+    "age = - -1": "arithmetic",
+    "age * 2 = 2": "an operator",
+    "name || 'x' = 'x'": "an operator",
+    "name ~ 'x'": "an operator",
+    "~age = 1": "an operator",
+    "name LIKE 'x%'": "'LIKE', which cannot stand there",
+    "name NOT LIKE 'x%'": "'LIKE', which cannot stand there",
+    "name SIMILAR TO 'x'": "cannot stand there",
+    "name COLLATE NOCASE = 'x'": "cannot stand there",
+    "age = $1": "a parameter",
+    "age = ?": "a parameter",
+    "age = :age": "a parameter",
+    "age = @age": "an operator",
+    "name = E'a'": "E before a text",
+    "name = x'00'": "x before a text",
+    "name = $$a$$": "a parameter",
+    "name = U&'a'": "names column|an operator",
+    "age = 1_000": "cannot be read",
+    "age = 0x10": "cannot be read",
+    "age = 1e9999": "too large or too small",
+    "age = 1e-999999999999999999999999999": "too large or too small",
+    "age = 1.2.3": "cannot be read",
+    "d > CURRENT_DATE": "names column 'CURRENT_DATE'",
+    "d > INTERVAL '1' DAY": "INTERVAL",
+    "clock > '12:00'": "IS NULL and IS NOT NULL",
+    "bytes = 'x'": "IS NULL and IS NOT NULL",
+    "list = 1": "IS NULL and IS NOT NULL",
+    # Columns and constants where they cannot stand.
+    "age": "as a condition, but it has type TINYINT",
+    "NOT name": "as a condition",
+    "age AND flag": "as a condition",
+    "1": "where a condition must stand",
+    "'TRUE'": "where a condition must stand",
+    "flag AND 1": "where a condition must stand",
+    "age = big": "a comparison of two columns",
+    "age IN (big)": "where a constant must stand",
+    "age BETWEEN 1 AND big": "where a constant must stand",
+    "5 BETWEEN age AND big": "after something that is not a column",
+    "1 IN (1)": "after something that is not a column",
+    "1 = 1": "not of a column with a constant",
+    "(age = 1) = TRUE": "not of a column with a constant",
+    "(age = 1) IS NULL": "after something that is not a column",
+    "age = 1 = TRUE": "one comparison of another",
+    "1 < age < 5": "one comparison of another",
+    "age = 1 IS TRUE": "one comparison of another",
+    "age IS NULL IS NULL": "one comparison of another",
+    "age ISNULL": "cannot stand there",
+    "age IS 1": "cannot stand there",
+    "age IS TRUE": "as a condition",
+    "age IS UNKNOWN": "cannot stand there",
+    "age IN ()": "cannot stand there|parenthesis",
+    "age IN (1,)": "parenthesis|cannot stand there",
+    "age IN 1": "cannot stand there",
+    "age BETWEEN 1": "at its end",
+    "age =": "at its end",
+    "age = AND": "cannot stand there",
+    "(age = 1": "not closed",
+    "age = 1)": "cannot stand there",
+    "": "empty",
+    " \n": "empty",
+    # NULL anywhere but in IS NULL.
+    "NULL": "IS NULL",
+    "age = NULL": "IS NULL",
+    "NULL <> age": "IS NULL",
+    "age IN (1, NULL)": "IS NULL",
+    "age NOT IN (NULL)": "IS NULL",
+    "age BETWEEN NULL AND 1": "IS NULL",
+    "age IS DISTINCT FROM NULL": "IS NULL",
+    "flag AND NULL": "IS NULL",
+    # Constants of another type than the column.
+    "age = '1'": "TINYINT, with a text: write a number",
+    "name = 1": "VARCHAR, with a number: write a text",
+    "flag = 1": "BOOLEAN, with a number: write TRUE or FALSE",
+    "flag = 't'": "write TRUE or FALSE",
+    "flag < TRUE": "with = or IN",
+    "name = DATE '2020-01-01'": "with a date",
+    "d > 20200101": "with a number",
+    "d > '2020'": "no such date",
+    "d > '2020-13-01'": "no such date",
+    "d > '2020-02-30'": "no such date",
+    "d > 'today'": "no such date",
+    "d > 'infinity'": "no such date",
+    "d > '2020-01-01 12:00:00'": "no such date",
+    "d > DATE '2020-01-01 12:00:00'": "no such date",
+    "t > '2020-01-01 25:00:00'": "no such date",
+    "t > '2020-01-01 12:00:00+02'": "no such date",
+    "t > TIMESTAMPTZ '2020-01-01 12:00:00+02'": "with a instant|with an instant",
+    "tz > '2020-01-01 12:00:00'": "its offset",
+    "tz > '2020-01-01'": "its offset",
+    "tz > DATE '2020-01-01'": "its offset",
+    "ns > '1500-01-01'": "a year",
+    "kind < 'two'": "type ENUM: compare it with = or IN",
+    "kind = 1": "type ENUM, with a number",
+    "u < '00000000-0000-0000-0000-00000000000a'": "with = or IN",
+    "u = 'x'": "a UUID",
+    "f > 1e39": "beyond the range",
+    "x > 1e309": "beyond the range",
+    "wide > 12345678901.5": "more than 15 digits",
+    # Letters that look like others.
+    "name = ‘a’": "the quote ‘",
+    "name = ＇a＇": "the quote ＇",
+    "“name” = 'a'": "the quote “",
+    "ｎame = 'a'": "the letter",
+    "age\u00a0= 1": "the character",
+    "age ＝ 1": "the character",
+    "age = １": "cannot be read",
+    "age = 1\u037e DROP TABLE people": "the character",
+    "age = 1\0": "no text may hold",
+    "name = '\ud800'": "no text may hold",
+    "name = '\0'": "no text may hold",
+    "`age` = 1": "a backtick",
+    "nmae = 'a'": "Did you mean 'name'",
+}
+
+
+@pytest.mark.parametrize(("sql", "reason"), REFUSED.items(), ids=[repr(sql) for sql in REFUSED])
+def test_everything_else_is_refused(sql, reason):
+    with pytest.raises(ArgumentError, match=reason) as refused:
+        to_where(sql, TYPES)
+    assert str(refused.value).startswith("filter ")
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "(" * 2_000 + "flag" + ")" * 2_000,
+        "(" * 51 + "flag" + ")" * 51,
+        "NOT (" * 51 + "flag" + ")" * 51,
+        "(" * 3_999,
+        "flag AND " * 1_000 + "flag",
+        "age IN (" + "1," * 3_000 + "1)",
+    ],
+)
+def test_long_and_deep_filters_are_refused_by_name(sql):
+    with pytest.raises(ArgumentError, match=r"longer than 4000 characters|more than 50 parentheses"):
+        to_where(sql, TYPES)
+
+
+def test_what_is_just_within_the_limits_is_read_by_both_engines(people):
+    deep = "n = 7"
+    for level in range(50):
+        deep = f"({deep} {'AND' if level % 2 else 'OR'} n <> {level % 5})"
+    flat = "NOT " * 700 + " AND ".join(f"n <> {number}" for number in range(2, 90))
+    for sql in (deep, flat):
+        where = to_where(sql, COLUMNS)
+        wanted = _ids(people, sql)
+        assert 0 < len(wanted) < len(FRAME)
+        assert _ids(people, predicate_sql(where, COLUMNS)) == wanted
+        assert list(np.flatnonzero(selected_rows(FRAME, where))) == wanted
+
+
+def test_names_are_resolved_as_duckdb_does():
+    assert to_where("NAME = 'a'", {"Name": "VARCHAR"}) == "Name == 'a'"
+    assert to_where('"GRÖSSE" = 1', {"GRÖSSE": "INTEGER", "grösse": "INTEGER"}) == "`GRÖSSE` == 1"
+    with pytest.raises(ArgumentError, match="could be any of"):
+        to_where("nAme = 'a'", {"Name": "VARCHAR", "NAME": "VARCHAR"})
+    # Neither ß nor ı is another column's letter.
+    for name in ("STRASSE", "ID"):
+        with pytest.raises(ArgumentError, match="does not have"):
+            to_where(f"{name} = 1", {"straße": "INTEGER", "ıd": "INTEGER"})
+
+
+@pytest.mark.parametrize("name", ["a`b", "a@b", "ﬁ", "a\nb", "a\u200bb"])
+def test_a_name_that_a_query_string_cannot_hold_is_refused(name):
+    with pytest.raises(ArgumentError, match="rename the column"):
+        to_where(f'"{name}" = 1', {name: "INTEGER"})

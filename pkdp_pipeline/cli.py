@@ -33,6 +33,7 @@ from pkdp_pipeline.errors import (
     PkdpError,
     TemporaryError,
 )
+from pkdp_pipeline.gate_commands import gate_app
 from pkdp_pipeline.ledger_commands import ledger_app
 
 if TYPE_CHECKING:
@@ -208,6 +209,7 @@ def count(
 
 
 app.add_typer(ledger_app(_with_exit_codes), name="ledger")
+app.add_typer(gate_app(_with_exit_codes), name="gate")
 
 
 def main() -> None:

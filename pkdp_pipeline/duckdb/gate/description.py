@@ -1,0 +1,133 @@
+"""What a policy allows, in words and as JSON: for analysts, who ask, and for curators, who answer for it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.duckdb.gate.policy import Policy, TablePolicy
+from pkdp_pipeline.duckdb.tables import literal
+from pkdp_pipeline.errors import NotCertifiableError
+from pkdp_pipeline.mechanisms import Count, Histogram
+from pkdp_pipeline.release_certificate import certify
+
+__all__ = ["describe", "file_warnings", "total_of"]
+
+#: The SQL types of the columns of each table, by the names that the policy uses.
+Types = Mapping[str, Mapping[str, str]]
+
+
+def describe(policy: Policy, types: Types) -> dict[str, Any]:
+    """Return what analysts may ask and what is promised about the answers, as what `json` writes.
+
+    Nothing in it depends on data, and no path is in it.
+
+    Parameters
+    ----------
+    policy : Policy
+    types : mapping
+        The SQL types of the columns that the policy names.
+    """
+    attacker = policy.attacker_model()
+    return {
+        "tables": {
+            name: _table(policy, attacker, name, table, types.get(name, {})) for name, table in policy.tables.items()
+        },
+        "attacker": attacker.to_dict(),
+        "noise": bool(policy.budget),
+        "budgets": [budget.to_dict() for budget in policy.budgets()],
+        "evidence": [evidence.declares for evidence in policy.declared()],
+        "remembers": policy.ledger is not None,
+        "limits": policy.limits.model_dump(),
+    }
+
+
+def total_of(total: Certificate) -> dict[str, Any]:
+    """Return what has been published so far, as what `json` writes."""
+    return {"sentence": total.sentence(), "certificate": json.loads(total.to_json())}
+
+
+def file_warnings(policy: Policy, database: Path, policy_file: Path) -> list[str]:
+    """Return who else could read the data or change what protects them, one sentence each.
+
+    The process of the service is the boundary between analysts and data: it holds only where the analysts'
+    own processes can open none of its files.
+    """
+    ledger = None if policy.ledger is None or "://" in policy.ledger else Path(policy.ledger)
+    found = [
+        f"Others than the owner may read or write {str(one)!r}, past the gate: chmod 600 it, and run the service as "
+        "its owner, a user whom no analyst can become."
+        for one in (database, database.with_name(f"{database.name}.wal"))
+        if _mode(one) & 0o077
+    ]
+    written = [policy_file, database.absolute().parent, policy_file.absolute().parent]
+    if ledger is not None:
+        written += [ledger, ledger.absolute().parent]
+    for one in dict.fromkeys(written):
+        mode = _mode(one)
+        # In a folder with the sticky bit nobody replaces another one's files.
+        if mode & 0o022 and not (stat.S_ISDIR(mode) and mode & stat.S_ISVTX):
+            found.append(f"Others than the owner may write {str(one)!r}, and so change what the gate allows or knows.")
+    if policy.ledger is not None and "://" in policy.ledger and "@" in policy.ledger and _mode(policy_file) & 0o044:
+        found.append(f"Others than the owner may read {str(policy_file)!r}, which holds the ledger's address.")
+    return found
+
+
+def _table(
+    policy: Policy, attacker: AttackerModel, name: str, table: TablePolicy, types: Mapping[str, str]
+) -> dict[str, Any]:
+    histogram, count = Histogram(k=table.k), Count(k=table.k)
+    return {
+        "unit": list(table.unit) or "each row",
+        "columns": {column: types.get(column) for column in table.columns},
+        "k": table.k,
+        "domains": {column: [_value(one) for one in values] for column, values in table.domains.items()},
+        "period": policy.period_of(table),
+        "protects": table.protects,
+        "missing_unit": table.missing_unit,
+        "one_cell": table.one_cell,
+        "order_by": None if table.order_by is None else list(table.order_by),
+        "undeclared": table.undeclared,
+        "promises": {
+            "histogram": _promise(histogram, attacker, table.protects),
+            "count": _promise(count, attacker, "presence"),
+        },
+        "examples": _examples(name, table),
+    }
+
+
+def _promise(mechanism: Histogram | Count, attacker: AttackerModel, protects: str) -> str:
+    """Return what an answer at the smallest k promises by itself, or why there is none."""
+    try:
+        return certify(mechanism, attacker, protects=protects).sentence()
+    except NotCertifiableError as refused:
+        return str(refused)
+
+
+def _examples(name: str, table: TablePolicy) -> list[str]:
+    column = literal(table.columns[0])
+    return [
+        f"FROM pkdp_histogram({literal(name)}, {column}, k := {table.k})",
+        f"FROM pkdp_count({literal(name)}, k := {table.k})",
+    ]
+
+
+def _value(value: Any) -> Any:
+    """Return a value of a domain as JSON has it."""
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def _mode(path: Path) -> int:
+    """Return a file's mode; 0, which lets nobody in, where there is no file."""
+    try:
+        return path.stat().st_mode
+    except OSError:
+        return 0

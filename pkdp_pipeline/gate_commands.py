@@ -1,0 +1,243 @@
+"""The commands ``pkdp gate check | token | serve``: a gate for analysts, in a process of its own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, Protocol
+
+import typer
+
+from pkdp_pipeline.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.duckdb.gate.tokens import Tokens
+    from pkdp_pipeline.ledger_views.screen import Screen
+
+__all__ = ["Guard", "gate_app"]
+
+P = ParamSpec("P")
+
+
+class Guard(Protocol):
+    """What turns a command's errors into exit codes."""
+
+    def __call__(self, command: Callable[P, None], /) -> Callable[P, None]:
+        """Return the command, guarded."""
+
+
+def gate_app(guard: Guard) -> typer.Typer:
+    """Return the commands.
+
+    Parameters
+    ----------
+    guard : callable
+        Wraps every command, so that its errors have the exit codes of the whole command line.
+    """
+    app = typer.Typer(
+        help="Let analysts ask SQL without letting them see the data: check a policy, make tokens, serve.",
+        no_args_is_help=True,
+    )
+    for command in (check, token, serve):
+        app.command()(guard(command))
+    return app
+
+
+PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY.toml", help="What analysts may ask.", show_default=False)]
+Database = Annotated[
+    Path, typer.Option("--database", metavar="FILE", help="The DuckDB database; it is only read.", show_default=False)
+]
+
+
+def check(policy_file: PolicyFile, *, database: Database) -> None:
+    """Check a policy against the database, and say in plain words what analysts could ask and learn."""
+    from pkdp_pipeline.duckdb.gate.catalog import column_types
+    from pkdp_pipeline.duckdb.gate.description import describe, file_warnings
+    from pkdp_pipeline.duckdb.gate.policy import Policy
+    from pkdp_pipeline.ledger_views.screen import Screen
+
+    policy = Policy.read(policy_file)
+    allowed = describe(policy, column_types(policy, database))
+    screen = Screen()
+    screen.title(f"{policy_file} · {database}")
+    for name, table in allowed["tables"].items():
+        _print_table(screen, name, table)
+    _print_together(screen, allowed)
+    found = file_warnings(policy, database, policy_file)
+    if found or not allowed["remembers"]:
+        screen.head("Warnings")
+    if not allowed["remembers"]:
+        screen.item(_FORGETS)
+    for warning in found:
+        screen.item(warning)
+
+
+def token(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose it is, for the audit log.", show_default=False)],
+    *,
+    token_file: Annotated[
+        Path, typer.Option("--token-file", metavar="FILE", help="Add its sha256 there.", show_default=False)
+    ],
+) -> None:
+    """Make a token for one analyst and print it, this once."""
+    from pkdp_pipeline.duckdb.gate.tokens import add_token
+
+    typer.echo(add_token(token_file, name))
+
+
+def serve(
+    policy_file: PolicyFile,
+    *,
+    database: Database,
+    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Listen on this address.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="And on this port; 0: any free one.")] = 8765,
+    token_file: Annotated[
+        Path | None,
+        typer.Option("--token-file", metavar="FILE", help="Let the tokens in that pkdp gate token put there."),
+    ] = None,
+    audit_log: Annotated[
+        Path | None,
+        typer.Option("--audit-log", metavar="FILE", help="Default: beside the policy, as POLICY.audit.jsonl."),
+    ] = None,
+    allow_remote: Annotated[
+        bool, typer.Option("--allow-remote", help="Let other machines connect. TLS has to be in front of it.")
+    ] = False,
+    name: Annotated[
+        list[str] | None,
+        typer.Option("--name", metavar="HOST", help="The name that a proxy in front is called by; again for each."),
+    ] = None,
+) -> None:
+    """Serve analysts who have a token, until SIGTERM or Ctrl-C."""
+    _needs_the_extra()
+    from pkdp_pipeline.duckdb.gate.audit_log import AuditLog
+    from pkdp_pipeline.duckdb.gate.catalog import column_types
+    from pkdp_pipeline.duckdb.gate.description import describe, file_warnings, total_of
+    from pkdp_pipeline.duckdb.gate.gate import Gate
+    from pkdp_pipeline.duckdb.gate.policy import Policy
+    from pkdp_pipeline.duckdb.gate.service import Service
+    from pkdp_pipeline.duckdb.gate.serving import bound, run, service_names
+
+    hosts = service_names(host, allow_remote=allow_remote, names=tuple(name or ()))
+    policy = Policy.read(policy_file)
+    tokens, made = _tokens(token_file)
+    audit = AuditLog(audit_log or policy_file.with_suffix(".audit.jsonl"))
+    allowed = describe(policy, column_types(policy, database))
+    for warning in [*([] if allowed["remembers"] else [_FORGETS]), *file_warnings(policy, database, policy_file)]:
+        typer.echo(f"pkdp: warning: {warning}", err=True)
+    with Gate(database, policy=policy) as gate:
+        listening = bound(host, port)
+        at = listening.getsockname()
+        address = f"[{at[0]}]:{at[1]}" if ":" in at[0] else f"{at[0]}:{at[1]}"
+        service = Service(
+            gate, describe=lambda: allowed | {"total": total_of(gate.total())}, tokens=tokens, audit=audit, hosts=hosts
+        )
+
+        def started() -> None:
+            audit.write("started", address=address, policy=str(policy_file.absolute()), tokens=list(tokens.names))
+            typer.echo(f"pkdp gate: listening on http://{address}, audit log {audit.path}")
+            if made is not None:
+                typer.echo(f"Token of {tokens.names[0]!r}, shown this once: {made}")
+
+        try:
+            run(service, listening, on_start=started)
+        finally:
+            service.close()
+            audit.write("stopped", address=address)
+
+
+_FORGETS = (
+    "The policy names no ledger: when the gate is closed it forgets what was published, and opened again it would "
+    "answer another question about the same people, which can undo the protection of the first. Add ledger and period."
+)
+
+
+def _needs_the_extra() -> None:
+    if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
+        raise ConfigError("pkdp gate serve needs the extra 'gate': pip install 'pkdp-pipeline[gate]'.")
+
+
+def _tokens(token_file: Path | None) -> tuple[Tokens, str | None]:
+    """Return whom to let in; without a file one new token, which only a terminal may show."""
+    from pkdp_pipeline.duckdb.gate.tokens import Tokens
+
+    if token_file is not None:
+        return Tokens.read(token_file), None
+    if not sys.stdout.isatty():
+        raise ConfigError(
+            "without --token-file the service makes a token and shows it on a terminal, and this is none: what is "
+            "printed here may be kept in a log. Make one with: pkdp gate token NAME --token-file FILE"
+        )
+    return Tokens.made()
+
+
+def _print_table(screen: Screen, name: str, table: dict[str, Any]) -> None:
+    unit = table["unit"]
+    whom = "each row" if isinstance(unit, str) else f"each value of {', '.join(unit)}"
+    screen.head(f"Table {name}")
+    rows = [
+        ("people", f"{whom} is a person; {_MISSING[isinstance(unit, str)]}"),
+        ("by and filter", ", ".join(f"{column} {kind}" for column, kind in table["columns"].items())),
+        ("smallest k", f"{table['k']}: no count below it is ever published, without noise"),
+        ("period", table["period"]),
+        ("several cells", _SEVERAL[table["one_cell"]].format(", ".join(table["order_by"] or ()))),
+        ("protected", _PROTECTED[table["protects"]]),
+    ]
+    for column, values in table["domains"].items():
+        listed = ", ".join("missing" if value is None else str(value) for value in values)
+        rows.append((f"cells of {column}", f"{listed}; always listed, NULL where suppressed"))
+    screen.pairs(rows)
+    for kind, promise in table["promises"].items():
+        screen.say(f"A {kind} at k = {table['k']}, by itself: {promise}")
+    screen.say("To ask for instance:")
+    for example in table["examples"]:
+        screen.command(example)
+
+
+_MISSING = {False: "rows without one are not counted", True: "nobody has two"}
+_SEVERAL = {
+    "most_frequent": "a person in several cells is counted in the one where most of her rows are",
+    "first": "a person in several cells is counted in that of her first row, by {}",
+    "hash": "a person in several cells is counted in one that a hash chooses",
+}
+_PROTECTED = {"presence": "whether a person is there", "value": "which cell a person is in"}
+
+
+def _print_together(screen: Screen, allowed: dict[str, Any]) -> None:
+    from pkdp_pipeline.ledger import Budget
+    from pkdp_pipeline.ledger_views.words import attacker_words, budget_words
+
+    limits = allowed["limits"]
+    screen.head("All of it together")
+    screen.pairs([("attacker", attacker_words(_attacker(allowed)))])
+    if allowed["noise"]:
+        screen.say("Noise may be asked for, and everything together is held to:")
+        for one in allowed["budgets"]:
+            budget = Budget.from_dict(one)
+            screen.item(budget_words(budget, budget.measures))
+    else:
+        screen.say(
+            "No noise: there is no budget, and whoever may ask for fresh noise again and again averages it away."
+        )
+    screen.say(
+        "The same question is answered once, and replayed from then on to everybody. A second noiseless question about "
+        "the same people and period is refused, unless what is declared below lets it stand beside the first."
+    )
+    for sentence in allowed["evidence"]:
+        screen.item(sentence)
+    screen.pairs(
+        [
+            (
+                "a statement",
+                f"{limits['seconds']:g} s, {limits['memory']}, {limits['statement_characters']} characters",
+            ),
+            ("an answer", f"{limits['rows']} rows"),
+        ]
+    )
+
+
+def _attacker(allowed: dict[str, Any]) -> Any:
+    from pkdp_pipeline.attacker import AttackerModel
+
+    return AttackerModel.from_dict(allowed["attacker"])

@@ -1,0 +1,169 @@
+"""Front: the connection that runs analysts' statements; it holds the pkdp macros and nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Any
+
+from pkdp_pipeline.duckdb import certificates
+from pkdp_pipeline.duckdb.functions import INTERNAL, register
+from pkdp_pipeline.duckdb.gate.answer import Answer
+from pkdp_pipeline.duckdb.gate.deadline import Deadline
+from pkdp_pipeline.duckdb.gate.permitted import PermittedReleases, unanswered
+from pkdp_pipeline.duckdb.gate.policy import Limits
+from pkdp_pipeline.duckdb.gate.statement import read_statement
+from pkdp_pipeline.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["Front"]
+
+_CONFIG = {
+    "allow_community_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "enable_external_access": "false",
+    "python_enable_replacements": "false",
+    "temp_directory": "",
+    "threads": "1",
+}
+_BATCH = 1_000
+_UNITS = {"MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30}
+_INTERNAL = re.compile("|".join(INTERNAL))
+#: More people than there are; certificates of larger numbers take long.
+_MOST = 10**10
+
+
+class Front:
+    """A DuckDB instance in memory, without access to anything outside it, whose settings are locked.
+
+    Parameters
+    ----------
+    releases : PermittedReleases
+    limits : Limits
+    """
+
+    def __init__(self, releases: PermittedReleases, limits: Limits) -> None:
+        self._releases, self._limits = releases, limits
+        self._bytes = _bytes(limits.memory)
+        self._functions: list[Callable[..., Any]] = []
+        self._connection = self._opened()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def run(self, text: str) -> Answer:
+        """Answer one statement.
+
+        Raises
+        ------
+        PkdpError
+            If it is refused, cannot be answered, or exceeds a limit; the text is one that an analyst may read.
+        """
+        import duckdb
+
+        with Deadline(self._connection, self._limits.seconds) as deadline:
+            self._releases.begin(deadline.check)
+            try:
+                return self._answer(text)
+            except duckdb.Error as error:
+                told = self._told(error, deadline)
+            except MemoryError:
+                told = self._too_large("memory")
+        if isinstance(told, BaseException):
+            raise told from None
+        raise unanswered() from None
+
+    def _answer(self, text: str) -> Answer:
+        statement = read_statement(self._connection, text, characters=self._limits.statement_characters)
+        result = self._connection.execute(statement)
+        types = tuple(str(column[1]) for column in result.description or ())
+        reader = result.to_arrow_reader(_BATCH)
+        batches, rows, size = [], 0, 0
+        for batch in reader:
+            batches.append(batch)
+            rows += batch.num_rows
+            size += batch.nbytes
+            if rows > self._limits.rows:
+                raise self._too_large("rows")
+            if size > self._bytes:
+                raise self._too_large("memory")
+        import pyarrow as pa
+
+        table = pa.Table.from_batches(batches, schema=reader.schema)
+        return Answer.of(table, types, self._releases.made)
+
+    def _too_large(self, what: str) -> ArgumentError:
+        most = f"{self._limits.rows} rows" if what == "rows" else self._limits.memory
+        return ArgumentError(
+            f"the statement needs more than the {most} that the policy allows; aggregate, or ask for less at once."
+        )
+
+    def _told(self, error: Exception, deadline: Deadline) -> Exception:
+        """Return what an analyst is told: this connection sees public values alone, and so do its errors."""
+        import duckdb
+
+        if deadline.passed:
+            try:
+                deadline.check()
+            except ArgumentError as late:
+                return late
+        if self._releases.problem is not None:
+            return self._releases.problem
+        if isinstance(error, duckdb.OutOfMemoryException):
+            return self._too_large("memory")
+        if isinstance(error, (duckdb.InternalException, duckdb.FatalException)):
+            self._connection.close()
+            self._connection = self._opened()
+            return unanswered(error)
+        line = str(error).partition("\n")[0][:300]
+        if _INTERNAL.search(line):
+            return unanswered(error)
+        return ArgumentError(f"the statement cannot be answered: {line}")
+
+    def _opened(self) -> duckdb.DuckDBPyConnection:
+        import duckdb
+
+        connection = duckdb.connect(":memory:", config={**_CONFIG, "memory_limit": self._limits.memory})
+        try:
+            connection.execute("SET TimeZone = 'UTC'")
+            register(connection, self._releases)
+            self._bound_certificates(connection)
+            connection.execute("SET lock_configuration = true")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _bound_certificates(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Put a function in the place of ``pkdp_certified`` that stops in time: nothing else can stop it."""
+        import pyarrow as pa
+
+        def certified(*columns: Any) -> Any:
+            rows = zip(*(column.to_pylist() for column in columns), strict=True)
+            return pa.array([self._releases.noted(lambda row=row: _certified(row)) for row in rows], pa.float64())
+
+        names = [Parameter(name, Parameter.POSITIONAL_ONLY) for name, _ in certificates.PARAMETERS]
+        certified.__signature__ = Signature(names)  # type: ignore[attr-defined]
+        self._functions.append(certified)  # DuckDB does not keep it alive
+        connection.remove_function("pkdp_certified")
+        create: Any = connection.create_function  # typed otherwise in each version
+        kinds = [kind for _, kind in certificates.PARAMETERS]
+        create("pkdp_certified", certified, kinds, "DOUBLE", type="arrow", null_handling="special")
+
+
+def _certified(row: certificates.Row) -> float:
+    for (name, kind), value in zip(certificates.PARAMETERS, row, strict=True):
+        if kind == "BIGINT" and value is not None and abs(value) > _MOST:
+            raise ArgumentError(f"{name} must be at most {_MOST} here.")
+    (bound,) = certificates.certified([row])
+    return bound
+
+
+def _bytes(memory: str) -> int:
+    number, unit = re.fullmatch(r"(\d+) ?(\w+)", memory).groups()  # type: ignore[union-attr]
+    return int(number) * _UNITS[unit]

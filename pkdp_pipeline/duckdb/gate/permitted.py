@@ -1,0 +1,313 @@
+"""PermittedReleases: the curator's releases behind the policy, which every question has to pass, however it is sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pkdp_pipeline.duckdb.cells import public_type, read_domain
+from pkdp_pipeline.duckdb.gate.allowed import ARGUMENTS
+from pkdp_pipeline.duckdb.gate.policy import Policy, TablePolicy
+from pkdp_pipeline.duckdb.releases import CuratorReleases
+from pkdp_pipeline.duckdb.spec import Spec
+from pkdp_pipeline.duckdb.tables import TableRef, column_named, resolve
+from pkdp_pipeline.errors import (
+    ArgumentError,
+    BudgetExceededError,
+    ConfigError,
+    DifferencingError,
+    NoEvidenceError,
+    NotCertifiableError,
+    PkdpError,
+    TemporaryError,
+)
+from pkdp_pipeline.keys import json_key
+from pkdp_pipeline.ledger import Entry, Ledger
+from pkdp_pipeline.public_table import public_table
+from pkdp_pipeline.release import Release
+from pkdp_pipeline.request import Request
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["UNANSWERED", "PermittedReleases"]
+
+Answer = TypeVar("Answer")
+
+UNANSWERED = "the statement could not be answered; ask the curator."
+#: Refusals that are about the question, the policy and what is published already; their texts may be read by anybody.
+_REFUSALS = (BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError)
+#: More than any table has people; certificates of larger numbers take long.
+_MOST = 10**9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
+    """A table of the policy, as the database has it."""
+
+    name: str
+    policy: TablePolicy
+    found: TableRef
+    allowed: Mapping[str, str]
+    domains: Mapping[str, tuple[Any, ...]]
+    curator: CuratorReleases
+
+
+class PermittedReleases:
+    """Answers the macros of an analyst's connection.
+
+    Parameters
+    ----------
+    policy : Policy
+    cursor : callable
+        Returns a fresh cursor of the vault.
+    ledger : Ledger
+
+    Raises
+    ------
+    ConfigError
+        If the policy does not fit the database; the message names the policy's key.
+
+    Notes
+    -----
+    A question is first asked of no rows at all. What fails then is about the question, and an analyst is told. What
+    fails only with rows may owe itself to somebody's data: an analyst is told that it failed, and the table answers
+    nothing more until the gate is opened again, so that failures cannot be made to spell data out.
+    """
+
+    def __init__(self, policy: Policy, cursor: Callable[[], duckdb.DuckDBPyConnection], ledger: Ledger) -> None:
+        self._policy, self._cursor, self._ledger = policy, cursor, ledger
+        self._tables: dict[str, _Table] = {}
+        self._withdrawn: set[str] = set()
+        self._shown: set[str] = set()
+        self._made: dict[str, Release] = {}
+        self._answered: dict[str, Release] = {}
+        self._proceed: Callable[[], None] = _nothing
+        self.problem: PkdpError | None = None
+        self._find_tables()
+
+    def begin(self, proceed: Callable[[], None]) -> None:
+        """Begin a statement; `proceed` raises when its time is over."""
+        self._proceed, self.problem = proceed, None
+        self._made, self._answered = {}, {}
+
+    @property
+    def made(self) -> tuple[Release, ...]:
+        """The releases that the statement made or replayed, each once."""
+        return tuple(self._made.values())
+
+    def plan(self, spec: Spec) -> tuple[tuple[str, str], ...]:
+        """See `Releases.plan`."""
+        return self.noted(lambda: self._plan(spec))
+
+    def release(self, spec: Spec) -> Release:
+        """See `Releases.release`."""
+        return self.noted(lambda: self._release(spec))
+
+    def published(self) -> Iterator[Entry]:
+        """See `Releases.published`; only what this gate has shown, not all that the ledger holds."""
+        entries = self.noted(lambda: list(self._ledger.entries()))
+        return (entry for entry in entries if entry.state == "published" and entry.release_id in self._shown)
+
+    def noted(self, answer: Callable[[], Answer]) -> Answer:
+        """Return what is answered; DuckDB changes errors that pass through it, so they are kept here."""
+        try:
+            self._proceed()
+            return answer()
+        except PkdpError as error:
+            self.problem = error
+            raise
+        except Exception as error:
+            self.problem = unanswered(error)
+        raise self.problem
+
+    def _plan(self, spec: Spec) -> tuple[tuple[str, str], ...]:
+        table, permitted = self._permitted(spec)
+        by = self._request(table, permitted).by or ()
+        return tuple((name, public_type(name, table.found.columns[name])) for name in by)
+
+    def _release(self, spec: Spec) -> Release:
+        table, permitted = self._permitted(spec)
+        key = permitted.to_json()
+        if key not in self._answered:
+            self._answered[key] = release = self._publish(table, permitted)
+            self._made[release.id] = release
+            self._shown.add(release.id)
+        return self._answered[key]
+
+    def _publish(self, table: _Table, spec: Spec) -> Release:
+        request = self._request(table, spec)
+        if table.name in self._withdrawn:
+            raise unanswered()
+        self._rehearse(table, request)
+        try:
+            return table.curator.release(spec)
+        except _REFUSALS as error:
+            raise type(error)(str(error)) from None
+        except TemporaryError:
+            raise TemporaryError("the ledger is busy; ask the same again later.") from None
+        except Exception as error:
+            self._withdrawn.add(table.name)
+            raise unanswered(error) from None
+
+    def _rehearse(self, table: _Table, request: Request) -> None:
+        """Ask the question of no rows, so that what is wrong with it is told before any data are read."""
+        if self._ledger.find(request.key(self._ledger.dataset)) is not None:
+            return
+        cursor = self._cursor()
+        try:
+            public_table(cursor.sql(f"SELECT * FROM {table.found.sql} LIMIT 0"), request)
+        finally:
+            cursor.close()
+
+    def _request(self, table: _Table, spec: Spec) -> Request:
+        return table.curator.request(spec, table.found)
+
+    # -- the policy ---------------------------------------------------------------------------------------------
+
+    def _permitted(self, spec: Spec) -> tuple[_Table, Spec]:
+        """Return the table, and the question as the policy has it; refuse what the policy does not allow."""
+        table = self._table(spec.table)
+        for argument, reason in ARGUMENTS.items():
+            if reason is not None and getattr(spec, argument) is not None:
+                raise ArgumentError(f"{argument} is not for analysts to choose: {reason}. Leave it out.")
+        by = None if spec.by is None else tuple(column_named("by", name, table.allowed) for name in spec.by)
+        if spec.filter is not None:
+            from pkdp_pipeline.duckdb.filters import to_where
+
+            to_where(spec.filter, table.allowed)
+        self._check_numbers(table, spec)
+        domain = None if by is None else self._domain(table, by)
+        return table, replace(
+            spec,
+            table=table.found.sql,
+            database=None,
+            schema=None,
+            by=by,
+            k=table.policy.k if spec.k is None else spec.k,
+            domain=domain,
+            protects=None if by is None else table.policy.protects,
+            undeclared=None if domain is None else table.policy.undeclared,
+        )
+
+    def _table(self, name: str) -> _Table:
+        plain = name.strip()
+        if len(plain) > 2 and plain[0] == plain[-1] == '"' and '"' not in plain[1:-1]:
+            plain = plain[1:-1]
+        table = self._tables.get(plain.casefold())
+        if table is None:
+            raise ArgumentError(
+                f"table {name!r} is not in the policy; its tables are "
+                f"{', '.join(repr(one.name) for one in self._tables.values())}."
+            )
+        return table
+
+    def _check_numbers(self, table: _Table, spec: Spec) -> None:
+        least = table.policy.k
+        for argument in ("k", "k_complement"):
+            value = getattr(spec, argument)
+            if value is not None and value < least:
+                raise ArgumentError(
+                    f"{argument} must be at least {least} for table {table.name!r}: the policy allows nothing smaller."
+                )
+        for argument in ("k", "k_complement", "release_threshold"):
+            value = getattr(spec, argument)
+            if value is not None and abs(value) > _MOST:
+                raise ArgumentError(f"{argument} must be at most {_MOST}.")
+        if spec.noise is not None and not self._policy.budget:
+            raise ArgumentError(
+                "noise is not available: the policy sets no budget, and without one the same people's noised counts "
+                "could be asked for again and again until the noise averages away. Leave noise out, or ask the curator "
+                "for a budget."
+            )
+
+    def _domain(self, table: _Table, by: tuple[str, ...]) -> str | None:
+        """Return the public cells of these columns as JSON, None where the policy has no values for any of them."""
+        if not any(name in table.domains for name in by):
+            return None
+        values = {}
+        for name in by:
+            known = table.domains.get(name)
+            if known is None and table.found.columns[name] == "BOOLEAN":
+                known = (False, True)
+            if known is None:
+                declared = ", ".join(repr(one) for one in by if one in table.domains)
+                raise ArgumentError(
+                    f"by names {declared}, whose public values the policy lists, beside {name!r}, which has none: their "
+                    "cells cannot be listed. Ask for each alone, or ask the curator for the public values."
+                )
+            values[name] = known
+        return _as_json(values)
+
+    # -- the policy against the database ------------------------------------------------------------------------
+
+    def _find_tables(self) -> None:
+        seen: dict[str, str] = {}
+        for name, policy in self._policy.tables.items():
+            cursor = self._cursor()
+            try:
+                table = self._found(name, policy, cursor)
+            except ArgumentError as error:
+                raise ConfigError(f"the policy's tables.{name} does not fit the database: {error}") from None
+            finally:
+                cursor.close()
+            if table.found.sql in seen:
+                raise ConfigError(
+                    f"the policy's tables.{name} and tables.{seen[table.found.sql]} are the same table; keep one."
+                )
+            seen[table.found.sql] = name
+            self._tables[name.casefold()] = table
+
+    def _found(self, name: str, policy: TablePolicy, cursor: duckdb.DuckDBPyConnection) -> _Table:
+        found = resolve(cursor, name)
+        unit = tuple(column_named("unit", one, found.columns) for one in policy.unit)
+        columns = [column_named("columns", one, found.columns) for one in policy.columns]
+        order_by = [column_named("order_by", one, found.columns) for one in policy.order_by or ()]
+        if unit and set(unit) <= set(columns):
+            raise ArgumentError("columns has the whole unit: an analyst could ask about one person. Leave it out.")
+        domains = {}
+        for given, values in policy.domains.items():
+            column = column_named("domains", given, found.columns)
+            kinds = {column: public_type(column, found.columns[column])}
+            read_domain(_as_json({column: values}), kinds)
+            domains[column] = values
+        return _Table(
+            name=name,
+            policy=policy,
+            found=found,
+            allowed={column: found.columns[column] for column in columns},
+            domains=domains,
+            curator=CuratorReleases(
+                cursor=self._cursor,
+                attacker=self._policy.attacker_model(),
+                ledger=self._ledger,
+                unit=unit or policy.privacy_unit,
+                period=self._policy.period_of(policy),
+                missing_unit=policy.missing_unit,
+                one_cell=policy.one_cell,
+                order_by=order_by or None,
+            ),
+        )
+
+
+def unanswered(error: BaseException | None = None) -> PkdpError:
+    """Return the error for a failure that may owe itself to the data; a note for the curator has its type alone."""
+    told = PkdpError(UNANSWERED)
+    if error is not None:
+        told.add_note(f"For the curator: {type(error).__module__}.{type(error).__name__}.")
+    return told
+
+
+def _nothing() -> None:
+    pass
+
+
+def _as_json(values: Mapping[str, tuple[Any, ...]]) -> str:
+    import decimal
+
+    def plain(value: Any) -> Any:
+        return float(value) if isinstance(value, decimal.Decimal) else json_key(value)
+
+    return json.dumps({name: [plain(value) for value in listed] for name, listed in values.items()})

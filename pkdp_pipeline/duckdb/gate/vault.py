@@ -1,0 +1,61 @@
+"""The vault: the database with the data, opened read-only, which no analyst's statement can reach."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pkdp_pipeline.errors import ConfigError, TemporaryError
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["open_vault"]
+
+_CONFIG = {
+    "autoinstall_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "python_enable_replacements": "false",
+}
+
+
+def open_vault(path: str | os.PathLike[str]) -> duckdb.DuckDBPyConnection:
+    """Open a DuckDB file read-only.
+
+    Raises
+    ------
+    ConfigError
+        If it is no DuckDB file, or this process has it open in another way.
+    TemporaryError
+        If another process is writing to it.
+    """
+    import duckdb
+
+    file = _file(path)
+    name = f"the database {str(file)!r}"
+    try:
+        return duckdb.connect(str(file), read_only=True, config=dict(_CONFIG))
+    except duckdb.ConnectionException:
+        problem: Exception = ConfigError(
+            f"{name} is open in this process already, with another configuration: close that connection, or run the "
+            "gate in a process of its own, with pkdp gate serve."
+        )
+    except duckdb.IOException as error:
+        # DuckDB has one error for files that are locked and files that cannot be read.
+        if "lock" in str(error).lower():
+            problem = TemporaryError(f"{name} is being written by another process; try again when that is done.")
+        else:
+            problem = ConfigError(f"{name} cannot be read as a DuckDB database.")
+    except duckdb.Error:
+        problem = ConfigError(f"{name} cannot be opened as a DuckDB database of this version.")
+    raise problem
+
+
+def _file(path: Any) -> Path:
+    if not isinstance(path, (str, os.PathLike)):
+        raise ConfigError(f"database_path must be the path of a DuckDB file, not {type(path).__name__}.")
+    file = Path(path)
+    if not file.is_file():
+        raise ConfigError(f"the database {str(file)!r} does not exist or is not a file; correct database_path.")
+    return file

@@ -133,15 +133,21 @@ class Check:
         for order in orders if isinstance(orders, list) else []:
             fields = Fields(order)
             fields.take("type"), fields.take("null_order")
-            self._expression(fields.take("expression"), scope)
+            expression = fields.take("expression")
+            if not _is_all(expression):
+                self._expression(expression, scope)
             fields.close("ORDER BY")
 
     def _select(self, fields: Fields, scope: Scope) -> _Extent:
         source = self._table(fields.take("from_table"), scope)
         columns = 0
         for expression in fields.take("select_list") or []:
-            self._expression(expression, scope)
-            columns += source.columns if expression.get("type") == "STAR" else 1
+            if expression.get("type") == "STAR":
+                self._star(Fields(expression), scope)
+                columns += source.columns
+            else:
+                self._expression(expression, scope)
+                columns += 1
         for name in ("where_clause", "having", "qualify"):
             self._optional(fields.take(name), scope)
         self._all(fields.take("group_expressions"), scope)
@@ -310,8 +316,6 @@ class Check:
             self._expression(fields.take("child"), scope)
         elif group == "CASE":
             self._case(fields, scope)
-        elif group == "STAR":
-            self._star(fields, scope)
         elif group == "SUBQUERY":
             fields.take("subquery_type"), fields.take("comparison_type")
             self._optional(fields.take("child"), scope)
@@ -335,6 +339,7 @@ class Check:
         self._optional(fields.take("else_expr"), scope)
 
     def _star(self, fields: Fields, scope: Scope) -> None:
+        fields.take("class"), fields.take("type")
         if fields.take("columns") or fields.take("expr") is not None:
             raise refused("COLUMNS")
         for name in ("relation_name", "exclude_list", "qualified_exclude_list", "rename_list"):
@@ -344,6 +349,7 @@ class Check:
             pair.take("key")
             self._expression(pair.take("value"), scope)
             pair.close("REPLACE")
+        fields.close("*")
 
     def _call(self, fields: Fields, scope: Scope) -> None:
         fields.one_of("is_operator", False, True, what="an operator")
@@ -395,6 +401,16 @@ class Check:
         self._depth += levels
         if self._depth > 2 * DEPTH:
             raise ArgumentError(TOO_DEEP)
+
+
+def _is_all(expression: object) -> bool:
+    """Whether it is the ALL of ORDER BY ALL, which is written as COLUMNS(*)."""
+    plain = {"class": "STAR", "type": "STAR", "columns": True, "relation_name": ""}
+    fields = Fields(expression)
+    if any(fields.take(name) != value for name, value in plain.items()):
+        return False
+    fields.close("ORDER BY ALL")
+    return True
 
 
 _OPEN = [argument for argument, reason in ARGUMENTS.items() if reason is None]

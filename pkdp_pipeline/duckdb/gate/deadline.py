@@ -39,8 +39,7 @@ class Deadline:
         """Raise `ArgumentError` when the time is over."""
         if self.passed:
             raise ArgumentError(
-                f"the statement takes longer than the {self._seconds:g} seconds that the policy allows; ask for less at "
-                "once."
+                f"the statement takes longer than the {self._seconds:g} seconds that the policy allows; ask for less."
             )
 
     def __enter__(self) -> Deadline:

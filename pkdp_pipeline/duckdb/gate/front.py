@@ -25,11 +25,15 @@ _CONFIG = {
     "allow_community_extensions": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
-    "enable_external_access": "false",
     "python_enable_replacements": "false",
-    "temp_directory": "",
     "threads": "1",
 }
+#: In this order: nothing can be changed back.
+_SETTINGS = (
+    "SET GLOBAL TimeZone = 'UTC'",
+    "SET GLOBAL temp_directory = ''",
+    "SET GLOBAL enable_external_access = false",
+)
 _BATCH = 1_000
 _UNITS = {"MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30}
 _INTERNAL = re.compile("|".join(INTERNAL))
@@ -49,6 +53,7 @@ class Front:
     def __init__(self, releases: PermittedReleases, limits: Limits) -> None:
         self._releases, self._limits = releases, limits
         self._bytes = _bytes(limits.memory)
+        self._broken = False
         self._functions: list[Callable[..., Any]] = []
         self._connection = self._opened()
 
@@ -66,22 +71,28 @@ class Front:
         """
         import duckdb
 
-        with Deadline(self._connection, self._limits.seconds) as deadline:
-            self._releases.begin(deadline.check)
-            try:
-                return self._answer(text)
-            except duckdb.Error as error:
-                told = self._told(error, deadline)
-            except MemoryError:
-                told = self._too_large("memory")
-        if isinstance(told, BaseException):
-            raise told from None
-        raise unanswered() from None
+        # A cursor for each statement: one that was given up leaves nothing unfinished to the next.
+        cursor = self._connection.cursor()
+        try:
+            with Deadline(cursor, self._limits.seconds) as deadline:
+                self._releases.begin(deadline.check)
+                try:
+                    return self._answer(cursor, text)
+                except duckdb.Error as error:
+                    told = self._told(error, deadline)
+                except MemoryError:
+                    told = self._too_large("memory")
+        finally:
+            cursor.close()
+        if self._broken:  # an instance with a defect answers nothing more
+            self._connection.close()
+            self._connection = self._opened()
+        raise told from None
 
-    def _answer(self, text: str) -> Answer:
-        statement = read_statement(self._connection, text, characters=self._limits.statement_characters)
-        result = self._connection.execute(statement)
-        types = tuple(str(column[1]) for column in result.description or ())
+    def _answer(self, cursor: duckdb.DuckDBPyConnection, text: str) -> Answer:
+        statement = read_statement(cursor, text, characters=self._limits.statement_characters)
+        result = cursor.sql(statement)
+        types = tuple(str(kind).replace('"', "") for kind in result.types)
         reader = result.to_arrow_reader(_BATCH)
         batches, rows, size = [], 0, 0
         for batch in reader:
@@ -117,8 +128,7 @@ class Front:
         if isinstance(error, duckdb.OutOfMemoryException):
             return self._too_large("memory")
         if isinstance(error, (duckdb.InternalException, duckdb.FatalException)):
-            self._connection.close()
-            self._connection = self._opened()
+            self._broken = True
             return unanswered(error)
         line = str(error).partition("\n")[0][:300]
         if _INTERNAL.search(line):
@@ -130,10 +140,12 @@ class Front:
 
         connection = duckdb.connect(":memory:", config={**_CONFIG, "memory_limit": self._limits.memory})
         try:
-            connection.execute("SET TimeZone = 'UTC'")
+            for setting in _SETTINGS:
+                connection.execute(setting)
             register(connection, self._releases)
             self._bound_certificates(connection)
             connection.execute("SET lock_configuration = true")
+            self._broken = False
         except BaseException:
             connection.close()
             raise

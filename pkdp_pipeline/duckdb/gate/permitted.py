@@ -235,8 +235,8 @@ class PermittedReleases:
             if known is None:
                 declared = ", ".join(repr(one) for one in by if one in table.domains)
                 raise ArgumentError(
-                    f"by names {declared}, whose public values the policy lists, beside {name!r}, which has none: their "
-                    "cells cannot be listed. Ask for each alone, or ask the curator for the public values."
+                    f"by names {declared}, whose public values the policy lists, beside {name!r}, which has none: "
+                    "their cells cannot be listed. Ask for each alone, or ask the curator for the public values."
                 )
             values[name] = known
         return _as_json(values)

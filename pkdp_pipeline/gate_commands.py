@@ -40,7 +40,8 @@ def gate_app(guard: Guard) -> typer.Typer:
         help="Let analysts ask SQL without letting them see the data: check a policy, make tokens, serve.",
         no_args_is_help=True,
     )
-    for command in (check, token, serve):
+    commands: tuple[Callable[..., None], ...] = (check, token, serve)
+    for command in commands:
         app.command()(guard(command))
     return app
 
@@ -116,22 +117,28 @@ def serve(
     from pkdp_pipeline.duckdb.gate.description import describe, file_warnings, total_of
     from pkdp_pipeline.duckdb.gate.gate import Gate
     from pkdp_pipeline.duckdb.gate.policy import Policy
-    from pkdp_pipeline.duckdb.gate.service import Service
+    from pkdp_pipeline.duckdb.gate.service import Service, ServiceLimits
     from pkdp_pipeline.duckdb.gate.serving import bound, run, service_names
 
     hosts = service_names(host, allow_remote=allow_remote, names=tuple(name or ()))
     policy = Policy.read(policy_file)
+    types = column_types(policy, database)
     tokens, made = _tokens(token_file)
     audit = AuditLog(audit_log or policy_file.with_suffix(".audit.jsonl"))
-    allowed = describe(policy, column_types(policy, database))
+    allowed = describe(policy, types)
     for warning in [*([] if allowed["remembers"] else [_FORGETS]), *file_warnings(policy, database, policy_file)]:
         typer.echo(f"pkdp: warning: {warning}", err=True)
-    with Gate(database, policy=policy) as gate:
-        listening = bound(host, port)
+    with bound(host, port) as listening, Gate(database, policy=policy_file) as gate:
         at = listening.getsockname()
         address = f"[{at[0]}]:{at[1]}" if ":" in at[0] else f"{at[0]}:{at[1]}"
         service = Service(
-            gate, describe=lambda: allowed | {"total": total_of(gate.total())}, tokens=tokens, audit=audit, hosts=hosts
+            gate,
+            describe=lambda: allowed | {"total": total_of(gate.total)},
+            tokens=tokens,
+            audit=audit,
+            hosts=hosts,
+            # A statement waits for those before it and then takes its own time; the rest is for what is not stopped.
+            limits=ServiceLimits(seconds=3 * policy.limits.seconds + 30),
         )
 
         def started() -> None:

@@ -16,6 +16,9 @@ from pkdp_pipeline.errors import ConfigError, TemporaryError
 
 __all__ = ["AuditLog", "places"]
 
+_OURS = "For the curator: "
+"""Begins the notes on errors that the gate itself has made, of types alone."""
+
 
 class AuditLog:
     """A file of JSON lines, one for each event, for the curator alone.
@@ -138,5 +141,6 @@ def places(error: BaseException) -> list[str]:
         ours = [frame for frame in frames if "pkdp_pipeline" in frame.filename][-1:] or frames[-1:]
         at = "".join(f" at {Path(frame.filename).name}:{frame.lineno}" for frame in ours)
         found.append(f"{type(one).__name__}{at}")
+        found += [note for note in getattr(one, "__notes__", ()) if note.startswith(_OURS)]
         one = one.__cause__ or one.__context__
     return found

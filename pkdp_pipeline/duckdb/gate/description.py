@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.duckdb.gate.policy import Policy, TablePolicy
 from pkdp_pipeline.duckdb.tables import literal
-from pkdp_pipeline.errors import NotCertifiableError
+from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.mechanisms import Count, Histogram
 from pkdp_pipeline.release_certificate import certify
 
@@ -48,9 +48,13 @@ def describe(policy: Policy, types: Types) -> dict[str, Any]:
     }
 
 
-def total_of(total: Certificate) -> dict[str, Any]:
-    """Return what has been published so far, as what `json` writes."""
-    return {"sentence": total.sentence(), "certificate": json.loads(total.to_json())}
+def total_of(total: Callable[[], Certificate]) -> dict[str, Any]:
+    """Return what all releases so far promise together, or why nobody can say, as what `json` writes."""
+    try:
+        found = total()
+    except (ArgumentError, NoEvidenceError) as none:
+        return {"sentence": str(none), "certificate": None}
+    return {"sentence": found.sentence(), "certificate": json.loads(found.to_json())}
 
 
 def file_warnings(policy: Policy, database: Path, policy_file: Path) -> list[str]:

@@ -8,6 +8,7 @@ import logging
 import signal
 import socket
 import sys
+import warnings
 from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -93,12 +94,13 @@ def bound(host: str, port: int) -> socket.socket:
 def run(app: ASGIApp, listening: socket.socket, *, on_start: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT; requests that are being answered then are answered first.
 
-    For a process that does nothing else: its logging is switched off.
+    For a process that does nothing else: logging and warnings are switched off.
     """
     import uvicorn
 
     # Neither requests nor texts of errors, which may quote the data, get to the terminal or into the journal.
     logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")
     sys.excepthook = _only_the_type
     config = uvicorn.Config(
         app,

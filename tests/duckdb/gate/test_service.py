@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
+import duckdb
 import pyarrow as pa
 import pytest
 from asgi_client import ask, ask_async, scope_of
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.duckdb.gate.audit_log import AuditLog
+from pkdp_pipeline.duckdb.gate.gate import Gate
 from pkdp_pipeline.duckdb.gate.service import Service, ServiceLimits
 from pkdp_pipeline.duckdb.gate.tokens import Tokens, add_token
 from pkdp_pipeline.duckdb.gate.wire import ARROW
@@ -530,3 +533,110 @@ def test_a_websocket_is_closed(served):
 
     asyncio.run(connect())
     assert sent == [{"type": "websocket.close", "code": 1008}]
+
+
+POLICY = {
+    "attacker": {"p_max": 0.1},
+    "tables": {
+        "events": {"unit": "uid", "columns": ["country", "flag"], "k": 20},
+        "broken": {"unit": "uid", "columns": ["code"], "k": 20},
+    },
+}
+COUNTRIES = "FROM pkdp_histogram('events', 'country', k := 20)"
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
+    path = tmp_path_factory.mktemp("vault") / "events.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            "CREATE TABLE events AS SELECT i AS uid, CASE WHEN i < 30 THEN 'US' WHEN i < 55 THEN 'NO' ELSE 'DE' END AS "
+            "country, i % 2 = 0 AS flag FROM range(62) AS r (i)"
+        )
+        connection.execute("CREATE VIEW broken AS SELECT uid, CAST(country AS INTEGER) AS code FROM events")
+    return path
+
+
+@contextmanager
+def real(folder, database, **policy):
+    """Serve a real gate; None leaves a key of the policy out."""
+    given = {key: value for key, value in (POLICY | policy).items() if value is not None}
+    with Gate(database, policy=given) as gate:
+        yield Served(folder, gate)
+
+
+def test_the_gate_answers_through_the_service(tmp_path, database):
+    with real(tmp_path, database) as served:
+        first, again = served.post(COUNTRIES), served.post(COUNTRIES, token=served.ben)
+        assert sorted(first.json["rows"]) == [["NO", 25], ["US", 30]]
+        assert again.json["rows"] == first.json["rows"]
+        (told,), (replayed,) = first.json["releases"], again.json["releases"]
+        assert told | {"replayed": True} == replayed
+        assert pkdp.Certificate.from_json(json.dumps(told["certificate"])).sentence() == told["sentence"]
+        assert [line["releases"] for line in served.lines() if line["outcome"] == "answered"] == [[told["id"]]] * 2
+
+
+@pytest.mark.parametrize(
+    ("policy", "statement", "status", "kind"),
+    [
+        ({}, "FROM events", 400, "ArgumentError"),
+        ({}, "SELECT 1; SELECT 2", 400, "ArgumentError"),
+        ({}, "FROM pkdp_histogram('events', 'country', k := 19)", 400, "ArgumentError"),
+        ({}, "FROM pkdp_histogram('events', 'uid', k := 20)", 400, "ArgumentError"),
+        ({}, "FROM pkdp_count('events', noise := 1.0)", 400, "ArgumentError"),
+        ({"attacker": None}, COUNTRIES, 403, "NotCertifiableError"),
+        (
+            {"budget": {"epsilon": 0.5, "delta": 1e-6}},
+            "FROM pkdp_count('events', noise := 1.0, release_threshold := 60)",
+            403,
+            "BudgetExceededError",
+        ),
+    ],
+)
+def test_what_the_gate_refuses(tmp_path, database, policy, statement, status, kind):
+    with real(tmp_path, database, **policy) as served:
+        reply = served.post(statement)
+        assert (reply.status, reply.error["type"]) == (status, kind)
+        assert "incident" not in reply.error
+        assert [line["outcome"] for line in served.lines()] == ["asked", "refused"]
+
+
+def test_what_would_undo_an_earlier_answer_is_refused(tmp_path, database):
+    with real(tmp_path, database) as served:
+        assert served.post(COUNTRIES).status == 200
+        reply = served.post("FROM pkdp_histogram('events', 'flag', k := 20)")
+        assert (reply.status, reply.error["type"]) == (403, "DifferencingError")
+
+
+def test_a_failure_that_rows_cause_is_an_incident_without_data(tmp_path, database, capfd):
+    with real(tmp_path, database) as served:
+        reply = served.post("FROM pkdp_histogram('broken', 'code', k := 20)")
+        assert (reply.status, reply.error["type"]) == (500, "InternalError")
+        failed = served.lines()[-1]
+        assert (failed["outcome"], failed["incident"]) == ("failed", reply.error["incident"])
+        assert any(place.startswith("For the curator: ") for place in failed["where"])
+        for text in (reply.body.decode(), served.log.read_text(), *capfd.readouterr()):
+            assert "US" not in text
+
+
+def test_many_who_ask_the_same_at_once_get_one_release(tmp_path, database):
+    async def together(served):
+        body = [json.dumps({"sql": COUNTRIES}).encode()]
+        return await asyncio.gather(
+            *(ask_async(served.app, "POST", "/sql", served.headers(token), body) for token in (served.ana, served.ben))
+        )
+
+    with real(tmp_path, database) as served:
+        replies = asyncio.run(together(served))
+        assert [reply.status for reply in replies] == [200, 200]
+        releases = [reply.json["releases"][0] for reply in replies]
+        assert releases[0]["id"] == releases[1]["id"]
+        assert sorted(release["replayed"] for release in releases) == [False, True]
+
+
+def test_a_statement_that_takes_too_long_is_stopped_and_others_are_not(tmp_path, database):
+    with real(tmp_path, database, limits={"seconds": 2.0}) as served:
+        reply = served.post("SELECT sum(a.range * b.range * c.range) FROM range(9999) a, range(9999) b, range(9999) c")
+        assert reply.status == 400
+        assert "2 seconds" in reply.error["message"]
+        assert served.post(COUNTRIES).status == 200

@@ -1,0 +1,1 @@
+SELECT * FROM '../data/flights_2013.parquet' WHERE date = '{{ var("day") }}'

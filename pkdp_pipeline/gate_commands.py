@@ -148,7 +148,7 @@ def serve(
                 typer.echo(f"Token of {tokens.names[0]!r}, shown this once: {made}")
 
         try:
-            run(service, listening, on_start=started)
+            run(service, listening, on_start=started, patience=policy.limits.seconds + 5)
         finally:
             service.close()
             audit.write("stopped", address=address)
@@ -229,7 +229,8 @@ def _print_together(screen: Screen, allowed: dict[str, Any]) -> None:
         )
     screen.say(
         "The same question is answered once, and replayed from then on to everybody. A second noiseless question about "
-        "the same people and period is refused, unless what is declared below lets it stand beside the first."
+        "the same people and period is refused"
+        + (", unless what is declared lets it stand beside the first:" if allowed["evidence"] else ".")
     )
     for sentence in allowed["evidence"]:
         screen.item(sentence)

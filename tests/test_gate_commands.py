@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import pty
 import re
 import shutil
 import signal
@@ -11,6 +13,8 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
+import time
 import urllib.request
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -21,6 +25,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pkdp_pipeline import cli
+from pkdp_pipeline.duckdb.gate.policy import Limits, Policy, TablePolicy
 from pkdp_pipeline.duckdb.gate.serving import bound, service_names
 from pkdp_pipeline.duckdb.gate.tokens import Tokens, add_token
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
@@ -227,23 +232,29 @@ def test_serve_says_what_is_wrong_before_it_starts(files):
     assert (log.exit_code, "chmod 600" in log.stderr) == (2, True)
 
 
-@contextmanager
-def serving(files, *more):
-    """Start the service as a user does; stop it with SIGTERM, and check how it ends."""
-    process = subprocess.Popen(
+def started(files, *more, **streams):
+    return subprocess.Popen(
         [
             *(sys.executable, "-m", "pkdp_pipeline.cli", "gate", "serve", files / "gate.toml"),
-            *("--database", files / "events.duckdb", "--token-file", files / "tokens", "--port", "0", *more),
+            *("--database", files / "events.duckdb", "--port", "0", *more),
         ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
         text=True,
+        **streams,
     )
+
+
+def port_in(line):
+    match = re.match(r"pkdp gate: listening on http://127\.0\.0\.1:(\d+),", line)
+    assert match, line
+    return int(match[1])
+
+
+@contextmanager
+def serving(files):
+    """Start the service as a user does; stop it with SIGTERM, and check how it ends."""
+    process = started(files, "--token-file", files / "tokens", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
-        line = process.stdout.readline()
-        match = re.match(r"pkdp gate: listening on http://127\.0\.0\.1:(\d+),", line)
-        assert match, line + process.stderr.read()
-        yield int(match[1])
+        yield port_in(process.stdout.readline() or process.stderr.read())
         process.send_signal(signal.SIGTERM)
         printed, complained = process.communicate(timeout=60)
         assert process.returncode == 0
@@ -342,3 +353,63 @@ def test_a_service_gives_nothing_to_foreign_web_pages_and_bears_nonsense(files):
                 response = connection.getresponse()
                 assert (response.status, response.headers["server"]) == (status, None)
                 json.loads(response.read())
+
+
+def until(fact):
+    ends = time.monotonic() + 60
+    while not fact():
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+
+
+def test_a_running_statement_is_answered_before_the_service_stops(files):
+    ana = add_token(files / "tokens", "ana")
+    answers = []
+    slow = "SELECT sum(a.range * b.range) AS n FROM range(9999) AS a, range(9999) AS b"
+    with serving(files) as port:
+        # The line of the documentation, as it is there.
+        (line,) = re.findall(r"^curl .*$", (ROOT / "docs" / "gate.md").read_text(encoding="utf-8"), re.MULTILINE)
+        if shutil.which("curl"):
+            (files / "ana.header").write_text(f"Authorization: Bearer {ana}\n")
+            line = line.replace(":8765", f":{port}").replace("flights", "events").replace("50", "20")
+            done = subprocess.run(line + " --silent", shell=True, cwd=files, check=True, stdout=subprocess.PIPE)
+            assert json.loads(done.stdout)["rows"] == [[62]]
+        asking = threading.Thread(target=lambda: answers.append(asked(port, ana, slow)))
+        asking.start()
+        until(lambda: any(line.get("statement") == slow for line in log_of(files)))
+    asking.join()
+    assert (answers[0][0], json.loads(answers[0][1])["rows"]) == (200, [[sum(range(9999)) ** 2]])
+
+
+def test_without_a_token_file_a_token_is_shown_once_and_on_a_terminal(files):
+    ours, theirs = pty.openpty()
+    process = started(files, stdout=theirs, stderr=theirs)
+    try:
+        os.close(theirs)
+        with open(ours, encoding="utf-8", closefd=False) as terminal:
+            port = port_in(terminal.readline())
+            token = re.fullmatch(r"Token of 'analyst', shown this once: (pkdp_\S+)\n", terminal.readline())[1]
+            assert asked(port, token, "SELECT 1 AS one")[0] == 200
+            assert asked(port, token + "x", "SELECT 1 AS one")[0] == 401
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=60) == 0
+        assert token not in (files / "gate.audit.jsonl").read_text()
+    finally:
+        os.close(ours)
+        process.kill()
+        process.wait()
+
+
+def test_the_page_lists_every_key_of_a_policy():
+    page = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
+    for kind in (Policy, TablePolicy, Limits):
+        for key in kind.model_fields:
+            if key not in ("tables", "limits", "missing_unit", "undeclared"):  # these two have one value
+                assert re.search(rf"^\| .*\b{key}`", page, re.MULTILINE), key
+
+
+def test_check_says_what_is_declared(files):
+    evidence = "evidence = { kind = 'bounded_dependence', epsilon = 0.5, delta = 1e-6 }\nperiod ="
+    (files / "gate.toml").write_text(POLICY.replace("period =", evidence))
+    told = words(check(files).stdout)
+    assert "unless what is declared lets it stand beside the first: - Each release depends on all earlier" in told

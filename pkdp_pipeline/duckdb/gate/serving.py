@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import ipaddress
 import logging
+import math
 import signal
 import socket
 import sys
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["bound", "run", "service_names"]
 
-_STOP_SECONDS = 30
 _CONNECTIONS = 128
 
 
@@ -91,10 +91,19 @@ def bound(host: str, port: int) -> socket.socket:
     return listening
 
 
-def run(app: ASGIApp, listening: socket.socket, *, on_start: Callable[[], None]) -> None:
+def run(app: ASGIApp, listening: socket.socket, *, on_start: Callable[[], None], patience: float) -> None:
     """Serve until SIGTERM or SIGINT; requests that are being answered then are answered first.
 
     For a process that does nothing else: logging and warnings are switched off.
+
+    Parameters
+    ----------
+    app : ASGI application
+    listening : socket.socket
+    on_start : callable
+        Called once signals are heeded.
+    patience : float
+        For how many seconds running requests are waited for.
     """
     import uvicorn
 
@@ -113,7 +122,7 @@ def run(app: ASGIApp, listening: socket.socket, *, on_start: Callable[[], None])
         server_header=False,
         proxy_headers=False,
         limit_concurrency=_CONNECTIONS,
-        timeout_graceful_shutdown=_STOP_SECONDS,
+        timeout_graceful_shutdown=math.ceil(patience),
     )
     server = uvicorn.Server(config)
 

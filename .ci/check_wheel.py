@@ -18,11 +18,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 CARRIED = (
     "pkdp_pipeline/py.typed",
-    "pkdp_pipeline/sql/ledger/accounts_2.sql",
-    "pkdp_pipeline/sql/ledger/postgresql_2.sql",
-    "pkdp_pipeline/sql/ledger/sqlite_2.sql",
     "pkdp_pipeline/schemas/certificate.v1.json",
     "pkdp_pipeline/schemas/job.v1.json",
+    *(f"pkdp_pipeline/{path.relative_to(ROOT).as_posix()}" for path in sorted((ROOT / "sql").rglob("*.sql"))),
 )
 
 USED = """
@@ -44,6 +42,17 @@ with pkdp.Ledger.open("ledger.sqlite", dataset="people") as ledger:
 assert release.table["count"].tolist() == [30, 20], release.table
 release.to_parquet("release.parquet")
 assert pkdp.read_release("release.parquet").id == release.id
+
+import duckdb
+with duckdb.connect() as con:
+    con.execute("CREATE TABLE visits AS SELECT range AS uid, if(range < 30, 'NO', 'SE') AS country FROM range(50)")
+    pkdp.duckdb.install(con, attacker=attacker, unit="uid")
+    found = con.execute("FROM pkdp_histogram('visits', 'country', k := 20)").fetchall()
+    assert found == [("NO", 30), ("SE", 20)], found
+    (one,) = con.execute("SELECT pkdp_delta('histogram', k := 20, p_max := 0.1, epsilon := 1)").fetchall()
+    assert one == (certificate.delta(1.0),), one
+    (book,) = con.execute("SELECT table_name, row_count FROM pkdp_releases()").fetchall()
+    assert book == ("visits", 2), book
 """
 
 

@@ -173,6 +173,16 @@ class Job(Table):
             )
         return self
 
+    @model_validator(mode="after")
+    def _the_engine_knows_the_rules(self) -> Self:
+        rules = [release.one_cell or self.one_cell for release in self.release if release.by is not None]
+        if self.engine == "spark" and "hash" in rules:
+            raise ValueError(
+                'one_cell = "hash" is for engine = "duckdb" and "polars": choose one of these, or one_cell = '
+                '"most_frequent" or "first".'
+            )
+        return self
+
     def declared(self) -> tuple[Evidence, ...]:
         """Return the declared evidence."""
         return read_evidence([table.evidence() for table in self.evidence])

@@ -49,23 +49,11 @@ class QuietSession:
     """
 
     def __init__(self) -> None:
-        try:
-            with warnings.catch_warnings():
-                # PySpark says on import which versions of other packages it was not made for.
-                warnings.simplefilter("ignore", FutureWarning)
-                from pyspark.errors import PySparkRuntimeError
-                from pyspark.sql import SparkSession
-        except ImportError:
-            raise ConfigError(
-                'engine = "spark" needs PySpark: pip install "pkdp-pipeline[spark]", or choose another engine.'
-            ) from None
+        with warnings.catch_warnings():
+            # PySpark says which versions of other packages it was not made for.
+            warnings.simplefilter("ignore", FutureWarning)
+            self.spark, self._started = _session()
         self._disabled: list[logging.Logger] = []
-        self._started = False
-        try:
-            self.spark: SparkSession = SparkSession.active()
-        except PySparkRuntimeError:
-            self.spark = _started()
-            self._started = True
         self._silence()
 
     def close(self) -> None:
@@ -85,6 +73,21 @@ class QuietSession:
             if not logger.disabled:
                 logger.disabled = True
                 self._disabled.append(logger)
+
+
+def _session() -> tuple[SparkSession, bool]:
+    """Return a session, and whether it was started for this."""
+    try:
+        from pyspark.errors import PySparkRuntimeError
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise ConfigError(
+            'engine = "spark" needs PySpark: pip install "pkdp-pipeline[spark]", or choose another engine.'
+        ) from None
+    try:
+        return SparkSession.active(), False
+    except PySparkRuntimeError:
+        return _started(), True
 
 
 def _start_here() -> None:

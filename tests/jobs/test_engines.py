@@ -1,0 +1,164 @@
+"""A job's engine reads and counts, and changes nothing in what is published, refused or said."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+import pytest
+from local_spark import local_spark
+from typer.testing import CliRunner
+
+from pkdp_pipeline import cli
+from pkdp_pipeline.errors import ConfigError, InputCheckError
+from pkdp_pipeline.jobs import load_job, run_job
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+DAY = date(2013, 1, 2)
+SUBMITTED = (
+    "--master local[2] --conf spark.driver.bindAddress=127.0.0.1 --conf spark.driver.host=127.0.0.1 pyspark-shell"
+)
+
+
+def flights(folder: Path, engine: str, *changes: tuple[str, str]) -> Path:
+    """Write the example job for an engine into a folder of its own, with a new ledger."""
+    text = (EXAMPLES / "daily_flights.toml").read_text(encoding="utf-8")
+    text = text.replace("data/flights_2013.parquet", str(EXAMPLES / "data" / "flights_2013.parquet"))
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    folder.mkdir(parents=True)
+    path = folder / "job.toml"
+    path.write_text(f'engine = "{engine}"\n{text}', encoding="utf-8")
+    return path
+
+
+def published(folder: Path, engine: str, day: date, *changes: tuple[str, str]) -> dict[str, bytes]:
+    """Return the files of one date but the summary, which names an event of the ledger."""
+    result = run_job(load_job(flights(folder, engine, *changes)), day)
+    return {file.name: file.read_bytes() for one in result.releases for file in one.files}
+
+
+NOISELESS_RULES = {
+    "as it is": [],
+    "a domain": [('by = "carrier"', 'by = "carrier"\ndomain = ["UA", "DL", "ZZ"]\nundeclared = "absent"')],
+    "a predicate": [('by = "carrier"', 'by = "carrier"\nwhere = "distance > 500 and origin != \'JFK\'"')],
+    "most frequent": [('by = "carrier"', 'by = ["origin"]'), ('one_cell = "error"', 'one_cell = "most_frequent"')],
+    "first": [
+        ('by = "carrier"', 'by = ["origin", "carrier"]'),
+        ('one_cell = "error"', 'one_cell = "first"\norder_by = ["dep_delay", "distance"]'),
+    ],
+    "hash": [('by = "carrier"', 'by = ["dest"]'), ('one_cell = "error"', 'one_cell = "hash"'), ("k = 50", "k = 60")],
+    "a count": [
+        ('by = "carrier"', 'where = "dep_delay > 15"'),
+        ('one_cell = "error"', ""),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("rule", "day"),
+    [("as it is", date(2013, 7, 4)), ("as it is", date(2013, 12, 31)), *((rule, DAY) for rule in NOISELESS_RULES)],
+)
+def test_every_engine_publishes_the_same_bytes(tmp_path, engine, rule, day):
+    changes = NOISELESS_RULES[rule]
+    if (engine, rule) == ("spark", "hash"):
+        with pytest.raises(ConfigError, match='one_cell = "hash" is for'):
+            published(tmp_path / engine, engine, day, *changes)
+        return
+    files = published(tmp_path / engine, engine, day, *changes)
+    assert sorted(Path(name).suffixes[-1] for name in files) == [".json", ".parquet"]
+    assert files == published(tmp_path / "expected", "duckdb", day, *changes)
+
+
+def test_a_day_with_missing_units_is_refused_in_the_same_words(tmp_path, engine):
+    change = ('missing_unit = "drop"', 'missing_unit = "error"')
+    said = []
+    for name in dict.fromkeys([engine, "duckdb"]):
+        job = flights(tmp_path / name, name, change)
+        with pytest.raises(InputCheckError, match="'tailnum' must be present in every row") as caught:
+            run_job(load_job(job), DAY)
+        said.append(str(caught.value))
+        ran = CliRunner().invoke(cli.app, ["run", str(job), "--date", DAY.isoformat()])
+        assert ran.exit_code == 3
+        assert said[-1] in " ".join(ran.output.split())
+    assert len(set(said)) == 1
+
+
+def test_units_in_several_cells_are_refused_in_the_same_words(tmp_path, engine):
+    job = flights(tmp_path / engine, engine, ('by = "carrier"', 'by = "origin"'))
+    with pytest.raises(InputCheckError, match="several cells of 'origin'") as caught:
+        run_job(load_job(job), DAY)
+    with pytest.raises(InputCheckError) as expected:
+        run_job(load_job(flights(tmp_path / "expected", "duckdb", ('by = "carrier"', 'by = "origin"'))), DAY)
+    assert str(caught.value) == str(expected.value)
+
+
+def test_a_replay_asks_no_engine(tmp_path, engine, monkeypatch):
+    job = load_job(flights(tmp_path / engine, engine))
+    first = run_job(job, DAY)
+    monkeypatch.setattr("pkdp_pipeline.jobs.running.open_source", None)
+    again = run_job(job, DAY)
+    assert again.replayed
+    assert again.releases[0].release.to_bytes() == first.releases[0].release.to_bytes()
+
+
+def test_another_engine_replays_what_one_has_published(tmp_path):
+    path = flights(tmp_path / "job", "polars")
+    first = run_job(load_job(path), DAY)
+    path.write_text(path.read_text(encoding="utf-8").replace('"polars"', '"duckdb"'), encoding="utf-8")
+    again = run_job(load_job(path), DAY)
+    assert again.replayed
+    assert again.releases[0].release.id == first.releases[0].release.id
+
+
+@pytest.mark.spark
+def test_a_job_of_its_own_process_starts_spark_stops_it_and_prints_nothing_of_it(tmp_path):
+    printed = {}
+    for engine in ("duckdb", "spark"):
+        job = flights(tmp_path / engine, engine)
+        folder = tmp_path / f"{engine} here"
+        folder.mkdir()
+        ran = subprocess.run(
+            [sys.executable, "-m", "pkdp_pipeline.cli", "run", str(job), "--date", DAY.isoformat()],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=folder,
+            env={**os.environ, "COLUMNS": "80", "PYSPARK_SUBMIT_ARGS": SUBMITTED},
+        )
+        assert (ran.returncode, ran.stderr) == (0, "")
+        printed[engine] = re.sub(r"^Files in .*$", "", ran.stdout, flags=re.MULTILINE)
+        assert list(folder.iterdir()) == []
+    assert printed["spark"] == printed["duckdb"]
+
+
+@pytest.mark.spark
+def test_an_error_of_spark_while_counting_says_nothing_of_the_data(tmp_path, capfd, caplog):
+    import duckdb
+
+    local_spark()
+    folder = tmp_path / "parts.parquet"
+    folder.mkdir()
+    # Two parts that disagree about a column: Spark notices when it reads the rows.
+    with duckdb.connect() as connection:
+        connection.execute(
+            f"COPY (SELECT DATE '{DAY}' AS date, 'a' || i AS tailnum, 7 AS carrier FROM range(99) r(i)) "
+            f"TO '{folder}/1.parquet'"
+        )
+        connection.execute(
+            f"COPY (SELECT DATE '{DAY}' AS date, 'b' || i AS tailnum, 'Secretville' AS carrier FROM range(99) r(i)) "
+            f"TO '{folder}/2.parquet'"
+        )
+    data = str(EXAMPLES / "data" / "flights_2013.parquet")
+    job = flights(tmp_path / "job", "spark", (data, str(folder)))
+    ran = CliRunner().invoke(cli.app, ["run", str(job), "--date", DAY.isoformat()])
+    assert ran.exit_code == 2
+    assert "cannot be read to its end as a Parquet file" in " ".join(ran.output.split())
+    said = ran.output + "".join(capfd.readouterr()) + caplog.text
+    for word in ("Secretville", "Exception", "part", "INT"):
+        assert word not in said.replace(str(folder), "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pkdp_pipeline.duckdb.gate.allowed import (
@@ -18,7 +17,17 @@ from pkdp_pipeline.duckdb.gate.allowed import (
     SCALARS,
     WINDOWS,
 )
-from pkdp_pipeline.duckdb.gate.syntax import Fields, arguments, check_type, constant, function_name, pieces, refused
+from pkdp_pipeline.duckdb.gate.extent import Extent, range_rows
+from pkdp_pipeline.duckdb.gate.syntax import (
+    Fields,
+    arguments,
+    check_type,
+    constant,
+    function_name,
+    is_all,
+    pieces,
+    refused,
+)
 from pkdp_pipeline.errors import ArgumentError
 
 __all__ = ["DEPTH", "TOO_DEEP", "Check"]
@@ -26,23 +35,14 @@ __all__ = ["DEPTH", "TOO_DEEP", "Check"]
 TOO_DEEP = "the statement is nested too deeply; write it in fewer levels."
 
 #: What a statement may add up to. DuckDB plans these before anything can interrupt it.
-DEPTH, _SIZE, _COLUMNS, _MACROS, _GROUPINGS = 60, 400, 1_000, 20, 64
-#: Rows that a range may have, that a release is taken to have, and that may be collected by a median.
-_RANGE, _RELEASE, _COLLECTED = 100_000, 1_000, 10_000_000
+DEPTH, _SIZE, _COLUMNS, _MACROS, _GROUPINGS, _NESTED, _PATH = 60, 400, 1_000, 20, 64, 10, 4
+#: Rows that a release is taken to have, and that may be collected by a median.
+_RELEASE, _COLLECTED = 1_000, 10_000_000
 #: Characters that a text may come to have.
 _TEXT = 2**18
 
 
-@dataclass(frozen=True, slots=True)
-class _Extent:
-    """How much a table expression can come to: columns, rows (an estimate), and expressions when written out."""
-
-    columns: int
-    rows: int
-    size: int
-
-
-Scope = Mapping[str, _Extent]
+Scope = Mapping[str, Extent]
 
 
 class Check:
@@ -52,8 +52,8 @@ class Check:
         self._depth = self._macros = self._characters = 0
         self._growth, self._rows = 1, 0
         self._collecting: str | None = None
-        # Size of the queries inside the expressions of each open query.
-        self._inside = [0]
+        # Size and depth of the queries inside the expressions of each open query.
+        self._inside = [(0, 0)]
 
     def statement(self, statement: object) -> None:
         """Check a whole statement.
@@ -74,9 +74,9 @@ class Check:
 
     # -- queries ------------------------------------------------------------------------------------------------
 
-    def _node(self, node: object, scope: Scope) -> _Extent:
+    def _node(self, node: object, scope: Scope) -> Extent:
         self._deeper(1)
-        self._inside.append(0)
+        self._inside.append((0, 0))
         fields = Fields(node)
         kind = fields.take("type")
         known = {**scope, **self._ctes(fields.take("cte_map"), scope)}
@@ -91,15 +91,16 @@ class Check:
             raise refused(what)
         fields.close("a query")
         self._deeper(-1)
-        extent = _Extent(extent.columns, extent.rows, 1 + extent.size + self._inside.pop())
-        if extent.columns > _COLUMNS or extent.size > _SIZE:
+        size, nested = self._inside.pop()
+        extent = Extent(extent.columns, extent.rows, 1 + extent.size + size, max(extent.nested, nested))
+        if extent.columns > _COLUMNS or extent.size > _SIZE or extent.nested > _NESTED:
             raise refused("so many columns or parts that it could not be planned", "Write it in fewer parts.")
         self._rows = max(self._rows, extent.rows)
         return extent
 
-    def _ctes(self, ctes: object, scope: Scope) -> dict[str, _Extent]:
+    def _ctes(self, ctes: object, scope: Scope) -> dict[str, Extent]:
         fields = Fields(ctes or {})
-        known: dict[str, _Extent] = {}
+        known: dict[str, Extent] = {}
         for entry in fields.take("map") or []:
             pair = Fields(entry)
             name, cte = pair.take("key"), Fields(pair.take("value"))
@@ -134,11 +135,11 @@ class Check:
             fields = Fields(order)
             fields.take("type"), fields.take("null_order")
             expression = fields.take("expression")
-            if not _is_all(expression):
+            if not is_all(expression):
                 self._expression(expression, scope)
             fields.close("ORDER BY")
 
-    def _select(self, fields: Fields, scope: Scope) -> _Extent:
+    def _select(self, fields: Fields, scope: Scope) -> Extent:
         source = self._table(fields.take("from_table"), scope)
         columns = 0
         for expression in fields.take("select_list") or []:
@@ -154,25 +155,26 @@ class Check:
         if len(fields.take("group_sets") or []) > _GROUPINGS:
             raise refused("so many grouping sets", f"Use at most {_GROUPINGS}.")
         fields.one_of("aggregate_handling", "STANDARD_HANDLING", "FORCE_AGGREGATES", what="an unknown GROUP BY")
-        return _Extent(columns, source.rows, source.size)
+        return Extent(columns, source.rows, source.size, source.nested)
 
-    def _set_operation(self, fields: Fields, scope: Scope) -> _Extent:
+    def _set_operation(self, fields: Fields, scope: Scope) -> Extent:
         fields.take("setop_all")
         fields.one_of("setop_type", "UNION", "UNION_BY_NAME", "EXCEPT", "INTERSECT", what="an unknown set operation")
         sides = [fields.take("left"), fields.take("right"), *(fields.take("children") or [])]
         found = [self._node(side, scope) for side in sides if side is not None]
-        return _Extent(sum(e.columns for e in found), sum(e.rows for e in found), sum(e.size for e in found))
+        columns, rows, sizes, nested = zip(*((e.columns, e.rows, e.size, e.nested) for e in found), strict=True)
+        return Extent(sum(columns), sum(rows), sum(sizes), max(nested))
 
     # -- tables -------------------------------------------------------------------------------------------------
 
-    def _table(self, table: object, scope: Scope) -> _Extent:
+    def _table(self, table: object, scope: Scope) -> Extent:
         self._deeper(1)
         fields = Fields(table)
         kind = str(fields.take("type"))
         fields.take("column_name_alias")
         readers = {
             "BASE_TABLE": self._named,
-            "EMPTY": lambda *_: _Extent(0, 1, 0),
+            "EMPTY": lambda *_: Extent(0, 1, 0),
             "EXPRESSION_LIST": self._values,
             "JOIN": self._join,
             "SUBQUERY": lambda fields, scope: self._query(fields.take("subquery"), scope),
@@ -186,7 +188,7 @@ class Check:
         self._deeper(-1)
         return extent
 
-    def _named(self, fields: Fields, scope: Scope) -> _Extent:
+    def _named(self, fields: Fields, scope: Scope) -> Extent:
         name, schema, catalog = (fields.take(one) for one in ("table_name", "schema_name", "catalog_name"))
         path = (fields.take("qualified_name") or {}).get("path", [name])
         if schema or catalog or path != [name] or not isinstance(name, str) or name.lower() not in scope:
@@ -197,13 +199,13 @@ class Check:
             )
         return scope[name.lower()]
 
-    def _values(self, fields: Fields, scope: Scope) -> _Extent:
+    def _values(self, fields: Fields, scope: Scope) -> Extent:
         rows = fields.take("values") or []
         for row in rows:
             self._all(row, scope)
-        return _Extent(len(rows[0]) if rows else 0, len(rows), 1)
+        return Extent(len(rows[0]) if rows else 0, len(rows), 1)
 
-    def _join(self, fields: Fields, scope: Scope) -> _Extent:
+    def _join(self, fields: Fields, scope: Scope) -> Extent:
         left, right = self._table(fields.take("left"), scope), self._table(fields.take("right"), scope)
         self._optional(fields.take("condition"), scope)
         fields.take("using_columns"), fields.take("is_implicit")
@@ -211,9 +213,10 @@ class Check:
         fields.one_of("ref_type", "REGULAR", "NATURAL", "CROSS", "ASOF", what="an unknown join")
         fields.one_of("nearest_count", 1, what="an unknown join")
         fields.one_of("nearest_order_type", "ASCENDING", "INVALID", what="an unknown join")
-        return _Extent(left.columns + right.columns, left.rows * right.rows, left.size + right.size + 1)
+        size, nested = left.size + right.size + 1, max(left.nested, right.nested)
+        return Extent(left.columns + right.columns, left.rows * right.rows, size, nested)
 
-    def _query(self, query: object, scope: Scope) -> _Extent:
+    def _query(self, query: object, scope: Scope) -> Extent:
         fields = Fields(query)
         extent = self._node(fields.take("node"), scope)
         if fields.take("named_param_map"):
@@ -221,7 +224,7 @@ class Check:
         fields.close("a query")
         return extent
 
-    def _function_table(self, fields: Fields, scope: Scope) -> _Extent:
+    def _function_table(self, fields: Fields, scope: Scope) -> Extent:
         fields.one_of("with_ordinality", "WITHOUT_ORDINALITY", "WITH_ORDINALITY", what="an unknown table function")
         call = Fields(fields.take("function"))
         call.take("type"), call.take("class")
@@ -231,31 +234,14 @@ class Check:
         if name in MACROS:
             return self._macro(name, given)
         if name in ("range", "generate_series"):
-            return _Extent(2, self._range(name, given), 1)
+            return Extent(2, range_rows(name, given), 1)
         if name == "unnest" and len(given) == 1 and not given[0][0]:
-            return _Extent(2, self._texts(given[0][1]), 1)
+            return Extent(2, self._texts(given[0][1]), 1)
         if name == "pkdp_releases" and not given:
-            return _Extent(10, _RELEASE, 1)
+            return Extent(10, _RELEASE, 1)
         raise refused(f"the table function {name!r}", "Tables come from pkdp_histogram, pkdp_count, range and VALUES.")
 
-    def _range(self, name: str, given: list[tuple[str, Any]]) -> int:
-        numbers = []
-        for _, value in given:
-            try:
-                numbers.append(int(*constant(value)))
-            except (TypeError, ValueError):
-                raise refused(f"{name} of something else than whole numbers", "Write its bounds as numbers.") from None
-        start, stop, step = 0, _RANGE + 1, 1
-        if len(numbers) == 1:
-            (stop,) = numbers
-        elif len(numbers) in (2, 3):
-            start, stop, step = (*numbers, 1)[:3]
-        rows = abs(stop - start) // abs(step) + 1 if step else _RANGE + 2
-        if rows > _RANGE + 1:
-            raise refused(f"{name} of so many numbers", f"It may have up to {_RANGE}.")
-        return rows
-
-    def _macro(self, name: str, given: list[tuple[str, Any]]) -> _Extent:
+    def _macro(self, name: str, given: list[tuple[str, Any]]) -> Extent:
         """Check a call that publishes: constants under known names, and nothing that the policy decides."""
         self._macros += 1
         if self._macros > _MACROS:
@@ -276,7 +262,7 @@ class Check:
                 raise refused(f"{argument} in {name}", f"Leave it out: {reason}.")
             texts = self._texts(value, count=argument != "filter")
             columns = max(columns, 1 + texts)
-        return _Extent(columns, _RELEASE if name == "pkdp_histogram" else 1, 4)
+        return Extent(columns, _RELEASE if name == "pkdp_histogram" else 1, 4)
 
     def _texts(self, value: object, *, count: bool = True) -> int:
         texts = list(constant(value))
@@ -302,7 +288,8 @@ class Check:
             self._texts(expression)
             fields.take("value"), fields.take("literal")
         elif group == "COLUMN_REF":
-            fields.take("column_names")
+            if len(fields.take("column_names") or []) > _PATH:
+                raise refused("a name of so many parts")
         elif group == "POSITIONAL_REFERENCE":
             fields.take("index")
         elif group in ("COMPARISON", "BETWEEN"):
@@ -319,7 +306,8 @@ class Check:
         elif group == "SUBQUERY":
             fields.take("subquery_type"), fields.take("comparison_type")
             self._optional(fields.take("child"), scope)
-            self._inside[-1] += self._query(fields.take("subquery"), scope).size
+            inner, (size, nested) = self._query(fields.take("subquery"), scope), self._inside[-1]
+            self._inside[-1] = (size + inner.size, max(nested, inner.nested + 1))
         elif group == "FUNCTION":
             self._call(fields, scope)
         elif group == "WINDOW":
@@ -401,16 +389,6 @@ class Check:
         self._depth += levels
         if self._depth > 2 * DEPTH:
             raise ArgumentError(TOO_DEEP)
-
-
-def _is_all(expression: object) -> bool:
-    """Whether it is the ALL of ORDER BY ALL, which is written as COLUMNS(*)."""
-    plain = {"class": "STAR", "type": "STAR", "columns": True, "relation_name": ""}
-    fields = Fields(expression)
-    if any(fields.take(name) != value for name, value in plain.items()):
-        return False
-    fields.close("ORDER BY ALL")
-    return True
 
 
 _OPEN = [argument for argument, reason in ARGUMENTS.items() if reason is None]

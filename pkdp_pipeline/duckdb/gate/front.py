@@ -37,8 +37,8 @@ _SETTINGS = (
 _BATCH = 1_000
 _UNITS = {"MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30}
 _INTERNAL = re.compile("|".join(INTERNAL))
-#: More people than there are; certificates of larger numbers take long.
-_MOST = 10**10
+#: Certificates of larger numbers take many seconds.
+_MOST = 10**8
 
 
 class Front:

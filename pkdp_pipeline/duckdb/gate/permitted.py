@@ -39,8 +39,8 @@ Answer = TypeVar("Answer")
 UNANSWERED = "the statement could not be answered; ask the curator."
 #: Refusals that are about the question, the policy and what is published already; their texts may be read by anybody.
 _REFUSALS = (BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError)
-#: More than any table has people; certificates of larger numbers take long.
-_MOST = 10**9
+#: Certificates of larger numbers take many seconds.
+_MOST = 10**8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

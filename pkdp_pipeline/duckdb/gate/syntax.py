@@ -9,7 +9,7 @@ from typing import Any
 from pkdp_pipeline.duckdb.gate.allowed import TYPES
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = ["Fields", "arguments", "check_type", "constant", "function_name", "pieces", "refused"]
+__all__ = ["Fields", "arguments", "check_type", "constant", "function_name", "is_all", "pieces", "refused"]
 
 #: Where in the text a node is, and what its result is called.
 _IGNORED = ("query_location", "query_location_length", "alias")
@@ -138,3 +138,13 @@ def pieces(given: list[tuple[str, Any]]) -> list[dict[str, Any]]:
         else:
             found.append(value)
     return found
+
+
+def is_all(expression: object) -> bool:
+    """Whether it is the ALL of ORDER BY ALL, which is written as COLUMNS(*)."""
+    plain = {"class": "STAR", "type": "STAR", "columns": True, "relation_name": ""}
+    fields = Fields(expression)
+    if any(fields.take(name) != value for name, value in plain.items()):
+        return False
+    fields.close("ORDER BY ALL")
+    return True

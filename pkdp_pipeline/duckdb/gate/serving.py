@@ -9,6 +9,7 @@ import math
 import signal
 import socket
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from types import FrameType
@@ -110,7 +111,8 @@ def run(app: ASGIApp, listening: socket.socket, *, on_start: Callable[[], None],
     # Neither requests nor texts of errors, which may quote the data, get to the terminal or into the journal.
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
-    sys.excepthook = _only_the_type
+    sys.excepthook = lambda kind, *_: _only_the_type(kind)
+    threading.excepthook = lambda given: _only_the_type(given.exc_type)
     config = uvicorn.Config(
         app,
         loop="asyncio",
@@ -141,7 +143,7 @@ def run(app: ASGIApp, listening: socket.socket, *, on_start: Callable[[], None],
             signal.signal(number, handler)
 
 
-def _only_the_type(kind: type[BaseException], _: BaseException, __: object) -> None:
+def _only_the_type(kind: type[BaseException]) -> None:
     sys.stderr.write(f"pkdp: a defect of pkdp_pipeline: {kind.__name__}. Please report it.\n")
 
 

@@ -51,12 +51,14 @@ class Failures:
     Parameters
     ----------
     most : int
-        So many failures a minute are told "wrong", and are written down; those beyond are told to wait.
+        So many failures a minute are told "wrong", and are written down; those beyond are told to wait. From all
+        addresses together, which a guesser may have many of, ten times as many.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._found: OrderedDict[str, deque[float]] = OrderedDict()
+        self._all: deque[float] = deque()
 
     def wait(self, address: str) -> int | None:
         """Count one failure, and return how many seconds to wait, or None while there are not too many."""
@@ -65,9 +67,11 @@ class Failures:
         self._found.move_to_end(address)
         while len(self._found) > _ADDRESSES:
             self._found.popitem(last=False)
-        while times and times[0] <= now - _WINDOW:
-            times.popleft()
-        if len(times) >= self._most:
-            return int(times[0] + _WINDOW - now) + 1
+        for counted, most in ((times, self._most), (self._all, 10 * self._most)):
+            while counted and counted[0] <= now - _WINDOW:
+                counted.popleft()
+            if len(counted) >= most:
+                return int(counted[0] + _WINDOW - now) + 1
         times.append(now)
+        self._all.append(now)
         return None

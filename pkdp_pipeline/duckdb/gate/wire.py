@@ -16,6 +16,7 @@ JSON = "application/json"
 ARROW = "application/vnd.apache.arrow.stream"
 
 _OUT_OF_RANGE = "<value out of range"
+_VALUES, _BYTES = 1_000_000, 2**26
 _WIDE = ("HUGEINT", "UHUGEINT")
 
 
@@ -48,9 +49,15 @@ def json_document(answer: Answered) -> bytes:
     Raises
     ------
     ArgumentError
-        If a column has a type without a form in JSON; Arrow has one, or a cast to VARCHAR helps.
+        If a column has a type without a form in JSON; Arrow has one, or a cast to VARCHAR helps. Or if it is so
+        large that its values, as Python objects, would take much more memory than the table.
     """
     table = answer.arrow()
+    if table.num_rows * table.num_columns > _VALUES or table.nbytes > _BYTES:
+        raise ArgumentError(
+            f"the answer has more than {_VALUES} values or {_BYTES} bytes, too many for JSON: ask for "
+            f"{ARROW}, or for less."
+        )
     columns = list(zip(answer.columns, map(str, answer.types), strict=True))
     values = [
         _column(name, sql_type, table.column(position).combine_chunks())

@@ -167,6 +167,14 @@ def test_guesses_are_slowed_down_and_analysts_are_not(tmp_path):
     assert [line["outcome"] for line in served.lines()].count("unauthorized") == 4
 
 
+def test_guesses_from_many_addresses_are_slowed_down_too(tmp_path):
+    served = Served(tmp_path, failures=2)
+    replies = [served.post(token="wrong", address=f"127.0.0.{number}") for number in range(25)]
+    assert [reply.status for reply in replies] == [401] * 20 + [429] * 5
+    assert len(served.lines()) == 20
+    assert served.post(address="127.0.0.99").status == 200
+
+
 @pytest.mark.parametrize(
     "host",
     [

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import duckdb
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -103,10 +104,22 @@ def test_dates_without_end_are_refused(sql):
         value(sql)
 
 
+@pytest.mark.parametrize(
+    "query", ["SELECT true AS a, true AS b FROM range(500_001)", "SELECT repeat('x', 1048576) AS a FROM range(65)"]
+)
+def test_an_answer_that_is_too_large_for_json_travels_as_arrow(query):
+    answer = Told(query)
+    with pytest.raises(ArgumentError, match="too many for JSON"):
+        json_document(answer)
+    assert pa.ipc.open_stream(arrow_stream(answer)).read_all().num_rows == answer.table.num_rows
+
+
+def test_an_answer_that_is_just_small_enough():
+    assert len(json.loads(json_document(Told("SELECT true AS a, true AS b FROM range(500_000)")))["rows"]) == 500_000
+
+
 def test_an_arrow_stream_holds_the_table_and_the_releases():
-    release = pkdp.count(
-        __import__("pandas").DataFrame({"u": range(100)}), unit="u", attacker=pkdp.AttackerModel(p_max=0.1), k=20
-    )
+    release = pkdp.count(pd.DataFrame({"u": range(100)}), unit="u", attacker=pkdp.AttackerModel(p_max=0.1), k=20)
     answer = Told("SELECT 7::HUGEINT AS n, 'a'::ENUM ('a', 'b') AS e", (release,))
     table = pa.ipc.open_stream(arrow_stream(answer)).read_all()
     assert table.replace_schema_metadata(None).equals(answer.table.replace_schema_metadata(None))

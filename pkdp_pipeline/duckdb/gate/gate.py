@@ -129,12 +129,12 @@ class Gate:
         finally:
             self._lock.release()
 
-    def total(self) -> Certificate:
-        """Return what everything in the ledger adds up to; see `Ledger.total`."""
+    def total(self, unit: object = None) -> Certificate:
+        """Return what everything in the ledger adds up to, for one privacy unit; see `Ledger.total`."""
         with self._lock:
             if self._closed:
                 raise ArgumentError("the gate is closed; open it again.")
-            return self._ledger.total()
+            return self._ledger.total(unit)
 
     def close(self) -> None:
         """Close the database, the ledger and the connection; a closed gate answers nothing."""

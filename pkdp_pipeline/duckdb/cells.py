@@ -11,13 +11,17 @@ import struct
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.keys import canonical_key
 
 __all__ = ["public_type", "read_domain", "spelled"]
 
+#: Between which numbers the cells of a domain may lie: those of the type, and of int64, which holds them.
 _WHOLE: Mapping[str, tuple[int, int]] = MappingProxyType(
     {
         "TINYINT": (-(2**7), 2**7),
@@ -27,13 +31,14 @@ _WHOLE: Mapping[str, tuple[int, int]] = MappingProxyType(
         "UTINYINT": (0, 2**8),
         "USMALLINT": (0, 2**16),
         "UINTEGER": (0, 2**32),
-        "UBIGINT": (0, 2**64),
+        "UBIGINT": (0, 2**63),
     }
 )
 #: How many digits of a second a type keeps.
 _DIGITS: Mapping[str, int] = MappingProxyType(
     {"TIMESTAMP_S": 0, "TIMESTAMP_MS": 3, "TIMESTAMP": 6, "TIMESTAMP_NS": 9, "TIMESTAMP WITH TIME ZONE": 6}
 )
+_INFINITY = 2**63 - 1
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.(\d{1,9}))?)?)?( ?[+-]\d\d(?::?\d\d)?|Z)?")
 
@@ -72,6 +77,10 @@ def _spelled(key: Any) -> str | None:
         return repr(key)
     if isinstance(key, decimal.Decimal):
         return format(key, "f")
+    if isinstance(key, pd.Timestamp):
+        # DuckDB's infinities, as they come through Arrow.
+        ends = {_INFINITY: "infinity", -_INFINITY: "-infinity"}
+        return ends.get(int(key.asm8.astype(np.int64)), key.isoformat())
     if isinstance(key, datetime.date):
         return key.isoformat()
     return str(key)
@@ -135,7 +144,7 @@ def _row(names: Sequence[str], cell: Any) -> list[Any]:
         values = [value for _, value in cell] if not any(name for name, _ in cell) else cell.by_name(names)
     if not isinstance(values, list) or len(values) != len(names):
         raise ArgumentError(_form(names))
-    return cast("list[Any]", values)
+    return values
 
 
 def _single(names: Sequence[str], value: Any) -> Any:
@@ -173,14 +182,14 @@ def _reader(kind: str) -> tuple[str, Callable[[Any], Any]]:
         whole = int(decimals[1]) - places
         return f"numbers with at most {places} decimal places", lambda value: _decimal(value, whole, places)
     if kind in _WHOLE:
-        return "whole numbers in its range", lambda value: _integer(value, *_WHOLE[kind])
+        return "whole numbers in its range, below 2^63", lambda value: _integer(value, *_WHOLE[kind])
     if kind in _DIGITS:
         zoned = kind == "TIMESTAMP WITH TIME ZONE"
         example = "TIMESTAMPTZ '2020-01-01 00:00:00+00'" if zoned else "TIMESTAMP '2020-01-01 00:00:00'"
         return f"points in time such as {example}", lambda value: _timestamp(value, _DIGITS[kind], zoned=zoned)
     readers: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
         "BOOLEAN": ("true or false", lambda value: value if isinstance(value, bool) else None),
-        "FLOAT": ("numbers", lambda value: struct.unpack("f", struct.pack("f", _real(value)))[0]),
+        "FLOAT": ("numbers", lambda value: struct.unpack("<f", struct.pack("<f", _real(value)))[0]),
         "DOUBLE": ("numbers", _real),
         "DATE": ("dates such as DATE '2020-01-31'", _date),
         "UUID": ("UUIDs", lambda value: str(uuid.UUID(value))),
@@ -219,8 +228,6 @@ def _date(value: Any) -> datetime.date | None:
 
 
 def _timestamp(value: Any, digits: int, *, zoned: bool) -> Any:
-    import pandas as pd
-
     match = _TIMESTAMP.fullmatch(value) if isinstance(value, str) else None
     if match is None or len((match[1] or "").rstrip("0")) > digits or (match[2] is not None) != zoned:
         return None

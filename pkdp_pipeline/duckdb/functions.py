@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from pkdp_pipeline.duckdb import certificates
 from pkdp_pipeline.duckdb.cells import spelled
@@ -15,9 +20,12 @@ from pkdp_pipeline.duckdb.plan import planned
 from pkdp_pipeline.duckdb.releases import Releases
 from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.errors import ConfigError, PkdpError
+from pkdp_pipeline.release import Release
 
 if TYPE_CHECKING:
     import duckdb
+
+    from pkdp_pipeline.ledger import Entry
 
 __all__ = ["INTERNAL", "MACROS", "register"]
 
@@ -33,9 +41,21 @@ _ENTRIES = (
 )
 _INTERNAL = re.compile(rf"\b({'|'.join(INTERNAL)})\(")
 
-#: Every function ever registered. DuckDB keeps bare pointers to them, which cursors can call even after the
+#: Every function ever registered. DuckDB keeps bare pointers to them, which cursors can follow even after the
 #: connection that registered them is closed.
 _kept: list[Callable[..., Any]] = []
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class _Registration:
+    """Who answers on a connection, until it is closed or registered again; the functions know it weakly."""
+
+    releases: Releases
+
+
+_registrations: weakref.WeakKeyDictionary[duckdb.DuckDBPyConnection, _Registration] = weakref.WeakKeyDictionary()
+#: The default connection is DuckDB's own; the object that stands for it comes and goes.
+_on_default: list[_Registration] = []
 
 
 def register(connection: duckdb.DuckDBPyConnection, releases: Releases, *, temporary: bool = False) -> None:
@@ -46,6 +66,7 @@ def register(connection: duckdb.DuckDBPyConnection, releases: Releases, *, tempo
     connection : duckdb.DuckDBPyConnection
         Not in a transaction.
     releases : Releases
+        Kept until the connection is closed or registered again.
     temporary : bool, default False
         Make temporary macros only, which leave nothing in the database and which cursors of the connection do not
         have; a database opened read-only takes no others.
@@ -64,10 +85,11 @@ def register(connection: duckdb.DuckDBPyConnection, releases: Releases, *, tempo
             "the connection is in a transaction, whose end would take the macros away: commit first."
         ) from None
     except duckdb.Error as error:
-        raise ConfigError(f"the connection cannot be used ({type(error).__name__}): is it open?") from None
+        raise ConfigError(f"the connection cannot be used ({type(error).__name__}): is it open and free?") from None
     problem = ""
+    registration = _Registration(releases)
     try:
-        names = _create_functions(connection, releases)
+        names = _create_functions(connection, weakref.ref(registration))
         home = "temp.main" if temporary else _home(connection)
         for script in map(_script, MACROS):
             text = _INTERNAL.sub(lambda match: f"{names[match[1]]}(", script)
@@ -76,6 +98,10 @@ def register(connection: duckdb.DuckDBPyConnection, releases: Releases, *, tempo
             if not temporary:
                 connection.execute(_placed(text, "MACRO ", f"{home}."))
         connection.commit()
+        if connection is duckdb.default_connection():
+            _on_default[:] = [registration]
+        else:
+            _registrations[connection] = registration
         return
     except duckdb.Error as error:
         problem = f"{type(error).__name__}: {error}"
@@ -98,7 +124,9 @@ def _placed(script: str, kind: str, place: str) -> str:
     return re.sub(r"(?m)^CREATE OR REPLACE MACRO ", f"CREATE OR REPLACE {kind}{place}", script)
 
 
-def _create_functions(connection: duckdb.DuckDBPyConnection, releases: Releases) -> dict[str, str]:
+def _create_functions(
+    connection: duckdb.DuckDBPyConnection, registration: weakref.ref[_Registration]
+) -> dict[str, str]:
     """Register the functions; return under which names.
 
     The names get a number where another connection of the same database has functions of its own.
@@ -131,15 +159,21 @@ def _create_functions(connection: duckdb.DuckDBPyConnection, releases: Releases)
         ]
     )
 
+    def releases() -> Releases:
+        held = registration()
+        if held is None:
+            raise ConfigError("the connection on which pkdp was installed is gone; install on the one in use.")
+        return held.releases
+
     def plan(questions: Any) -> Any:
         def answer(text: Any) -> str:
             spec = Spec.from_json(text)
-            return planned(spec, releases.plan(spec), used["pkdp_release"])
+            return planned(spec, releases().plan(spec), used["pkdp_release"])
 
         return pa.array(_each(questions.to_pylist(), answer), pa.string())
 
     def release(questions: Any) -> Any:
-        answers = _each(questions.to_pylist(), lambda text: _cells(releases, Spec.from_json(text)))
+        answers = _each(questions.to_pylist(), lambda text: _cells(releases().release(Spec.from_json(text))))
         return pa.array(answers, pa.list_(cell))
 
     def certified(*columns: Any) -> Any:
@@ -147,8 +181,9 @@ def _create_functions(connection: duckdb.DuckDBPyConnection, releases: Releases)
         return pa.array(_guarded(lambda: certificates.certified(rows)), pa.float64())
 
     def published(calls: Any) -> Any:
-        return pa.array(_each(calls.to_pylist(), lambda _: _entries(releases)), pa.list_(entry))
+        return pa.array(_each(calls.to_pylist(), lambda _: _entries(releases().published())), pa.list_(entry))
 
+    create: Any = connection.create_function  # typed otherwise in each version
     kinds = [kind for _, kind in certificates.PARAMETERS]
     # DuckDB asks how many columns it takes.
     names = [Parameter(name, Parameter.POSITIONAL_ONLY) for name, _ in certificates.PARAMETERS]
@@ -160,13 +195,13 @@ def _create_functions(connection: duckdb.DuckDBPyConnection, releases: Releases)
         ("pkdp_published", published, ["BIGINT"], _ENTRIES, True),
     ):
         _kept.append(function)
-        connection.create_function(
+        create(
             used[name],
             function,
-            parameters,  # type: ignore[arg-type]
-            answer,  # type: ignore[arg-type]
-            type="arrow",  # type: ignore[arg-type]
-            null_handling="special",  # type: ignore[arg-type]
+            parameters,
+            answer,
+            type="arrow",
+            null_handling="special",
             side_effects=volatile,
         )
     return used
@@ -183,7 +218,10 @@ def _registered(connection: duckdb.DuckDBPyConnection, name: str) -> list[str]:
 
 def _each(questions: Sequence[Any], answer: Callable[[Any], Any]) -> list[Any]:
     """Answer every distinct question once: DuckDB sends chunks of equal ones."""
-    answers = {question: _guarded(lambda question=question: answer(question)) for question in dict.fromkeys(questions)}  # type: ignore[misc]
+    answers = {}
+    for question in questions:
+        if question not in answers:
+            answers[question] = _guarded(partial(answer, question))
     return [answers[question] for question in questions]
 
 
@@ -199,21 +237,17 @@ def _guarded(answer: Callable[[], Any]) -> Any:
     raise PkdpError(f"the question could not be answered ({problem}).")
 
 
-def _cells(releases: Releases, spec: Spec) -> list[dict[str, Any]]:
-    import pandas as pd
-
-    table = releases.release(spec).table
+def _cells(release: Release) -> list[dict[str, Any]]:
+    table = release.table
     keys = [spelled(table.iloc[:, position].array) for position in range(table.shape[1] - 1)]
     counts: list[int | None] = [None if count is pd.NA else int(count) for count in table["count"].array]
     rows: Iterable[tuple[str | None, ...]] = zip(*keys, strict=True) if keys else [()] * len(counts)
     return [{"keys": list(cell), "count": count} for cell, count in zip(rows, counts, strict=True)]
 
 
-def _entries(releases: Releases) -> list[dict[str, Any]]:
-    from pkdp_pipeline.release import Release
-
+def _entries(published: Iterable[Entry]) -> list[dict[str, Any]]:
     rows = []
-    for entry in releases.published():
+    for entry in published:
         if entry.content is None:
             continue
         release = Release.from_bytes(entry.content, replayed=True)

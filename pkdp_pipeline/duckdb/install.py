@@ -62,7 +62,8 @@ def install(
     Notes
     -----
     Tables and views are read through cursors of the connection: what is committed, in the catalog, with the
-    database's own settings rather than the session's. What a view does is the curator's responsibility.
+    database's settings rather than the session's, and with points in time of UTC where no offset is written. What a
+    view does is the curator's responsibility.
 
     The connection is not kept open. Functions belong to the database: cursors have them, too, and where a database is
     opened by several connections of one process, each that installs has its own, while cursors have what was
@@ -102,12 +103,9 @@ def install(
         one_cell=rules.one_cell,
         order_by=rules.order_by,
     )
-    try:
-        register(con, releases, temporary=readonly)
-    except BaseException:
-        if ledger is None:
-            book.close()
-        raise
+    if ledger is None:
+        weakref.finalize(releases, book.close)
+    register(con, releases, temporary=readonly)
 
 
 def _readonly(con: duckdb.DuckDBPyConnection) -> bool:
@@ -123,7 +121,7 @@ def _readonly(con: duckdb.DuckDBPyConnection) -> bool:
         finally:
             cursor.close()
     except duckdb.Error as error:
-        raise ConfigError(f"the connection cannot be used ({type(error).__name__}): is it open?") from None
+        raise ConfigError(f"the connection cannot be used ({type(error).__name__}): is it open and free?") from None
     return bool(found[0][0])
 
 

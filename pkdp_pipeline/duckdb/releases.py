@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -93,9 +93,9 @@ class CuratorReleases:
 
             where = to_where(spec.filter, columns)
         # A call that names a rule of its own does not inherit the columns that belong to another one.
-        one_cell, order_by = spec.one_cell or self.one_cell, spec.order_by
-        if order_by is None and one_cell == self.one_cell:
-            order_by = self.order_by
+        one_cell = spec.one_cell or self.one_cell
+        inherits = spec.order_by is None and one_cell == self.one_cell
+        order_by: Any = self.order_by if inherits else spec.order_by
         if isinstance(order_by, str):
             order_by = (order_by,)
         request = Request(
@@ -129,6 +129,10 @@ class CuratorReleases:
         try:
             cursor = self.cursor()
             try:
+                # The same request means the same on every machine: points in time without an offset are of UTC. A
+                # database whose configuration is locked keeps its own zone.
+                with suppress(duckdb.Error):
+                    cursor.execute("SET TimeZone = 'UTC'")
                 yield cursor
             finally:
                 cursor.close()

@@ -1,3 +1,18 @@
+-- pkdp_count: how many people satisfy a condition, published. A scalar, and a table of one row.
+--
+--     SELECT pkdp_count('events', filter := 'flag', k := 20);
+--     FROM pkdp_count('events', filter := 'age BETWEEN 18 AND 30', noise := 0.5, period := '2013-W01');
+--
+-- Returns a BIGINT (the table: a column count), NULL where it is suppressed. A person with several rows satisfies the
+-- condition when any of them does.
+--
+-- table_name, filter, noise, release_threshold, period, missing_unit: as of pkdp_histogram. Without filter: all people.
+-- k                  published only when at least k people satisfy the condition
+-- k_complement       published only when at least so many people do not; takes the number of people as public
+--
+-- Guarantee: that of the release's certificate; pkdp_releases() has it. The same request always gets the same release,
+-- charged once, however often it is asked and whatever the number of rows it is asked for; EXPLAIN and PREPARE publish
+-- nothing.
 CREATE OR REPLACE MACRO pkdp_count(
     table_name,
     filter := NULL, k := NULL, k_complement := NULL, noise := NULL, release_threshold := NULL, period := NULL,

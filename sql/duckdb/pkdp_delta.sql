@@ -1,3 +1,21 @@
+-- pkdp_delta: the certified δ at an ε, of publishing with a mechanism, against an attacker. A scalar; no data are read.
+--
+--     SELECT pkdp_delta('histogram', k := 20, p_max := 0.1, epsilon := 1);
+--     SELECT k, pkdp_delta('histogram', k := k, p_max := 0.1, epsilon := 1) AS delta FROM range(10, 500) t(k);
+--     SELECT pkdp_delta('count', noise := 0.5, epsilon := 1);
+--
+-- Returns a DOUBLE. Arguments may be columns; equal rows are computed once. NULL means that an argument is not given.
+--
+-- mechanism                                    'histogram' or 'count'
+-- epsilon                                      needed
+-- k, noise, release_threshold, k_complement    what the mechanism does; see pkdp_histogram and pkdp_count
+-- protects                                     'presence' (default) or 'value'
+-- p_max, p_min, p_max_between                  what the attacker is unsure of: probabilities
+-- unknown, unknown_max, known                  whom the attacker knows: numbers of people
+-- influence                                    'passive' (default) or 'active'
+--
+-- Guarantee: the number that pkdp.certify(…).delta(epsilon) gives, rounded outward. Where nothing can be certified it says so:
+-- δ = 1. Malformed arguments are errors.
 CREATE OR REPLACE MACRO pkdp_delta(
     mechanism,
     epsilon := NULL, k := NULL, k_complement := NULL, noise := NULL, release_threshold := NULL, protects := NULL,

@@ -1,3 +1,21 @@
+-- pkdp_epsilon: the smallest certified ε at a δ, of publishing with a mechanism, against an attacker. A scalar; no data are read.
+--
+--     SELECT pkdp_epsilon('histogram', k := 20, p_max := 0.1, delta := 1e-6);
+--     SELECT k, pkdp_epsilon('histogram', k := k, p_max := 0.1, delta := 1e-6) AS epsilon FROM range(10, 500) t(k);
+--     SELECT pkdp_epsilon('count', noise := 0.5, delta := 1e-6);
+--
+-- Returns a DOUBLE. Arguments may be columns; equal rows are computed once. NULL means that an argument is not given.
+--
+-- mechanism                                    'histogram' or 'count'
+-- delta                                        needed
+-- k, noise, release_threshold, k_complement    what the mechanism does; see pkdp_histogram and pkdp_count
+-- protects                                     'presence' (default) or 'value'
+-- p_max, p_min, p_max_between                  what the attacker is unsure of: probabilities
+-- unknown, unknown_max, known                  whom the attacker knows: numbers of people
+-- influence                                    'passive' (default) or 'active'
+--
+-- Guarantee: the number that pkdp.certify(…).epsilon(delta) gives, rounded outward. Where nothing can be certified it says so:
+-- ε = inf. Malformed arguments are errors.
 CREATE OR REPLACE MACRO pkdp_epsilon(
     mechanism,
     delta := NULL, k := NULL, k_complement := NULL, noise := NULL, release_threshold := NULL, protects := NULL,

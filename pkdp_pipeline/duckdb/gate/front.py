@@ -36,6 +36,7 @@ _SETTINGS = (
 )
 _BATCH = 1_000
 _UNITS = {"MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30}
+_OURS = re.compile(r"\bArgumentError: (.*)")
 _INTERNAL = re.compile("|".join(INTERNAL))
 #: Certificates of larger numbers take many seconds.
 _MOST = 10**8
@@ -130,8 +131,11 @@ class Front:
         if isinstance(error, (duckdb.InternalException, duckdb.FatalException)):
             self._broken = True
             return unanswered(error)
+        ours = _OURS.findall(str(error))
+        if ours:  # about arguments that are not even a question; DuckDB puts it into a text of its own
+            return ArgumentError(ours[-1])
         line = str(error).partition("\n")[0][:300]
-        if _INTERNAL.search(line):
+        if _INTERNAL.search(line) or "Python exception" in line:
             return unanswered(error)
         return ArgumentError(f"the statement cannot be answered: {line}")
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import cast
 
 from pkdp_pipeline.engines.question import CellCounts, Engine, Question, Tally
-from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.errors import ArgumentError, ConfigError
 
 __all__ = ["ENGINES", "CellCounts", "Engine", "Question", "Tally", "engine_for"]
 
@@ -18,6 +18,13 @@ ENGINES: Mapping[tuple[str, str], str] = MappingProxyType(
         ("pandas", "DataFrame"): "pkdp_pipeline.engines.duckdb.pandas_engine",
         ("duckdb", "DuckDBPyRelation"): "pkdp_pipeline.engines.duckdb.relation_engine",
         ("_duckdb", "DuckDBPyRelation"): "pkdp_pipeline.engines.duckdb.relation_engine",
+        ("polars", "DataFrame"): "pkdp_pipeline.engines.narwhals.polars_engine",
+        ("polars", "LazyFrame"): "pkdp_pipeline.engines.narwhals.polars_engine",
+        ("pyarrow", "Table"): "pkdp_pipeline.engines.narwhals.arrow_engine",
+        ("pyspark", "DataFrame"): "pkdp_pipeline.engines.narwhals.engine",
+        ("ibis", "Table"): "pkdp_pipeline.engines.narwhals.engine",
+        ("narwhals", "DataFrame"): "pkdp_pipeline.engines.narwhals.wrapped",
+        ("narwhals", "LazyFrame"): "pkdp_pipeline.engines.narwhals.wrapped",
     }
 )
 
@@ -29,10 +36,15 @@ def engine_for(frame: object) -> Engine:
     ------
     ArgumentError
         If no engine does.
+    ConfigError
+        If the engine needs a package that is not installed.
     """
     for kind in type(frame).__mro__:
         module = ENGINES.get((kind.__module__.split(".")[0], kind.__name__))
         if module is not None:
-            return cast("Engine", import_module(module).ENGINE)
+            try:
+                return cast("Engine", import_module(module).ENGINE)
+            except ModuleNotFoundError as error:
+                raise ConfigError(f"frames of {kind.__module__} need the package {error.name}; install it.") from None
     readable = ", ".join(sorted({f"{package.strip('_')}.{name}" for package, name in ENGINES}))
     raise ArgumentError(f"frame must be one of {readable}, not {type(frame).__module__}.{type(frame).__name__}.")

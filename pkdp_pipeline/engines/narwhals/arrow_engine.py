@@ -1,0 +1,94 @@
+"""Counting the units of a PyArrow table: Narwhals names the rows, DuckDB reads them where they lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import narwhals.stable.v2 as nw
+import pandas as pd
+
+from pkdp_pipeline.engines.duckdb.relation_engine import ENGINE as RELATIONS
+from pkdp_pipeline.engines.narwhals.source import Source, asked
+from pkdp_pipeline.engines.narwhals.statements import numbered
+from pkdp_pipeline.engines.question import CellCounts, Question, Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["ENGINE", "ArrowEngine", "cells_of_rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowEngine:
+    """Counts the distinct units of a `pyarrow.Table` with a private, in-memory DuckDB."""
+
+    def cells(self, frame: Any, question: Question) -> CellCounts:
+        """See `Engine.cells`."""
+        source = Source(_decoded(frame, question))
+        rows = source.marked(question)
+        return cells_of_rows(asked(lambda: rows.collect(backend="pyarrow").to_native()), source.schema, question)
+
+    def tally(self, frame: Any, question: Question) -> Tally:
+        """See `Engine.tally`."""
+        import duckdb
+
+        rows = Source(_decoded(frame, question)).marked(question)
+        table = asked(lambda: _readable(rows.collect(backend="pyarrow").to_native()))
+        with duckdb.connect(":memory:") as connection:
+            relation = asked(lambda: connection.from_arrow(table))
+            return RELATIONS.tally(relation, Question(unit=tuple(numbered("u", len(question.unit))), where="hit"))
+
+
+ENGINE = ArrowEngine()
+
+
+def cells_of_rows(rows: Any, schema: Mapping[str, Any], question: Question) -> CellCounts:
+    """Count an Arrow table of (u0, …, b0, …, o0, …, hit) in DuckDB; `schema` has the frame's own types."""
+    import duckdb
+
+    table = asked(lambda: _readable(rows))
+    renamed = replace(
+        question,
+        unit=tuple(numbered("u", len(question.unit))),
+        by=tuple(numbered("b", len(question.by))),
+        order_by=tuple(numbered("o", len(question.order_by))),
+        where="hit",
+    )
+    with duckdb.connect(":memory:") as connection:
+        relation = asked(lambda: connection.from_arrow(table))
+        counted = RELATIONS.cells(relation, renamed)
+    keys = {
+        name: _in_zone(counted.keys[short], schema[name]) for short, name in zip(renamed.by, question.by, strict=True)
+    }
+    return replace(counted, keys=pd.DataFrame(keys, copy=False))
+
+
+def _in_zone(keys: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
+    zone = dtype.time_zone if isinstance(dtype, nw.Datetime) else None
+    return keys if zone is None else keys.dt.tz_localize("UTC").dt.tz_convert(zone)
+
+
+def _readable(rows: Any) -> Any:
+    """Return the rows under types that DuckDB reads without loss."""
+    import pyarrow as pa
+
+    for position, field in enumerate(rows.schema):
+        kind = field.type
+        if pa.types.is_timestamp(kind) and kind.tz is not None:
+            # As a point in time without a zone: DuckDB's own type for these keeps no nanoseconds.
+            rows = rows.set_column(position, field.name, rows.column(position).cast(pa.timestamp(kind.unit)))
+    return rows
+
+
+def _decoded(table: Any, question: Question) -> Any:
+    """Return a table without dictionaries of anything but text: Narwhals takes every dictionary for text."""
+    import pyarrow as pa
+
+    for position, field in enumerate(table.schema):
+        kind = field.type
+        if pa.types.is_dictionary(kind) and not (
+            pa.types.is_string(kind.value_type) or pa.types.is_large_string(kind.value_type)
+        ):
+            table = table.set_column(position, field.name, table.column(position).cast(kind.value_type))
+    return table

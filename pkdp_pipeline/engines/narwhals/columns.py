@@ -1,0 +1,87 @@
+"""Types of a Narwhals frame's columns: which may name cells or units, how they are read, and their public dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pandas as pd
+
+from pkdp_pipeline.engines.narwhals.naming import column as by_name
+from pkdp_pipeline.errors import ArgumentError
+
+__all__ = ["comparable", "family", "nameable", "to_public"]
+
+_TEXT = (nw.String, nw.Categorical, nw.Enum)
+_WHOLE = (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64)
+_REAL = (nw.Float32, nw.Float64)
+#: What values can be grouped by, but cannot name a published cell.
+_OTHER_UNITS = (nw.Binary, nw.Duration, nw.Time, nw.Int128, nw.UInt128)
+
+
+def family(dtype: Any) -> str:
+    """Return what a column of this type can be compared with in a query string."""
+    if isinstance(dtype, _TEXT):
+        return "text"
+    if isinstance(dtype, (nw.Date, nw.Datetime)):
+        return "time"
+    if isinstance(dtype, (*_WHOLE, *_REAL, nw.Decimal)):
+        return "number"
+    return "boolean" if isinstance(dtype, nw.Boolean) else str(dtype)
+
+
+def comparable(argument: str, name: str, dtype: Any) -> nw.Expr:
+    """Return a column under which equal values are one value and NaN is missing.
+
+    Raises
+    ------
+    ArgumentError
+        If values of its type cannot be grouped and ordered.
+    """
+    column = by_name(name)
+    if isinstance(dtype, nw.String):
+        return column
+    if isinstance(dtype, _TEXT):
+        return column.cast(nw.String)
+    if isinstance(dtype, _REAL):
+        # -0.0 and 0.0 are one cell, and have one name.
+        return column.cast(nw.Float64).fill_nan(None) + nw.lit(0.0)
+    if isinstance(dtype, (*_WHOLE, *_OTHER_UNITS, nw.Boolean, nw.Date, nw.Datetime, nw.Decimal)):
+        return column
+    raise ArgumentError(
+        f"{argument} column {name!r} has type {dtype}, whose values cannot be compared; cast it in the frame, for "
+        "example to text."
+    )
+
+
+def nameable(name: str, dtype: Any) -> nw.Expr:
+    """Return a by-column as `comparable` does, or raise `ArgumentError` when its type cannot name cells."""
+    if isinstance(dtype, (*_TEXT, *_WHOLE, *_REAL, nw.Boolean, nw.Date, nw.Datetime, nw.Decimal)):
+        return comparable("by", name, dtype)
+    raise ArgumentError(
+        f"by column {name!r} has type {dtype}, which cannot name cells; cast it in the frame, for example to text."
+    )
+
+
+def to_public(values: Any, dtype: Any) -> pd.Series[Any]:
+    """Return an Arrow column of keys as a Series under the public dtype that its type decides."""
+    import pyarrow as pa
+
+    public: Any = pd.StringDtype(na_value=np.nan)
+    if isinstance(dtype, nw.Date):
+        public = pd.ArrowDtype(pa.date32())
+    elif isinstance(dtype, nw.Decimal):
+        public = pd.ArrowDtype(values.type)
+    elif isinstance(dtype, _REAL):
+        public = np.dtype("float64")
+    elif isinstance(dtype, nw.Boolean):
+        public = pd.BooleanDtype()
+    elif isinstance(dtype, _WHOLE):
+        public = pd.api.types.pandas_dtype(str(dtype))
+    elif isinstance(dtype, nw.Datetime):
+        unit = "ns" if dtype.time_unit == "ns" else "us"
+        zone = "" if dtype.time_zone is None else f", {dtype.time_zone}"
+        public = pd.api.types.pandas_dtype(f"datetime64[{unit}{zone}]")
+    keys: pd.Series[Any] = pd.Series(pd.arrays.ArrowExtensionArray(values)).astype(public)
+    return keys

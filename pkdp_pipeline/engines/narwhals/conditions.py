@@ -1,0 +1,134 @@
+"""The condition of a query string as a Narwhals expression."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from datetime import date, datetime
+from types import MappingProxyType
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import narwhals.stable.v2 as nw
+
+from pkdp_pipeline.engines.narwhals.columns import comparable, family
+from pkdp_pipeline.engines.narwhals.naming import column as by_name
+from pkdp_pipeline.engines.predicate import (
+    Column,
+    Comparison,
+    Conjunction,
+    Disjunction,
+    Flag,
+    Membership,
+    Missing,
+    Negation,
+    Node,
+    Value,
+    parse_query,
+)
+from pkdp_pipeline.errors import ArgumentError
+
+__all__ = ["condition"]
+
+_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
+    {"==": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+)
+_FLIPPED: Mapping[str, str] = MappingProxyType({"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="})
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?(Z|[+-]\d\d:\d\d)?")
+
+
+def condition(where: Any, schema: Mapping[str, Any]) -> nw.Expr | None:
+    """Return an expression that is true or false for every row, or None where every row is meant.
+
+    Raises
+    ------
+    ArgumentError
+        If `where` is neither a boolean column nor a query string that can be read.
+    """
+    if where is None:
+        return None
+    if not isinstance(where, str):
+        raise ArgumentError(
+            f"where must be a column name or a query string for a frame of this kind, not {type(where).__name__}; "
+            "anything else: filter the frame itself, or add a boolean column to it."
+        )
+    if where in schema:
+        if not isinstance(schema[where], nw.Boolean):
+            raise ArgumentError(f"where must be boolean; column {where!r} has type {schema[where]}.")
+        return by_name(where).fill_null(False)
+    tree = parse_query(where, {name: family(dtype) for name, dtype in schema.items()}, frame="frame")
+    return _Expressions(schema).of(tree)
+
+
+class _Expressions:
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = schema
+
+    def of(self, node: Node) -> nw.Expr:
+        match node:
+            case Conjunction(parts=parts):
+                return nw.all_horizontal(*map(self.of, parts), ignore_nulls=False)
+            case Disjunction(parts=parts):
+                return nw.any_horizontal(*map(self.of, parts), ignore_nulls=False)
+            case Negation(part=part):
+                return ~self.of(part)
+            case Missing(column=column):
+                return self._column(column).is_null()
+            case Flag(column=column):
+                return self._column(column).fill_null(False)
+            case Membership(operand=operand, values=values):
+                found = [self._compared(operand, "==", value) for value in values]
+                return nw.any_horizontal(*found, ignore_nulls=False)
+            case Comparison(left=left, operator=sign, right=right):
+                return self._compared(left, sign, right)
+
+    def _compared(self, left: Column | Value, sign: str, right: Column | Value) -> nw.Expr:
+        compare = _OPERATORS[sign]
+        if isinstance(left, Column):
+            if isinstance(right, Value):
+                return self._with_constant(left, sign, right.value)
+            return compare(self._column(left), self._column(right)).fill_null(False)
+        if isinstance(right, Column):
+            return self._with_constant(right, _FLIPPED[sign], left.value)
+        return nw.lit(bool(compare(left.value, right.value)))
+
+    def _with_constant(self, column: Column, sign: str, constant: Any) -> nw.Expr:
+        dtype, values = self._schema[column.name], self._column(column)
+        whole = re.fullmatch(r"(U?)Int(\d+)", str(dtype))
+        if whole and isinstance(constant, int):
+            bits = int(whole[2])
+            least, most = (0, 2**bits - 1) if whole[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+            if not least <= constant <= most:
+                # Outside the column's range a constant compares with all its values alike.
+                alike = _OPERATORS[sign](0, constant)
+                return ~values.is_null() if alike else nw.lit(False)
+        if isinstance(dtype, (nw.Date, nw.Datetime)):
+            constant = _moment(column.name, dtype, constant)
+        return _OPERATORS[sign](values, nw.lit(constant)).fill_null(False)
+
+    def _column(self, column: Column) -> nw.Expr:
+        dtype = self._schema[column.name]
+        if family(dtype) in ("text", "number"):
+            return comparable("where", column.name, dtype)
+        return by_name(column.name)
+
+
+def _moment(name: str, dtype: Any, text: str) -> date | datetime:
+    """Return the constant that a date or a timestamp is compared with; without an offset, in the column's zone."""
+    zone = getattr(dtype, "time_zone", None)
+    problem = not _MOMENT.fullmatch(text)
+    if not problem:
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            problem = True
+    if not problem and isinstance(dtype, nw.Date) and len(text) == len("2013-01-02"):
+        return moment.date()
+    if problem or isinstance(dtype, nw.Date) or (moment.tzinfo is not None and zone is None):
+        written = "2013-01-02" if isinstance(dtype, nw.Date) else "2013-01-02 03:04:05"
+        raise ArgumentError(
+            f"where compares column {name!r}, which has type {dtype}, with a text that it cannot equal; write the "
+            f"constant as {written!r}."
+        )
+    return moment if zone is None or moment.tzinfo is not None else moment.replace(tzinfo=ZoneInfo(zone))

@@ -1,0 +1,56 @@
+"""Counting the units of a frame that Narwhals can read, where its rows are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+
+from pkdp_pipeline.engines.narwhals.answers import cell_counts, tally
+from pkdp_pipeline.engines.narwhals.source import Source, asked
+from pkdp_pipeline.engines.narwhals.statements import cells_query, tally_query
+from pkdp_pipeline.engines.question import CellCounts, Question, Tally
+from pkdp_pipeline.errors import ArgumentError
+
+__all__ = ["ENGINE", "NarwhalsEngine"]
+
+
+@dataclass(frozen=True, slots=True)
+class NarwhalsEngine:
+    """Counts the distinct units of a frame that Narwhals can read; only counted cells leave the frame's engine."""
+
+    def cells(self, frame: Any, question: Question) -> CellCounts:
+        """See `Engine.cells`."""
+        source = Source(frame)
+        rows = source.selected(question)
+        if question.one_cell == "hash" and question.unit:
+            raise ArgumentError(
+                'one_cell="hash" needs a frame whose rows are in this process (pandas, Polars, PyArrow or DuckDB); '
+                'choose one_cell="most_frequent" or "first", or choose the cell in the frame itself.'
+            )
+        query = asked(
+            lambda: cells_query(
+                rows,
+                units=len(question.unit),
+                keys=len(question.by),
+                one_cell=question.one_cell,
+                orders=len(question.order_by),
+            )
+        )
+        return cell_counts(asked(lambda: _collected(query)), source.schema, question)
+
+    def tally(self, frame: Any, question: Question) -> Tally:
+        """See `Engine.tally`."""
+        source = Source(frame)
+        rows = source.marked(question)
+        query = asked(lambda: tally_query(rows, units=len(question.unit)))
+        return tally(asked(lambda: _collected(query)))
+
+
+ENGINE = NarwhalsEngine()
+
+
+def _collected(query: nw.LazyFrame[Any]) -> Any:
+    """Return the answer to one query as an Arrow table."""
+    return query.collect(backend="pyarrow").to_native()

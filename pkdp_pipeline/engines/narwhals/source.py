@@ -1,0 +1,83 @@
+"""A frame as Narwhals reads it: its schema, the rows that are counted, and answers without the engine's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import narwhals.stable.v2 as nw
+
+from pkdp_pipeline.engines.duckdb.columns import check_columns
+from pkdp_pipeline.engines.narwhals.columns import comparable, nameable
+from pkdp_pipeline.engines.narwhals.conditions import condition
+from pkdp_pipeline.engines.narwhals.naming import opened
+from pkdp_pipeline.engines.narwhals.silence import quiet
+from pkdp_pipeline.engines.narwhals.statements import numbered
+from pkdp_pipeline.engines.question import Question
+from pkdp_pipeline.errors import ConfigError, PkdpError
+
+__all__ = ["Source", "asked"]
+
+Answer = TypeVar("Answer")
+
+
+class Source:
+    """A frame's columns as expressions, and the rows they make.
+
+    Parameters
+    ----------
+    frame : a frame that Narwhals can read
+    """
+
+    def __init__(self, frame: Any) -> None:
+        self._lazy, self.schema = asked(lambda: opened(frame))
+
+    def columns(self, question: Question) -> dict[str, nw.Expr]:
+        """Return u0, u1, … (unit), b0, b1, … (by) and o0, o1, … (order_by).
+
+        Raises
+        ------
+        ArgumentError
+            If the frame does not have a column, or not under a type that can be counted.
+        """
+        named = {"u": ("unit", question.unit), "b": ("by", question.by), "o": ("order_by", question.order_by)}
+        for argument, names in named.values():
+            check_columns(argument, names, list(self.schema))
+        return {
+            short: nameable(name, self.schema[name]) if letter == "b" else comparable(argument, name, self.schema[name])
+            for letter, (argument, names) in named.items()
+            for short, name in zip(numbered(letter, len(names)), names, strict=True)
+        }
+
+    def selected(self, question: Question) -> nw.LazyFrame[Any]:
+        """Return `columns` of the rows that satisfy ``where``."""
+        columns, satisfied = self.columns(question), condition(question.where, self.schema)
+        return asked(lambda: (self._lazy if satisfied is None else self._lazy.filter(satisfied)).select(**columns))
+
+    def marked(self, question: Question) -> nw.LazyFrame[Any]:
+        """Return `columns` of all rows, and ``hit``: whether a row satisfies ``where``."""
+        columns, satisfied = self.columns(question), condition(question.where, self.schema)
+        if satisfied is not None:
+            return asked(lambda: self._lazy.select(**columns, hit=satisfied))
+        return asked(
+            lambda: self._lazy.select(**columns).with_columns(hit=nw.lit(True)) if columns else self._counted()
+        )
+
+    def _counted(self) -> nw.LazyFrame[Any]:
+        return self._lazy.with_columns(hit=nw.lit(True)).select("hit")
+
+
+def asked(question: Callable[[], Answer]) -> Answer:
+    """Return what the engine answers; what it says when it cannot could quote the data, and is not passed on."""
+    problem = ""
+    try:
+        with quiet():
+            return question()
+    except (PkdpError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # some engines' failures are no Exception
+        problem = type(error).__name__
+    raise ConfigError(
+        f"the frame could not be counted ({problem}); check that its engine is running, that the frame can be read "
+        "from start to end, and that where compares columns with constants of their own type."
+    )

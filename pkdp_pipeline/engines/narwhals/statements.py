@@ -1,0 +1,76 @@
+"""The lazy queries that count: one aggregation over the rows answers the counts and all checks at once."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import narwhals.stable.v2 as nw
+
+from pkdp_pipeline.errors import ArgumentError
+
+__all__ = ["cells_query", "numbered", "tally_query"]
+
+Rows: TypeAlias = "nw.LazyFrame[Any]"
+
+
+def numbered(letter: str, columns: int) -> list[str]:
+    """Return the names of that many columns of the rows, for example u0 and u1."""
+    return [f"{letter}{position}" for position in range(columns)]
+
+
+def cells_query(rows: Rows, *, units: int, keys: int, one_cell: str, orders: int = 0) -> Rows:
+    """Return the query for (b0, b1, …, n, missing_unit, several_cells), one row per cell."""
+    unit, cell = numbered("u", units), numbered("b", keys)
+    if not units:
+        nobody = nw.lit(False)
+        return rows.group_by(*cell).agg(nw.len().alias("n")).with_columns(missing_unit=nobody, several_cells=nobody)
+    if one_cell == "error":
+        pairs = rows.unique([*unit, *cell])
+        # Where a unit has one cell, the smallest is the one.
+        homes = pairs.group_by(*unit).agg(*(nw.col(name).min() for name in cell), nw.len().alias("homes"))
+    else:
+        homes = _chosen(rows, unit, cell, one_cell, numbered("o", orders)).with_columns(homes=nw.lit(1))
+    missing = _missing(unit)
+    marked = homes.select(
+        *cell, present=(~missing).cast(nw.Int64), missing=missing, several=(nw.col("homes") > 1) & ~missing
+    )
+    return marked.group_by(*cell).agg(
+        nw.col("present").sum().alias("n"),
+        nw.col("missing").any().alias("missing_unit"),
+        nw.col("several").any().alias("several_cells"),
+    )
+
+
+def tally_query(rows: Rows, *, units: int) -> Rows:
+    """Return the query for (satisfying, population, missing_unit), one row; ``hit`` says which rows satisfy."""
+    if not units:
+        hits = nw.col("hit").cast(nw.Int64).sum()
+        return rows.select(satisfying=hits, population=nw.len()).with_columns(missing_unit=nw.lit(False))
+    unit = numbered("u", units)
+    missing = _missing(unit)
+    people = rows.group_by(*unit).agg(nw.col("hit").any())
+    marked = people.select(
+        satisfying=(nw.col("hit") & ~missing).cast(nw.Int64), population=(~missing).cast(nw.Int64), missing=missing
+    )
+    return marked.select(
+        nw.col("satisfying").sum(), nw.col("population").sum(), nw.col("missing").any().alias("missing_unit")
+    )
+
+
+def _missing(unit: list[str]) -> nw.Expr:
+    return nw.any_horizontal(*(nw.col(name).is_null() for name in unit), ignore_nulls=False)
+
+
+def _chosen(rows: Rows, unit: list[str], cell: list[str], one_cell: str, orders: list[str]) -> Rows:
+    """Return one row per unit: the cell that the rule chooses, of equals the smallest, missing values last."""
+    if one_cell == "most_frequent":
+        held = rows.group_by(*unit, *cell).agg(nw.len().alias("often"))
+        rows, rank = held.with_columns(rarity=-nw.col("often").cast(nw.Int64)), ["rarity"]
+    elif one_cell == "first":
+        rank = orders
+    else:
+        raise ArgumentError(f"one_cell has no rule {one_cell!r}.")
+    ranked = [name for name in [*rank, *cell] if name != "rarity"]
+    marked = rows.with_columns(**{f"{name}_missing": nw.col(name).is_null().cast(nw.Int64) for name in ranked})
+    order = [part for name in [*rank, *cell] for part in ([f"{name}_missing"] if name in ranked else []) + [name]]
+    return marked.unique(unit, keep="first", order_by=order).select(*unit, *cell)

@@ -54,13 +54,13 @@ Database = Annotated[
 
 def check(policy_file: PolicyFile, *, database: Database) -> None:
     """Check a policy against the database, and say in plain words what analysts could ask and learn."""
-    from pkdp_pipeline.duckdb.gate.catalog import column_types
+    from pkdp_pipeline.duckdb.gate.catalog import look_up
     from pkdp_pipeline.duckdb.gate.description import describe, file_warnings
     from pkdp_pipeline.duckdb.gate.policy import Policy
     from pkdp_pipeline.ledger_views.screen import Screen
 
     policy = Policy.read(policy_file)
-    allowed = describe(policy, column_types(policy, database))
+    allowed = describe(policy, look_up(policy, database))
     screen = Screen()
     screen.title(f"{policy_file} · {database}")
     for name, table in allowed["tables"].items():
@@ -113,8 +113,8 @@ def serve(
     """Serve analysts who have a token, until SIGTERM or Ctrl-C."""
     _needs_the_extra()
     from pkdp_pipeline.duckdb.gate.audit_log import AuditLog
-    from pkdp_pipeline.duckdb.gate.catalog import column_types
-    from pkdp_pipeline.duckdb.gate.description import describe, file_warnings, total_of
+    from pkdp_pipeline.duckdb.gate.catalog import look_up
+    from pkdp_pipeline.duckdb.gate.description import describe, file_warnings, totals
     from pkdp_pipeline.duckdb.gate.gate import Gate
     from pkdp_pipeline.duckdb.gate.policy import Policy
     from pkdp_pipeline.duckdb.gate.service import Service, ServiceLimits
@@ -122,10 +122,10 @@ def serve(
 
     hosts = service_names(host, allow_remote=allow_remote, names=tuple(name or ()))
     policy = Policy.read(policy_file)
-    types = column_types(policy, database)
+    tables = look_up(policy, database)
     tokens, made = _tokens(token_file)
     audit = AuditLog(audit_log or policy_file.with_suffix(".audit.jsonl"))
-    allowed = describe(policy, types)
+    allowed = describe(policy, tables)
     for warning in [*([] if allowed["remembers"] else [_FORGETS]), *file_warnings(policy, database, policy_file)]:
         typer.echo(f"pkdp: warning: {warning}", err=True)
     with bound(host, port) as listening, Gate(database, policy=policy_file) as gate:
@@ -133,7 +133,7 @@ def serve(
         address = f"[{at[0]}]:{at[1]}" if ":" in at[0] else f"{at[0]}:{at[1]}"
         service = Service(
             gate,
-            describe=lambda: allowed | {"total": total_of(gate.total)},
+            describe=lambda: allowed | {"totals": totals(gate.total, tables)},
             tokens=tokens,
             audit=audit,
             hosts=hosts,
@@ -195,11 +195,10 @@ def _print_table(screen: Screen, name: str, table: dict[str, Any]) -> None:
         listed = ", ".join("missing" if value is None else str(value) for value in values)
         rows.append((f"cells of {column}", f"{listed}; always listed, NULL where suppressed"))
     screen.pairs(rows)
-    for kind, promise in table["promises"].items():
-        screen.say(f"A {kind} at k = {table['k']}, by itself: {promise}")
-    screen.say("To ask for instance:")
-    for example in table["examples"]:
-        screen.command(example)
+    for one in table["examples"]:
+        screen.say("For example:")
+        screen.command(one["sql"])
+        screen.say(one["promise"])
 
 
 _MISSING = {False: "rows without one are not counted", True: "nobody has two"}
@@ -227,11 +226,14 @@ def _print_together(screen: Screen, allowed: dict[str, Any]) -> None:
         screen.say(
             "No noise: there is no budget, and whoever may ask for fresh noise again and again averages it away."
         )
-    screen.say(
-        "The same question is answered once, and replayed from then on to everybody. A second noiseless question about "
-        "the same people and period is refused"
-        + (", unless what is declared lets it stand beside the first:" if allowed["evidence"] else ".")
-    )
+    screen.say("The same question is answered once, and replayed from then on to everybody.")
+    if not allowed["noiseless"]:
+        screen.say("Without noise nothing is answered: that has no worst case, which the budget is for.")
+    else:
+        screen.say(
+            "A second noiseless question about the same people and period is refused"
+            + (", unless what is declared lets it stand beside the first:" if allowed["evidence"] else ".")
+        )
     for sentence in allowed["evidence"]:
         screen.item(sentence)
     screen.pairs(

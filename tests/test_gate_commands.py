@@ -88,9 +88,8 @@ def test_check_says_what_may_be_asked_and_learnt(files):
         "country VARCHAR, flag BOOLEAN",
         "20: no count below it is ever published",
         "cells of country US, NO, DE; always listed, NULL where suppressed",
-        "A histogram at k = 20, by itself: Private at ε = 1.31, δ = 1e-6",
-        "A count at k = 20, by itself: Private at ε = 1.31, δ = 1e-6",
-        "FROM pkdp_histogram('events', 'country', k := 20)",
+        "FROM pkdp_histogram('events', 'country', k := 20) Private at ε = 1.31, δ = 1e-6",
+        "FROM pkdp_count('events', k := 20) Private at ε = 1.31, δ = 1e-6",
         "p_max = 0.1",
         "No noise: there is no budget",
         "30 s, 256MB, 10000 characters",
@@ -102,15 +101,17 @@ def test_check_says_what_may_be_asked_and_learnt(files):
     assert sorted(path.name for path in files.iterdir()) == ["events.duckdb", "gate.toml"]
 
 
-def test_check_says_what_cannot_be_certified_and_what_budgets_allow(files):
+def test_check_says_what_budgets_allow(files):
     budget = "budget = { epsilon = 2.0, delta = 1e-6, part = 'worst_case' }"
     policy = POLICY.replace("attacker = { p_max = 0.1 }", budget).replace(
         "country = [", "flag = [true, false], country = ["
     )
     (files / "gate.toml").write_text(policy)
     told = words(check(files).stdout)
-    assert "A histogram at k = 20, by itself: Not certifiable" in told
-    assert "anyone at all" in told
+    assert (
+        "k := 20, noise := 0.5, release_threshold := 57) Private at ε = 0.5, δ = 5.75e-9 against anyone at all" in told
+    )
+    assert "Without noise nothing is answered" in told
     assert "Noise may be asked for, and everything together is held to: - ε = 2 at δ = 1e-6 for the worst-case" in told
     assert "cells of flag True, False" in told
 
@@ -320,7 +321,9 @@ def test_a_service_answers_replays_refuses_and_stops(files):
             policy = json.load(response)
         assert policy["tables"]["events"]["columns"] == {"country": "VARCHAR", "flag": "BOOLEAN"}
         assert policy["tables"]["events"]["k"] == 20
-        assert policy["total"]["sentence"].startswith("Private at ε = 1.31, δ = 1e-6")
+        (total,) = policy["totals"]
+        assert total["unit"] == ["uid"]
+        assert total["sentence"].startswith("Private at ε = 1.31, δ = 1e-6")
         assert str(files) not in json.dumps(policy)
     lines = log_of(files)
     assert [line["outcome"] for line in (lines[0], lines[-1])] == ["started", "stopped"]

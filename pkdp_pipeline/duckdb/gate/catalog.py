@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pkdp_pipeline.duckdb.gate.permitted import PermittedReleases
 from pkdp_pipeline.duckdb.gate.policy import Policy
@@ -11,14 +12,27 @@ from pkdp_pipeline.duckdb.gate.vault import open_vault
 from pkdp_pipeline.duckdb.tables import column_named, resolve
 from pkdp_pipeline.ledger import Ledger
 
-if TYPE_CHECKING:
-    import duckdb
-
-__all__ = ["column_types"]
+__all__ = ["Catalogued", "look_up"]
 
 
-def column_types(policy: Policy, database: Path) -> dict[str, dict[str, str]]:
-    """Return the SQL types of the columns that a policy names, by table and as the policy spells them.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalogued:
+    """What the catalog says about a table of a policy.
+
+    Attributes
+    ----------
+    unit : tuple of str
+        The columns of the privacy unit in the catalog's spelling; empty where each row is a person.
+    types : mapping of str to str
+        The SQL types of the columns that may be asked about.
+    """
+
+    unit: tuple[str, ...]
+    types: Mapping[str, str]
+
+
+def look_up(policy: Policy, database: Path) -> dict[str, Catalogued]:
+    """Check a policy against a database, and return what the catalog says about its tables.
 
     Raises
     ------
@@ -31,11 +45,15 @@ def column_types(policy: Policy, database: Path) -> dict[str, dict[str, str]]:
     try:
         with Ledger.open(":memory:") as ledger:  # the policy's own is not touched
             PermittedReleases(policy, connection.cursor, ledger)
-        return {name: _types(connection, policy, name) for name in policy.tables}
+        found = {}
+        for name, table in policy.tables.items():
+            columns = resolve(connection, name).columns
+            found[name] = Catalogued(
+                unit=tuple(column_named("unit", one, columns) for one in table.unit),
+                types={
+                    one: columns[one] for one in (column_named("columns", given, columns) for given in table.columns)
+                },
+            )
+        return found
     finally:
         connection.close()
-
-
-def _types(connection: duckdb.DuckDBPyConnection, policy: Policy, name: str) -> dict[str, str]:
-    found = resolve(connection, name).columns
-    return {column: found[column_named("columns", column, found)] for column in policy.tables[name].columns}

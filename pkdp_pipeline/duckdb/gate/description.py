@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import stat
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.duckdb.gate.catalog import Catalogued
 from pkdp_pipeline.duckdb.gate.policy import Policy, TablePolicy
 from pkdp_pipeline.duckdb.tables import literal
-from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError
-from pkdp_pipeline.mechanisms import Count, Histogram
+from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
+from pkdp_pipeline.ledger import Budget
+from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.release_certificate import certify
+from pkdp_pipeline.request import EACH_ROW
 
-__all__ = ["describe", "file_warnings", "total_of"]
+__all__ = ["describe", "file_warnings", "totals"]
 
-#: The SQL types of the columns of each table, by the names that the policy uses.
-Types = Mapping[str, Mapping[str, str]]
+_EACH_ROW = "each row"
 
 
-def describe(policy: Policy, types: Types) -> dict[str, Any]:
+def describe(policy: Policy, tables: Mapping[str, Catalogued]) -> dict[str, Any]:
     """Return what analysts may ask and what is promised about the answers, as what `json` writes.
 
     Nothing in it depends on data, and no path is in it.
@@ -31,16 +35,15 @@ def describe(policy: Policy, types: Types) -> dict[str, Any]:
     Parameters
     ----------
     policy : Policy
-    types : mapping
-        The SQL types of the columns that the policy names.
+    tables : mapping of str to Catalogued
+        Its tables, as the database has them.
     """
     attacker = policy.attacker_model()
     return {
-        "tables": {
-            name: _table(policy, attacker, name, table, types.get(name, {})) for name, table in policy.tables.items()
-        },
+        "tables": {name: _table(policy, attacker, name, table, tables[name]) for name, table in policy.tables.items()},
         "attacker": attacker.to_dict(),
         "noise": bool(policy.budget),
+        "noiseless": not _worst_case_budgets(policy),
         "budgets": [budget.to_dict() for budget in policy.budgets()],
         "evidence": [evidence.declares for evidence in policy.declared()],
         "remembers": policy.ledger is not None,
@@ -48,11 +51,25 @@ def describe(policy: Policy, types: Types) -> dict[str, Any]:
     }
 
 
-def total_of(total: Callable[[], Certificate]) -> dict[str, Any]:
-    """Return what all releases so far promise together, or why nobody can say, as what `json` writes."""
+def totals(total: Callable[[object], Certificate], tables: Mapping[str, Catalogued]) -> list[dict[str, Any]]:
+    """Return what all releases so far promise together, for each privacy unit, as what `json` writes.
+
+    Parameters
+    ----------
+    total : callable
+        Returns the total of a privacy unit.
+    tables : mapping of str to Catalogued
+    """
+    return [
+        {"unit": list(unit) or _EACH_ROW, **_total(partial(total, unit or EACH_ROW))}
+        for unit in dict.fromkeys(table.unit for table in tables.values())
+    ]
+
+
+def _total(total: Callable[[], Certificate]) -> dict[str, Any]:
     try:
         found = total()
-    except (ArgumentError, NoEvidenceError) as none:
+    except NoEvidenceError as none:
         return {"sentence": str(none), "certificate": None}
     return {"sentence": found.sentence(), "certificate": json.loads(found.to_json())}
 
@@ -83,13 +100,10 @@ def file_warnings(policy: Policy, database: Path, policy_file: Path) -> list[str
     return found
 
 
-def _table(
-    policy: Policy, attacker: AttackerModel, name: str, table: TablePolicy, types: Mapping[str, str]
-) -> dict[str, Any]:
-    histogram, count = Histogram(k=table.k), Count(k=table.k)
+def _table(policy: Policy, attacker: AttackerModel, name: str, table: TablePolicy, found: Catalogued) -> dict[str, Any]:
     return {
-        "unit": list(table.unit) or "each row",
-        "columns": {column: types.get(column) for column in table.columns},
+        "unit": list(found.unit) or _EACH_ROW,
+        "columns": dict(found.types),
         "k": table.k,
         "domains": {column: [_value(one) for one in values] for column, values in table.domains.items()},
         "period": policy.period_of(table),
@@ -98,28 +112,45 @@ def _table(
         "one_cell": table.one_cell,
         "order_by": None if table.order_by is None else list(table.order_by),
         "undeclared": table.undeclared,
-        "promises": {
-            "histogram": _promise(histogram, attacker, table.protects),
-            "count": _promise(count, attacker, "presence"),
-        },
-        "examples": _examples(name, table),
+        "examples": _examples(policy, attacker, name, table),
     }
 
 
+def _examples(policy: Policy, attacker: AttackerModel, name: str, table: TablePolicy) -> list[dict[str, str]]:
+    """Return questions that may be asked, and what the answer to each promises by itself."""
+    noise, threshold, more = None, None, ""
+    held = _worst_case_budgets(policy)
+    if held:
+        epsilon = float(f"{min(0.5, min(budget.epsilon for budget in held) / 2):.2g}") or 0.1
+        delta = min(min(budget.delta for budget in held) or 1e-9, 1e-3)
+        noise, threshold = GeometricNoise(epsilon), table.k + math.ceil(math.log(100.0 / delta) / epsilon)
+        more = f", noise := {epsilon!r}, release_threshold := {threshold}"
+    column = literal(table.columns[0])
+    histogram = Histogram(k=table.k, noise=noise, release_threshold=threshold)
+    count = Count(k=table.k, noise=noise, release_threshold=threshold)
+    return [
+        {
+            "sql": f"FROM pkdp_histogram({literal(name)}, {column}, k := {table.k}{more})",
+            "promise": _promise(histogram, attacker, table.protects),
+        },
+        {
+            "sql": f"FROM pkdp_count({literal(name)}, k := {table.k}{more})",
+            "promise": _promise(count, attacker, "presence"),
+        },
+    ]
+
+
+def _worst_case_budgets(policy: Policy) -> list[Budget]:
+    """Return the budgets that allow nothing without noise: it has no guarantee against any attacker."""
+    return [budget for budget in policy.budgets() if "worst_case" in budget.measures]
+
+
 def _promise(mechanism: Histogram | Count, attacker: AttackerModel, protects: str) -> str:
-    """Return what an answer at the smallest k promises by itself, or why there is none."""
+    """Return what an answer promises by itself, or why there is none."""
     try:
         return certify(mechanism, attacker, protects=protects).sentence()
     except NotCertifiableError as refused:
         return str(refused)
-
-
-def _examples(name: str, table: TablePolicy) -> list[str]:
-    column = literal(table.columns[0])
-    return [
-        f"FROM pkdp_histogram({literal(name)}, {column}, k := {table.k})",
-        f"FROM pkdp_count({literal(name)}, k := {table.k})",
-    ]
 
 
 def _value(value: Any) -> Any:

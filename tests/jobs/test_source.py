@@ -283,3 +283,22 @@ def test_importing_the_sources_loads_no_engine():
     program = "import sys, pkdp_pipeline.jobs; print(*({'duckdb', 'polars', 'pyspark', 'narwhals'} & set(sys.modules)))"
     ran = subprocess.run([sys.executable, "-c", program], check=True, text=True, stdout=subprocess.PIPE)
     assert ran.stdout.split() == []
+
+
+def test_old_timestamps_are_instants_to_spark_alone_so_no_job_runs_with_two_meanings(tmp_path, engine):
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    path = tmp_path / "source.parquet"
+    table = pa.table({"at": pa.array([datetime.datetime(2013, 1, 2)], pa.timestamp("us")), "n": [1]})
+    pyarrow.parquet.write_table(table, path, use_deprecated_int96_timestamps=True, store_schema=False)
+    source = open_source(engine, str(path))
+    try:
+        if engine == "spark":
+            assert chosen(source, time_zone="UTC") == [1]
+        else:
+            assert chosen(source) == [1]
+        with pytest.raises(ConfigError, match="time_zone"):
+            chosen(source, **({} if engine == "spark" else {"time_zone": "UTC"}))
+    finally:
+        source.close()

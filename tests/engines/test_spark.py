@@ -1,0 +1,222 @@
+"""Releases of PySpark frames: the bytes of the DuckDB engine, aggregated by Spark, without Spark's words."""
+
+from __future__ import annotations
+
+import datetime
+import runpy
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import pytest
+from local_spark import local_spark
+
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.errors import ConfigError, DifferencingError, InputCheckError
+
+pytestmark = pytest.mark.spark
+
+FLIGHTS = Path(__file__).parents[2] / "examples" / "data" / "flights_2013.parquet"
+ON_ONE_DAY = "date = DATE '2013-01-02'"
+ATTACKER = pkdp.AttackerModel(p_max=0.5)
+
+
+@pytest.fixture(scope="module")
+def spark():
+    return local_spark()
+
+
+@pytest.fixture(scope="module")
+def flights(spark):
+    """One day of flights, some without a tail number."""
+    return spark.read.parquet(FLIGHTS.as_uri()).where(ON_ONE_DAY)
+
+
+@pytest.fixture
+def relation():
+    with duckdb.connect() as connection:
+        yield connection.read_parquet(str(FLIGHTS)).filter(ON_ONE_DAY)
+
+
+def histogram(frame, **changes):
+    asked = {"by": "carrier", "unit": "tailnum", "k": 50, "missing_unit": "drop", "attacker": ATTACKER} | changes
+    return pkdp.histogram(frame, **asked)
+
+
+def test_a_histogram_is_charged_replayed_and_the_same_as_of_a_relation(flights, relation, tmp_path):
+    ledger = {"period": "2013-01-02"}
+    with pkdp.Ledger.open(tmp_path / "spark.sqlite", dataset="flights") as first:
+        release = histogram(flights, ledger=first, **ledger)
+        again = histogram(None, ledger=first, **ledger)
+        assert (release.replayed, again.replayed) == (False, True)
+        assert again.to_bytes() == release.to_bytes()
+        assert [entry.release_id for entry in first.entries()] == [release.id]
+        with pytest.raises(DifferencingError):
+            histogram(flights, by="origin", one_cell="most_frequent", ledger=first, **ledger)
+    with pkdp.Ledger.open(tmp_path / "duckdb.sqlite", dataset="flights") as second:
+        assert histogram(relation, ledger=second, **ledger).to_bytes() == release.to_bytes()
+    assert release.table["count"].tolist() == [82, 103, 117, 82, 149]
+
+
+def test_a_count_is_charged_and_the_same_as_of_a_relation(flights, relation, tmp_path):
+    asked = {"where": "distance > 1000 and origin != 'JFK'", "unit": "tailnum", "k": 20, "k_complement": 20}
+    asked |= {"missing_unit": "drop", "attacker": pkdp.AttackerModel(p_max=0.5, p_min=0.1), "period": "2013-01-02"}
+    releases = []
+    for name, frame in (("spark", flights), ("duckdb", relation)):
+        with pkdp.Ledger.open(tmp_path / f"{name}.sqlite", dataset="flights") as ledger:
+            releases.append(pkdp.count(frame, ledger=ledger, **asked))
+            assert len(list(ledger.entries())) == 1
+    assert releases[0].to_bytes() == releases[1].to_bytes()
+    assert releases[0].table["count"].notna().all()
+
+
+def test_missing_units_stop_a_release_and_give_the_charge_back(flights, tmp_path):
+    with pkdp.Ledger.open(tmp_path / "ledger.sqlite", dataset="flights") as ledger:
+        with pytest.raises(InputCheckError, match='missing_unit="drop"'):
+            histogram(flights, missing_unit="error", ledger=ledger, period="2013-01-02")
+        assert list(ledger.entries()) == []
+
+
+def test_only_counted_cells_leave_spark(flights, monkeypatch):
+    from pyspark.sql.classic.dataframe import DataFrame
+
+    brought = []
+    for name in ("collect", "toArrow", "toPandas", "toLocalIterator", "take", "head", "first", "count"):
+        plain = getattr(DataFrame, name)
+
+        def watched(self, *arguments, plain=plain, **named):
+            brought.append(self.columns)
+            return plain(self, *arguments, **named)
+
+        monkeypatch.setattr(DataFrame, name, watched)
+    histogram(flights)
+    # One query; what collects it may call another way of collecting on the same frame.
+    assert {tuple(columns) for columns in brought} == {("b0", "n", "missing_unit", "several_cells")}
+
+
+def test_values_that_spark_cannot_read_are_not_repeated(spark, capfd, caplog):
+    broken = spark.range(9).selectExpr("id AS person", "CAST(concat('Secretville ', id) AS INT) AS town")
+    for ask in (
+        lambda: pkdp.histogram(broken, "town", unit="person", k=2, attacker=ATTACKER),
+        lambda: pkdp.count(broken, "town > 3", unit="person", k=2, attacker=ATTACKER),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            ask()
+        assert "Secretville" not in str(caught.value)
+        assert caught.value.__cause__ is None
+    assert "Secretville" not in "".join(capfd.readouterr())
+    assert "Secretville" not in caplog.text
+
+
+def test_what_pyspark_logs_is_logged_again_afterwards(spark):
+    from pyspark.logger import PySparkLogger
+
+    pkdp.count(spark.range(9).selectExpr("id AS person"), unit="person", k=2, attacker=ATTACKER)
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        assert not PySparkLogger.getLogger(name).disabled
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/St_Johns"])
+def test_instants_are_published_in_utc_whatever_the_session_says(spark, zone):
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        rows = connection.sql(
+            "SELECT i AS person, TIMESTAMPTZ '2013-01-02 22:30:00.123456+00' AS at, TIMESTAMP '2013-01-02 02:30:00' AS "
+            "local FROM range(9) r(i)"
+        )
+        expected = [pkdp.histogram(rows, by, unit="person", k=2, attacker=ATTACKER) for by in ("at", "local")]
+    before = spark.conf.get("spark.sql.session.timeZone")
+    frame = spark.range(9).selectExpr(
+        "id AS person",
+        "TIMESTAMP '2013-01-02 22:30:00.123456+00:00' AS at",
+        "TIMESTAMP_NTZ '2013-01-02 02:30:00' AS local",
+    )
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        found = [pkdp.histogram(frame, by, unit="person", k=2, attacker=ATTACKER) for by in ("at", "local")]
+        counted = pkdp.count(frame, "at >= '2013-01-02 22:30:00'", unit="person", k=2, attacker=ATTACKER)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+    assert [one.to_bytes() for one in found] == [one.to_bytes() for one in expected]
+    assert found[0].table["at"].tolist() == [pd.Timestamp("2013-01-02 22:30:00.123456", tz="UTC")]
+    assert found[1].table["local"].tolist() == [pd.Timestamp("2013-01-02 02:30:00")]
+    # A constant without an offset is a time in UTC, as the published keys are.
+    assert counted.table["count"].tolist() == [9]
+
+
+def test_unsigned_columns_are_the_next_wider_signed_ones(spark, tmp_path):
+    path = tmp_path / "unsigned.parquet"
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (SELECT i AS person, 4000000000::UINTEGER AS size FROM range(9) r(i)) TO '{path}'")
+    table = pkdp.histogram(spark.read.parquet(path.as_uri()), "size", unit="person", k=2, attacker=ATTACKER).table
+    assert table["size"].tolist() == [4_000_000_000]
+    assert table["size"].dtype == "Int64"
+
+
+def test_hash_says_what_to_choose_instead(flights):
+    with pytest.raises(pkdp.ArgumentError, match="most_frequent"):
+        histogram(flights, one_cell="hash")
+
+
+def test_names_are_names(spark):
+    names = ["a.b", "a`b", "*", "select", "a b"]
+    frame = spark.range(9).selectExpr("id AS person", *(f"'x' AS `{name.replace('`', '``')}`" for name in names))
+    for name in names:
+        table = pkdp.histogram(frame, name, unit="person", k=2, attacker=ATTACKER).table
+        assert table.to_dict("list") == {name: ["x"], "count": [9]}
+
+
+def test_the_example_prints_one_id_twice(capsys, spark):
+    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "spark_histogram.py"), run_name="__main__")
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].split() == ["carrier", "count"]
+    assert [line.split() for line in printed[1:6]] == [
+        ["AA", "82"],
+        ["B6", "103"],
+        ["DL", "117"],
+        ["EV", "82"],
+        ["UA", "149"],
+    ]
+    ids = {line.split(":")[0]: line.split()[1] for line in printed if line.startswith(("Spark:", "DuckDB:"))}
+    assert set(ids) == {"Spark", "DuckDB"}
+    assert len(set(ids.values())) == 1
+    assert spark.range(3).count() == 3
+
+
+def test_a_job_over_instants_cuts_days_on_the_clocks_of_its_zone(spark, tmp_path):
+    from pkdp_pipeline.jobs import load_job, run_job
+
+    source = tmp_path / "visits.parquet"
+    with duckdb.connect() as connection:
+        # Ten people in the last hour of the second of January in Oslo, eleven in the first of the third.
+        connection.execute(
+            "COPY (SELECT i AS person, 'Ås' AS town, TIMESTAMPTZ '2013-01-02 22:30:00+00' + "
+            f"INTERVAL (CASE WHEN i < 10 THEN 0 ELSE 1 END) HOUR AS at FROM range(21) r(i)) TO '{source}'"
+        )
+    for engine in ("spark", "duckdb"):
+        job = tmp_path / f"{engine}.toml"
+        job.write_text(
+            f"""
+            engine = "{engine}"
+            dataset = "visits"
+            source = "visits.parquet"
+            period = {{ column = "at", time_zone = "Europe/Oslo" }}
+            unit = "person"
+            ledger = "{engine}/ledger.sqlite"
+            evidence = {{ kind = "one_day_protected" }}
+            [attacker]
+            p_max = 0.5
+            [[release]]
+            name = "towns"
+            by = "town"
+            k = 5
+            [output]
+            directory = "{engine}"
+            """,
+            encoding="utf-8",
+        )
+        counts = [
+            run_job(load_job(job), datetime.date(2013, 1, day)).releases[0].release.table["count"].tolist()
+            for day in (2, 3)
+        ]
+        assert counts == [[10], [11]]

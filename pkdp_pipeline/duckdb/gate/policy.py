@@ -67,7 +67,7 @@ PeriodName = Annotated[str | None, BeforeValidator(_period)]
 class Limits(Table):
     """``[limits]``: what one statement may use. The release of a table is never interrupted half-way."""
 
-    seconds: float = Field(default=30.0, gt=0, allow_inf_nan=False)
+    seconds: float = Field(default=30.0, gt=0, le=3_600, allow_inf_nan=False)
     rows: int = Field(default=100_000, gt=0)
     memory: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,5} ?(MB|MiB|GB|GiB)$")] = "256MB"
     statement_characters: int = Field(default=10_000, gt=0, le=100_000)

@@ -1,4 +1,4 @@
-"""Attempts to get more out of a gate than its policy allows: each is refused, and leaves data and ledger as they were."""
+"""Attempts to get more out of a gate than its policy allows: all are refused, and data and ledger stay as they were."""
 
 from __future__ import annotations
 

@@ -1,0 +1,371 @@
+"""What a gate answers, how it behaves with threads, other processes and failures, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import datetime
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pytest
+from analyst import database, policy
+
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.duckdb.gate.gate import Gate
+from pkdp_pipeline.errors import (
+    ArgumentError,
+    BudgetExceededError,
+    ConfigError,
+    NotCertifiableError,
+    PkdpError,
+    TemporaryError,
+)
+from pkdp_pipeline.ledger import Ledger
+
+COUNTRIES = [("US", 100), ("NO", 100), ("DE", 100)]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database that no test changes."""
+    return database(tmp_path_factory.mktemp("people"))
+
+
+@pytest.fixture(scope="module")
+def gate(path: Path) -> Iterator[Gate]:
+    """A gate whose one release the welcome statements share."""
+    with Gate(path, policy=policy()) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("statement", "rows"),
+    [
+        ("FROM pkdp_histogram('events', 'country')", COUNTRIES),
+        ("SELECT * FROM pkdp_histogram('events', 'country', k := 20) ORDER BY country LIMIT 1", [("DE", 100)]),
+        (
+            "SELECT country FROM pkdp_histogram('events', 'country') h(country, n) WHERE n > 5 ORDER BY ALL LIMIT 1",
+            [("DE",)],
+        ),
+        ("WITH h AS (FROM pkdp_histogram('events', 'country')) SELECT sum(count) FROM h", [(300,)]),
+        ("SELECT count(*), avg(count), median(count) FROM pkdp_histogram('events', 'country')", [(3, 100.0, 100.0)]),
+        (
+            "SELECT a.country, a.count - b.count FROM pkdp_histogram('events', 'country') a "
+            "JOIN pkdp_histogram('events', 'country') b USING (country) ORDER BY 1",
+            [("DE", 0), ("NO", 0), ("US", 0)],
+        ),
+        (
+            "SELECT country, count / sum(count) OVER () < 0.5, rank() OVER (ORDER BY country DESC) "
+            "FROM pkdp_histogram('events', 'country') ORDER BY 1 LIMIT 1",
+            [("DE", True, 3)],
+        ),
+        (
+            "SELECT CASE WHEN country = 'US' THEN 'here' ELSE lower(country) || '!' END x "
+            "FROM pkdp_histogram('events', 'country') ORDER BY x",
+            [("de!",), ("here",), ("no!",)],
+        ),
+        (
+            "SELECT country FROM pkdp_histogram('events', 'country') UNION ALL SELECT 'all' EXCEPT SELECT 'US' "
+            "ORDER BY 1",
+            [("DE",), ("NO",), ("all",)],
+        ),
+        ("SELECT (SELECT max(count) FROM pkdp_histogram('events', 'country')) + 1", [(101,)]),
+        ("SELECT EXISTS (FROM pkdp_histogram('events', 'country') WHERE count IS NULL)", [(False,)]),
+        ("SELECT * EXCLUDE (count) FROM pkdp_histogram('events', 'country') WHERE country IN ('US', 'SE')", [("US",)]),
+        ("SELECT count * 2 AS c FROM pkdp_histogram('events', 'country') LIMIT 0", []),
+        (
+            "SELECT x, coalesce(count, 0) FROM (VALUES ('US'), ('SE')) v(x) "
+            "LEFT JOIN pkdp_histogram('events', 'country') ON country = x ORDER BY x",
+            [("SE", 0), ("US", 100)],
+        ),
+        (
+            "SELECT count, count(*) FILTER (WHERE country LIKE 'U%') FROM pkdp_histogram('events', 'country') "
+            "GROUP BY count HAVING count(*) > 1 QUALIFY row_number() OVER () = 1",
+            [(100, 1)],
+        ),
+        (
+            "SELECT CAST(1.5 AS DECIMAL(3, 1)), DATE '2020-01-31' + INTERVAL 1 DAY > DATE '2020-01-31'",
+            [(Decimal("1.5"), True)],
+        ),
+        (
+            "SELECT year(DATE '2020-01-31'), date_trunc('month', DATE '2020-01-31')::DATE",
+            [(2020, datetime.date(2020, 1, 1))],
+        ),
+        ("SELECT x FROM unnest([3, 1]) u(x) ORDER BY x", [(1,), (3,)]),
+        ("SELECT sum(i) FROM range(1, 11) t(i)", [(55,)]),
+        ("SELECT -1 - i FROM range(-2, 0) t(i) ORDER BY 1", [(0,), (1,)]),
+        ("SELECT TRY_CAST('x' AS INT), abs(-3), round(2.5), 7 // 2, 7 % 2, 2 ** 3", [(None, 3, Decimal(3), 3, 1, 8.0)]),
+        (
+            "SELECT position('b' IN 'abc'), substring('abc' FROM 2 FOR 1), trim(' x '), 'a' IS DISTINCT FROM 'b'",
+            [(2, "b", "x", True)],
+        ),
+        ("SELECT pkdp_delta('histogram', k := 20, p_max := 0.1, epsilon := 1) < 1e-3", [(True,)]),
+        (
+            "SELECT count(DISTINCT pkdp_epsilon('histogram', k := k, p_max := 0.1, delta := 1e-6)) "
+            "FROM range(10, 40) t(k)",
+            [(30,)],
+        ),
+    ],
+)
+def test_what_is_computed_with_releases_is_welcome(gate: Gate, statement: str, rows: list[Any]) -> None:
+    assert gate.sql(statement).fetchall() == rows
+
+
+def test_a_statement_knows_its_releases(gate: Gate) -> None:
+    answer = gate.sql(
+        "SELECT 1 FROM pkdp_histogram('events', 'country') a, pkdp_histogram('events', 'country', k := 20) b LIMIT 1"
+    )
+    (release,) = answer.releases
+    assert release.verify()
+    assert release.certificate.mechanism == pkdp.Histogram(k=20)
+    assert gate.total().delta(1.0) == release.certificate.delta(1.0)
+    assert gate.sql("SELECT 1").releases == ()
+
+
+def test_answers_come_in_the_forms_that_duckdb_has(gate: Gate) -> None:
+    answer = gate.sql("SELECT country, count, sum(count) OVER () AS total FROM pkdp_histogram('events', 'country')")
+    assert answer.columns == ("country", "count", "total")
+    assert answer.types == ("VARCHAR", "BIGINT", "HUGEINT")
+    assert answer.fetchone() == ("US", 100, 300)
+    assert answer.fetchall() == [("NO", 100, 300), ("DE", 100, 300)]
+    assert answer.fetchone() is None
+    assert answer.fetchall() == []
+    frame = pd.DataFrame({"country": ["US", "NO", "DE"], "count": [100] * 3, "total": [300.0] * 3})
+    pd.testing.assert_frame_equal(answer.df(), frame)
+    assert answer.arrow().column("country").to_pylist() == ["US", "NO", "DE"]
+    assert len(answer) == 3
+    assert "3 rows from 1 release" in repr(answer)
+
+
+def test_suppressed_and_absent_cells_cannot_be_told_apart_beyond_the_domain(path: Path) -> None:
+    table = {"unit": "uid", "columns": ["country", "age"], "k": 58, "domains": {"country": ["US", "XX"]}}
+    with Gate(path, policy=policy(tables={"events": table})) as gate:
+        assert gate.sql("FROM pkdp_histogram('events', 'country')").fetchall() == [("US", 100), ("XX", None)]
+    with Gate(path, policy=policy(tables={"events": table})) as gate:
+        answer = gate.sql("FROM pkdp_histogram('events', 'age')")
+        assert answer.fetchall() == [(0, 58)]
+        assert answer.types == ("TINYINT", "BIGINT")
+
+
+def test_a_domain_is_used_for_several_columns(path: Path) -> None:
+    with Gate(path, policy=policy()) as gate:
+        rows = gate.sql("SELECT country, flag FROM pkdp_histogram('events', ['country', 'flag'])").fetchall()
+    assert rows == [(country, flag) for country in ("US", "NO", "DE") for flag in (False, True)]
+    table = {"unit": "uid", "columns": ["country", "age"], "k": 20, "domains": {"country": ["US"]}}
+    with (
+        Gate(path, policy=policy(tables={"events": table})) as gate,
+        pytest.raises(ArgumentError, match="'age'"),
+    ):
+        gate.sql("FROM pkdp_histogram('events', ['country', 'age'])")
+
+
+def test_a_view_may_be_asked(path: Path) -> None:
+    with Gate(path, policy=policy(tables={"adults": {"unit": "uid", "columns": ["flag"], "k": 20}})) as gate:
+        assert gate.sql("SELECT pkdp_count('ADULTS')").fetchall() == [(228,)]
+
+
+def test_what_cannot_be_certified_says_so(path: Path) -> None:
+    with Gate(path, policy=policy(attacker={"unknown": 5})) as gate, pytest.raises(NotCertifiableError):
+        gate.sql("FROM pkdp_histogram('events', 'country')")
+
+
+def test_noise_spends_a_budget_and_stops_at_it(path: Path, tmp_path: Path) -> None:
+    rules = policy(
+        budget={"epsilon": 2.0, "delta": 1e-5, "part": "worst_case"}, ledger=tmp_path / "noise.sqlite", period="2020"
+    )
+    ask = "FROM pkdp_histogram('events', 'country', noise := 0.9, release_threshold := {})"
+    with Gate(path, policy=rules) as gate:
+        first = [gate.sql(ask.format(40)).fetchall() for _ in range(5)]
+        assert all(rows == first[0] for rows in first)
+        gate.sql(ask.format(41))
+        before = gate.total().worst_case.epsilon(1e-5)
+        with pytest.raises(BudgetExceededError):
+            gate.sql(ask.format(42))
+        assert gate.total().worst_case.epsilon(1e-5) == before <= 2.0
+    # The budget is the ledger's, not the process's.
+    with Gate(path, policy=rules) as gate:
+        assert gate.sql(ask.format(40)).fetchall() == first[0]
+        with pytest.raises(BudgetExceededError):
+            gate.sql(ask.format(43))
+
+
+def test_a_ledger_remembers_when_the_gate_is_opened_again(path: Path, tmp_path: Path) -> None:
+    rules = policy(ledger=tmp_path / "ledger.sqlite", period="2020")
+    with Gate(path, policy=rules) as gate:
+        (made,) = gate.sql("FROM pkdp_histogram('events', 'country')").releases
+    with Gate(path, policy=rules) as gate:
+        (again,) = gate.sql("FROM pkdp_histogram('events', 'country')").releases
+        assert again.replayed
+        assert again.to_bytes() == made.to_bytes()
+        with pytest.raises(pkdp.DifferencingError):
+            gate.sql("FROM pkdp_histogram('events', 'flag')")
+    with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        ledger.verify()
+        assert len(list(ledger.entries(given_back=True))) == 1
+
+
+def test_threads_are_answered_one_after_the_other(path: Path) -> None:
+    answers: list[list[tuple[Any, ...]]] = []
+    with Gate(path, policy=policy()) as gate:
+        threads = [
+            threading.Thread(
+                target=lambda: answers.append(gate.sql("FROM pkdp_histogram('events', 'country')").fetchall())
+            )
+            for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(gate.sql("FROM pkdp_releases()")) == 1
+    assert answers == [COUNTRIES] * 8
+
+
+def test_a_failure_that_may_owe_itself_to_data_tells_nothing_and_happens_once(tmp_path: Path) -> None:
+    """A view that cannot be computed for one row is no oracle about that row."""
+    path = tmp_path / "broken.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            "CREATE TABLE raw AS SELECT i AS uid, i % 2 = 0 AS flag, CASE i WHEN 7 THEN 'secret' ELSE '5' END AS age "
+            "FROM range(200) t(i); "
+            "CREATE VIEW events AS SELECT uid, flag, CAST(age AS INT) AS age FROM raw"
+        )
+    tables = {"events": {"unit": "uid", "columns": ["flag", "age"], "k": 20}}
+    with Gate(path, policy=policy(tables=tables)) as gate:
+        told = []
+        for question in ("age = 5 AND NOT flag", "age = 5 AND flag", "flag"):
+            with pytest.raises(PkdpError) as refusal:
+                gate.sql(f"SELECT pkdp_count('events', filter := '{question}')")
+            told.append((type(refusal.value), str(refusal.value)))
+        assert set(told) == {(PkdpError, "the statement could not be answered; ask the curator.")}
+        assert gate.sql("SELECT 1").fetchall() == [(1,)]
+
+
+def test_what_is_wrong_with_a_question_is_found_without_data(path: Path) -> None:
+    """It is told with its reason, and the table goes on answering."""
+    with Gate(path, policy=policy()) as gate:
+        for _ in range(2):
+            with pytest.raises(ArgumentError, match="compares column 'country'"):
+                gate.sql("SELECT pkdp_count('events', filter := 'country > 5')")
+        assert gate.sql("FROM pkdp_histogram('events', 'country')").fetchall() == COUNTRIES
+
+
+def _chain(query: str) -> str:
+    """Return table expressions that would double, one after the other."""
+    names = [f"a{number} AS ({query.format(number - 1)})" for number in range(1, 30)]
+    return f"WITH a0 AS (SELECT 1 x), {', '.join(names)} FROM a29"
+
+
+@pytest.mark.parametrize(
+    ("statement", "limit"),
+    [
+        ("SELECT sum(a.i * b.i * c.i) FROM range(100000) a(i), range(100000) b(i), range(100000) c(i)", "seconds"),
+        ("SELECT sum((SELECT count(*) FROM range(1000) b(j) WHERE j < i)) FROM range(100000) a(i)", "seconds"),
+        (
+            "SELECT sum(pkdp_epsilon('count', k := i, p_max := 0.1, p_min := 0.01, unknown := 1000 * i, "
+            "delta := 1e-9)) FROM range(20, 9000) t(i)",
+            "seconds",
+        ),
+        ("SELECT sum(a.i) OVER (), b.i FROM range(100000) a(i), range(1000) b(i)", "MB|seconds"),
+        ("SELECT count(DISTINCT a.i * b.i) FROM range(100000) a(i), range(1000) b(i)", "MB|seconds"),
+        ("FROM range(3000)", "2000 rows"),
+        ("SELECT 1 FROM range(100) a, range(100) b", "2000 rows"),
+        ("SELECT 1 FROM pkdp_histogram('events', 'country'), range(1000)", "2000 rows"),
+        ("SELECT '" + "x" * 5000 + "'", "longer than 5000"),
+        ("SELECT " + "(" * 100 + "1" + ")" * 100, "nested"),
+        ("SELECT " + "NOT " * 1000 + "true", "nested|depth"),
+        ("SELECT 1" + " + 1" * 900, "nested"),
+        ("SELECT " + "(SELECT " * 20 + "1" + ")" * 20, "planned"),
+        ("SELECT a" + ".a" * 2000, "so many parts"),
+        (_chain("FROM a{0} UNION ALL FROM a{0}"), "planned"),
+        (_chain("FROM a{0} p, a{0} q"), "planned"),
+        (_chain("SELECT (SELECT x FROM a{0}) x"), "planned"),
+        ("SELECT * FROM " + "(SELECT *, * FROM " * 20 + "(SELECT 1)" + ")" * 20, "planned"),
+        ("SELECT length(x) FROM " + "(SELECT x || x AS x FROM " * 25 + "(SELECT 'abc' x)" + ")" * 25, "concatenations"),
+        ("SELECT median(a.i) FROM range(100000) a(i), range(100000) b(i)", "Aggregate first"),
+        ("SELECT 1 FROM range(9) t(a) GROUP BY CUBE (a, a + 1, a + 2, a + 3, a + 4, a + 5, a + 6)", "grouping sets"),
+        ("SELECT " + ", ".join(f"pkdp_count('events', k := {k})" for k in range(20, 50)), "so many releases"),
+        ("SELECT pkdp_epsilon('histogram', k := 1000000000, p_max := 0.1, delta := 1e-6)", "at most 100000000"),
+        ("SELECT pkdp_count('events', k := 1000000000)", "at most 100000000"),
+    ],
+)
+def test_limits_hold_and_the_gate_goes_on(path: Path, statement: str, limit: str) -> None:
+    limits = {"seconds": 3.0, "rows": 2_000, "memory": "64MB", "statement_characters": 5_000}
+    with Gate(path, policy=policy(limits=limits)) as gate:
+        with pytest.raises(ArgumentError, match=limit):
+            gate.sql(statement)
+        assert gate.sql("FROM pkdp_histogram('events', 'country')").fetchall() == COUNTRIES
+
+
+def test_a_closed_gate_answers_nothing_and_leaves_nothing_open(tmp_path: Path) -> None:
+    path = database(tmp_path)
+    gate = Gate(path, policy=policy())
+    gate.close()
+    gate.close()
+    with pytest.raises(ArgumentError, match="closed"):
+        gate.sql("SELECT 1")
+    with pytest.raises(ArgumentError, match="closed"):
+        gate.total()
+    duckdb.connect(str(path)).close()  # for writing
+
+
+@pytest.mark.parametrize("ending", ["gate.close()", "", "raise SystemExit(0)"])
+def test_a_process_ends_without_complaints(path: Path, tmp_path: Path, ending: str) -> None:
+    script = tmp_path / "analyst_session.py"
+    script.write_text(
+        "import pkdp_pipeline as pkdp, pkdp_pipeline.duckdb\n"
+        f"gate = pkdp.duckdb.Gate({str(path)!r}, policy={policy()!r})\n"
+        "print(gate.sql(\"FROM pkdp_histogram('events', 'country')\").fetchall())\n"
+        "try:\n    gate.sql('FROM events')\nexcept pkdp.ArgumentError:\n    print('refused')\n"
+        f"{ending}\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [str(COUNTRIES), "refused"]
+    if ending == "gate.close()":
+        assert done.stderr == ""
+
+
+def test_a_database_that_is_being_written_is_busy(tmp_path: Path) -> None:
+    path = database(tmp_path)
+    script = f"import duckdb; c = duckdb.connect({str(path)!r}); print('open', flush=True); input(); c.close()"
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as writer:
+        assert writer.stdout is not None
+        assert writer.stdin is not None
+        assert writer.stdout.readline() == "open\n"
+        with pytest.raises(TemporaryError, match="another process"):
+            Gate(path, policy=policy())
+        writer.stdin.write("\n")
+        writer.stdin.flush()
+    with Gate(path, policy=policy()) as gate:
+        assert len(gate.sql("SELECT 1")) == 1
+
+
+def test_a_database_that_this_process_has_open_is_a_matter_of_configuration(tmp_path: Path) -> None:
+    path = database(tmp_path)
+    with duckdb.connect(str(path)), pytest.raises(ConfigError, match="pkdp gate serve"):
+        Gate(path, policy=policy())
+
+
+@pytest.mark.parametrize("kind", ["absent", "folder", "text", "number"])
+def test_a_path_that_is_no_database_is_named(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "text").write_text("not a database " * 100, encoding="utf-8")
+    with pytest.raises(ConfigError, match="database"):
+        Gate(5 if kind == "number" else tmp_path / kind, policy=policy())  # type: ignore[arg-type]
+
+
+def test_the_database_is_never_written(path: Path) -> None:
+    before = path.read_bytes()
+    with Gate(path, policy=policy()) as gate:
+        gate.sql("FROM pkdp_histogram('events', 'country')")
+    assert path.read_bytes() == before
+    assert not path.with_suffix(".duckdb.wal").exists()

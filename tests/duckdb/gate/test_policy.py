@@ -1,0 +1,154 @@
+"""Policies are read strictly, and held against the database before anything is asked."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from analyst import database, policy
+
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.duckdb.gate.gate import Gate
+from pkdp_pipeline.duckdb.gate.policy import Policy
+from pkdp_pipeline.errors import ConfigError
+
+
+def table(**further: Any) -> dict[str, Any]:
+    """Return a policy whose one table has what a test adds."""
+    return policy(tables={"events": {**policy()["tables"]["events"], **further}})
+
+
+def test_the_policy_of_the_interface_is_read() -> None:
+    read = Policy.read(policy())
+    assert read.tables["events"].k == 20
+    assert read.tables["events"].domains == {"country": ("US", "NO", "DE")}
+    assert read.attacker_model() == pkdp.AttackerModel(p_max=0.1)
+    assert read.period_of(read.tables["events"]) == "all"
+    assert read.tables["events"].missing_unit == "drop"
+
+
+def test_a_file_says_the_same_as_a_dictionary(tmp_path: Path) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_text(
+        'ledger = "out/ledger.sqlite"\nperiod = 2020-01-31\n[attacker]\np_max = 0.1\n'
+        "[budget]\nepsilon = 1.0\ndelta = 1e-6\n"
+        '[tables.events]\nunit = "uid"\ncolumns = ["country", "flag"]\nk = 20\n'
+        'domains = { country = ["US", "NO", "DE"] }\n',
+        encoding="utf-8",
+    )
+    read = Policy.read(file)
+    given = policy(
+        ledger=str(tmp_path / "out" / "ledger.sqlite"), period="2020-01-31", budget=[{"epsilon": 1.0, "delta": 1e-6}]
+    )
+    assert read == Policy.read(given) == Policy.read(str(file))
+
+
+def test_python_values_may_stand_in_a_dictionary() -> None:
+    read = Policy.read({**table(unit=pkdp.EACH_ROW), "attacker": pkdp.AttackerModel(p_max=0.1)})
+    assert read.tables["events"].privacy_unit is pkdp.EACH_ROW
+    assert read.attacker_model() == pkdp.AttackerModel(p_max=0.1)
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({}, "tables: is required"),
+        (policy(tables={}), "tables"),
+        (policy(tabels={}), "did you mean 'tables'"),
+        (policy(attacker={"pmax": 0.1}), "did you mean 'p_max'"),
+        (policy(attacker={"p_max": 2.0}), "p_max must be a probability"),
+        (table(colums=["flag"]), "tables.events: unknown key 'colums'; did you mean 'columns'"),
+        (table(k=20.5), "tables.events.k"),
+        (table(k=True), "tables.events.k"),
+        (table(k="20"), "tables.events.k"),
+        (table(k=0), "tables.events.k"),
+        (table(columns=[]), "tables.events.columns"),
+        (table(columns="country", domains={"flag": [True]}), "domains has values of 'flag'"),
+        (table(columns=["country", "COUNTRY"]), "columns names a column twice"),
+        (table(columns=["country", "uid"]), "an analyst could ask about one person"),
+        (table(columns=["country", "UID"]), "an analyst could ask about one person"),
+        (table(unit=5), "tables.events.unit"),
+        (table(unit=["uid", "UID"]), "names a column twice"),
+        (table(domains={"country": []}), "tables.events.domains.country"),
+        (table(domains={"country": ["US", "US"]}), "lists a value twice"),
+        (table(domains={"country": ["US", 1]}), "tables.events.domains.country"),
+        (table(domains={"country": [["US"]]}), "tables.events.domains.country"),
+        (table(missing_unit="error"), "would tell an analyst"),
+        (table(one_cell="error"), "would tell an analyst"),
+        (table(undeclared="error"), "would tell an analyst"),
+        (table(one_cell="first"), "order_by"),
+        (table(order_by="day"), "order_by"),
+        (table(protects="everything"), "tables.events.protects"),
+        (table(period="2020-13-45"), "tables.events.period"),
+        (policy(ledger="x.sqlite"), "period is needed with a ledger"),
+        (policy(limits={"seconds": 0}), "limits.seconds"),
+        (policy(limits={"seconds": float("inf")}), "limits.seconds"),
+        (policy(limits={"memory": "lots"}), 'memory = "256MB"'),
+        (policy(limits={"rows": -1}), "limits.rows"),
+        (policy(limits={"statement_characters": 10**9}), "limits.statement_characters"),
+        (policy(budget={"epsilon": -1.0, "delta": 0.0}), "budget"),
+        (policy(evidence={"kind": "hope"}), "kind"),
+        (policy(tables={"events": table()["tables"]["events"], "EVENTS": table()["tables"]["events"]}), "twice"),
+        (5, "a dictionary or the path"),
+        ("absent.toml", "cannot be read"),
+    ],
+)
+def test_a_complaint_names_the_key(given: Any, complaint: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        Policy.read(given)
+    assert complaint in str(refusal.value)
+
+
+@pytest.mark.parametrize("content", ["tables = [", "\xff"])
+def test_a_file_that_is_no_toml_is_named(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_bytes(content.encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"policy\.toml"):
+        Policy.read(file)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database that no test changes."""
+    return database(tmp_path_factory.mktemp("people"))
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        (policy(tables={"absent": table()["tables"]["events"]}), "tables.absent"),
+        (table(unit="person"), "unit names column 'person'"),
+        (table(columns=["country", "colour"]), "columns names column 'colour'"),
+        (table(one_cell="first", order_by="moment"), "order_by names column 'moment'"),
+        (table(domains={"country": [1, 2]}), "domain has a value that column 'country'"),
+        (table(columns=["flag"], domains={"flag": ["yes"]}), "column 'flag' of type BOOLEAN"),
+        (table(columns=["age"], domains={"age": [1, 1000]}), "column 'age' of type TINYINT"),
+        (
+            policy(tables={"events": table()["tables"]["events"], "main.events": table()["tables"]["events"]}),
+            "are the same table",
+        ),
+    ],
+)
+def test_a_policy_has_to_fit_the_database(path: Path, given: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        Gate(path, policy=given)
+    assert complaint in str(refusal.value)
+    assert "tables." in str(refusal.value)
+    duckdb.connect(str(path)).close()  # the gate that could not be opened left nothing open
+
+
+def test_columns_may_be_written_in_any_letter_case(path: Path) -> None:
+    given = table(unit="UID", columns=["Country"], domains={"Country": ["US"]})
+    with Gate(path, policy=given) as gate:
+        answer = gate.sql("FROM pkdp_histogram('events', 'COUNTRY')")
+    assert answer.columns == ("country", "count")
+    assert answer.fetchall() == [("US", 100)]
+
+
+def test_a_domain_of_dates(path: Path) -> None:
+    days = [datetime.date(2020, 1, 1), datetime.date(2020, 1, 5)]
+    with Gate(path, policy=table(columns=["day"], domains={"day": days})) as gate:
+        assert gate.sql("FROM pkdp_histogram('events', 'day')").fetchall() == [(days[0], 200), (days[1], None)]

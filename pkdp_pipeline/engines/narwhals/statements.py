@@ -25,7 +25,8 @@ def cells_query(rows: Rows, *, units: int, keys: int, one_cell: str, orders: int
         nobody = nw.lit(False)
         return rows.group_by(*cell).agg(nw.len().alias("n")).with_columns(missing_unit=nobody, several_cells=nobody)
     if one_cell == "error":
-        pairs = rows.unique([*unit, *cell])
+        # Grouped, and not `unique`: Ibis makes a window over all rows of that, which BigQuery refuses for reals.
+        pairs = rows.group_by(*unit, *cell).agg(nw.len().alias("often"))
         # Where a unit has one cell, the smallest is the one.
         homes = pairs.group_by(*unit).agg(*(nw.col(name).min() for name in cell), nw.len().alias("homes"))
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +19,7 @@ from pkdp_pipeline.duckdb.cells import spelled
 from pkdp_pipeline.duckdb.plan import planned
 from pkdp_pipeline.duckdb.releases import Releases
 from pkdp_pipeline.duckdb.spec import Spec
+from pkdp_pipeline.duckdb.tables import quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError
 from pkdp_pipeline.release import Release
 
@@ -86,28 +87,34 @@ def register(connection: duckdb.DuckDBPyConnection, releases: Releases, *, tempo
         ) from None
     except duckdb.Error as error:
         raise ConfigError(f"the connection cannot be used ({type(error).__name__}): is it open and free?") from None
-    problem = ""
-    registration = _Registration(releases)
+    registration, problem = _Registration(releases), ""
     try:
         names = _create_functions(connection, weakref.ref(registration))
-        home = "temp.main" if temporary else _home(connection)
-        for script in map(_script, MACROS):
-            text = _INTERNAL.sub(lambda match: f"{names[match[1]]}(", script)
-            # Temporary macros come first when names are looked up, wherever the connection stands.
-            connection.execute(_placed(text, "TEMP MACRO ", ""))
-            if not temporary:
-                connection.execute(_placed(text, "MACRO ", f"{home}."))
+        _create_macros(connection, names, temporary=temporary)
         connection.commit()
-        if connection is duckdb.default_connection():
-            _on_default[:] = [registration]
-        else:
-            _registrations[connection] = registration
-        return
-    except duckdb.Error as error:
+    except BaseException as error:
+        with suppress(duckdb.Error):
+            connection.rollback()
+        if not isinstance(error, duckdb.Error):
+            raise
         problem = f"{type(error).__name__}: {error}"
-    with suppress(duckdb.Error):
-        connection.rollback()
-    raise ConfigError(f"the macros could not be made on this connection ({problem}).")
+    if problem:
+        raise ConfigError(f"the macros could not be made on this connection ({problem}).")
+    if connection is duckdb.default_connection():
+        _on_default[:] = [registration]
+    else:
+        _registrations[connection] = registration
+
+
+def _create_macros(connection: duckdb.DuckDBPyConnection, names: Mapping[str, str], *, temporary: bool) -> None:
+    """Create the macros, which call the functions under these names."""
+    home = "" if temporary else _home(connection)
+    for script in map(_script, MACROS):
+        text = _INTERNAL.sub(lambda match: f"{names[match[1]]}(", script)
+        # Temporary macros come first when names are looked up, wherever the connection stands.
+        connection.execute(_placed(text, "TEMP MACRO "))
+        if not temporary:
+            connection.execute(_placed(text, f"MACRO {home}."))
 
 
 def _home(connection: duckdb.DuckDBPyConnection) -> str:
@@ -117,11 +124,11 @@ def _home(connection: duckdb.DuckDBPyConnection) -> str:
         ((database, schema),) = cursor.execute("SELECT current_database(), current_schema()").fetchall()
     finally:
         cursor.close()
-    return ".".join('"' + str(part).replace('"', '""') + '"' for part in (database, schema))
+    return f"{quoted(database)}.{quoted(schema)}"
 
 
-def _placed(script: str, kind: str, place: str) -> str:
-    return re.sub(r"(?m)^CREATE OR REPLACE MACRO ", f"CREATE OR REPLACE {kind}{place}", script)
+def _placed(script: str, start: str) -> str:
+    return re.sub(r"(?m)^CREATE OR REPLACE MACRO ", lambda _: f"CREATE OR REPLACE {start}", script)
 
 
 def _create_functions(
@@ -133,17 +140,14 @@ def _create_functions(
     """
     import duckdb
 
-    used = {}
-    for name in INTERNAL:
-        for former in _registered(connection, name):
-            with suppress(duckdb.InvalidInputException):
-                connection.remove_function(former)
-        taken = set(_registered(connection, name))
-        used[name] = next(
-            free
-            for number in range(len(taken) + 1)
-            if (free := f"{name}_{number + 1}" if number else name) not in taken
-        )
+    for former in _registered(connection):
+        # Only the connection that registered a function can remove it.
+        with suppress(duckdb.InvalidInputException):
+            connection.remove_function(former)
+    taken = set(_registered(connection))
+    suffixes = ("", *(f"_{number}" for number in range(2, len(taken) + 3)))
+    suffix = next(free for free in suffixes if taken.isdisjoint(name + free for name in INTERNAL))
+    used = {name: name + suffix for name in INTERNAL}
     import pyarrow as pa
 
     cell = pa.struct([("keys", pa.list_(pa.string())), ("count", pa.int64())])
@@ -207,11 +211,11 @@ def _create_functions(
     return used
 
 
-def _registered(connection: duckdb.DuckDBPyConnection, name: str) -> list[str]:
+def _registered(connection: duckdb.DuckDBPyConnection) -> list[str]:
     rows = connection.execute(
         "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'scalar' "
         "AND regexp_full_match(function_name, $pattern)",
-        {"pattern": rf"{name}(_\d+)?"},
+        {"pattern": rf"({'|'.join(INTERNAL)})(_\d+)?"},
     ).fetchall()
     return [row[0] for row in rows]
 

@@ -240,6 +240,8 @@ def test_nothing_changes_when_installing_fails(con, monkeypatch):
     monkeypatch.undo()
     names = con.sql("SELECT parameters FROM duckdb_functions() WHERE function_name = 'pkdp_histogram'").fetchall()
     assert all("filter" in parameters for (parameters,) in names)
+    assert con.sql(HISTOGRAM).fetchall() == GROUPS
+    assert p_max(con) == [0.1]
     install(con, attacker=ATTACKER, unit="uid")
     assert con.sql(HISTOGRAM).fetchall() == GROUPS
 

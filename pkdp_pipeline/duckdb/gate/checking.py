@@ -35,7 +35,8 @@ __all__ = ["DEPTH", "TOO_DEEP", "Check"]
 TOO_DEEP = "the statement is nested too deeply; write it in fewer levels."
 
 #: What a statement may add up to. DuckDB plans these before anything can interrupt it.
-DEPTH, _SIZE, _COLUMNS, _MACROS, _GROUPINGS, _NESTED, _PATH = 60, 400, 1_000, 20, 64, 10, 4
+DEPTH = 60
+_SIZE, _COLUMNS, _MACROS, _GROUPINGS, _NESTED, _PATH = 400, 1_000, 20, 64, 10, 4
 #: Rows that a release is taken to have, and that may be collected by a median.
 _RELEASE, _COLLECTED = 1_000, 10_000_000
 #: Characters that a text may come to have.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from pkdp_pipeline.duckdb.gate.deadline import Deadline
 from pkdp_pipeline.duckdb.gate.permitted import PermittedReleases, unanswered
 from pkdp_pipeline.duckdb.gate.policy import Limits
 from pkdp_pipeline.duckdb.gate.statement import read_statement
-from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.errors import ArgumentError, PkdpError
 
 if TYPE_CHECKING:
     import duckdb
@@ -79,10 +80,14 @@ class Front:
                 self._releases.begin(deadline.check)
                 try:
                     return self._answer(cursor, text)
+                except PkdpError:
+                    raise
                 except duckdb.Error as error:
-                    told = self._told(error, deadline)
+                    told: PkdpError = self._told(error, deadline)
                 except MemoryError:
                     told = self._too_large("memory")
+                except Exception as error:
+                    told = unanswered(error)
         finally:
             cursor.close()
         if self._broken:  # an instance with a defect answers nothing more
@@ -115,7 +120,7 @@ class Front:
             f"the statement needs more than the {most} that the policy allows; aggregate, or ask for less at once."
         )
 
-    def _told(self, error: Exception, deadline: Deadline) -> Exception:
+    def _told(self, error: Exception, deadline: Deadline) -> PkdpError:
         """Return what an analyst is told: this connection sees public values alone, and so do its errors."""
         import duckdb
 
@@ -161,7 +166,7 @@ class Front:
 
         def certified(*columns: Any) -> Any:
             rows = zip(*(column.to_pylist() for column in columns), strict=True)
-            return pa.array([self._releases.noted(lambda row=row: _certified(row)) for row in rows], pa.float64())
+            return pa.array([self._releases.noted(partial(_certified, row)) for row in rows], pa.float64())
 
         names = [Parameter(name, Parameter.POSITIONAL_ONLY) for name, _ in certificates.PARAMETERS]
         certified.__signature__ = Signature(names)  # type: ignore[attr-defined]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -63,25 +65,20 @@ class Gate:
     ) -> None:
         self._policy = Policy.read(policy)
         self._lock = threading.Lock()
-        self._closed = False
-        self._vault = open_vault(database_path)
-        try:
-            self._ledger = Ledger.open(
-                self._policy.ledger or ":memory:",
-                dataset=self._policy.dataset,
-                budget=self._policy.budgets() or None,
-                evidence=self._policy.declared() or None,
-            )
-            try:
-                self._front = Front(
-                    PermittedReleases(self._policy, self._vault.cursor, self._ledger), self._policy.limits
+        with ExitStack() as opened:
+            vault = opened.enter_context(closing(open_vault(database_path)))
+            self._ledger = opened.enter_context(
+                Ledger.open(
+                    self._policy.ledger or ":memory:",
+                    dataset=self._policy.dataset,
+                    budget=self._policy.budgets() or None,
+                    evidence=self._policy.declared() or None,
                 )
-            except BaseException:
-                self._ledger.close()
-                raise
-        except BaseException:
-            self._vault.close()
-            raise
+            )
+            releases = PermittedReleases(self._policy, vault.cursor, self._ledger)
+            self._front = opened.enter_context(closing(Front(releases, self._policy.limits)))
+            # Also when nobody closes the gate: DuckDB complains at exit about what is open.
+            self._end = weakref.finalize(self, opened.pop_all().close)
 
     def __enter__(self) -> Gate:
         return self
@@ -123,8 +120,7 @@ class Gate:
         if not self._lock.acquire(timeout=2 * self._policy.limits.seconds):
             raise TemporaryError("the gate is busy; ask the same again later.")
         try:
-            if self._closed:
-                raise ArgumentError("the gate is closed; open it again.")
+            self._check_open()
             return self._front.run(text)
         finally:
             self._lock.release()
@@ -132,16 +128,14 @@ class Gate:
     def total(self, unit: object = None) -> Certificate:
         """Return what everything in the ledger adds up to, for one privacy unit; see `Ledger.total`."""
         with self._lock:
-            if self._closed:
-                raise ArgumentError("the gate is closed; open it again.")
+            self._check_open()
             return self._ledger.total(unit)
 
     def close(self) -> None:
         """Close the database, the ledger and the connection; a closed gate answers nothing."""
         with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-            self._front.close()
-            self._ledger.close()
-            self._vault.close()
+            self._end()
+
+    def _check_open(self) -> None:
+        if not self._end.alive:
+            raise ArgumentError("the gate is closed; open it again.")

@@ -1,4 +1,5 @@
--- pkdp_delta: the certified δ at an ε, of publishing with a mechanism, against an attacker. A scalar; no data are read.
+-- pkdp_delta: the certified δ at an ε, of publishing with a mechanism, against an attacker. A scalar;
+-- no data are read.
 --
 --     SELECT pkdp_delta('histogram', k := 20, p_max := 0.1, epsilon := 1);
 --     SELECT k, pkdp_delta('histogram', k := k, p_max := 0.1, epsilon := 1) AS delta FROM range(10, 500) t(k);
@@ -14,8 +15,8 @@
 -- unknown, unknown_max, known                  whom the attacker knows: numbers of people
 -- influence                                    'passive' (default) or 'active'
 --
--- Guarantee: the number that pkdp.certify(…).delta(epsilon) gives, rounded outward. Where nothing can be certified it says so:
--- δ = 1. Malformed arguments are errors.
+-- Guarantee: the number that pkdp.certify(…).delta(epsilon) gives, rounded outward. Where nothing can be certified
+-- it says so: δ = 1. Malformed arguments are errors.
 CREATE OR REPLACE MACRO pkdp_delta(
     mechanism,
     epsilon := NULL, k := NULL, k_complement := NULL, noise := NULL, release_threshold := NULL, protects := NULL,

@@ -1,4 +1,5 @@
--- pkdp_epsilon: the smallest certified ε at a δ, of publishing with a mechanism, against an attacker. A scalar; no data are read.
+-- pkdp_epsilon: the smallest certified ε at a δ, of publishing with a mechanism, against an attacker. A scalar;
+-- no data are read.
 --
 --     SELECT pkdp_epsilon('histogram', k := 20, p_max := 0.1, delta := 1e-6);
 --     SELECT k, pkdp_epsilon('histogram', k := k, p_max := 0.1, delta := 1e-6) AS epsilon FROM range(10, 500) t(k);
@@ -14,8 +15,8 @@
 -- unknown, unknown_max, known                  whom the attacker knows: numbers of people
 -- influence                                    'passive' (default) or 'active'
 --
--- Guarantee: the number that pkdp.certify(…).epsilon(delta) gives, rounded outward. Where nothing can be certified it says so:
--- ε = inf. Malformed arguments are errors.
+-- Guarantee: the number that pkdp.certify(…).epsilon(delta) gives, rounded outward. Where nothing can be certified
+-- it says so: ε = inf. Malformed arguments are errors.
 CREATE OR REPLACE MACRO pkdp_epsilon(
     mechanism,
     delta := NULL, k := NULL, k_complement := NULL, noise := NULL, release_threshold := NULL, protects := NULL,

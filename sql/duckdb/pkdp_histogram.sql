@@ -3,7 +3,7 @@
 --     FROM pkdp_histogram('events', 'country', k := 20);
 --     FROM pkdp_histogram('events', ['country', 'flag'], k := 20, filter := 'age >= 18 AND country <> ''NO''');
 --     FROM pkdp_histogram('events', 'country', k := 20, domain := ['US', 'NO', 'DE'], undeclared := 'absent');
---     FROM pkdp_histogram('events', 'country', noise := 0.1, release_threshold := 30, k := 5, period := DATE '2013-01-02');
+--     FROM pkdp_histogram('events', 'country', k := 5, noise := 0.1, release_threshold := 30, period := '2013-W01');
 --
 -- Returns one row per published cell: the by-columns, under their own names and types (an ENUM, which lists values that
 -- nobody may have, as VARCHAR), and count (BIGINT; NULL where a declared cell is suppressed).
@@ -12,21 +12,22 @@
 --                    tables, registered frames, Python variables, files and what is not committed are not read.
 -- by_columns         a column, or a list of columns, that name the cells; NULL is a cell of its own
 -- k                  a cell is published only when at least k people are in it; needed without a domain
--- filter             which rows count: a condition in SQL, of columns, constants, comparisons, AND, OR, NOT, IN, BETWEEN and
---                    IS NULL; where it is unknown (NULL), the row does not count
+-- filter             which rows count: a condition in SQL, of columns, constants, comparisons, AND, OR, NOT, IN, BETWEEN
+--                    and IS NULL; where it is unknown (NULL), the row does not count
 -- noise              the ε of two-sided geometric noise in every cell
--- domain             the public cells, in the order of publication: a list of values; for several columns a list of rows
---                    [('US', true), ('NO', false)], or a struct of lists {country: ['US', 'NO'], flag: [true, false]}, of
+-- domain             the public cells, in the order of publication: a list of values; for several columns a list of
+--                    rows [('US', true), ('NO', false)], or a struct of lists {country: ['US', 'NO'], flag: [true]}, of
 --                    which all combinations are cells. Without it, only cells that reach k appear.
 -- release_threshold  a cell is published only when its noised count reaches it
 -- protects           'presence' (default) or 'value'
 -- period             the period the data are about: a text or a DATE
 -- missing_unit       'error' or 'drop': what happens to rows without a person
--- one_cell           'error', 'most_frequent', 'first' or 'hash': which of its cells a person with several is counted in
+-- one_cell           'error', 'most_frequent', 'first' or 'hash': in which of its cells a person with several counts
 -- order_by           a column or a list of columns, for one_cell := 'first'
 -- undeclared         'error' (default) or 'absent': what happens to people whose cell is not in the domain
 --
--- The person, the attacker, the ledger and defaults for period, missing_unit, one_cell and order_by were given to install().
+-- The person, the attacker, the ledger and defaults for period, missing_unit, one_cell and order_by were given to
+-- install().
 --
 -- Guarantee: that of the release's certificate; pkdp_releases() has it. The same request always gets the same release,
 -- charged once, however often it is asked; EXPLAIN and PREPARE publish nothing. What may not be published beside

@@ -60,7 +60,14 @@ class Domain:
             kind_of_values(f"domain of {column!r}", [cell[position] for cell in cells])
             for position, column in enumerate(by)
         )
-        return cls(by=by, cells=cells, kinds=kinds)
+        read = cls(by=by, cells=cells, kinds=kinds)
+        try:
+            read.keys()
+        except (ValueError, ArithmeticError) as error:
+            if isinstance(error, ArgumentError):
+                raise
+            raise ArgumentError("domain holds values that no column can hold; leave them out.") from None
+        return read
 
     def keys(self) -> pd.DataFrame:
         """Return the cells as key columns, under dtypes that the domain alone decides."""

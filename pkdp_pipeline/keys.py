@@ -157,7 +157,12 @@ def domain_dtype(kind: str | None, values: Sequence[Key]) -> Any:
     """Return the dtype of a key column whose public cells are `values`, all of one `kind`."""
     missing = any(value is None for value in values)
     if kind == "integer":
-        return pd.Int64Dtype() if missing else np.dtype("int64")
+        present = [value for value in values if value is not None]
+        if all(-(2**63) <= value < 2**63 for value in present):
+            return pd.Int64Dtype() if missing else np.dtype("int64")
+        if all(0 <= value < 2**64 for value in present):
+            return pd.UInt64Dtype() if missing else np.dtype("uint64")
+        raise ArgumentError("domain holds whole numbers that no 64-bit column can hold; leave them out.")
     if kind == "boolean":
         return pd.BooleanDtype() if missing else np.dtype("bool")
     if kind == "real":

@@ -40,6 +40,9 @@ def test_cells_of_one_column_are_a_list_and_of_several_tuples_or_a_product():
         (("a",), ["x", 1], "mixes integer and text"),
         (("a",), [True, 1.5], "mixes"),
         (("a",), [b"x"], "bytes"),
+        (("a",), [-1, 2**63], "64-bit"),
+        (("a",), [2**64, None], "64-bit"),
+        (("a",), [decimal.Decimal("1e-90"), decimal.Decimal("1e90")], "no column can hold"),
         (("a",), [pd.Timestamp("2020-01-01"), datetime.date(2020, 1, 1)], "mixes"),
     ],
 )
@@ -54,6 +57,8 @@ def test_a_malformed_domain_is_refused(by, domain, words):
         (["x", None], "str"),
         ([1, 2], "int64"),
         ([1, None], "Int64"),
+        ([1, 2**64 - 1], "uint64"),
+        ([2**63, None], "UInt64"),
         ([True], "bool"),
         ([True, None], "boolean"),
         ([1, 2.5, None], "float64"),

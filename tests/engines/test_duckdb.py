@@ -197,6 +197,26 @@ def test_a_relation_keeps_the_types_of_its_keys():
         assert [str(dtype) for dtype in empty.keys.dtypes] == dtypes
 
 
+def test_units_that_a_collation_takes_for_equal_are_one_unit():
+    with duckdb.connect() as connection:
+        connection.sql("CREATE TABLE visits (u VARCHAR COLLATE NOCASE, c VARCHAR)")
+        connection.sql("INSERT INTO visits VALUES ('a', 'x'), ('A', 'x'), ('b', 'x'), ('c', 'y'), (NULL, 'z')")
+        visits, question = connection.table("visits"), Question(unit=("u",), by=("c",))
+        assert answered(visits, question) == ({("x",): 2, ("y",): 1}, True)
+        connection.sql("INSERT INTO visits VALUES ('B', 'y')")
+        assert answered(visits, question) == (None, True)
+
+
+def test_rows_without_a_unit_are_in_no_cell_and_in_as_many_as_they_like():
+    with duckdb.connect() as connection:
+        relation = connection.sql(
+            "SELECT * FROM (VALUES (1, 1, 'x'), (NULL, 1, 'x'), (NULL, 1, 'y'), (2, NULL, 'z')) t(p, q, c)"
+        )
+        assert answered(relation, Question(unit=("p", "q"), by=("c",))) == ({("x",): 1}, True)
+        nobody = relation.filter("p IS NULL")
+        assert answered(nobody, Question(unit=("p", "q"), by=("c",))) == ({}, True)
+
+
 def test_a_relation_of_any_making_is_counted_and_its_connection_is_left_as_it_was():
     with duckdb.connect() as connection:
         connection.sql("CREATE TABLE pkdp_source AS SELECT 1 AS u, 'x' AS c")

@@ -36,7 +36,7 @@ def spelled(names: list[str]) -> str:
 def cells_statement(
     *, units: int, keys: int, one_cell: str, orders: int = 0, pick: str = "", packed_bits: int | None = None
 ) -> str:
-    """Return the query for (b0, b1, …, n, missing_unit, several_cells), one row per cell.
+    """Return what follows ``WITH pkdp_rows AS (…)`` for (b0, b1, …, n, missing_unit, several_cells) per cell.
 
     `pick` is SQL for the cell's name as text. `packed_bits` says that ``b0`` is the cell: a whole number of so
     many bits, with its complement in as many bits above it.
@@ -48,6 +48,8 @@ def cells_statement(
             f"FROM pkdp_rows GROUP BY {cell}"
         )
     missing = _missing(units)
+    if one_cell == "error" and packed_bits is None:
+        return _pairs_statement(units, keys)
     return (
         f"SELECT {cell}, count(*) FILTER (WHERE NOT ({missing})) AS n, bool_or({missing}) AS missing_unit, "
         f"bool_or(several AND NOT ({missing})) AS several_cells "
@@ -71,6 +73,22 @@ def tally_statement(*, units: int) -> str:
     )
 
 
+def _pairs_statement(units: int, keys: int) -> str:
+    """Return the query where every unit should have one cell: as many pairs of unit and cell as units.
+
+    The pairs are found once, as a count of distinct units per cell finds them. Units are told apart by GROUP BY
+    alone, which knows what a collation takes for equal; hashes do not, nor does DuckDB 1's count(DISTINCT …).
+    """
+    unit, cell, missing = ", ".join(numbered("u", units)), ", ".join(numbered("b", keys)), _missing(units)
+    units_found = f"SELECT {unit} FROM pkdp_pairs WHERE NOT ({missing}) GROUP BY {unit}"
+    n = f"count(*) FILTER (WHERE NOT ({missing}))"
+    return (
+        f", pkdp_pairs AS MATERIALIZED (SELECT DISTINCT {unit}, {cell} FROM pkdp_rows) "
+        f"SELECT {cell}, {n} AS n, bool_or({missing}) AS missing_unit, "
+        f"sum({n}) OVER () > (SELECT count(*) FROM ({units_found})) AS several_cells FROM pkdp_pairs GROUP BY {cell}"
+    )
+
+
 def _missing(units: int) -> str:
     return " OR ".join(f"{name} IS NULL" for name in numbered("u", units))
 
@@ -87,10 +105,6 @@ def _one_row_per_unit(units: int, keys: int, one_cell: str, orders: int, pick: s
         return (
             f"SELECT {unit}, b & {mask} AS b0, b >> {packed_bits} <> {mask} - (b & {mask}) AS several FROM ({joined})"
         )
-    if one_cell == "error":
-        firsts = ", ".join(f"first({name}) AS {name}" for name in cells)
-        pairs = f"SELECT DISTINCT {unit}, {cell} FROM pkdp_rows"
-        return f"SELECT {unit}, {firsts}, count(*) > 1 AS several FROM ({pairs}) GROUP BY {unit}"
     rows = "pkdp_rows"
     if one_cell == "most_frequent":
         rows = f"(SELECT {unit}, {cell}, -count(*) AS rarity FROM pkdp_rows GROUP BY {unit}, {cell})"

@@ -56,10 +56,10 @@ OPERATORS = frozenset({"+", "-", "*", "/", "//", "%", "**", "^", "@", "||", "~~"
 SCALARS = _words(
     """
     abs add cbrt ceil ceiling divide exp floor greatest isfinite isinf isnan least ln log log10 log2 mod multiply pi
-    pow power round sign sqrt subtract trunc nullif ifnull
-    char_length character_length contains ends_with ilike_escape instr lcase left len length like_escape lower ltrim
-    not_ilike_escape not_like_escape position prefix regexp_full_match regexp_matches reverse right rtrim starts_with
-    strlen strpos substr substring suffix trim ucase upper
+    pow power round sign sqrt subtract trunc if ifnull nullif
+    char_length character_length concat contains ends_with ilike_escape instr lcase left len length like_escape lower
+    ltrim not_ilike_escape not_like_escape position prefix regexp_full_match regexp_matches reverse right rtrim
+    starts_with strlen strpos substr substring suffix trim ucase upper
     century date_diff date_part date_sub date_trunc datediff datepart datesub datetrunc day dayname dayofmonth
     dayofweek dayofyear decade hour isodow isoyear last_day make_date microsecond millennium millisecond minute month
     monthname quarter second week weekday weekofyear year yearweek to_days to_hours to_minutes to_months to_seconds

@@ -356,7 +356,7 @@ class Check:
             self._all([value for _, value in given], scope)
             return
         self._check_function(name, given)
-        if name == "||":
+        if name in ("||", "concat"):
             given = [("", piece) for piece in pieces(given)]
             self._growth *= max(1, sum(piece.get("class") != "CONSTANT" for _, piece in given))
         self._all([value for _, value in given], scope)

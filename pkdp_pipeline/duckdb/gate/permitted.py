@@ -25,7 +25,7 @@ from pkdp_pipeline.errors import (
 )
 from pkdp_pipeline.keys import json_key
 from pkdp_pipeline.ledger import Entry, Ledger
-from pkdp_pipeline.public_table import public_table
+from pkdp_pipeline.publish import publish
 from pkdp_pipeline.release import Release
 from pkdp_pipeline.request import Request
 
@@ -158,7 +158,9 @@ class PermittedReleases:
             return
         cursor = self._cursor()
         try:
-            public_table(cursor.sql(f"SELECT * FROM {table.found.sql} LIMIT 0"), request)
+            publish(
+                lambda: cursor.sql(f"SELECT * FROM {table.found.sql} LIMIT 0"), request, attacker=table.curator.attacker
+            )
         finally:
             cursor.close()
 

@@ -106,7 +106,7 @@ STATEMENTS = [
     "IMPORT DATABASE 'stolen'",
     "INSTALL httpfs",
     "LOAD httpfs",
-    "LOAD '/tmp/x.duckdb_extension'",
+    "LOAD './x.duckdb_extension'",
     "FORCE CHECKPOINT",
     "CHECKPOINT",
     "VACUUM",

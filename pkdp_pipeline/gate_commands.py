@@ -59,7 +59,7 @@ def check(policy_file: PolicyFile, *, database: Database) -> None:
     from pkdp_pipeline.duckdb.gate.policy import Policy
     from pkdp_pipeline.ledger_views.screen import Screen
 
-    policy = Policy.read(policy_file)
+    policy = Policy.read(policy_file).remembering(policy_file)
     allowed = describe(policy, look_up(policy, database))
     screen = Screen()
     screen.title(f"{policy_file} · {database}")
@@ -67,10 +67,8 @@ def check(policy_file: PolicyFile, *, database: Database) -> None:
         _print_table(screen, name, table)
     _print_together(screen, allowed)
     found = file_warnings(policy, database, policy_file)
-    if found or not allowed["remembers"]:
+    if found:
         screen.head("Warnings")
-    if not allowed["remembers"]:
-        screen.item(_FORGETS)
     for warning in found:
         screen.item(warning)
 
@@ -121,14 +119,14 @@ def serve(
     from pkdp_pipeline.duckdb.gate.serving import bound, run, service_names
 
     hosts = service_names(host, allow_remote=allow_remote, names=tuple(name or ()))
-    policy = Policy.read(policy_file)
+    policy = Policy.read(policy_file).remembering(policy_file)
     tables = look_up(policy, database)
     tokens, made = _tokens(token_file)
     audit = AuditLog(audit_log or policy_file.with_suffix(".audit.jsonl"))
     allowed = describe(policy, tables)
-    for warning in [*([] if allowed["remembers"] else [_FORGETS]), *file_warnings(policy, database, policy_file)]:
+    for warning in file_warnings(policy, database, policy_file):
         typer.echo(f"pkdp: warning: {warning}", err=True)
-    with bound(host, port) as listening, Gate(database, policy=policy_file) as gate:
+    with bound(host, port) as listening, Gate(database, policy=policy) as gate:
         at = listening.getsockname()
         address = f"[{at[0]}]:{at[1]}" if ":" in at[0] else f"{at[0]}:{at[1]}"
         service = Service(
@@ -152,12 +150,6 @@ def serve(
         finally:
             service.close()
             audit.write("stopped", address=address)
-
-
-_FORGETS = (
-    "The policy names no ledger: when the gate is closed it forgets what was published, and opened again it would "
-    "answer another question about the same people, which can undo the protection of the first. Add ledger and period."
-)
 
 
 def _needs_the_extra() -> None:

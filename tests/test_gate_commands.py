@@ -138,11 +138,6 @@ def test_check_warns_of_a_log_of_the_database_and_of_a_ledger_that_others_can_wr
     assert "ledger.sqlite" in words(check(files).stdout).partition("Warnings")[2]
 
 
-def test_check_warns_of_a_gate_that_forgets(files):
-    (files / "gate.toml").write_text(POLICY.replace('ledger = "ledger.sqlite"', ""))
-    assert "names no ledger" in words(check(files).stdout).partition("Warnings")[2]
-
-
 def test_check_warns_of_a_password_that_others_read(files):
     (files / "gate.toml").write_text(POLICY.replace("ledger.sqlite", "postgresql://u:secret@h/d"))
     assert "Warnings" not in check(files).stdout
@@ -416,3 +411,19 @@ def test_check_says_what_is_declared(files):
     (files / "gate.toml").write_text(POLICY.replace("period =", evidence))
     told = words(check(files).stdout)
     assert "unless what is declared lets it stand beside the first: - Each release depends on all earlier" in told
+
+
+def test_a_service_without_a_ledger_of_its_own_remembers_all_the_same(files):
+    (files / "gate.toml").write_text(
+        POLICY.replace('ledger = "ledger.sqlite"', "").replace('period = "2013-01-02"', "")
+    )
+    ana = add_token(files / "tokens", "ana")
+    question = "FROM pkdp_histogram('events', 'country', k := 20)"
+    with serving(files) as port:
+        assert asked(port, ana, question)[0] == 200
+    assert (files / "gate.ledger.sqlite").exists()
+    with serving(files) as port:
+        status, body, _ = asked(port, ana, question)
+        assert (status, json.loads(body)["releases"][0]["replayed"]) == (200, True)
+        status, body, _ = asked(port, ana, "FROM pkdp_histogram('events', 'flag', k := 20)")
+        assert (status, json.loads(body)["error"]["type"]) == (403, "DifferencingError")

@@ -46,7 +46,6 @@ def describe(policy: Policy, tables: Mapping[str, Catalogued]) -> dict[str, Any]
         "noiseless": not _worst_case_budgets(policy),
         "budgets": [budget.to_dict() for budget in policy.budgets()],
         "evidence": [evidence.declares for evidence in policy.declared()],
-        "remembers": policy.ledger is not None,
         "limits": policy.limits.model_dump(),
     }
 

@@ -216,6 +216,12 @@ class Policy(Table):
             return read
         return read.model_copy(update={"ledger": str(file.resolve().parent / read.ledger)})
 
+    def remembering(self, file: os.PathLike[str]) -> Policy:
+        """Return the policy of a service: its ledger outlives the process, beside the policy where it names none."""
+        if self.ledger is not None:
+            return self
+        return self.model_copy(update={"ledger": str(Path(file).resolve().with_suffix(".ledger.sqlite"))})
+
     @classmethod
     def _checked(cls, content: Mapping[str, Any], name: str) -> Policy:
         try:

@@ -52,7 +52,7 @@ def test_a_policy_as_json_in_the_catalogs_spelling(database, policy):
     assert visits["columns"] == {"day": "DATE", "grade": "DOUBLE"}
     assert visits["domains"] == {"Grade": [1.5, 2.0]}
     assert (homes["unit"], homes["k"], homes["period"]) == ("each row", 30, "2013")
-    assert (told["noise"], told["noiseless"], told["remembers"]) == (True, False, False)
+    assert (told["noise"], told["noiseless"]) == (True, False)
     assert told["budgets"] == [{"epsilon": 5.0, "delta": 1e-6, "part": None, "window_days": None}]
     assert "secret" not in json.dumps(told)
 

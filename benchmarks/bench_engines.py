@@ -79,9 +79,15 @@ class Sizes:
 
 
 def paired(
-    name: str, ours: Callable[[], Any], theirs: Callable[[], Any], *, pairs: int, goal: float | None
+    name: str,
+    ours: Callable[[], Any],
+    theirs: Callable[[], Any],
+    *,
+    pairs: int,
+    goal: float | None = None,
+    here: bool = True,
 ) -> Measured:
-    """Time both in turns, after one turn that is not counted."""
+    """Time both in turns, after one turn that is not counted; `here` says that this process does the work."""
     ours(), theirs()
     timed = [(_timed(ours), _timed(theirs)) for _ in range(pairs)]
     mine, other = (statistics.median(side[0] for side in sides) for sides in zip(*timed, strict=True))
@@ -221,12 +227,15 @@ def of_import(sizes: Sizes, cache: Path) -> Iterator[Measured]:
 
 
 def of_peers(sizes: Sizes, cache: Path) -> Iterator[Measured]:
-    """Compare with peers: this package with noise of epsilon 1, on a pandas frame; peers on what they take."""
+    """Compare with peers, all with noise of epsilon 1 and a threshold: ours on a pandas frame, peers on what they take.
+
+    Peers start from loaded rows (OpenDP and SmartNoise: frames, PipelineDP and PyDP: Python lists).
+    """
     frame = synthetic(sizes.peer_rows, sizes.peer_rows // 10, 200, unit="integer", cell="text")
     noise = pkdp.GeometricNoise(epsilon=1)
 
     def ours() -> None:
-        frame.pkdp.histogram("cell", unit="unit", attacker=ATTACKER, k=50, noise=noise)
+        frame.pkdp.histogram("cell", unit="unit", attacker=ATTACKER, noise=noise, release_threshold=50)
 
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "rows.csv"

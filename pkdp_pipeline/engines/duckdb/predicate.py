@@ -71,9 +71,9 @@ def _condition(node: Node, kinds: Mapping[str, str]) -> str:
             return f"({_operand(column, kinds)} IS NULL)"
         case Flag(column=column):
             return f"coalesce({_operand(column, kinds)}, false)"
-        case Membership(operand=operand, values=values):
+        case Membership(column=column, values=values):
             listed = ", ".join(_operand(value, kinds) for value in values)
-            return f"coalesce({_operand(operand, kinds)} IN ({listed}), false)"
+            return f"coalesce({_operand(column, kinds)} IN ({listed}), false)"
         case Comparison(left=left, operator=operator, right=right):
             return f"coalesce({_operand(left, kinds)} {_OPERATORS[operator]} {_operand(right, kinds)}, false)"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
@@ -25,7 +26,7 @@ class ArrowEngine:
 
     def cells(self, frame: Any, question: Question) -> CellCounts:
         """See `Engine.cells`."""
-        source = Source(_decoded(frame, question))
+        source = Source(asked(partial(_typed, frame)))
         rows = source.marked(question)
         return cells_of_rows(asked(lambda: rows.collect(backend="pyarrow").to_native()), source.schema, question)
 
@@ -33,7 +34,7 @@ class ArrowEngine:
         """See `Engine.tally`."""
         import duckdb
 
-        rows = Source(_decoded(frame, question)).marked(question)
+        rows = Source(asked(partial(_typed, frame))).marked(question)
         table = asked(lambda: _readable(rows.collect(backend="pyarrow").to_native()))
         with duckdb.connect(":memory:") as connection:
             relation = asked(lambda: connection.from_arrow(table))
@@ -81,14 +82,13 @@ def _readable(rows: Any) -> Any:
     return rows
 
 
-def _decoded(table: Any, question: Question) -> Any:
-    """Return a table without dictionaries of anything but text: Narwhals takes every dictionary for text."""
+def _typed(table: Any) -> Any:
+    """Return a table of which Narwhals knows the types: it takes every dictionary for text, and null for nothing."""
     import pyarrow as pa
 
     for position, field in enumerate(table.schema):
         kind = field.type
-        if pa.types.is_dictionary(kind) and not (
-            pa.types.is_string(kind.value_type) or pa.types.is_large_string(kind.value_type)
-        ):
-            table = table.set_column(position, field.name, table.column(position).cast(kind.value_type))
+        plain = kind.value_type if pa.types.is_dictionary(kind) else pa.string() if pa.types.is_null(kind) else kind
+        if plain != kind and not (pa.types.is_string(plain) and pa.types.is_dictionary(kind)):
+            table = table.set_column(position, field.name, table.column(position).cast(plain))
     return table

@@ -77,41 +77,61 @@ class _Expressions:
                 return self._column(column).is_null()
             case Flag(column=column):
                 return self._column(column).fill_null(False)
-            case Membership(operand=operand, values=values):
-                found = [self._compared(operand, "==", value) for value in values]
-                return nw.any_horizontal(*found, ignore_nulls=False)
+            case Membership(column=column, values=values):
+                return self._membership(column, [value.value for value in values])
             case Comparison(left=left, operator=sign, right=right):
-                return self._compared(left, sign, right)
+                return self._comparison(left, sign, right)
 
-    def _compared(self, left: Column | Value, sign: str, right: Column | Value) -> nw.Expr:
-        compare = _OPERATORS[sign]
-        if isinstance(left, Column):
-            if isinstance(right, Value):
-                return self._with_constant(left, sign, right.value)
-            return compare(self._column(left), self._column(right)).fill_null(False)
-        if isinstance(right, Column):
-            return self._with_constant(right, _FLIPPED[sign], left.value)
-        return nw.lit(bool(compare(left.value, right.value)))
+    def _comparison(self, left: Column | Value, sign: str, right: Column | Value) -> nw.Expr:
+        if isinstance(left, Value):
+            left, sign, right = right, _FLIPPED[sign], left
+        if isinstance(left, Value):
+            raise ArgumentError("where compares a constant with a constant; compare a column with one.")
+        if isinstance(right, Value):
+            return self._with_constant(left, sign, right.value)
+        compared: nw.Expr = _OPERATORS[sign](self._column(left), self._column(right))
+        return compared.fill_null(False)
+
+    def _membership(self, column: Column, constants: list[Any]) -> nw.Expr:
+        dtype = self._schema[column.name]
+        limits = _limits(dtype)
+        if limits is not None and all(isinstance(constant, int) for constant in constants):
+            constants = [constant for constant in constants if limits[0] <= constant <= limits[1]] or constants[:1]
+        listable = family(dtype) == "text" or (limits is not None and all(_inside(limits, one) for one in constants))
+        if listable:
+            return self._column(column).is_in(constants).fill_null(False)
+        found = [self._with_constant(column, "==", constant) for constant in constants]
+        return nw.any_horizontal(*found, ignore_nulls=False)
 
     def _with_constant(self, column: Column, sign: str, constant: Any) -> nw.Expr:
         dtype, values = self._schema[column.name], self._column(column)
-        whole = re.fullmatch(r"(U?)Int(\d+)", str(dtype))
-        if whole and isinstance(constant, int):
-            bits = int(whole[2])
-            least, most = (0, 2**bits - 1) if whole[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-            if not least <= constant <= most:
-                # Outside the column's range a constant compares with all its values alike.
-                alike = _OPERATORS[sign](0, constant)
-                return ~values.is_null() if alike else nw.lit(False)
+        limits = _limits(dtype)
+        if limits is not None and isinstance(constant, int) and not _inside(limits, constant):
+            # Outside the column's range a constant compares with all its values alike.
+            return ~values.is_null() if _OPERATORS[sign](0, constant) else values.is_null() & nw.lit(False)
         if isinstance(dtype, (nw.Date, nw.Datetime)):
             constant = _moment(column.name, dtype, constant)
-        return _OPERATORS[sign](values, nw.lit(constant)).fill_null(False)
+        compared: nw.Expr = _OPERATORS[sign](values, nw.lit(constant))
+        return compared.fill_null(False)
 
     def _column(self, column: Column) -> nw.Expr:
         dtype = self._schema[column.name]
         if family(dtype) in ("text", "number"):
             return comparable("where", column.name, dtype)
         return by_name(column.name)
+
+
+def _limits(dtype: Any) -> tuple[int, int] | None:
+    """Return the least and the greatest value of a type of whole numbers."""
+    whole = re.fullmatch(r"(U?)Int(\d+)", str(dtype))
+    if whole is None:
+        return None
+    bits = int(whole[2])
+    return (0, 2**bits - 1) if whole[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _inside(limits: tuple[int, int], constant: Any) -> bool:
+    return isinstance(constant, int) and limits[0] <= constant <= limits[1]
 
 
 def _moment(name: str, dtype: Any, text: str) -> date | datetime:

@@ -25,11 +25,17 @@ def opened(frame: Any) -> tuple[nw.LazyFrame[Any], dict[str, Any]]:
         names = list(frame.columns)
         # By position: the names do not have to be read for it.
         lazy = nw.from_native(frame.toDF(*map(_spelled, names)) if _renamed(names) else frame).lazy()
-        return lazy, dict(zip(names, lazy.collect_schema().values(), strict=True))
+        return lazy, dict(zip(names, map(_in_utc, lazy.collect_schema().values()), strict=True))
     lazy = nw.from_native(frame).lazy()
     schema = dict(lazy.collect_schema())
     renamed = _renamed(schema)
     return (lazy.rename(renamed) if renamed else lazy), schema
+
+
+def _in_utc(dtype: Any) -> Any:
+    """Return the type of a Spark column: instants have no zone of their own there, only a session shows them in one."""
+    zoned = isinstance(dtype, nw.Datetime) and dtype.time_zone is not None
+    return nw.Datetime("us", "UTC") if zoned else dtype
 
 
 def _renamed(names: Any) -> dict[str, str]:

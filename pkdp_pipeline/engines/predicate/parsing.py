@@ -63,16 +63,29 @@ def parse_query(query: str, families: Mapping[str, str], *, frame: str) -> Node:
         numbers.
     """
     plain, names = _without_backticks(query)
-    try:
-        tree = ast.parse(_loosened(plain), mode="eval")
-    except (SyntaxError, ValueError, tokenize.TokenError, RecursionError, MemoryError):
+    tree = _parsed(plain)
+    if tree is None:
         raise ArgumentError(
             f"where is neither a column of the {frame} nor a query string that can be read; check its syntax."
-        ) from None
+        )
+    node = _read(_Reader(families, names, frame), tree)
+    if node is None:
+        raise ArgumentError("where is nested too deeply; write it with fewer parentheses.")
+    return node
+
+
+def _parsed(text: str) -> ast.expr | None:
     try:
-        return _Reader(families, names, frame).condition(tree.body)
+        return ast.parse(_loosened(text), mode="eval").body
+    except (SyntaxError, ValueError, tokenize.TokenError, RecursionError, MemoryError):
+        return None
+
+
+def _read(reader: _Reader, tree: ast.expr) -> Node | None:
+    try:
+        return reader.condition(tree)
     except RecursionError:
-        raise ArgumentError("where is nested too deeply; write it with fewer parentheses.") from None
+        return None
 
 
 def _without_backticks(query: str) -> tuple[str, dict[str, str]]:
@@ -135,14 +148,16 @@ class _Reader:
         if isinstance(operator, (ast.In, ast.NotIn)):
             if not isinstance(right, (ast.List, ast.Tuple, ast.Set)) or not right.elts:
                 raise ArgumentError("where: write 'in' with a list of constants, for example column in ['a', 'b'].")
-            operand, values = self._operand(left), tuple(self._value(value) for value in right.elts)
+            column, values = self._column_of(left), tuple(self._value(value) for value in right.elts)
             for value in values:
-                self._check_comparable(operand, value)
-            inside = Membership(operand=operand, values=values)
+                self._check_comparable(column, value)
+            inside = Membership(column=column, values=values)
             return inside if isinstance(operator, ast.In) else Negation(part=inside)
         if type(operator) not in _COMPARISONS:
             raise self._refused(operator)
         first, second, sign = self._operand(left), self._operand(right), _COMPARISONS[type(operator)]
+        if isinstance(first, Value) and isinstance(second, Value):
+            raise ArgumentError("where compares a constant with a constant; compare a column with one.")
         self._check_comparable(first, second)
         if sign == "!=":
             return Negation(part=Comparison(left=first, operator="==", right=second))
@@ -176,6 +191,11 @@ class _Reader:
         if isinstance(operand.value, bool):
             return "boolean"
         return "text" if isinstance(operand.value, str) else "number"
+
+    def _column_of(self, node: ast.expr) -> Column:
+        if not isinstance(node, ast.Name):
+            raise self._refused(node)
+        return self._column(node)
 
     def _operand(self, node: ast.expr) -> Operand:
         return self._column(node) if isinstance(node, ast.Name) else self._value(node)

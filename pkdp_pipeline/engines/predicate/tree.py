@@ -43,7 +43,7 @@ Operand: TypeAlias = Column | Value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """``==``, ``<``, ``<=``, ``>`` or ``>=`` between two operands of one family."""
+    """``==``, ``<``, ``<=``, ``>`` or ``>=`` between two operands of one family, of which one at least is a column."""
 
     left: Operand
     operator: str
@@ -52,9 +52,9 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """Whether an operand equals one of several constants of its family; there is at least one."""
+    """Whether a column equals one of several constants of its family; there is at least one."""
 
-    operand: Operand
+    column: Column
     values: tuple[Value, ...]
 
 

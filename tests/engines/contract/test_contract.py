@@ -1,0 +1,116 @@
+"""Every engine publishes the same bytes of the same table, and refuses the same questions."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import pytest
+from adapters import adapters
+from cases import CASES, FAILURES, WHERE_NOT_IN_PANDAS, twice
+
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.keys import canonical_key
+
+ATTACKER = pkdp.AttackerModel(p_max=0.5)
+EVERY = [pytest.param(adapter, id=adapter.name, marks=adapter.marks) for adapter in adapters()]
+NAMES = {case.name: case for case in CASES}
+PANDAS_HAS_NOT = {f"where {query}" for query in WHERE_NOT_IN_PANDAS}
+
+
+def histogram(adapter, case):
+    asked = {"by": "c", "unit": "u", "k": 2, "attacker": ATTACKER} | case.ask
+    with adapter.frame(twice(case.table, asked["unit"])) as frame:
+        return pkdp.histogram(frame, **asked)
+
+
+def shown(table):
+    return [
+        (*map(canonical_key, keys), None if pd.isna(count) else count / 2)
+        for *keys, count in table.itertuples(index=False, name=None)
+    ]
+
+
+def reference(case):
+    """Return the release of the first engine that can hold the data."""
+    for adapter in adapters():
+        if case.name not in adapter.unheld | adapter.refused:
+            if adapter.name == "pandas" and case.name in PANDAS_HAS_NOT:
+                continue
+            return histogram(adapter, case)
+    raise AssertionError(case.name)
+
+
+@pytest.fixture(scope="module")
+def references():
+    return {}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("adapter", EVERY)
+def test_every_engine_publishes_the_same_bytes(adapter, name, references):
+    case = NAMES[name]
+    if name in adapter.unheld or (adapter.name == "pandas" and name in PANDAS_HAS_NOT):
+        pytest.skip("this kind of frame cannot hold it")
+    if name in adapter.refused:
+        with pytest.raises(pkdp.ArgumentError):
+            histogram(adapter, case)
+        return
+    release = histogram(adapter, case)
+    if case.expected is not None:
+        assert shown(release.table) == case.expected
+    if name not in references:
+        references[name] = reference(case).to_bytes()
+    assert release.to_bytes() == references[name]
+
+
+@pytest.mark.parametrize("case", FAILURES, ids=lambda case: case.name)
+@pytest.mark.parametrize("adapter", EVERY)
+def test_every_engine_refuses_the_same(adapter, case):
+    with pytest.raises(case.expected) as caught:
+        histogram(adapter, case)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    if case.expected is pkdp.InputCheckError:
+        with pytest.raises(case.expected) as first:
+            histogram(adapters()[0], case)
+        assert str(caught.value) == str(first.value)
+
+
+@pytest.mark.parametrize(
+    ("unit", "where", "hits", "others"),
+    [
+        ("u", None, 2, 0),
+        ("u", "c == 'x'", 2, 0),
+        ("u", "c == 'y'", 1, 1),
+        ("u", "c == 'nothing'", 0, 2),
+        (["u", "v"], None, 3, 0),
+        (["u", "v"], "c == 'x'", 2, 1),
+        (["u", "v"], "d.isna()", 1, 2),
+        (pkdp.EACH_ROW, None, 6, 0),
+        (pkdp.EACH_ROW, "c != 'x'", 3, 3),
+    ],
+)
+@pytest.mark.parametrize("adapter", EVERY)
+def test_every_engine_counts_the_same(adapter, unit, where, hits, others):
+    asked = {"unit": unit, "k": 2, "missing_unit": "drop", "attacker": pkdp.AttackerModel(p_max=0.5, p_min=0.1)}
+    with adapter.frame(twice(NAMES["composite units"].table, unit)) as frame:
+        release = pkdp.count(frame, where, **asked)
+        both = pkdp.count(frame, where, k_complement=2, **asked)
+    assert release.value == (2 * hits or None)
+    assert both.value == (2 * hits if hits and others else None)
+
+
+@pytest.mark.parametrize("unit", ["u", pkdp.EACH_ROW])
+@pytest.mark.parametrize("where", [None, "c == 'a'"])
+@pytest.mark.parametrize("adapter", EVERY)
+def test_a_count_of_nobody_is_withheld(adapter, where, unit):
+    with adapter.frame(NAMES["empty"].table) as frame:
+        assert pkdp.count(frame, where, unit=unit, k=2, attacker=ATTACKER).value is None
+
+
+def test_cases_have_names_of_their_own():
+    assert len(NAMES) == len(CASES)
+    assert not any(
+        isinstance(key, float) and math.isnan(key) for case in CASES for row in case.expected or [] for key in row
+    )

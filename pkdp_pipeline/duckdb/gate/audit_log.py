@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import stat
@@ -114,6 +115,8 @@ class AuditLog:
     def _append(self, line: bytes) -> None:
         descriptor = self._opened()
         try:
+            # Closing it gives the lock back. Another writer's line that is half there is not a line cut off.
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
             size = os.fstat(descriptor).st_size
             # A line that a crash or a full disk cut off stays alone on its line.
             if size and os.pread(descriptor, 1, size - 1) != b"\n":

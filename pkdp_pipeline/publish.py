@@ -41,8 +41,7 @@ def publish(
     Parameters
     ----------
     source : callable
-        Returns the frame (a `pandas.DataFrame` or a `duckdb.DuckDBPyRelation`); called once, and only when
-        data must be read.
+        Returns the frame, of any kind that `histogram` takes; called once, and only when data must be read.
     request : Request
     attacker : AttackerModel
     ledger : Ledger, optional
@@ -175,11 +174,14 @@ def count(
 
     Parameters
     ----------
-    frame : pandas.DataFrame or duckdb.DuckDBPyRelation
+    frame : DataFrame or table
+        A `pandas.DataFrame`, `duckdb.DuckDBPyRelation`, `polars.DataFrame`, `polars.LazyFrame`, `pyarrow.Table`,
+        PySpark `DataFrame` or `ibis.Table`, or one of these wrapped by Narwhals. The same data give the same
+        release; only aggregated counts leave the frame's engine.
     where : boolean Series, str or callable, optional
         The predicate: a boolean Series, a boolean column's name, a pandas query string, or a callable that
-        is given the frame and returns a boolean Series. A missing answer is "no". A relation takes a column
-        or a query string. None: every person.
+        is given the frame and returns a boolean Series. A missing answer is "no". All frames but pandas' take
+        a column or a query string. None: every person.
     unit : str, sequence of str, or EACH_ROW
         Columns that name a person.
     attacker : AttackerModel
@@ -240,7 +242,10 @@ def histogram(
 
     Parameters
     ----------
-    frame : pandas.DataFrame or duckdb.DuckDBPyRelation
+    frame : DataFrame or table
+        A `pandas.DataFrame`, `duckdb.DuckDBPyRelation`, `polars.DataFrame`, `polars.LazyFrame`, `pyarrow.Table`,
+        PySpark `DataFrame` or `ibis.Table`, or one of these wrapped by Narwhals. The same data give the same
+        release; only aggregated counts leave the frame's engine.
     by : str or sequence of str
         Columns that name a cell. A missing value is a key of its own, as in SQL's ``GROUP BY``; with a domain
         it is undeclared unless the domain has None.

@@ -109,8 +109,10 @@ def test_a_count_of_nobody_is_withheld(adapter, where, unit):
         assert pkdp.count(frame, where, unit=unit, k=2, attacker=ATTACKER).value is None
 
 
-def test_cases_have_names_of_their_own():
+def test_cases_have_names_of_their_own_and_exceptions_are_cases():
     assert len(NAMES) == len(CASES)
     assert not any(
         isinstance(key, float) and math.isnan(key) for case in CASES for row in case.expected or [] for key in row
     )
+    for adapter in adapters():
+        assert adapter.refused | adapter.unheld <= set(NAMES), adapter.name

@@ -1,0 +1,126 @@
+"""Polars and PyArrow frames, and the engine over Narwhals, against a slow count in plain Python."""
+
+from __future__ import annotations
+
+import warnings
+
+import narwhals as nw
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_duckdb import RULES, counted
+
+from pkdp_pipeline.engines import Question, engine_for
+from pkdp_pipeline.engines.narwhals.engine import ENGINE as ANYWHERE
+from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.keys import canonical_key
+
+COLUMNS = ["p", "q", "c 1", 'd"2', "o"]
+SCHEMA = {"p": pl.String, "q": pl.Int64, "c 1": pl.String, 'd"2': pl.Int64, "o": pl.Int64}
+TEXTS = st.sampled_from([None, "", "a", "b", "é", "a'b"])
+WHOLE = st.sampled_from([None, -1, 0, 7, 2**40])
+ROWS = st.lists(st.tuples(TEXTS, WHOLE, TEXTS, WHOLE, st.sampled_from([None, 1, 2])), max_size=25)
+SECRET = "SECRET-VALUE"
+
+
+def frame_of(rows) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def answered(engine, frame, question):
+    cells = engine.cells(frame, question)
+    keys = [tuple(map(canonical_key, key)) for key in cells.keys.itertuples(index=False)]
+    assert len(set(keys)) == len(keys)
+    return (None if cells.several_cells else dict(zip(keys, cells.counts.tolist(), strict=True))), cells.missing_unit
+
+
+@pytest.mark.parametrize("one_cell", RULES)
+@pytest.mark.parametrize("by", [("c 1",), ("c 1", 'd"2')])
+@pytest.mark.parametrize("unit", [("p",), ("q",), ("p", "q")])
+@settings(max_examples=10, deadline=None)
+@given(rows=ROWS)
+def test_units_per_cell_are_what_a_slow_count_gives(unit, by, one_cell, rows):
+    question = Question(unit=unit, by=by, one_cell=one_cell, order_by=("o",) if one_cell == "first" else ())
+    expected = counted(rows, unit, by, one_cell)
+    frame = frame_of(rows)
+    for given_frame in (frame, frame.lazy(), frame.to_arrow()):
+        assert answered(engine_for(given_frame), given_frame, question) == expected
+    if one_cell != "hash":
+        assert answered(ANYWHERE, frame, question) == expected
+
+
+@settings(max_examples=30, deadline=None)
+@given(rows=ROWS)
+def test_a_tally_counts_units_with_any_satisfying_row(rows):
+    people = {(p, q) for p, q, *_ in rows if p is not None and q is not None}
+    hits = {(p, q) for p, q, c, *_ in rows if p is not None and q is not None and c == "a"}
+    question = Question(unit=("p", "q"), where="`c 1` == 'a'")
+    frame = frame_of(rows)
+    for given_frame in (frame, frame.to_arrow(), nw.from_native(frame)):
+        tally = engine_for(given_frame).tally(given_frame, question)
+        assert (tally.satisfying, tally.population) == (len(hits), len(people))
+        assert tally.missing_unit == any(p is None or q is None for p, q, *_ in rows)
+
+
+def test_the_engine_over_narwhals_counts_pandas_frames_and_relations_too():
+    import duckdb
+
+    rows = [("a", 1, "x", 1, 1), ("a", 1, "x", 1, 1), (None, None, "y", 1, 1), ("b", 2, None, 1, 1)]
+    question = Question(unit=("p",), by=("c 1",))
+    expected = counted(rows, ("p",), ("c 1",), "error")
+    frame = frame_of(rows)
+    assert answered(ANYWHERE, frame.to_pandas(), question) == expected
+    with duckdb.connect() as connection:
+        assert answered(ANYWHERE, connection.from_arrow(frame.to_arrow()), question) == expected
+
+
+@pytest.mark.parametrize("where", [lambda frame: frame["o"], [True], pl.Series([True])])
+def test_what_only_pandas_can_be_asked_is_refused(where):
+    frame = frame_of([("a", 1, "x", 1, 1)])
+    with pytest.raises(ArgumentError, match="column name or a query string"):
+        engine_for(frame).cells(frame, Question(unit=("p",), by=("c 1",), where=where))
+
+
+@pytest.mark.parametrize("where", ["day == '1 January'", "day > '2020-13-01'", "day == '2020-01-01 10:00'", "day == 3"])
+def test_a_constant_that_is_no_date_is_refused_before_anything_is_read(where):
+    frame = pl.LazyFrame({"u": [1], "day": [None]}, schema={"u": pl.Int64, "day": pl.Date})
+    with pytest.raises(ArgumentError, match="where compares"):
+        engine_for(frame).cells(frame, Question(unit=("u",), by=("u",), where=where))
+
+
+def test_what_goes_wrong_inside_polars_is_told_without_its_values():
+    broken = pl.LazyFrame({"u": [1], "c": [SECRET]}).with_columns(pl.col("c").cast(pl.Int64))
+    for one_cell in ("error", "most_frequent", "hash"):
+        with pytest.raises(ConfigError, match="could not be counted") as caught:
+            engine_for(broken).cells(broken, Question(unit=("u",), by=("c",), one_cell=one_cell))
+        assert SECRET not in str(caught.value)
+        assert caught.value.__context__ is None
+        assert caught.value.__cause__ is None
+
+
+def test_a_column_that_a_table_has_twice_is_refused():
+    table = pa.table([pa.array([1]), pa.array([2]), pa.array(["x"])], names=["u", "u", "c"])
+    with pytest.raises((ArgumentError, ConfigError)):
+        engine_for(table).cells(table, Question(unit=("u",), by=("c",)))
+
+
+def test_categories_and_enumerations_are_ordered_as_text():
+    for kind in (pl.Categorical, pl.Enum(["z", "a", "withheld"])):
+        frame = pl.DataFrame({"u": [1, 1], "c": pl.Series(["z", "a"], dtype=kind)})
+        question = Question(unit=("u",), by=("c",), one_cell="most_frequent")
+        assert answered(engine_for(frame), frame, question)[0] == {("a",): 1}
+        assert str(engine_for(frame).cells(frame, question).keys["c"].dtype) == "str"
+
+
+def test_counting_warns_of_nothing_and_changes_nothing():
+    frame = frame_of([("a", 1, "x", 1, 1), ("b", 2, "x", 1, None)])
+    before = frame.clone()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for one_cell in RULES:
+            question = Question(unit=("p",), by=("c 1",), one_cell=one_cell, where="o == 1 or o.isna()")
+            for given_frame in (frame, frame.lazy(), frame.to_arrow()):
+                assert answered(engine_for(given_frame), given_frame, question)[0] == {("x",): 2}
+    assert frame.equals(before)

@@ -235,7 +235,7 @@ def of_peers(sizes: Sizes, cache: Path) -> Iterator[Measured]:
     noise = pkdp.GeometricNoise(epsilon=1)
 
     def ours() -> None:
-        frame.pkdp.histogram("cell", unit="unit", attacker=ATTACKER, noise=noise, release_threshold=50)
+        frame.pkdp.histogram("cell", unit="unit", attacker=ATTACKER, k=50, noise=noise, release_threshold=50)
 
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "rows.csv"

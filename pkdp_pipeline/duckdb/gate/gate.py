@@ -61,7 +61,7 @@ class Gate:
     """
 
     def __init__(
-        self, database_path: str | os.PathLike[str], *, policy: Mapping[str, Any] | str | os.PathLike[str]
+        self, database_path: str | os.PathLike[str], *, policy: Policy | Mapping[str, Any] | str | os.PathLike[str]
     ) -> None:
         self._policy = Policy.read(policy)
         self._lock = threading.Lock()

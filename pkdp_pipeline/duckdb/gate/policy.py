@@ -182,7 +182,7 @@ class Policy(Table):
         return self
 
     @classmethod
-    def read(cls, policy: Mapping[str, Any] | str | os.PathLike[str]) -> Policy:
+    def read(cls, policy: Policy | Mapping[str, Any] | str | os.PathLike[str]) -> Policy:
         """Read a policy, without looking at any data.
 
         Parameters

@@ -15,6 +15,9 @@ SETTINGS = {
     "spark.app.name": "pkdp tests",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    # Short queries: no time for the compiler to become clever, nor for plans to be changed on the way.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "America/St_Johns",
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",

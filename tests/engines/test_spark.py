@@ -134,14 +134,18 @@ def test_instants_are_published_in_utc_whatever_the_session_says(spark, zone):
     spark.conf.set("spark.sql.session.timeZone", zone)
     try:
         found = [pkdp.histogram(frame, by, unit="person", k=2, attacker=ATTACKER) for by in ("at", "local")]
-        counted = pkdp.count(frame, "at >= '2013-01-02 22:30:00'", unit="person", k=2, attacker=ATTACKER)
+        counted = [
+            pkdp.count(frame, query, unit="person", k=2, attacker=ATTACKER).value
+            for query in ("at >= '2013-01-02 22:30:00'", "local == '2013-01-02 02:30'", "local > '2013-01-02 02:30'")
+        ]
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
     assert [one.to_bytes() for one in found] == [one.to_bytes() for one in expected]
+    assert str(found[0].table["at"].dtype.tz) == "UTC"
     assert found[0].table["at"].tolist() == [pd.Timestamp("2013-01-02 22:30:00.123456", tz="UTC")]
     assert found[1].table["local"].tolist() == [pd.Timestamp("2013-01-02 02:30:00")]
-    # A constant without an offset is a time in UTC, as the published keys are.
-    assert counted.table["count"].tolist() == [9]
+    # A constant without an offset is a time in UTC for an instant, and as written for any other timestamp.
+    assert counted == [9, 9, None]
 
 
 def test_unsigned_columns_are_the_next_wider_signed_ones(spark, tmp_path):

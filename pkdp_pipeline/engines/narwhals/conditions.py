@@ -38,8 +38,10 @@ _FLIPPED: Mapping[str, str] = MappingProxyType({"==": "==", "<": ">", "<=": ">="
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?(Z|[+-]\d\d:\d\d)?")
 
 
-def condition(where: Any, schema: Mapping[str, Any]) -> nw.Expr | None:
+def condition(where: Any, schema: Mapping[str, Any], *, spark: bool = False) -> nw.Expr | None:
     """Return an expression that is true or false for every row, or None where every row is meant.
+
+    With `spark`, timestamps without a zone are written as text: PySpark takes a Python one for an instant.
 
     Raises
     ------
@@ -58,12 +60,13 @@ def condition(where: Any, schema: Mapping[str, Any]) -> nw.Expr | None:
             raise ArgumentError(f"where must be boolean; column {where!r} has type {schema[where]}.")
         return by_name(where).fill_null(False)
     tree = parse_query(where, {name: family(dtype) for name, dtype in schema.items()}, frame="frame")
-    return _Expressions(schema).of(tree)
+    return _Expressions(schema, spark).of(tree)
 
 
 class _Expressions:
-    def __init__(self, schema: Mapping[str, Any]) -> None:
+    def __init__(self, schema: Mapping[str, Any], spark: bool) -> None:
         self._schema = schema
+        self._spark = spark
 
     def of(self, node: Node) -> nw.Expr:
         match node:
@@ -111,7 +114,10 @@ class _Expressions:
             return ~values.is_null() if _OPERATORS[sign](0, constant) else values.is_null() & nw.lit(False)
         if isinstance(dtype, (nw.Date, nw.Datetime)):
             constant = _moment(column.name, dtype, constant)
-        compared: nw.Expr = _OPERATORS[sign](values, nw.lit(constant))
+        literal = nw.lit(constant)
+        if self._spark and isinstance(constant, datetime) and constant.tzinfo is None:
+            literal = nw.lit(constant.isoformat(sep=" ")).cast(nw.Datetime("us"))
+        compared: nw.Expr = _OPERATORS[sign](values, literal)
         return compared.fill_null(False)
 
     def _column(self, column: Column) -> nw.Expr:

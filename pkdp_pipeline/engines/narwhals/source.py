@@ -49,14 +49,17 @@ class Source:
             for short, name in zip(numbered(letter, len(names)), names, strict=True)
         }
 
+    def _condition(self, question: Question) -> nw.Expr | None:
+        return condition(question.where, self.schema, spark=self._lazy.implementation.is_spark_like())
+
     def selected(self, question: Question) -> nw.LazyFrame[Any]:
         """Return `columns` of the rows that satisfy ``where``."""
-        columns, satisfied = self.columns(question), condition(question.where, self.schema)
+        columns, satisfied = self.columns(question), self._condition(question)
         return asked(lambda: (self._lazy if satisfied is None else self._lazy.filter(satisfied)).select(**columns))
 
     def marked(self, question: Question) -> nw.LazyFrame[Any]:
         """Return `columns` of all rows, and ``hit``: whether a row satisfies ``where``."""
-        columns, satisfied = self.columns(question), condition(question.where, self.schema)
+        columns, satisfied = self.columns(question), self._condition(question)
         if satisfied is not None:
             return asked(lambda: self._lazy.select(**columns, hit=satisfied))
         return asked(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
+import shutil
 import subprocess
 import tempfile
 import warnings
@@ -34,6 +36,7 @@ def local_spark() -> Any:
         from pyspark.java_gateway import launch_gateway
         from pyspark.sql import SparkSession
     folder = tempfile.mkdtemp(prefix="pkdp-spark-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     settings = SETTINGS | {"spark.sql.warehouse.dir": folder, "spark.local.dir": folder}
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     # A Java machine outlives the capture of the test that starts it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,6 +13,7 @@ import polars as pl
 from pkdp_pipeline.engines.narwhals.answers import cell_counts
 from pkdp_pipeline.engines.narwhals.arrow_engine import cells_of_rows
 from pkdp_pipeline.engines.narwhals.engine import ENGINE as ANYWHERE
+from pkdp_pipeline.engines.narwhals.homes import cells_of_homes
 from pkdp_pipeline.engines.narwhals.source import Source, asked
 from pkdp_pipeline.engines.narwhals.statements import cells_query, numbered
 from pkdp_pipeline.engines.question import CellCounts, Question, Tally
@@ -25,7 +27,7 @@ class PolarsEngine:
 
     def cells(self, frame: Any, question: Question) -> CellCounts:
         """See `Engine.cells`."""
-        frame = asked(partial(_typed, frame))
+        eager, frame = isinstance(frame, pl.DataFrame), asked(partial(_typed, frame))
         if question.one_cell not in ("error", "hash") or not question.unit:
             return ANYWHERE.cells(frame, question)
         source = Source(frame)
@@ -34,9 +36,8 @@ class PolarsEngine:
             # Polars has no md5: its distinct rows go to DuckDB, in this process.
             pairs = rows.unique().with_columns(hit=nw.lit(True))
             return cells_of_rows(asked(lambda: pairs.collect(backend="pyarrow").to_native()), source.schema, question)
-        plain = len(question.unit) == 1 and not isinstance(source.schema[question.unit[0]], _TEXT)
-        answer = asked(partial(_by_cell if plain else _by_pair, rows, question))
-        return cell_counts(answer, source.schema, question)
+        answer = asked(partial(_counted, rows, question, source.schema, eager=eager))
+        return cell_counts(answer.to_arrow(), source.schema, question)
 
     def tally(self, frame: Any, question: Question) -> Tally:
         """See `Engine.tally`."""
@@ -55,14 +56,28 @@ def _typed(frame: pl.DataFrame | pl.LazyFrame) -> pl.LazyFrame:
     return lazy.with_columns(untyped) if untyped else lazy
 
 
-def _by_pair(rows: nw.LazyFrame[Any], question: Question) -> Any:
+def _counted(rows: nw.LazyFrame[Any], question: Question, schema: Mapping[str, Any], *, eager: bool) -> pl.DataFrame:
+    """Return the answer in the fastest way for these types."""
+    unit = schema[question.unit[0]]
+    if len(question.unit) > 1 or isinstance(unit, _TEXT):
+        return _by_pair(rows, question)
+    if eager and unit.is_integer():
+        # The frame is in memory already: its columns are named, not copied.
+        native: pl.DataFrame = rows.to_native().collect()
+        counted = cells_of_homes(native, numbered("b", len(question.by)))
+        if counted is not None:
+            return counted
+    return _by_cell(rows, question)
+
+
+def _by_pair(rows: nw.LazyFrame[Any], question: Question) -> pl.DataFrame:
     """Count by way of the distinct pairs of unit and cell: the faster way for text and for several columns."""
     query = cells_query(rows, units=len(question.unit), keys=len(question.by), one_cell="error")
     counted: pl.DataFrame = query.to_native().collect(engine="streaming")
-    return counted.to_arrow()
+    return counted
 
 
-def _by_cell(rows: nw.LazyFrame[Any], question: Question) -> Any:
+def _by_cell(rows: nw.LazyFrame[Any], question: Question) -> pl.DataFrame:
     """Count by way of each cell's distinct units: the faster way for whole numbers and the like.
 
     A unit is in several cells just when the cells have more units than there are.
@@ -78,4 +93,4 @@ def _by_cell(rows: nw.LazyFrame[Any], question: Question) -> Any:
         present.list.len().alias("n"),
         pl.lit(missing > 0).alias("missing_unit"),
         pl.lit(several).alias("several_cells"),
-    ).to_arrow()
+    )

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pkdp_pipeline.duckdb.tables import is_enum, type_name
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.keys import canonical_key
 
@@ -53,13 +54,14 @@ def public_type(name: str, kind: str) -> str:
     ArgumentError
         If columns of this type cannot name cells.
     """
-    if kind.startswith("ENUM("):
+    if is_enum(kind):
         return "VARCHAR"
     plain = ("VARCHAR", "BOOLEAN", "FLOAT", "DOUBLE", "DATE", "UUID")
     if kind in plain or kind in _WHOLE or kind in _DIGITS or _DECIMAL.fullmatch(kind):
         return kind
     raise ArgumentError(
-        f"by column {name!r} has type {kind}, which cannot name cells; cast it in a view, for example to VARCHAR."
+        f"by column {name!r} has type {type_name(kind)}, which cannot name cells; cast it in a view, for example to "
+        "VARCHAR."
     )
 
 

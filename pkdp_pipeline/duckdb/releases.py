@@ -65,14 +65,14 @@ class CuratorReleases:
     def plan(self, spec: Spec) -> tuple[tuple[str, str], ...]:
         """See `Releases.plan`."""
         with self._opened() as cursor:
-            table = resolve(cursor, spec.table, spec.database, spec.schema)
+            table = resolve(cursor, spec.table, spec.database, spec.schema, spec.schemas)
             by = self.request(spec, table).by or ()
         return tuple((name, public_type(name, table.columns[name])) for name in by)
 
     def release(self, spec: Spec) -> Release:
         """See `Releases.release`."""
         with self._opened() as cursor:
-            table = resolve(cursor, spec.table, spec.database, spec.schema)
+            table = resolve(cursor, spec.table, spec.database, spec.schema, spec.schemas)
             request = self.request(spec, table)
             return publish(
                 lambda: cursor.sql(f"SELECT * FROM {table.sql}"), request, attacker=self.attacker, ledger=self.ledger

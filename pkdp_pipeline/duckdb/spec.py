@@ -53,6 +53,8 @@ class Spec:
     order_by : tuple of str, optional
     database, schema : str, optional
         Where the caller's connection stands; unqualified names are looked up there first.
+    schemas : tuple of str, optional
+        The schemas of its search path.
 
     Raises
     ------
@@ -77,6 +79,7 @@ class Spec:
     undeclared: str | None = None
     database: str | None = None
     schema: str | None = None
+    schemas: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         choice("kind", self.kind, ("histogram", "count"))
@@ -93,6 +96,11 @@ class Spec:
             object.__setattr__(self, "noise", positive_real("noise", self.noise))
         for name in ("by", "order_by"):
             object.__setattr__(self, name, _names(name, getattr(self, name)))
+        schemas: Any = self.schemas
+        if schemas is not None:
+            if not isinstance(schemas, (list, tuple)) or not all(isinstance(name, str) for name in schemas):
+                raise ArgumentError("schemas must be a list of names; pkdp_histogram and pkdp_count write it.")
+            object.__setattr__(self, "schemas", tuple(schemas))
         if self.kind == "histogram":
             if self.by is None:
                 raise ArgumentError("by is needed for a histogram: name the columns whose values are the cells.")

@@ -13,7 +13,10 @@ from pkdp_pipeline.errors import ArgumentError
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["TableRef", "column_named", "literal", "quoted", "resolve"]
+__all__ = ["LACKING", "TableRef", "column_named", "is_enum", "literal", "quoted", "resolve", "type_name"]
+
+#: What is said about a column that nobody has.
+LACKING = "which the table does not have"
 
 _PART = re.compile(r'"(?:[^"]|"")+"|[^".]+')
 
@@ -24,6 +27,8 @@ WHERE NOT internal AND lower(table_name) = lower($table)
 ORDER BY database_name, schema_name, table_name, column_index
 """
 _TABLES = "SELECT DISTINCT table_name FROM duckdb_columns() WHERE NOT internal AND database_name = $database"
+
+_VIEW = "SELECT 1 FROM duckdb_views() WHERE database_name = $1 AND schema_name = $2 AND view_name = $3"
 
 Place = tuple[str, str, str]
 
@@ -59,7 +64,11 @@ def literal(text: str) -> str:
 
 
 def resolve(
-    cursor: duckdb.DuckDBPyConnection, name: str, database: str | None = None, schema: str | None = None
+    cursor: duckdb.DuckDBPyConnection,
+    name: str,
+    database: str | None = None,
+    schema: str | None = None,
+    schemas: Sequence[str] | None = None,
 ) -> TableRef:
     """Find a table or view by its name as written in SQL.
 
@@ -72,11 +81,13 @@ def resolve(
         identifiers are. Letter case does not matter.
     database, schema : str, optional
         Where the caller stands: looked up first there, then in the schema ``main``. Default: where `cursor` stands.
+    schemas : sequence of str, optional
+        The caller's search path. Where it has several schemas, names are only looked up in the first of them.
 
     Raises
     ------
     ArgumentError
-        If the catalog has no such table, or several.
+        If the catalog has no such table, or several, or a view that cannot be read.
     """
     parts = _parts(name)
     ((home, main),) = cursor.execute("SELECT current_database(), current_schema()").fetchall()
@@ -90,12 +101,29 @@ def resolve(
         if len(matches) > 1:
             raise ArgumentError(f"table {name!r} names several tables; write it as 'database.schema.table'.")
         if matches:
-            return _reference(matches[0], found[matches[0]], home)
+            return _reference(matches[0], _current(cursor, name, matches[0], found[matches[0]]), home)
+        if len(parts) == 1 and len(schemas or ()) > 1:
+            raise ArgumentError(
+                f"table {name!r} is not in {schema!r}, the first schema of the search path; the others are not looked "
+                "through: write it as 'schema.table'."
+            )
     raise ArgumentError(_not_found(cursor, name, parts[-1], database))
 
 
-def column_named(argument: str, name: str, columns: Iterable[str]) -> str:
-    """Return the catalog's spelling of a column's name, letter case aside.
+def is_enum(kind: str) -> bool:
+    """Return whether a SQL type is an ENUM, not a list of one."""
+    return kind.startswith("ENUM(") and kind.endswith(")")
+
+
+def type_name(kind: str) -> str:
+    """Return a SQL type as it may be told: without the values of an ENUM or what else is nested in it."""
+    if kind.startswith("DECIMAL("):
+        return kind
+    return kind.partition("(")[0] + ("[]" if kind.endswith("]") and "(" in kind else "")
+
+
+def column_named(argument: str, name: str, columns: Iterable[str], *, lacking: str = LACKING) -> str:
+    """Return the catalog's spelling of a column's name, letter case aside; `lacking` says what is with others.
 
     Raises
     ------
@@ -111,8 +139,7 @@ def column_named(argument: str, name: str, columns: Iterable[str]) -> str:
     close = difflib.get_close_matches(name.lower(), [column.lower() for column in known], n=1)
     hint = [column for column in known if close and column.lower() == close[0]]
     raise ArgumentError(
-        f"{argument} names column {name!r}, which the table does not have."
-        + (f" Did you mean {hint[0]!r}?" if hint else "")
+        f"{argument} names column {name!r}, {lacking}." + (f" Did you mean {hint[0]!r}?" if hint else "")
     )
 
 
@@ -147,6 +174,23 @@ def _places(parts: Sequence[str], database: str, schema: str) -> list[set[Place]
     else:
         turns = [[(database, schema, name)], [(database, "main", name)]]
     return [{(a.lower(), b.lower(), c.lower()) for a, b, c in turn} for turn in turns]
+
+
+def _current(
+    cursor: duckdb.DuckDBPyConnection, name: str, place: Place, columns: Mapping[str, str]
+) -> Mapping[str, str]:
+    """Return the columns as they are now: of a view, the catalog keeps those that it had when it was made."""
+    import duckdb
+
+    if not cursor.execute(_VIEW, list(place)).fetchall():
+        return columns
+    problem = ""
+    try:
+        described = cursor.execute(f"DESCRIBE SELECT * FROM {'.'.join(map(quoted, place))}").fetchall()
+        return {row[0]: row[1] for row in described}
+    except duckdb.Error as error:
+        problem = type(error).__name__
+    raise ArgumentError(f"table {name!r} is a view that cannot be read ({problem}); correct the view.")
 
 
 def _reference(place: Place, columns: Mapping[str, str], home: str) -> TableRef:

@@ -21,7 +21,7 @@ CREATE OR REPLACE MACRO pkdp_count(
 pkdp_release(to_json({
     kind: 'count', "table": table_name, filter: filter, k: k, k_complement: k_complement, noise: noise,
     release_threshold: release_threshold, period: period, missing_unit: missing_unit,
-    database: current_database(), schema: current_schema()
+    database: current_database(), schema: current_schema(), schemas: current_schemas(false)
 })::VARCHAR)[1].count;
 
 CREATE OR REPLACE MACRO pkdp_count(
@@ -32,5 +32,5 @@ CREATE OR REPLACE MACRO pkdp_count(
 SELECT pkdp_release(to_json({
     kind: 'count', "table": table_name, filter: filter, k: k, k_complement: k_complement, noise: noise,
     release_threshold: release_threshold, period: period, missing_unit: missing_unit,
-    database: current_database(), schema: current_schema()
+    database: current_database(), schema: current_schema(), schemas: current_schemas(false)
 })::VARCHAR)[1].count AS count;

@@ -466,3 +466,40 @@ def test_a_unit_that_the_table_lacks_is_named(con):
     refused(con, "SELECT pkdp_count('others', k := 2)", "unit names column 'uid'")
     con.execute("CREATE TABLE nobody AS SELECT flag FROM events")
     refused(con, "SELECT pkdp_count('nobody', k := 2)", "unit names column 'uid', which the table does not have")
+
+
+def test_a_search_path_of_several_schemas_never_gives_another_table(con):
+    """DuckDB would read a.events; the table in main must not be taken for it."""
+    con.execute("CREATE SCHEMA a; CREATE SCHEMA b; CREATE TABLE a.events AS SELECT uid, 'XX' AS country FROM events")
+    con.execute("SET search_path = 'b,a'")
+    for query in ("FROM pkdp_histogram('events', 'country', k := 3)", "SELECT pkdp_count('events', k := 3)"):
+        refused(con, query, "table 'events' is not in 'b', the first schema of the search path")
+    con.execute("SET search_path = 'a,b'")
+    assert con.sql("FROM pkdp_histogram('events', 'country', k := 3)").fetchall() == [("XX", 100)]
+    con.execute("SET search_path = 'b,a'")
+    assert con.sql("FROM pkdp_histogram('a.events', 'country', k := 3)").fetchall() == [("XX", 100)]
+
+
+def test_a_views_columns_are_those_it_has_now(con):
+    """The catalog keeps the types that a view had when it was made."""
+    con.execute("CREATE VIEW seen AS SELECT * FROM events")
+    con.execute("ALTER TABLE events ALTER flag TYPE VARCHAR USING CASE WHEN flag THEN 'yes' ELSE 'no' END")
+    result = con.sql("FROM pkdp_histogram('seen', 'flag', k := 3, filter := 'flag IS NOT NULL')")
+    assert [str(kind) for kind in result.types] == ["VARCHAR", "BIGINT"]
+    assert result.fetchall() == [("no", 50), ("yes", 50)]
+
+
+def test_a_view_whose_table_is_gone_is_named(con):
+    con.execute("CREATE TABLE base AS FROM events; CREATE VIEW lost AS FROM base; DROP TABLE base")
+    refused(con, "FROM pkdp_histogram('lost', 'country', k := 3)", "'lost' is a view that cannot be read")
+
+
+def test_an_error_about_a_type_does_not_list_the_values_of_an_enum(con):
+    con.execute("CREATE TABLE lists AS SELECT uid, [country::ENUM('US', 'NO', 'DE', 'secret')] AS tags FROM events")
+    for query in (
+        "FROM pkdp_histogram('lists', 'tags', k := 3)",
+        "SELECT pkdp_count('lists', filter := 'tags = ''US'' AND true', k := 3)",
+    ):
+        with pytest.raises(duckdb.InvalidInputException, match=r"'tags'.* has type ENUM\[\]") as caught:
+            con.execute(query).fetchall()
+        assert "secret" not in str(caught.value)

@@ -11,9 +11,10 @@ from fractions import Fraction
 from typing import NoReturn
 
 from pkdp_pipeline.duckdb.filters.tree import Constant, Value
+from pkdp_pipeline.duckdb.tables import is_enum, type_name
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = ["Grid", "grid", "grid_value", "is_time", "on_grid", "other_value", "type_name"]
+__all__ = ["Grid", "grid", "grid_value", "is_time", "on_grid", "other_value"]
 
 _WHOLE = {
     "TINYINT": (-(2**7), 2**7 - 1),
@@ -58,11 +59,6 @@ class Grid:
     step: Fraction
     low: Fraction | None = None
     high: Fraction | None = None
-
-
-def type_name(kind: str) -> str:
-    """Return a SQL type as messages show it: without the values of an ENUM or what else is nested in it."""
-    return kind if _DECIMAL.fullmatch(kind) else kind.partition("(")[0]
 
 
 def is_time(kind: str) -> bool:
@@ -129,7 +125,7 @@ def other_value(column: str, kind: str, constant: Constant) -> Value:
         if not isinstance(value, bool):
             _mismatch(column, kind, constant)
         return Value(order=value, text=str(value))
-    if kind == "VARCHAR" or kind.startswith("ENUM("):
+    if kind == "VARCHAR" or is_enum(kind):
         if constant.kind != "text" or not isinstance(value, str):
             _mismatch(column, kind, constant)
         return Value(order=value, text=_quoted(value))
@@ -147,7 +143,7 @@ def _mismatch(column: str, kind: str, constant: Constant) -> NoReturn:
     wanted = "a number, without quotes"
     if kind == "BOOLEAN":
         wanted = "TRUE or FALSE"
-    elif kind in ("VARCHAR", "UUID") or kind.startswith("ENUM("):
+    elif kind in ("VARCHAR", "UUID") or is_enum(kind):
         wanted = "a text, in single quotes"
     elif kind in _TIMES:
         wanted = "a date, such as DATE '2024-01-31'" if kind == "DATE" else "a time, such as '2024-01-31 12:00:00'"

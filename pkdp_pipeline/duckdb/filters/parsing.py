@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import NoReturn, TypeAlias
 
-from pkdp_pipeline.duckdb.filters.constants import type_name
 from pkdp_pipeline.duckdb.filters.tokens import Token, refuse, tokens
 from pkdp_pipeline.duckdb.filters.tree import (
     FLIPPED,
@@ -24,6 +23,7 @@ from pkdp_pipeline.duckdb.filters.tree import (
     Null,
     Operator,
 )
+from pkdp_pipeline.duckdb.tables import LACKING, type_name
 from pkdp_pipeline.errors import ArgumentError
 
 __all__ = ["DEEPEST", "parsed"]
@@ -50,25 +50,25 @@ _FALSE = Constant(kind="boolean", value=False)
 _Operand: TypeAlias = Column | Constant | Null | Condition
 
 
-def parsed(text: str, columns: Mapping[str, str]) -> Condition:
-    """Return the tree of a filter over these columns and their SQL types.
+def parsed(text: str, columns: Mapping[str, str], *, lacking: str = LACKING) -> Condition:
+    """Return the tree of a filter over these columns and their SQL types; `lacking` says what is with others.
 
     Raises
     ------
     ArgumentError
         If it holds anything a filter may not, or names a column that is not there.
     """
-    return _Parser(tokens(text), columns).whole()
+    return _Parser(tokens(text), columns, lacking).whole()
 
 
 class _Parser:
     """Reads OR before AND before NOT before comparisons, as SQL binds them."""
 
-    def __init__(self, words: list[Token], columns: Mapping[str, str]) -> None:
+    def __init__(self, words: list[Token], columns: Mapping[str, str], lacking: str) -> None:
         self._words = words
         self._next = 0
         self._depth = 0
-        self._columns = columns
+        self._columns, self._lacking = columns, lacking
 
     def whole(self) -> Condition:
         condition = self._condition(self._either())
@@ -311,9 +311,7 @@ class _Parser:
             raise ArgumentError(f"filter names column {name!r}, which could be any of {', '.join(sorted(found))}.")
         close = difflib.get_close_matches(name, list(self._columns), n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise ArgumentError(
-            f"filter names column {name[:80]!r}, which the table does not have.{hint} Texts are written with '...'."
-        )
+        raise ArgumentError(f"filter names column {name[:80]!r}, {self._lacking}.{hint} Texts are written with '...'.")
 
 
 def _lower(name: str) -> str:

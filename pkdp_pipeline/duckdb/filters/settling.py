@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from pkdp_pipeline.duckdb.filters.constants import grid, grid_value, is_time, on_grid, other_value, type_name
+from pkdp_pipeline.duckdb.filters.constants import grid, grid_value, is_time, on_grid, other_value
 from pkdp_pipeline.duckdb.filters.tree import (
     NEGATED,
     Among,
@@ -24,6 +24,7 @@ from pkdp_pipeline.duckdb.filters.tree import (
     Settled,
     Value,
 )
+from pkdp_pipeline.duckdb.tables import type_name
 from pkdp_pipeline.errors import ArgumentError
 
 __all__ = ["settled"]

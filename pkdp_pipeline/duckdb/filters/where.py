@@ -8,12 +8,13 @@ from pkdp_pipeline.duckdb.filters.parsing import parsed
 from pkdp_pipeline.duckdb.filters.settling import settled
 from pkdp_pipeline.duckdb.filters.tree import Known
 from pkdp_pipeline.duckdb.filters.writing import bare_column, written
+from pkdp_pipeline.duckdb.tables import LACKING
 from pkdp_pipeline.errors import ArgumentError
 
 __all__ = ["to_where"]
 
 
-def to_where(filter_sql: str, columns: Mapping[str, str]) -> str | None:
+def to_where(filter_sql: str, columns: Mapping[str, str], *, lacking: str = LACKING) -> str | None:
     """Return the query string for `Request.where` that selects the rows for which a SQL filter is true.
 
     The filter has SQL's meaning: what is unknown because of NULL is not selected, not even by NOT. NaN counts
@@ -31,6 +32,8 @@ def to_where(filter_sql: str, columns: Mapping[str, str]) -> str | None:
     filter_sql : str
     columns : mapping of str to str
         The table's column names and their DuckDB types, for example ``{"age": "TINYINT"}``.
+    lacking : str, optional
+        What an error says about a column that is not among them.
 
     Returns
     -------
@@ -44,7 +47,7 @@ def to_where(filter_sql: str, columns: Mapping[str, str]) -> str | None:
         IS [NOT] NULL, TRUE or FALSE, AND, OR, NOT and parentheses, names a column that does not exist,
         compares a column with a constant of another type, or is true of no row, whatever the rows are.
     """
-    condition = settled(parsed(filter_sql, columns), columns)
+    condition = settled(parsed(filter_sql, columns, lacking=lacking), columns)
     if isinstance(condition, Known):
         if condition.value:
             return None

@@ -23,7 +23,9 @@ CREATE OR REPLACE MACRO pkdp_epsilon(
     p_max := NULL, p_min := NULL, p_max_between := NULL, unknown := NULL, unknown_max := NULL, known := NULL,
     influence := NULL
 ) AS
+-- Whole numbers stand within coalesce, which makes a text of a quoted one: DuckDB would round '20.7' to a k of 21.
 pkdp_certified(
-    'epsilon', delta, mechanism, k, k_complement, noise, release_threshold, protects,
-    p_max, p_min, p_max_between, unknown, unknown_max, known, influence
+    'epsilon', delta, mechanism, coalesce(k, NULL), coalesce(k_complement, NULL), noise,
+    coalesce(release_threshold, NULL), protects, p_max, p_min, p_max_between,
+    coalesce(unknown, NULL), coalesce(unknown_max, NULL), coalesce(known, NULL), influence
 );

@@ -114,10 +114,13 @@ def test_malformed_arguments_are_errors(con, call, rule):
         con.sql(f"SELECT {call}").fetchall()
 
 
-@pytest.mark.parametrize("k", ["20.5", "2e1", "true"])
+@pytest.mark.parametrize("k", ["20.5", "2e1", "true", "'20.7'", "'20'"])
 def test_numbers_are_not_rounded_to_fit(con, k):
     with pytest.raises(duckdb.BinderException):
         con.sql(f"SELECT pkdp_delta('histogram', k := {k}, p_max := 0.1, epsilon := 1)")
+    for name in ("k_complement", "release_threshold", "unknown", "unknown_max", "known"):
+        with pytest.raises(duckdb.BinderException):
+            con.sql(f"SELECT pkdp_epsilon('count', k := 5, {name} := {k}, p_max := 0.1, delta := 0.5)")
 
 
 def test_equal_rows_are_computed_once(con, monkeypatch):

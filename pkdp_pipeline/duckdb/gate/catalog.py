@@ -9,7 +9,7 @@ from pathlib import Path
 from pkdp_pipeline.duckdb.gate.permitted import PermittedReleases
 from pkdp_pipeline.duckdb.gate.policy import Policy
 from pkdp_pipeline.duckdb.gate.vault import open_vault
-from pkdp_pipeline.duckdb.tables import column_named, resolve
+from pkdp_pipeline.duckdb.tables import column_named, resolve, type_name
 from pkdp_pipeline.ledger import Ledger
 
 __all__ = ["Catalogued", "look_up"]
@@ -24,7 +24,7 @@ class Catalogued:
     unit : tuple of str
         The columns of the privacy unit in the catalog's spelling; empty where each row is a person.
     types : mapping of str to str
-        The SQL types of the columns that may be asked about.
+        The SQL types of the columns that may be asked about, without the values of an ENUM.
     """
 
     unit: tuple[str, ...]
@@ -51,7 +51,8 @@ def look_up(policy: Policy, database: Path) -> dict[str, Catalogued]:
             found[name] = Catalogued(
                 unit=tuple(column_named("unit", one, columns) for one in table.unit),
                 types={
-                    one: columns[one] for one in (column_named("columns", given, columns) for given in table.columns)
+                    one: type_name(columns[one])
+                    for one in (column_named("columns", given, columns) for given in table.columns)
                 },
             )
         return found

@@ -375,6 +375,8 @@ class Check:
     def _window(self, fields: Fields, scope: Scope) -> None:
         name = function_name(fields)
         given = arguments(fields)
+        if name in COLLECTING:  # the frame moves with every row, and nothing can interrupt that
+            raise refused(f"{name} over a window", "Use it with GROUP BY.")
         if name not in WINDOWS:
             self._check_function(name, given)
         self._all([value for _, value in given], scope)

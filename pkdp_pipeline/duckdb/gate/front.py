@@ -39,6 +39,9 @@ _BATCH = 1_000
 _UNITS = {"MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30}
 _OURS = re.compile(r"\bArgumentError: (.*)")
 _INTERNAL = re.compile("|".join(INTERNAL))
+#: How DuckDB begins what it says, for example "Conversion Error: ".
+_DUCKDB = re.compile(r"[A-Za-z ]{1,40} Error: ")
+_DEFECTS = ("INTERNAL Error", "FATAL Error")
 #: Certificates of larger numbers take many seconds.
 _MOST = 10**8
 
@@ -82,7 +85,8 @@ class Front:
                     return self._answer(cursor, text)
                 except PkdpError:
                     raise
-                except duckdb.Error as error:
+                except (duckdb.Error, OSError) as error:
+                    # After the first rows, Arrow's reader puts DuckDB's errors into an OSError.
                     told: PkdpError = self._told(error, deadline)
                 except MemoryError:
                     told = self._too_large("memory")
@@ -131,16 +135,16 @@ class Front:
                 return late
         if self._releases.problem is not None:
             return self._releases.problem
-        if isinstance(error, duckdb.OutOfMemoryException):
+        line = str(error).partition("\n")[0][:300]
+        if isinstance(error, duckdb.OutOfMemoryException) or line.startswith("Out of Memory Error"):
             return self._too_large("memory")
-        if isinstance(error, (duckdb.InternalException, duckdb.FatalException)):
+        if isinstance(error, (duckdb.InternalException, duckdb.FatalException)) or line.startswith(_DEFECTS):
             self._broken = True
             return unanswered(error)
         ours = _OURS.findall(str(error))
         if ours:  # about arguments that are not even a question; DuckDB puts it into a text of its own
             return ArgumentError(ours[-1])
-        line = str(error).partition("\n")[0][:300]
-        if _INTERNAL.search(line) or "Python exception" in line:
+        if _INTERNAL.search(line) or "Python exception" in line or not _DUCKDB.match(line):
             return unanswered(error)
         return ArgumentError(f"the statement cannot be answered: {line}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -39,6 +40,8 @@ Answer = TypeVar("Answer")
 UNANSWERED = "the statement could not be answered; ask the curator."
 #: Refusals that are about the question, the policy and what is published already; their texts may be read by anybody.
 _REFUSALS = (BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError)
+#: Says the same of columns that the table does not have and of those that the policy leaves out.
+_LACKING = "which this gate does not offer"
 #: Certificates of larger numbers take many seconds.
 _MOST = 10**8
 
@@ -74,7 +77,7 @@ class PermittedReleases:
     -----
     A question is first asked of no rows at all. What fails then is about the question, and an analyst is told. What
     fails only with rows may owe itself to somebody's data: an analyst is told that it failed, and the table answers
-    nothing more until the gate is opened again, so that failures cannot be made to spell data out.
+    no new question until the gate is opened again, so that failures cannot be made to spell data out.
     """
 
     def __init__(self, policy: Policy, cursor: Callable[[], duckdb.DuckDBPyConnection], ledger: Ledger) -> None:
@@ -139,9 +142,10 @@ class PermittedReleases:
 
     def _publish(self, table: _Table, spec: Spec) -> Release:
         request = self._request(table, spec)
-        if table.name in self._withdrawn:
-            raise unanswered()
-        self._rehearse(table, request)
+        if self._ledger.find(request.key(self._ledger.dataset)) is None:  # what is public goes on being replayed
+            if table.name in self._withdrawn:
+                raise unanswered()
+            self._rehearse(table, request)
         try:
             return table.curator.release(spec)
         except _REFUSALS as error:
@@ -154,8 +158,6 @@ class PermittedReleases:
 
     def _rehearse(self, table: _Table, request: Request) -> None:
         """Ask the question of no rows, so that what is wrong with it is told before any data are read."""
-        if self._ledger.find(request.key(self._ledger.dataset)) is not None:
-            return
         cursor = self._cursor()
         try:
             publish(
@@ -175,11 +177,15 @@ class PermittedReleases:
         for argument, reason in ARGUMENTS.items():
             if reason is not None and getattr(spec, argument) is not None:
                 raise ArgumentError(f"{argument} is not for analysts to choose: {reason}. Leave it out.")
-        by = None if spec.by is None else tuple(column_named("by", name, table.allowed) for name in spec.by)
+        by = (
+            None
+            if spec.by is None
+            else tuple(column_named("by", name, table.allowed, lacking=_LACKING) for name in spec.by)
+        )
         if spec.filter is not None:
             from pkdp_pipeline.duckdb.filters import to_where
 
-            to_where(spec.filter, table.allowed)
+            to_where(spec.filter, table.allowed, lacking=_LACKING)
         self._check_numbers(table, spec)
         domain = None if by is None else self._domain(table, by)
         return table, replace(
@@ -187,6 +193,7 @@ class PermittedReleases:
             table=table.found.sql,
             database=None,
             schema=None,
+            schemas=None,
             by=by,
             k=table.policy.k if spec.k is None else spec.k,
             domain=domain,
@@ -241,6 +248,11 @@ class PermittedReleases:
                     "their cells cannot be listed. Ask for each alone, or ask the curator for the public values."
                 )
             values[name] = known
+        if math.prod(map(len, values.values())) > self._policy.limits.rows:
+            raise ArgumentError(
+                f"by asks for every combination of the public values of {', '.join(map(repr, by))}: more cells than "
+                f"the {self._policy.limits.rows} rows that the policy allows. Ask for fewer columns."
+            )
         return _as_json(values)
 
     # -- the policy against the database ------------------------------------------------------------------------

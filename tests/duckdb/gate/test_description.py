@@ -103,3 +103,17 @@ def test_a_total_that_nobody_can_say_is_no_error(database, policy):
     assert totals(total, look_up(Policy.read(policy), database)) == [
         {"unit": unit, "sentence": "say how.", "certificate": None} for unit in (["person"], "each row")
     ]
+
+
+def test_types_do_not_list_the_values_of_an_enum(tmp_path):
+    """An ENUM may have been made from the data."""
+    path = tmp_path / "enum.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            "CREATE TYPE word AS ENUM ('a', 'secret'); "
+            "CREATE TABLE t AS SELECT range AS uid, 'a'::word AS cell, ['a'::word] AS tags, 1.5::DECIMAL(9,2) AS price "
+            "FROM range(9)"
+        )
+    read = Policy.read({"tables": {"t": {"unit": "uid", "columns": ["cell", "tags", "price"], "k": 20}}})
+    told = describe(read, look_up(read, path))
+    assert told["tables"]["t"]["columns"] == {"cell": "ENUM", "tags": "ENUM[]", "price": "DECIMAL(9,2)"}

@@ -248,6 +248,34 @@ def test_a_failure_that_may_owe_itself_to_data_tells_nothing_and_happens_once(tm
         assert gate.sql("SELECT 1").fetchall() == [(1,)]
 
 
+def test_what_is_public_is_replayed_after_such_a_failure(tmp_path: Path) -> None:
+    """Who makes a table fail on purpose takes nothing away from the others that they had."""
+    path = tmp_path / "broken.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            "CREATE TABLE raw AS SELECT i AS uid, i % 2 = 0 AS flag, CASE i WHEN 7 THEN 'x' ELSE '5' END AS age "
+            "FROM range(200) t(i); "
+            "CREATE VIEW events AS SELECT uid, flag, CAST(age AS INT) AS age FROM raw"
+        )
+    tables = {"events": {"unit": "uid", "columns": ["flag", "age"], "k": 20}}
+    with Gate(path, policy=policy(tables=tables)) as gate:
+        assert gate.sql("FROM pkdp_histogram('events', 'flag')").fetchall() == [(False, 100), (True, 100)]
+        gate._front._releases._withdrawn.add("events")
+        assert gate.sql("FROM pkdp_histogram('events', 'flag')").releases[0].replayed
+        with pytest.raises(PkdpError, match="could not be answered"):
+            gate.sql("SELECT pkdp_count('events', filter := 'flag')")
+
+
+@pytest.mark.parametrize("column", ["note", "uid", "nope"])
+def test_what_the_policy_leaves_out_is_not_said_to_be_missing(gate: Gate, column: str) -> None:
+    for question in (
+        f"FROM pkdp_histogram('events', '{column}')",
+        f"SELECT pkdp_count('events', filter := '{column} IS NULL')",
+    ):
+        with pytest.raises(ArgumentError, match=f"names column '{column}', which this gate does not offer"):
+            gate.sql(question)
+
+
 def test_errors_do_not_depend_on_the_data(tmp_path: Path) -> None:
     """People without a unit, in several cells or in cells that are not public make no difference to what fails."""
     statements = [

@@ -56,6 +56,11 @@ def _chain(query: str) -> str:
             "concatenations",
         ),
         ("SELECT median(a.i) FROM range(100000) a(i), range(100000) b(i)", "Aggregate first"),
+        (
+            "SELECT mode(i) OVER (ORDER BY i ROWS BETWEEN 500000 PRECEDING AND 500000 FOLLOWING) "
+            "FROM (SELECT a.i * 10 + b.i AS i FROM range(100000) a(i), range(10) b(i))",
+            "mode over a window",
+        ),
         ("SELECT 1 FROM range(9) t(a) GROUP BY CUBE (a, a + 1, a + 2, a + 3, a + 4, a + 5, a + 6)", "grouping sets"),
         ("SELECT " + ", ".join(f"pkdp_count('events', k := {k})" for k in range(20, 50)), "so many releases"),
         ("SELECT pkdp_epsilon('histogram', k := 1000000000, p_max := 0.1, delta := 1e-6)", "at most 100000000"),
@@ -68,3 +73,29 @@ def test_limits_hold_and_the_gate_goes_on(path: Path, statement: str, limit: str
         with pytest.raises(ArgumentError, match=limit):
             gate.sql(statement)
         assert gate.sql("FROM pkdp_histogram('events', 'country')").fetchall() == COUNTRIES
+
+
+def test_combinations_of_public_values_are_counted_before_they_are_made(path: Path) -> None:
+    """A few columns with many public values each have more combinations than memory has room for."""
+    many = [str(value) for value in range(3_000)]
+    table = {"unit": "uid", "columns": ["country", "note"], "k": 20, "domains": {"country": many, "note": many}}
+    with Gate(path, policy=policy(tables={"events": table})) as gate:
+        with pytest.raises(ArgumentError, match="more cells than the 100000 rows"):
+            gate.sql("FROM pkdp_histogram('events', ['country', 'note'])")
+        assert len(gate.sql("FROM pkdp_histogram('events', 'country')")) == 3_000
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("SELECT CASE WHEN i > 5000 THEN ('x' || i)::INT END FROM range(9000) t(i)", "Conversion Error: .*'x5001'"),
+        ("SELECT a.i FROM range(5000) a(i), range(100000) b(i) WHERE a.i * b.i = -1 OR b.i = 1", "seconds|rows"),
+    ],
+)
+def test_errors_after_the_first_rows_are_told_as_those_before(path: Path, statement: str, told: str) -> None:
+    """Arrow's reader gives them as an OSError."""
+    with (
+        Gate(path, policy=policy(limits={"seconds": 2.0})) as gate,
+        pytest.raises(ArgumentError, match=told),
+    ):
+        gate.sql(statement)

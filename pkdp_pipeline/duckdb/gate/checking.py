@@ -375,8 +375,9 @@ class Check:
     def _window(self, fields: Fields, scope: Scope) -> None:
         name = function_name(fields)
         given = arguments(fields)
-        if name in COLLECTING:  # the frame moves with every row, and nothing can interrupt that
-            raise refused(f"{name} over a window", "Use it with GROUP BY.")
+        distinct = "DISTINCT " if fields.take("distinct") else ""
+        if name in COLLECTING or distinct:  # the frame moves with every row, and nothing can interrupt that
+            raise refused(f"{distinct}{name} over a window", "Use it with GROUP BY.")
         if name not in WINDOWS:
             self._check_function(name, given)
         self._all([value for _, value in given], scope)
@@ -385,7 +386,7 @@ class Check:
         self._orders(fields.take("arg_orders"), scope)
         for one in ("start_expr", "end_expr", "offset_expr", "default_expr", "filter_expr"):
             self._optional(fields.take(one), scope)
-        for one in ("start", "end", "exclude_clause", "ignore_nulls", "has_ignore_nulls", "distinct"):
+        for one in ("start", "end", "exclude_clause", "ignore_nulls", "has_ignore_nulls"):
             fields.take(one)
 
     def _deeper(self, levels: int) -> None:

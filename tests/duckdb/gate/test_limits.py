@@ -61,6 +61,11 @@ def _chain(query: str) -> str:
             "FROM (SELECT a.i * 10 + b.i AS i FROM range(100000) a(i), range(10) b(i))",
             "mode over a window",
         ),
+        (
+            "SELECT sum(DISTINCT i) OVER (ORDER BY i ROWS BETWEEN 500000 PRECEDING AND 500000 FOLLOWING EXCLUDE TIES) "
+            "FROM (SELECT a.i * 10 + b.i AS i FROM range(100000) a(i), range(10) b(i))",
+            "DISTINCT sum over a window",
+        ),
         ("SELECT 1 FROM range(9) t(a) GROUP BY CUBE (a, a + 1, a + 2, a + 3, a + 4, a + 5, a + 6)", "grouping sets"),
         ("SELECT " + ", ".join(f"pkdp_count('events', k := {k})" for k in range(20, 50)), "so many releases"),
         ("SELECT pkdp_epsilon('histogram', k := 1000000000, p_max := 0.1, delta := 1e-6)", "at most 100000000"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import narwhals as nw
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -62,6 +63,26 @@ def test_a_tally_counts_units_with_any_satisfying_row(rows):
         tally = engine_for(given_frame).tally(given_frame, question)
         assert (tally.satisfying, tally.population) == (len(hits), len(people))
         assert tally.missing_unit == any(p is None or q is None for p, q, *_ in rows)
+
+
+@pytest.mark.parametrize("spread", [False, True])
+@pytest.mark.parametrize("kind", [pl.String, pl.Float64, pl.Date, pl.Int64, pl.UInt8])
+def test_many_units_are_counted_the_same_whichever_way_is_the_fastest(kind, spread):
+    people = np.random.default_rng(7).integers(0, 9_000, 20_000)
+    homes = people * 31 % 57
+    if spread:
+        homes[np.flatnonzero(people == people[0])[-1]] = 57
+    units = pl.Series(people % 251 if kind == pl.UInt8 else people).cast(pl.Int32).cast(kind)
+    if kind == pl.UInt8:
+        homes = people % 251 % 57 + (57 * (people % 251 == 3) * (people > 251) if spread else 0)
+    frame = pl.DataFrame({"u": units, "sparse": pl.Series(people) * 10_000_019, "c": homes, "even": homes % 2 == 0})
+    frame = frame.with_columns(pl.col("u", "sparse").replace(units[5], None), pl.col("c").cast(pl.String))
+    for unit in ("u", "sparse") if kind == pl.Int64 else ("u",):
+        question = Question(unit=(unit,), by=("c", "even"))
+        expected = answered(ANYWHERE, frame, question)
+        assert (expected[0] is None) == spread
+        for given_frame in (frame, frame.lazy()):
+            assert answered(engine_for(given_frame), given_frame, question) == expected
 
 
 def test_the_engine_over_narwhals_counts_pandas_frames_and_relations_too():

@@ -1,4 +1,4 @@
-"""Counting whole-numbered units of an eager Polars frame: each has a place in an array, which holds its cell."""
+"""Counting the units of an eager Polars frame: each has a place in an array, which holds its cell."""
 
 from __future__ import annotations
 
@@ -15,13 +15,17 @@ __all__ = ["cells_of_homes"]
 
 #: Cells and whole-numbered keys that span more than this are counted another way.
 _WIDEST = 1 << 20
+#: Each round but a contrived one leaves a small part for the next.
+_ROUNDS = 12
+
+_Integers = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Codes:
     """One column of keys: `codes` index `values`, of which the last is "missing"."""
 
-    codes: npt.NDArray[Any]
+    codes: _Integers
     values: pl.Series
 
 
@@ -30,35 +34,68 @@ def cells_of_homes(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame | No
 
     One pass writes every row's cell to its unit's place, another sees whether it is still there.
     """
-    unit = rows["u0"]
-    if not unit.dtype.is_integer() or unit.null_count() == len(unit):
-        return None
-    least, most = int(unit.min()), int(unit.max())  # type: ignore[arg-type]
-    if most - least >= max(_WIDEST, 4 * len(unit)) or not -(2**62) < least <= most < 2**62:
+    if not rows["u0"].count():
         return None
     columns = [_encoded(rows[name]) for name in keys]
     size = math.prod(len(column.values) for column in columns if column is not None)
     if None in columns or size > _WIDEST:
         return None
-    cells = _mixed([column for column in columns if column is not None])
+    unit, cells = rows["u0"], _mixed([column for column in columns if column is not None])
     missing = unit.null_count() > 0
     if missing:
         present = unit.is_not_null().to_numpy()
         unit, cells = unit.drop_nulls(), cells[present]
+    counted = _by_number(unit, cells, size) if unit.dtype.is_integer() else _by_hash(unit, cells, size)
+    if counted is None:
+        return None
+    counts, several = counted
+    held = np.flatnonzero(counts)
+    return _answer(columns, keys, held, counts[held], missing=missing, several=several)
+
+
+def _by_number(unit: pl.Series, cells: _Integers, size: int) -> tuple[_Integers, bool] | None:
+    """Return how many units each cell has, and whether one has several; None where numbers lie too far apart."""
+    least, most = int(unit.min()), int(unit.max())  # type: ignore[arg-type]
+    if most - least >= max(_WIDEST, 4 * len(unit)) or not -(2**62) < least <= most < 2**62:
+        return None
     places = unit.cast(pl.Int64).to_numpy() - least if least else unit.to_numpy()
     homes = np.full(most - least + 1, -1, dtype=np.int32)
     homes[places] = cells
-    several = bool((homes[places] != cells).any())
-    counts = np.bincount(homes[homes >= 0], minlength=size)
-    held = np.flatnonzero(counts)
-    return _answer(columns, keys, held, counts[held], missing=missing, several=several)
+    return np.bincount(homes[homes >= 0], minlength=size), bool((homes[places] != cells).any())
+
+
+def _by_hash(unit: pl.Series, cells: _Integers, size: int) -> tuple[_Integers, bool] | None:
+    """Do the same for any type: a hash gives the place, and units whose place is another's have another round.
+
+    A place is one unit's, whose rows are all there: every row is compared with the row that holds its place.
+    """
+    counts, several = np.zeros(size, dtype=np.int64), False
+    for seed in range(_ROUNDS):
+        about: Any = unit.approx_n_unique()
+        bits = min(26, max(10, (4 * int(about)).bit_length()))
+        places = (unit.hash(seed).to_numpy() >> np.uint64(64 - bits)).view(np.int64)
+        holders = np.full(1 << bits, -1, dtype=np.int32)
+        holders[places] = np.arange(len(unit), dtype=np.int32)
+        held = np.flatnonzero(holders >= 0)
+        rows = holders[held]
+        # Numbered anew, the holders lie together and are found quickly.
+        holders[held] = np.arange(len(held), dtype=np.int32)
+        mine, homes = holders[places], cells[rows]
+        same = (unit.gather(rows).gather(mine) == unit).to_numpy()
+        several = several or bool(((homes[mine] != cells) & same).any())
+        counts += np.bincount(homes, minlength=size)
+        others = np.flatnonzero(~same)
+        if not len(others):
+            return counts, several
+        unit, cells = unit.gather(others), cells[others]
+    return None
 
 
 def _answer(
     columns: Sequence[_Codes | None],
     keys: Sequence[str],
-    held: npt.NDArray[Any],
-    counts: npt.NDArray[Any],
+    held: _Integers,
+    counts: _Integers,
     *,
     missing: bool,
     several: bool,
@@ -73,7 +110,7 @@ def _answer(
     )
 
 
-def _mixed(columns: Sequence[_Codes]) -> npt.NDArray[Any]:
+def _mixed(columns: Sequence[_Codes]) -> _Integers:
     """Return the cell of every row as a whole number."""
     cells = columns[0].codes
     for column in columns[1:]:
@@ -86,14 +123,13 @@ def _encoded(keys: pl.Series) -> _Codes | None:
     if keys.dtype == pl.String:
         # Categories of their own: shared ones would keep the keys after this.
         categories = pl.Categories.random()
-        text = keys.cast(pl.Categorical(categories))  # the categories live as long as a column that has them
-        codes = text.to_physical()
-        last = codes.max()
+        text = keys.cast(pl.Categorical(categories))
+        last = text.to_physical().max()
         distinct = 0 if last is None else int(last) + 1  # type: ignore[arg-type]
         if distinct > _WIDEST:
             return None
         values = pl.Series([categories[code] for code in range(distinct)], dtype=pl.String)
-        del text
+        codes = text.to_physical()  # after the values: categories live no longer than the column that has them
     elif keys.dtype == pl.Boolean:
         values, codes = pl.Series([False, True]), keys.cast(pl.UInt32)
     elif keys.dtype.is_integer() and keys.null_count() < len(keys):

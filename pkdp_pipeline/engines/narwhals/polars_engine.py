@@ -58,16 +58,14 @@ def _typed(frame: pl.DataFrame | pl.LazyFrame) -> pl.LazyFrame:
 
 def _counted(rows: nw.LazyFrame[Any], question: Question, schema: Mapping[str, Any], *, eager: bool) -> pl.DataFrame:
     """Return the answer in the fastest way for these types."""
-    unit = schema[question.unit[0]]
-    if len(question.unit) > 1 or isinstance(unit, _TEXT):
-        return _by_pair(rows, question)
-    if eager and unit.is_integer():
+    if eager and len(question.unit) == 1:
         # The frame is in memory already: its columns are named, not copied.
         native: pl.DataFrame = rows.to_native().collect()
         counted = cells_of_homes(native, numbered("b", len(question.by)))
         if counted is not None:
             return counted
-    return _by_cell(rows, question)
+    text = isinstance(schema[question.unit[0]], _TEXT)
+    return _by_pair(rows, question) if text or len(question.unit) > 1 else _by_cell(rows, question)
 
 
 def _by_pair(rows: nw.LazyFrame[Any], question: Question) -> pl.DataFrame:

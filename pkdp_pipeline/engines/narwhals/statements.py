@@ -25,16 +25,20 @@ def cells_query(rows: Rows, *, units: int, keys: int, one_cell: str, orders: int
         nobody = nw.lit(False)
         return rows.group_by(*cell).agg(nw.len().alias("n")).with_columns(missing_unit=nobody, several_cells=nobody)
     if one_cell == "error":
-        # Grouped, and not `unique`: Ibis makes a window over all rows of that, which BigQuery refuses for reals.
-        pairs = rows.group_by(*unit, *cell).agg(nw.len().alias("often"))
-        # Where a unit has one cell, the smallest is the one.
-        homes = pairs.group_by(*unit).agg(*(nw.col(name).min() for name in cell), nw.len().alias("homes"))
+        # One grouping by unit, so that the rows change places once. A unit has one cell where the smallest is the
+        # largest, column by column, and no key is missing in some of its rows only.
+        homes = rows.group_by(*unit).agg(
+            *(nw.col(name).min() for name in cell),
+            *(nw.col(name).max().alias(f"{name}_last") for name in cell),
+            *(nw.col(name).count().alias(f"{name}_keys") for name in cell),
+            nw.len().alias("often"),
+        )
+        several = nw.any_horizontal(*(_differs(name) for name in cell), ignore_nulls=True)
     else:
-        homes = _chosen(rows, unit, cell, one_cell, numbered("o", orders)).with_columns(homes=nw.lit(1))
+        homes = _chosen(rows, unit, cell, one_cell, numbered("o", orders))
+        several = nw.lit(False)
     missing = _missing(unit)
-    marked = homes.select(
-        *cell, present=(~missing).cast(nw.Int64), missing=missing, several=(nw.col("homes") > 1) & ~missing
-    )
+    marked = homes.select(*cell, present=(~missing).cast(nw.Int64), missing=missing, several=several & ~missing)
     return marked.group_by(*cell).agg(
         nw.col("present").sum().alias("n"),
         nw.col("missing").any().alias("missing_unit"),
@@ -56,6 +60,13 @@ def tally_query(rows: Rows, *, units: int) -> Rows:
     return marked.select(
         nw.col("satisfying").sum(), nw.col("population").sum(), nw.col("missing").any().alias("missing_unit")
     )
+
+
+def _differs(key: str) -> nw.Expr:
+    """Return whether a unit's rows differ in one key; never missing."""
+    keys = nw.col(f"{key}_keys")
+    mixed = (keys > 0) & (keys < nw.col("often"))
+    return mixed | ((keys > 0) & (nw.col(key) != nw.col(f"{key}_last"))).fill_null(False)
 
 
 def _missing(unit: list[str]) -> nw.Expr:

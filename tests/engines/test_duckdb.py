@@ -10,6 +10,8 @@ from importlib.util import find_spec
 import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -296,6 +298,26 @@ def test_a_query_string_means_the_same_on_both_kinds_of_frame(query, rows):
     with duckdb.connect() as connection:
         connection.register("frame", frame)
         assert answered(connection.table("frame"), question)[0] == expected
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+def test_nan_in_a_parquet_file_is_missing_though_its_statistics_name_none(tmp_path, kind):
+    path = tmp_path / "rows.parquet"
+    people = pa.array([float("nan"), float("nan"), 1.0, 2.0, 7.0], kind)
+    pq.write_table(pa.table({"person": people, "cell": ["a"] * 5}), path)
+    with duckdb.connect() as connection:
+        relation = connection.read_parquet(str(path))
+        engine = engine_for(relation)
+        by_person = engine.cells(relation, Question(unit=("person",), by=("cell",)))
+        by_row = engine.cells(relation, Question(unit=(), by=("person",)))
+        told = {
+            query: engine.tally(relation, Question(unit=(), where=query)).satisfying
+            for query in ("person > 1.5", "person <= 1000", "person != 1", "person.isna()", "person == person")
+        }
+    assert (list(by_person.counts), by_person.missing_unit) == ([3], True)
+    keys = [canonical_key(key) for key in by_row.keys["person"]]
+    assert dict(zip(keys, by_row.counts, strict=True)) == {1.0: 1, 2.0: 1, 7.0: 1, None: 2}
+    assert told == {"person > 1.5": 2, "person <= 1000": 3, "person != 1": 4, "person.isna()": 2, "person == person": 3}
 
 
 @pytest.mark.parametrize(

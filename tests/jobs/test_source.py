@@ -7,6 +7,8 @@ import textwrap
 from datetime import date
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from local_spark import local_spark
 
@@ -132,6 +134,17 @@ def test_rows_without_a_value_are_counted_apart_and_nan_is_no_value(source_of):
     sorts = [Rows(), Rows(present=("n",)), Rows(present=("n",), negated=True), Rows(present=("at", "n"))]
     assert source.counts(period, DAY, sorts) == [3, 1, 2, 1]
     assert source.counts(period, date(2014, 1, 1), sorts) == [0, 0, 0, 0]
+
+
+def test_nan_is_no_value_where_the_statistics_of_the_file_do_not_tell_of_it(engine, tmp_path):
+    rows = pa.table({"at": pa.array([DAY] * 3), "n": pa.array([1.5, float("nan"), 7.0], pa.float64())})
+    pq.write_table(rows, tmp_path / "source.parquet")
+    source = open_source(engine, str(tmp_path / "source.parquet"))
+    try:
+        sorts = [Rows(present=("n",)), Rows(present=("n",), negated=True)]
+        assert source.counts(PeriodTable(column="at"), DAY, sorts) == [2, 1]
+    finally:
+        source.close()
 
 
 @pytest.mark.parametrize(

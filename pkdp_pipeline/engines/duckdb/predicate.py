@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from pkdp_pipeline.engines.duckdb.relation_types import is_number
 from pkdp_pipeline.engines.duckdb.statements import literal, quoted
 from pkdp_pipeline.engines.predicate import (
     Column,
@@ -83,7 +84,7 @@ def _operand(operand: Column | Value, kinds: Mapping[str, str]) -> str:
         column = quoted(operand.name)
         # NaN is missing, as in pandas; DuckDB would take it for the largest number, equal to itself.
         nan = kinds[operand.name] in ("FLOAT", "DOUBLE")
-        return f"(CASE WHEN isnan({column}) THEN NULL ELSE {column} END)" if nan else column
+        return f"(CASE WHEN {is_number(column)} THEN {column} END)" if nan else column
     value = operand.value
     if isinstance(value, bool):
         return "true" if value else "false"

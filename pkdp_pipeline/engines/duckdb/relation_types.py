@@ -12,7 +12,7 @@ import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = ["comparable", "nameable", "to_public"]
+__all__ = ["comparable", "is_number", "nameable", "to_public"]
 
 #: SQL types whose pandas dtype has a name; text, floats, dates and decimals are read in `to_public`.
 _PLAIN: Mapping[str, str] = MappingProxyType(
@@ -36,10 +36,19 @@ _PLAIN: Mapping[str, str] = MappingProxyType(
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 
 
+def is_number(column: str) -> str:
+    """Return SQL for whether a quoted column of reals holds a number: neither NULL nor NaN.
+
+    Not ``isnan``: where the statistics of a Parquet file name no NaN, which they never do, DuckDB 2 takes its answer
+    from them instead of from the rows (https://github.com/duckdb/duckdb/issues/25521).
+    """
+    return f"(isfinite({column}) OR isinf({column})) IS TRUE"
+
+
 def comparable(column: str, kind: str) -> str:
     """Return SQL for a quoted column under which equal values are one value and NaN is missing."""
     if kind in ("FLOAT", "DOUBLE"):
-        return f"CASE WHEN isnan({column}) THEN NULL ELSE {column}::DOUBLE + 0.0::DOUBLE END"
+        return f"CASE WHEN {is_number(column)} THEN {column}::DOUBLE + 0.0::DOUBLE END"
     return column
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
+from pkdp_pipeline.engines.duckdb.relation_types import is_number
 from pkdp_pipeline.jobs.job import PeriodTable
 from pkdp_pipeline.jobs.sources.source import (
     Kind,
@@ -97,8 +98,7 @@ class DuckDBSource:
         return f"count(*) FILTER (WHERE {f'NOT ({condition})' if rows.negated else condition})"
 
     def _present(self, column: str) -> str:
-        present = f"{_quoted(column)} IS NOT NULL"
-        return f"{present} AND NOT isnan({_quoted(column)})" if self._columns[column] == "real" else present
+        return is_number(_quoted(column)) if self._columns[column] == "real" else f"{_quoted(column)} IS NOT NULL"
 
 
 def _quoted(column: str) -> str:

@@ -301,6 +301,32 @@ def test_a_query_string_means_the_same_on_both_kinds_of_frame(query, rows):
 
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+@pytest.mark.parametrize("rule", RULES)
+def test_reals_of_arrow_in_a_pandas_frame_mean_what_those_of_numpy_mean(kind, rule):
+    reals = pa.array([float("nan"), None, 0.0, -0.0, 2.5, 2.5], kind)
+    table = pa.table({"person": reals, "n": [1, 2, 3, 4, 5, 6], "cell": ["a"] * 6, "real": reals})
+    given_frames = [table.to_pandas(types_mapper=pd.ArrowDtype), table.to_pandas()]
+    for question in (
+        Question(unit=("person",), by=("cell",), one_cell=rule, order_by=("real",) if rule == "first" else ()),
+        Question(unit=("n",), by=("real",), one_cell=rule, order_by=("real",) if rule == "first" else ()),
+    ):
+        arrow, numpy = (engine_for(frame).cells(frame, question) for frame in given_frames)
+        pd.testing.assert_frame_equal(arrow.keys, numpy.keys)
+        assert (list(arrow.counts), arrow.missing_unit) == (list(numpy.counts), numpy.missing_unit)
+        assert (sum(arrow.counts), arrow.missing_unit) == ((2, True) if "person" in question.unit else (6, False))
+    arrow, numpy = (engine_for(frame).tally(frame, Question(unit=("person",), where="n > 0")) for frame in given_frames)
+    assert arrow == numpy
+    assert (arrow.satisfying, arrow.missing_unit) == (2, True)
+
+
+def test_units_of_arrow_that_cannot_be_compared_are_refused_in_our_words():
+    rows = pa.table({"person": [{"name": "zoe"}], "cell": ["a"]}).to_pandas(types_mapper=pd.ArrowDtype)
+    with pytest.raises(ArgumentError, match="'person'") as error:
+        engine_for(rows).cells(rows, Question(unit=("person",), by=("cell",)))
+    assert "zoe" not in str(error.value)
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
 def test_nan_in_a_parquet_file_is_missing_though_its_statistics_name_none(tmp_path, kind):
     path = tmp_path / "rows.parquet"
     people = pa.array([float("nan"), float("nan"), 1.0, 2.0, 7.0], kind)

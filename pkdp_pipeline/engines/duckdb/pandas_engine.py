@@ -34,7 +34,8 @@ class PandasEngine:
             check_columns(argument, names, list(frame.columns))
         selected = selected_rows(frame, question.where)
         wanted = dict.fromkeys((*question.unit, *question.by, *question.order_by))
-        rows = {name: frame[name] if selected is None else frame[name].loc[selected] for name in wanted}
+        read = {name: _plain(frame[name]) for name in wanted}
+        rows = {name: column if selected is None else column.loc[selected] for name, column in read.items()}
         codes = encode_cells([rows[name] for name in question.by], ordered=question.one_cell != "error")
         columns = _unit_columns(rows, question)
         packed = question.one_cell == "error" and bool(question.unit)
@@ -58,7 +59,7 @@ class PandasEngine:
         """See `Engine.tally`."""
         check_columns("unit", question.unit, list(frame.columns))
         selected = selected_rows(frame, question.where)
-        columns = _unit_columns({name: frame[name] for name in question.unit}, question)
+        columns = _unit_columns({name: _plain(frame[name]) for name in question.unit}, question)
         columns["hit"] = np.ones(len(frame), dtype=bool) if selected is None else selected
         answer = _aggregate(columns, tally_statement(units=len(question.unit)))
         satisfying, population, missing = (answer[name].iloc[0] for name in answer.columns)
@@ -66,6 +67,19 @@ class PandasEngine:
 
 
 ENGINE = PandasEngine()
+
+
+def _plain(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column in which NaN is missing and 0.0 equals -0.0, as pandas has it for its own reals."""
+    import pyarrow as pa
+
+    if isinstance(column.dtype, pd.ArrowDtype) and pa.types.is_floating(column.dtype.pyarrow_dtype):
+        return pd.Series(
+            column.to_numpy(dtype=column.dtype.pyarrow_dtype.to_pandas_dtype(), na_value=np.nan),
+            index=column.index,
+            name=column.name,
+        )
+    return column
 
 
 def _cell_counts(answer: pd.DataFrame, codes: CellCodes, question: Question) -> CellCounts:
@@ -100,7 +114,8 @@ def _unit_column(column: pd.Series[Any], *, as_text: bool) -> Any:
     if isinstance(dtype, pd.StringDtype):
         return column.array
     if as_text:
-        return column.astype("str").array
+        # -0.0 is spelled otherwise than 0.0, and is the same unit.
+        return (column + 0.0 if pd.api.types.is_float_dtype(dtype) else column).astype("str").array
     codes, _ = _factorized(column)
     return pd.arrays.IntegerArray(codes.astype(np.int64), codes < 0)
 
@@ -115,7 +130,7 @@ def _factorized(column: pd.Series[Any], *, sort: bool = False) -> tuple[npt.NDAr
     problem = ""
     try:
         return column.factorize(sort=sort)
-    except TypeError as error:
+    except (TypeError, NotImplementedError) as error:
         problem = type(error).__name__
     raise ArgumentError(
         f"column {column.name!r} holds values that cannot be {'ordered' if sort else 'compared'} ({problem}); give it "

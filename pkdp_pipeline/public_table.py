@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import pandas as pd
@@ -53,7 +54,8 @@ def public_table(frame: Any, request: Request) -> pd.DataFrame:
     _check_units(request, missing_unit=cells.missing_unit, several_cells=cells.several_cells)
     if request.domain is not None:
         table: pd.DataFrame = request.domain.keys()
-        table["count"] = _public(request.mechanism, _in_domain(cells, request.domain, request.undeclared))
+        counts = _answered(partial(_in_domain, cells, request.domain, request.undeclared))
+        table["count"] = _public(request.mechanism, counts)
         return table
     # Cells below k are gone before anything else happens to them.
     large = cells.counts >= (request.mechanism.k or 1)
@@ -61,12 +63,12 @@ def public_table(frame: Any, request: Request) -> pd.DataFrame:
     table["count"] = _public(request.mechanism, cells.counts[large].tolist())
     table = table.loc[table["count"].notna()]
     for column in request.by:
-        table[column] = published_keys(table[column].reset_index(drop=True)).array
+        table[column] = _answered(partial(published_keys, table[column].reset_index(drop=True))).array
     return table.sort_values(by=list(request.by), na_position="last", ignore_index=True)
 
 
 def _answered(ask: Callable[[], Answer]) -> Answer:
-    """Return what an engine answers; what breaks below it may quote the data, so only its type is told."""
+    """Return what is answered from the data; what breaks below may quote them, so only its type is told."""
     try:
         return ask()
     except PkdpError:

@@ -14,6 +14,7 @@ from pkdp_pipeline.errors import ArgumentError
 
 __all__ = ["comparable", "is_number", "nameable", "to_public"]
 
+_INSTANT = "TIMESTAMP WITH TIME ZONE"
 #: SQL types whose pandas dtype has a name; text, floats, dates and decimals are read in `to_public`.
 _PLAIN: Mapping[str, str] = MappingProxyType(
     {
@@ -30,7 +31,7 @@ _PLAIN: Mapping[str, str] = MappingProxyType(
         "TIMESTAMP_S": "datetime64[us]",
         "TIMESTAMP_MS": "datetime64[us]",
         "TIMESTAMP_NS": "datetime64[ns]",
-        "TIMESTAMP WITH TIME ZONE": "datetime64[us, UTC]",
+        _INSTANT: "datetime64[us]",
     }
 )
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
@@ -46,22 +47,37 @@ def is_number(column: str) -> str:
 
 
 def comparable(column: str, kind: str) -> str:
-    """Return SQL for a quoted column under which equal values are one value and NaN is missing."""
+    """Return SQL for a quoted column under which equal values are one value and NaN is missing.
+
+    Instants become points of UTC, which are spelled alike in every session.
+    """
     if kind in ("FLOAT", "DOUBLE"):
         return f"CASE WHEN {is_number(column)} THEN {column}::DOUBLE + 0.0::DOUBLE END"
+    if kind == _INSTANT:
+        return f"timezone('UTC', {column})"
     return column
 
 
 def nameable(name: str, column: str, kind: str) -> str:
-    """Return SQL for a quoted by-column, or raise `ArgumentError` when its type cannot name cells."""
-    if kind.startswith("ENUM") or kind == "UUID":
+    """Return SQL for a quoted by-column, or raise `ArgumentError` when its type cannot name cells.
+
+    Text is compared as it is written: under a collation a cell would be named by one person's spelling. A date or
+    a time outside the years 1 to 9999, such as infinity, is missing: it has no name in Python, and a table must not
+    fail for one row.
+    """
+    if kind.startswith("ENUM(") or kind == "UUID":
         return f"{column}::VARCHAR"
-    if kind in _PLAIN or kind in ("VARCHAR", "DATE") or _DECIMAL.fullmatch(kind):
+    if kind == "VARCHAR":
+        return f"{column} COLLATE C"
+    if kind == "DATE" or kind.startswith("TIMESTAMP"):
+        read = comparable(column, kind)
+        return f"CASE WHEN year({read}) BETWEEN 1 AND 9999 THEN {read} END"
+    if kind in _PLAIN or _DECIMAL.fullmatch(kind):
         return column
     if kind in ("FLOAT", "DOUBLE"):
         return comparable(column, kind)
     raise ArgumentError(
-        f"by column {name!r} has type {kind}, which cannot name cells; cast it in the relation, for example to VARCHAR."
+        f"by column {name!r} has type {kind.split('(')[0]}, which cannot name cells; cast it in the relation, for example to VARCHAR."
     )
 
 
@@ -80,4 +96,4 @@ def to_public(values: Any, kind: str) -> pd.Series[Any]:
     else:
         dtype = _PLAIN.get(kind, dtype)
     keys: pd.Series[Any] = pd.Series(pd.arrays.ArrowExtensionArray(values)).astype(dtype)
-    return keys
+    return keys.dt.tz_localize("UTC") if kind == _INSTANT else keys

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -56,7 +57,15 @@ def comparable(argument: str, name: str, dtype: Any) -> nw.Expr:
 
 
 def nameable(name: str, dtype: Any) -> nw.Expr:
-    """Return a by-column as `comparable` does, or raise `ArgumentError` when its type cannot name cells."""
+    """Return a by-column as `comparable` does, or raise `ArgumentError` when its type cannot name cells.
+
+    A date outside the years 1 to 9999, such as infinity, is missing: it has no name in Python, and a table must not
+    fail for one row.
+    """
+    if isinstance(dtype, nw.Date):
+        column = by_name(name)
+        named = (column >= nw.lit(datetime.date.min)) & (column <= nw.lit(datetime.date.max))
+        return nw.when(named).then(column)
     if isinstance(dtype, (*_TEXT, *_WHOLE, *_REAL, nw.Boolean, nw.Date, nw.Datetime, nw.Decimal)):
         return comparable("by", name, dtype)
     raise ArgumentError(

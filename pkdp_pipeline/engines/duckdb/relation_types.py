@@ -77,7 +77,8 @@ def nameable(name: str, column: str, kind: str) -> str:
     if kind in ("FLOAT", "DOUBLE"):
         return comparable(column, kind)
     raise ArgumentError(
-        f"by column {name!r} has type {kind.split('(')[0]}, which cannot name cells; cast it in the relation, for example to VARCHAR."
+        f"by column {name!r} has type {kind.partition('(')[0]}, which cannot name cells; cast it in the relation, for "
+        "example to VARCHAR."
     )
 
 

@@ -1,4 +1,4 @@
-"""Counting the units of a pandas frame: columns become codes in pandas, DuckDB aggregates them."""
+"""Counting the units of a pandas frame: columns become codes in pandas, NumPy or DuckDB counts them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pkdp_pipeline.engines.duckdb.cell_codes import CellCodes, encode_cells
 from pkdp_pipeline.engines.duckdb.columns import check_columns
 from pkdp_pipeline.engines.duckdb.selection import selected_rows
 from pkdp_pipeline.engines.duckdb.statements import cells_statement, numbered, tally_statement
+from pkdp_pipeline.engines.places import counted_by_place
 from pkdp_pipeline.engines.question import CellCounts, Question, Tally
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 
@@ -37,6 +38,9 @@ class PandasEngine:
         read = {name: _plain(frame[name]) for name in wanted}
         rows = {name: column if selected is None else column.loc[selected] for name, column in read.items()}
         codes = encode_cells([rows[name] for name in question.by], ordered=question.one_cell != "error")
+        counted = _by_place([rows[name] for name in question.unit], codes, question)
+        if counted is not None:
+            return counted
         columns = _unit_columns(rows, question)
         packed = question.one_cell == "error" and bool(question.unit)
         columns["b0"] = codes.packed() if packed else codes.codes
@@ -80,6 +84,27 @@ def _plain(column: pd.Series[Any]) -> pd.Series[Any]:
             name=column.name,
         )
     return column
+
+
+def _by_place(units: list[pd.Series[Any]], codes: CellCodes, question: Question) -> CellCounts | None:
+    """Count units that are whole numbers close together; None for others and for other rules."""
+    if question.one_cell != "error" or len(units) != 1 or not len(units[0]):
+        return None
+    dtype = units[0].dtype
+    if not isinstance(dtype, np.dtype) or dtype.kind not in "iu":
+        return None
+    found = counted_by_place(units[0].to_numpy(), codes.codes, codes.size)
+    if found is None:
+        return None
+    counts, several_cells = found
+    held = np.flatnonzero(counts) if not several_cells else np.empty(0, dtype=np.int64)
+    keys = codes.decode(held)
+    return CellCounts(
+        keys=pd.DataFrame(dict(zip(question.by, keys, strict=True)), copy=False),
+        counts=counts[held],
+        missing_unit=False,
+        several_cells=several_cells,
+    )
 
 
 def _cell_counts(answer: pd.DataFrame, codes: CellCodes, question: Question) -> CellCounts:

@@ -18,8 +18,11 @@ from pkdp_pipeline.engines.predicate import (
     Negation,
     Node,
     Value,
+    has_offset,
+    no_offset,
     parse_query,
 )
+from pkdp_pipeline.errors import ArgumentError
 
 __all__ = ["predicate_sql"]
 
@@ -73,10 +76,22 @@ def _condition(node: Node, kinds: Mapping[str, str]) -> str:
         case Flag(column=column):
             return f"coalesce({_operand(column, kinds)}, false)"
         case Membership(column=column, values=values):
+            for value in values:
+                _check_instant(column, value, kinds)
             listed = ", ".join(_operand(value, kinds) for value in values)
             return f"coalesce({_operand(column, kinds)} IN ({listed}), false)"
         case Comparison(left=left, operator=operator, right=right):
+            _check_instant(left, right, kinds)
+            _check_instant(right, left, kinds)
             return f"coalesce({_operand(left, kinds)} {_OPERATORS[operator]} {_operand(right, kinds)}, false)"
+
+
+def _check_instant(column: Column | Value, value: Column | Value, kinds: Mapping[str, str]) -> None:
+    """Raise `ArgumentError` for a text that is another instant in every session's time zone."""
+    if not (isinstance(column, Column) and isinstance(value, Value) and isinstance(value.value, str)):
+        return
+    if kinds[column.name] == "TIMESTAMP WITH TIME ZONE" and not has_offset(value.value):
+        raise ArgumentError(no_offset(column.name))
 
 
 def _operand(operand: Column | Value, kinds: Mapping[str, str]) -> str:

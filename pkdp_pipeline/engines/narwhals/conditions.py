@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from types import MappingProxyType
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import narwhals.stable.v2 as nw
 
@@ -25,6 +24,7 @@ from pkdp_pipeline.engines.predicate import (
     Negation,
     Node,
     Value,
+    no_offset,
     parse_query,
 )
 from pkdp_pipeline.errors import ArgumentError
@@ -141,7 +141,7 @@ def _inside(limits: tuple[int, int], constant: Any) -> bool:
 
 
 def _moment(name: str, dtype: Any, text: str) -> date | datetime:
-    """Return the constant that a date or a timestamp is compared with; without an offset, in the column's zone."""
+    """Return the constant that a date or a timestamp is compared with."""
     zone = getattr(dtype, "time_zone", None)
     problem = not _MOMENT.fullmatch(text)
     if not problem:
@@ -157,4 +157,6 @@ def _moment(name: str, dtype: Any, text: str) -> date | datetime:
             f"where compares column {name!r}, which has type {dtype}, with a text that it cannot equal; write the "
             f"constant as {written!r}."
         )
-    return moment if zone is None or moment.tzinfo is not None else moment.replace(tzinfo=ZoneInfo(zone))
+    if zone is not None and moment.tzinfo is None:
+        raise ArgumentError(no_offset(name))
+    return moment

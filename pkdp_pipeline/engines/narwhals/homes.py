@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from pkdp_pipeline.engines.places import WIDEST, counted_by_place
+
 __all__ = ["cells_of_homes"]
 
-#: Cells and whole-numbered keys that span more than this are counted another way.
-_WIDEST = 1 << 20
 #: Each round but a contrived one leaves a small part for the next.
 _ROUNDS = 12
 
@@ -38,14 +38,14 @@ def cells_of_homes(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame | No
         return None
     columns = [_encoded(rows[name]) for name in keys]
     size = math.prod(len(column.values) for column in columns if column is not None)
-    if None in columns or size > _WIDEST:
+    if None in columns or size > WIDEST:
         return None
     unit, cells = rows["u0"], _mixed([column for column in columns if column is not None])
     missing = unit.null_count() > 0
     if missing:
         present = unit.is_not_null().to_numpy()
         unit, cells = unit.drop_nulls(), cells[present]
-    counted = _by_number(unit, cells, size) if unit.dtype.is_integer() else _by_hash(unit, cells, size)
+    counted = counted_by_place(unit.to_numpy(), cells, size) if unit.dtype.is_integer() else _by_hash(unit, cells, size)
     if counted is None:
         return None
     counts, several = counted
@@ -53,19 +53,8 @@ def cells_of_homes(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame | No
     return _answer(columns, keys, held, counts[held], missing=missing, several=several)
 
 
-def _by_number(unit: pl.Series, cells: _Integers, size: int) -> tuple[_Integers, bool] | None:
-    """Return how many units each cell has, and whether one has several; None where numbers lie too far apart."""
-    least, most = int(unit.min()), int(unit.max())  # type: ignore[arg-type]
-    if most - least >= max(_WIDEST, 4 * len(unit)) or not -(2**62) < least <= most < 2**62:
-        return None
-    places = unit.cast(pl.Int64).to_numpy() - least if least else unit.to_numpy()
-    homes = np.full(most - least + 1, -1, dtype=np.int32)
-    homes[places] = cells
-    return np.bincount(homes[homes >= 0], minlength=size), bool((homes[places] != cells).any())
-
-
 def _by_hash(unit: pl.Series, cells: _Integers, size: int) -> tuple[_Integers, bool] | None:
-    """Do the same for any type: a hash gives the place, and units whose place is another's have another round.
+    """Do what `counted_by_place` does for any type: a hash gives the place, and who finds it taken has another round.
 
     A place is one unit's, whose rows are all there: every row is compared with the row that holds its place.
     """
@@ -126,7 +115,7 @@ def _encoded(keys: pl.Series) -> _Codes | None:
         text = keys.cast(pl.Categorical(categories))
         last = text.to_physical().max()
         distinct = 0 if last is None else int(last) + 1  # type: ignore[arg-type]
-        if distinct > _WIDEST:
+        if distinct > WIDEST:
             return None
         values = pl.Series([categories[code] for code in range(distinct)], dtype=pl.String)
         codes = text.to_physical()  # after the values: categories live no longer than the column that has them
@@ -134,7 +123,7 @@ def _encoded(keys: pl.Series) -> _Codes | None:
         values, codes = pl.Series([False, True]), keys.cast(pl.UInt32)
     elif keys.dtype.is_integer() and keys.null_count() < len(keys):
         least, most = int(keys.min()), int(keys.max())  # type: ignore[arg-type]
-        if most - least >= _WIDEST or not -(2**62) < least <= most < 2**62:
+        if most - least >= WIDEST or not -(2**62) < least <= most < 2**62:
             return None
         values, codes = pl.int_range(least, most + 1, dtype=pl.Int64, eager=True), keys.cast(pl.Int64) - least
         values = values.cast(keys.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pkdp_pipeline.engines.predicate.instants import has_offset, no_offset
 from pkdp_pipeline.engines.predicate.parsing import parse_query
 from pkdp_pipeline.engines.predicate.tree import (
     Column,
@@ -27,5 +28,7 @@ __all__ = [
     "Negation",
     "Node",
     "Value",
+    "has_offset",
+    "no_offset",
     "parse_query",
 ]

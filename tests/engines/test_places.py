@@ -1,0 +1,58 @@
+"""Counting by place against a slow count, and when it is not tried."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pkdp_pipeline.engines import Question, engine_for
+from pkdp_pipeline.engines.places import WIDEST, counted_by_place
+
+SIZE = 4
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(-6, 6), st.integers(0, SIZE - 1)), min_size=1, max_size=30),
+    shift=st.sampled_from([0, 7, -(2**61), 2**61]),
+    kind=st.sampled_from([np.int8, np.uint32]),
+)
+def test_units_with_a_place_are_counted_once(rows, shift, kind):
+    units = np.array([unit + shift for unit, _ in rows], dtype=np.int64)
+    cells = np.array([cell for _, cell in rows], dtype=kind)
+    held = {unit: {cell for other, cell in rows if other == unit} for unit, _ in rows}
+    found = counted_by_place(units, cells, SIZE)
+    assert found is not None
+    counts, several = found
+    assert several == any(len(own) > 1 for own in held.values())
+    assert counts.sum() == len(held)
+    if not several:
+        assert counts.tolist() == [sum(own == {cell} for own in held.values()) for cell in range(SIZE)]
+
+
+@pytest.mark.parametrize(
+    "units",
+    [
+        np.array([0, WIDEST]),
+        np.array([-(2**63), 2**63 - 1]),
+        np.array([2**63, 2**63 + 1], dtype=np.uint64),
+        np.array([-(2**62), -(2**62) + 1]),
+    ],
+)
+def test_units_far_apart_have_no_places(units):
+    assert counted_by_place(units, np.array([0, 1]), 2) is None
+    frame = pd.DataFrame({"u": units, "c": ["x", "y"]})
+    cells = engine_for(frame).cells(frame, Question(unit=("u",), by=("c",)))
+    assert cells.counts.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint16", "int64", "uint64"])
+def test_a_frame_s_whole_numbers_of_any_width(kind):
+    frame = pd.DataFrame({"u": pd.Series([1, 2, 2, 3], dtype=kind), "c": ["x", "y", "y", None]})
+    cells = engine_for(frame).cells(frame, Question(unit=("u",), by=("c",)))
+    assert (cells.counts.tolist(), cells.several_cells, cells.missing_unit) == ([1, 1, 1], False, False)
+    frame["c"] = ["x", "y", "x", None]
+    cells = engine_for(frame).cells(frame, Question(unit=("u",), by=("c",)))
+    assert (len(cells.keys), cells.several_cells) == (0, True)

@@ -468,3 +468,17 @@ def test_a_frame_of_another_kind_is_an_error_that_lists_the_engines():
         engine_for({"a": [1]})
     assert all(hasattr(engine_for(frame), "tally") for frame in (pd.DataFrame(), duckdb.sql("SELECT 1 AS a")))
     assert all(find_spec(module) is not None for module in ENGINES.values())
+
+
+@pytest.mark.parametrize("query", ["at > '2020-01-01 02:00'", "'2020-01-01' < at", "at in ['2020-01-01 00:00:00']"])
+def test_no_instant_depends_on_the_time_zone_of_a_session(query):
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE rows AS SELECT TIMESTAMPTZ '2020-01-01 01:30:00+00' AS at")
+        relation = connection.table("rows")
+        for frame in (relation, relation.to_arrow_table()):
+            with pytest.raises(ArgumentError, match=r"'at'.*\+00:00"):
+                engine_for(frame).tally(frame, Question(unit=(), where=query))
+        for zone in ("UTC", "Asia/Tokyo"):
+            connection.execute(f"SET TimeZone = '{zone}'")
+            tally = engine_for(relation).tally(relation, Question(unit=(), where="at > '2020-01-01 02:00:00+01:00'"))
+            assert tally.satisfying == 1

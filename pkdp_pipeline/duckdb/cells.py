@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from pkdp_pipeline.duckdb.tables import is_enum, type_name
@@ -39,7 +38,6 @@ _WHOLE: Mapping[str, tuple[int, int]] = MappingProxyType(
 _DIGITS: Mapping[str, int] = MappingProxyType(
     {"TIMESTAMP_S": 0, "TIMESTAMP_MS": 3, "TIMESTAMP": 6, "TIMESTAMP_NS": 9, "TIMESTAMP WITH TIME ZONE": 6}
 )
-_INFINITY = 2**63 - 1
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.(\d{1,9}))?)?)?( ?[+-]\d\d(?::?\d\d)?|Z)?")
 
@@ -79,10 +77,6 @@ def _spelled(key: Any) -> str | None:
         return repr(key)
     if isinstance(key, decimal.Decimal):
         return format(key, "f")
-    if isinstance(key, pd.Timestamp):
-        # DuckDB's infinities, as they come through Arrow.
-        ends = {_INFINITY: "infinity", -_INFINITY: "-infinity"}
-        return ends.get(int(key.asm8.astype(np.int64)), key.isoformat())
     if isinstance(key, datetime.date):
         return key.isoformat()
     return str(key)

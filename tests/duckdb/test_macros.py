@@ -155,20 +155,11 @@ def test_every_key_of_every_type_comes_back_as_it_is(kind):
         assert lost.fetchall() == [(0,)]
 
 
-@pytest.mark.parametrize(
-    ("kind", "value"),
-    [
-        ("TIMESTAMP", "infinity"),
-        ("TIMESTAMP", "-infinity"),
-        ("TIMESTAMP", "0044-03-15 (BC) 00:00:00"),
-    ],
-)
-def test_points_in_time_beyond_the_calendar_come_back(con, kind, value):
+@pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP", "TIMESTAMPTZ"])
+@pytest.mark.parametrize("value", ["infinity", "-infinity", "0044-03-15 (BC)"])
+def test_points_in_time_beyond_the_calendar_are_missing(con, kind, value):
     con.execute(f"CREATE TABLE moments AS SELECT uid, CAST('{value}' AS {kind}) AS moment FROM range(5) t(uid)")
-    question = "SELECT moment::VARCHAR, count FROM pkdp_histogram('moments', 'moment', k := 2)"
-    assert (
-        con.sql(question).fetchall() == con.sql("SELECT moment::VARCHAR, count(*) FROM moments GROUP BY ALL").fetchall()
-    )
+    assert con.sql("FROM pkdp_histogram('moments', 'moment', k := 2)").fetchall() == [(None, 5)]
 
 
 def test_an_enum_does_not_list_what_is_withheld(con):

@@ -54,19 +54,20 @@ Database = Annotated[
 
 def check(policy_file: PolicyFile, *, database: Database) -> None:
     """Check a policy against the database, and say in plain words what analysts could ask and learn."""
-    from pkdp_pipeline.duckdb.gate.catalog import look_up
-    from pkdp_pipeline.duckdb.gate.description import describe, file_warnings
+    from pkdp_pipeline.duckdb.gate.catalog import check_ledger, look_up
+    from pkdp_pipeline.duckdb.gate.description import describe, file_warnings, threshold_warnings
     from pkdp_pipeline.duckdb.gate.policy import Policy
     from pkdp_pipeline.ledger_views.screen import Screen
 
     policy = Policy.read(policy_file).remembering(policy_file)
     allowed = describe(policy, look_up(policy, database))
+    check_ledger(policy)
     screen = Screen()
     screen.title(f"{policy_file} · {database}")
     for name, table in allowed["tables"].items():
         _print_table(screen, name, table)
     _print_together(screen, allowed)
-    found = file_warnings(policy, database, policy_file)
+    found = threshold_warnings(policy) + file_warnings(policy, database, policy_file)
     if found:
         screen.head("Warnings")
     for warning in found:
@@ -111,8 +112,8 @@ def serve(
     """Serve analysts who have a token, until SIGTERM or Ctrl-C."""
     _needs_the_extra()
     from pkdp_pipeline.duckdb.gate.audit_log import AuditLog
-    from pkdp_pipeline.duckdb.gate.catalog import look_up
-    from pkdp_pipeline.duckdb.gate.description import describe, file_warnings, totals
+    from pkdp_pipeline.duckdb.gate.catalog import look_up, make_ledger
+    from pkdp_pipeline.duckdb.gate.description import describe, file_warnings, threshold_warnings, totals
     from pkdp_pipeline.duckdb.gate.gate import Gate
     from pkdp_pipeline.duckdb.gate.policy import Policy
     from pkdp_pipeline.duckdb.gate.service import Service, ServiceLimits
@@ -124,7 +125,8 @@ def serve(
     tokens, made = _tokens(token_file)
     audit = AuditLog(audit_log or policy_file.with_suffix(".audit.jsonl"))
     allowed = describe(policy, tables)
-    for warning in file_warnings(policy, database, policy_file):
+    make_ledger(policy)
+    for warning in threshold_warnings(policy) + file_warnings(policy, database, policy_file):
         typer.echo(f"pkdp: warning: {warning}", err=True)
     with bound(host, port) as listening, Gate(database, policy=policy) as gate:
         at = listening.getsockname()
@@ -179,6 +181,7 @@ def _print_table(screen: Screen, name: str, table: dict[str, Any]) -> None:
         ("people", f"{whom} is a person; {_MISSING[isinstance(unit, str)]}"),
         ("by and filter", ", ".join(f"{column} {kind}" for column, kind in table["columns"].items())),
         ("smallest k", f"{table['k']}: no count below it is ever published, without noise"),
+        *((("with noise", table["k_with_noise"]),) if table["k_with_noise"] else ()),
         ("period", table["period"]),
         ("several cells", _SEVERAL[table["one_cell"]].format(", ".join(table["order_by"] or ()))),
         ("protected", _PROTECTED[table["protects"]]),
@@ -210,10 +213,16 @@ def _print_together(screen: Screen, allowed: dict[str, Any]) -> None:
     screen.head("All of it together")
     screen.pairs([("attacker", attacker_words(_attacker(allowed)))])
     if allowed["noise"]:
-        screen.say("Noise may be asked for, and everything together is held to:")
+        held = "everything together"
+        if len(allowed["units"]) > 1:
+            held = f"{held}, for {allowed['budgets_hold_for']} by itself,"
+        screen.say(f"Noise may be asked for, and {held} is held to:")
         for one in allowed["budgets"]:
             budget = Budget.from_dict(one)
             screen.item(budget_words(budget, budget.measures))
+        if len(allowed["units"]) > 1:
+            units = (unit if isinstance(unit, str) else ", ".join(unit) for unit in allowed["units"])
+            screen.say(f"The units are {'; '.join(units)}: the tables of one do not spend the budget of another.")
     else:
         screen.say(
             "No noise: there is no budget, and whoever may ask for fresh noise again and again averages it away."

@@ -28,7 +28,8 @@ from pkdp_pipeline import cli
 from pkdp_pipeline.duckdb.gate.policy import Limits, Policy, TablePolicy
 from pkdp_pipeline.duckdb.gate.serving import bound, service_names
 from pkdp_pipeline.duckdb.gate.tokens import Tokens, add_token
-from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
+from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, TemporaryError
+from pkdp_pipeline.ledger import Ledger
 
 ROOT = Path(__file__).resolve().parents[1]
 POLICY = """
@@ -114,6 +115,51 @@ def test_check_says_what_budgets_allow(files):
     assert "Without noise nothing is answered" in told
     assert "Noise may be asked for, and everything together is held to: - ε = 2 at δ = 1e-6 for the worst-case" in told
     assert "cells of flag True, False" in told
+
+
+def test_check_says_that_budgets_hold_for_each_unit_by_itself(files):
+    budget = "budget = { epsilon = 3.0, delta = 1e-6, part = 'worst_case' }"
+    policy = POLICY.replace("attacker = { p_max = 0.1 }", budget)
+    (files / "gate.toml").write_text(policy)
+    told = words(check(files).stdout)
+    assert "everything together is held to: - ε = 3" in told
+    with closing(duckdb.connect(str(files / "events.duckdb"))) as connection:
+        connection.execute("CREATE VIEW homes AS SELECT uid AS home, flag FROM events")
+    (files / "gate.toml").write_text(f'{policy}\n[tables.homes]\nunit = "home"\ncolumns = "flag"\nk = 20\n')
+    told = words(check(files).stdout)
+    assert "everything together, for each privacy unit by itself, is held to: - ε = 3" in told
+    assert "The units are uid; home: the tables of one do not spend the budget of another." in told
+
+
+def test_check_says_where_noise_takes_the_place_of_k(files):
+    assert "with noise" not in words(check(files).stdout)
+    (files / "gate.toml").write_text("budget = { epsilon = 2.0, delta = 1e-6 }\n" + POLICY)
+    assert "counts and histograms by country alone need no k beside noise" in words(check(files).stdout)
+
+
+@pytest.mark.parametrize(
+    ("attacker", "way"),
+    [("{ p_max = 0.1 }", "the smallest k that reaches ε = 1 at δ = 1e-6 is 30"), ("{ known = 3 }", "no k reaches")],
+)
+def test_check_warns_of_a_k_that_certifies_nothing(files, attacker, way):
+    (files / "gate.toml").write_text(POLICY.replace("k = 20", "k = 1").replace("{ p_max = 0.1 }", attacker))
+    done = check(files)
+    warned = words(done.stdout).partition("Warnings")[2]
+    assert done.exit_code == 0
+    assert "Table events: with k = 1 nothing without noise can be certified against this attacker" in warned
+    assert way in warned
+
+
+def test_a_ledger_without_its_folder_is_found_before_serving(files):
+    (files / "gate.toml").write_text(POLICY.replace("ledger.sqlite", "absent/ledger.sqlite"))
+    add_token(files / "tokens", "ana")
+    with pytest.raises(LedgerError) as opened:
+        Ledger.open(files / "absent" / "ledger.sqlite")
+    for command in (("check",), ("serve", "--token-file", files / "tokens")):
+        done = run(*command, files / "gate.toml", "--database", files / "events.duckdb")
+        assert done.exit_code == 2
+        assert words(str(opened.value)) in words(done.stderr)
+    assert not (files / "absent").exists()
 
 
 def test_check_fits_a_narrow_terminal(files):
@@ -290,6 +336,8 @@ def test_a_service_answers_replays_refuses_and_stops(files):
         (release,) = first["releases"]
         assert release["sentence"].startswith("Private at ε = 1.31, δ = 1e-6")
         assert not release["replayed"]
+        kept = [one for one in files.iterdir() if one.name.startswith("ledger.sqlite")]
+        assert {stat.S_IMODE(one.stat().st_mode) for one in kept} == {0o600}
 
         # Everybody gets the same release; what is public may be computed with.
         status, body, _ = asked(port, ben, f"SELECT sum(count) AS n FROM ({question})")

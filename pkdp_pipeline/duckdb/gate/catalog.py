@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,9 +12,10 @@ from pkdp_pipeline.duckdb.gate.permitted import PermittedReleases
 from pkdp_pipeline.duckdb.gate.policy import Policy
 from pkdp_pipeline.duckdb.gate.vault import open_vault
 from pkdp_pipeline.duckdb.tables import column_named, resolve, type_name
+from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.ledger import Ledger
 
-__all__ = ["Catalogued", "look_up"]
+__all__ = ["Catalogued", "check_ledger", "look_up", "make_ledger"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,3 +61,44 @@ def look_up(policy: Policy, database: Path) -> dict[str, Catalogued]:
         return found
     finally:
         connection.close()
+
+
+def check_ledger(policy: Policy) -> None:
+    """Check that the policy's ledger can be a file where it is, and write nothing.
+
+    Raises
+    ------
+    LedgerError
+        If its folder does not exist, or it is a folder itself; as when it is opened.
+    """
+    file = _ledger_file(policy)
+    if file is None:
+        return
+    start = f"the ledger {str(file)!r} cannot be opened: "
+    if not file.absolute().parent.is_dir():
+        raise LedgerError(start + "its folder does not exist; create it.")
+    if file.is_dir():
+        raise LedgerError(start + "it is a folder; give the path of a file.")
+
+
+def make_ledger(policy: Policy) -> None:
+    """Make the file of a ledger that is not there yet, for its owner alone: it says what was asked and published.
+
+    Raises
+    ------
+    LedgerError
+        As of `check_ledger`, or if the file cannot be made.
+    """
+    file = _ledger_file(policy)
+    if file is None:
+        return
+    check_ledger(policy)
+    try:
+        with suppress(FileExistsError):
+            os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise LedgerError(f"the ledger {str(file)!r} cannot be opened: {error.strerror}.") from error
+
+
+def _ledger_file(policy: Policy) -> Path | None:
+    return None if policy.ledger is None or "://" in policy.ledger else Path(policy.ledger)

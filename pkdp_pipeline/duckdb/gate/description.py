@@ -19,12 +19,14 @@ from pkdp_pipeline.duckdb.tables import literal
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.planning import smallest_k
 from pkdp_pipeline.release_certificate import certify
 from pkdp_pipeline.request import EACH_ROW
 
-__all__ = ["describe", "file_warnings", "totals"]
+__all__ = ["describe", "file_warnings", "threshold_warnings", "totals"]
 
 _EACH_ROW = "each row"
+_EACH_UNIT = "each privacy unit"
 
 
 def describe(policy: Policy, tables: Mapping[str, Catalogued]) -> dict[str, Any]:
@@ -45,6 +47,8 @@ def describe(policy: Policy, tables: Mapping[str, Catalogued]) -> dict[str, Any]
         "noise": bool(policy.budget),
         "noiseless": not _worst_case_budgets(policy),
         "budgets": [budget.to_dict() for budget in policy.budgets()],
+        "budgets_hold_for": _EACH_UNIT if policy.budget else None,
+        "units": [list(unit) or _EACH_ROW for unit in dict.fromkeys(table.unit for table in tables.values())],
         "evidence": [evidence.declares for evidence in policy.declared()],
         "limits": policy.limits.model_dump(),
     }
@@ -99,11 +103,44 @@ def file_warnings(policy: Policy, database: Path, policy_file: Path) -> list[str
     return found
 
 
+def threshold_warnings(policy: Policy) -> list[str]:
+    """Return for which tables the policy's k lets nothing be certified, one sentence each."""
+    if _worst_case_budgets(policy):
+        return []  # nothing is answered without noise
+    attacker = policy.attacker_model()
+    found = []
+    for name, table in policy.tables.items():
+        if any(
+            _certifiable(one(k=table.k), attacker, how)
+            for one, how in ((Histogram, table.protects), (Count, "presence"))
+        ):
+            continue
+        try:
+            enough = smallest_k(attacker, epsilon=1.0, delta=1e-6, protects=table.protects)
+        except NotCertifiableError:
+            way = "no k reaches ε = 1 at δ = 1e-6: declare another attacker, or a budget, under which noise may be used"
+        else:
+            way = f"the smallest k that reaches ε = 1 at δ = 1e-6 is {enough}"
+        found.append(
+            f"Table {name}: with k = {table.k} nothing without noise can be certified against this attacker; {way}."
+        )
+    return found
+
+
+def _certifiable(mechanism: Histogram | Count, attacker: AttackerModel, protects: str) -> bool:
+    try:
+        certify(mechanism, attacker, protects=protects)
+    except NotCertifiableError:
+        return False
+    return True
+
+
 def _table(policy: Policy, attacker: AttackerModel, name: str, table: TablePolicy, found: Catalogued) -> dict[str, Any]:
     return {
         "unit": list(found.unit) or _EACH_ROW,
         "columns": dict(found.types),
         "k": table.k,
+        "k_with_noise": _with_noise(table) if policy.budget else None,
         "domains": {column: [_value(one) for one in values] for column, values in table.domains.items()},
         "period": policy.period_of(table),
         "protects": table.protects,
@@ -137,6 +174,12 @@ def _examples(policy: Policy, attacker: AttackerModel, name: str, table: TablePo
             "promise": _promise(count, attacker, "presence"),
         },
     ]
+
+
+def _with_noise(table: TablePolicy) -> str:
+    """Return where noise takes the place of k."""
+    counts = f"counts and histograms by {', '.join(table.domains)} alone" if table.domains else "counts"
+    return f"{counts} need no k beside noise: every one of them is answered, with its noise"
 
 
 def _worst_case_budgets(policy: Policy) -> list[Budget]:

@@ -26,6 +26,7 @@ from pkdp_pipeline.errors import (
 )
 from pkdp_pipeline.keys import json_key
 from pkdp_pipeline.ledger import Entry, Ledger
+from pkdp_pipeline.ledger_views.words import exactly
 from pkdp_pipeline.publish import publish
 from pkdp_pipeline.release import Release
 from pkdp_pipeline.request import Request
@@ -149,7 +150,7 @@ class PermittedReleases:
         try:
             return table.curator.release(spec)
         except _REFUSALS as error:
-            raise type(error)(str(error)) from None
+            raise type(error)(str(error) + _about_the_threshold(spec)) from None
         except TemporaryError:
             raise TemporaryError("the ledger is busy; ask the same again later.") from None
         except Exception as error:
@@ -188,6 +189,9 @@ class PermittedReleases:
             to_where(spec.filter, table.allowed, lacking=_LACKING)
         self._check_numbers(table, spec)
         domain = None if by is None else self._domain(table, by)
+        pure = spec.k is None and spec.k_complement is None and (by is None or domain is not None)
+        if pure and spec.noise is not None:
+            self._check_pure_noise(table, spec.noise)
         return table, replace(
             spec,
             table=table.found.sql,
@@ -195,7 +199,7 @@ class PermittedReleases:
             schema=None,
             schemas=None,
             by=by,
-            k=table.policy.k if spec.k is None else spec.k,
+            k=table.policy.k if spec.k is None and not (pure and spec.noise is not None) else spec.k,
             domain=domain,
             protects=None if by is None else table.policy.protects,
             undeclared=None if domain is None else table.policy.undeclared,
@@ -230,6 +234,19 @@ class PermittedReleases:
                 "noise is not available: the policy sets no budget, and without one the same people's noised counts "
                 "could be asked for again and again until the noise averages away. Leave noise out, or ask the curator "
                 "for a budget."
+            )
+
+    def _check_pure_noise(self, table: _Table, noise: float) -> None:
+        """Refuse noise that would show small counts nearly as they are, which no threshold holds back here.
+
+        A budget for the worst case refuses it anyway; one for partial knowledge alone does not.
+        """
+        most = min(budget.epsilon for budget in self._policy.budgets())
+        if noise > most:
+            raise ArgumentError(
+                f"noise without k must be at most {exactly(most)}, the smallest ε of the policy's budgets: a larger ε "
+                f"is less noise, and small counts would show through it. Write a smaller one, or k := "
+                f"{table.policy.k} as well."
             )
 
     def _domain(self, table: _Table, by: tuple[str, ...]) -> str | None:
@@ -304,6 +321,22 @@ class PermittedReleases:
                 order_by=order_by or None,
             ),
         )
+
+
+def _about_the_threshold(spec: Spec) -> str:
+    """Return what to add to a refusal where a threshold is what gives a noised release no worst case."""
+    if spec.noise is None or spec.release_threshold is not None or (spec.k is None and spec.k_complement is None):
+        return ""
+    if spec.k_complement is not None:
+        return (
+            " (Which counts reach k_complement is decided by the exact ones, so the noise does not count here: leave "
+            "k_complement out.)"
+        )
+    pure = "leave k out" if spec.kind == "count" or spec.domain is not None else "ask without k about listed columns"
+    return (
+        f" (Which counts reach k = {spec.k} is decided by the exact ones, so the noise does not count here: {pure}, or "
+        "add a release_threshold well above k.)"
+    )
 
 
 def unanswered(error: BaseException | None = None) -> PkdpError:

@@ -54,6 +54,7 @@ def test_a_policy_as_json_in_the_catalogs_spelling(database, policy):
     assert (homes["unit"], homes["k"], homes["period"]) == ("each row", 30, "2013")
     assert (told["noise"], told["noiseless"]) == (True, False)
     assert told["budgets"] == [{"epsilon": 5.0, "delta": 1e-6, "part": None, "window_days": None}]
+    assert (told["units"], told["budgets_hold_for"]) == ([["person"], "each row"], "each privacy unit")
     assert "secret" not in json.dumps(told)
 
 

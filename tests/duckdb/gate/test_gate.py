@@ -196,6 +196,63 @@ def test_noise_spends_a_budget_and_stops_at_it(path: Path, tmp_path: Path) -> No
             gate.sql(ask.format(43))
 
 
+WORST = {"epsilon": 2.0, "delta": 1e-6, "part": "worst_case"}
+PARTIAL = {"epsilon": 2.0, "delta": 1e-6, "part": "partial_knowledge"}
+
+
+@pytest.mark.parametrize("budget", [WORST, PARTIAL])
+@pytest.mark.parametrize(
+    "question",
+    [
+        "FROM pkdp_count('events', noise := 0.5)",
+        "FROM pkdp_count('events', filter := 'country IS NULL', noise := 0.5)",
+        "FROM pkdp_histogram('events', 'country', noise := 0.5)",
+        "FROM pkdp_histogram('events', ['flag', 'country'], noise := 0.5)",
+    ],
+)
+def test_noise_needs_no_k_where_every_cell_is_public(path: Path, budget: dict[str, Any], question: str) -> None:
+    """A cell nobody is in gets a noised count, too: nothing about it is decided by the exact one."""
+    rules = policy(budget=budget)
+    rules["tables"]["events"]["domains"] = {"country": ["US", "NO", "DE", "XX"]}
+    with Gate(path, policy=rules) as gate:
+        answer = gate.sql(question)
+    (release,) = answer.releases
+    assert release.certificate.sentence().startswith("Private at ε = 0.5, δ = 0 against anyone at all")
+    assert all(row[-1] is not None for row in answer.fetchall())
+
+
+@pytest.mark.parametrize("budget", [WORST, PARTIAL])
+def test_found_cells_keep_the_k_of_the_policy_beside_noise(path: Path, budget: dict[str, Any]) -> None:
+    with Gate(path, policy=policy(budget=budget)) as gate:
+        with pytest.raises(ArgumentError, match="release_threshold"):
+            gate.sql("FROM pkdp_histogram('events', 'flag', noise := 0.5)")
+        (release,) = gate.sql("FROM pkdp_histogram('events', 'flag', noise := 0.5, release_threshold := 60)").releases
+    assert release.certificate.mechanism.k == 20
+
+
+@pytest.mark.parametrize("budget", [WORST, PARTIAL])
+def test_without_k_noise_is_as_large_as_the_budgets_say(path: Path, budget: dict[str, Any]) -> None:
+    """Otherwise counts below the policy's k could be read through noise that is hardly there."""
+    with Gate(path, policy=policy(budget=budget)) as gate:
+        with pytest.raises(ArgumentError, match=r"noise without k must be at most 2, .* or k := 20 as well"):
+            gate.sql("FROM pkdp_count('events', noise := 2.5)")
+        with pytest.raises(ArgumentError, match="at least 20"):
+            gate.sql("FROM pkdp_count('events', noise := 0.5, k := 19)")
+
+
+@pytest.mark.parametrize(
+    ("question", "advice"),
+    [
+        ("FROM pkdp_count('events', noise := 0.5, k := 20)", "leave k out, or add a release_threshold"),
+        ("FROM pkdp_histogram('events', 'country', noise := 0.5, k := 20)", "leave k out"),
+        ("FROM pkdp_count('events', noise := 0.5, k_complement := 20)", "leave k_complement out"),
+    ],
+)
+def test_a_threshold_that_undoes_the_worst_case_of_noise_is_explained(path: Path, question: str, advice: str) -> None:
+    with Gate(path, policy=policy(budget=WORST)) as gate, pytest.raises(BudgetExceededError, match=advice):
+        gate.sql(question)
+
+
 def test_a_ledger_remembers_when_the_gate_is_opened_again(path: Path, tmp_path: Path) -> None:
     rules = policy(ledger=tmp_path / "ledger.sqlite", period="2020")
     with Gate(path, policy=rules) as gate:

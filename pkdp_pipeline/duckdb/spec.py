@@ -25,6 +25,10 @@ _TEXTS = (
     "database",
     "schema",
 )
+_MEANT = {
+    "period": "a text or a DATE, such as '2013-01-02'",
+    "filter": "a text that holds a condition, such as filter := 'age >= 18'",
+}
 _WHOLE = ("k", "k_complement", "release_threshold")
 _CELLS = ("by", "domain", "protects", "one_cell", "order_by", "undeclared")
 
@@ -87,13 +91,16 @@ class Spec:
         for name in _TEXTS:
             value = getattr(self, name)
             if value is not None:
-                _check_text(name, value, "a text" if name != "period" else "a text or a DATE, such as '2013-01-02'")
+                _check_text(name, value, _MEANT.get(name, "a text"))
         for name in _WHOLE:
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
                 raise ArgumentError(f"{name} must be a whole number, not {type(value).__name__}: write it as 20.")
         if self.noise is not None:
-            object.__setattr__(self, "noise", positive_real("noise", self.noise))
+            try:
+                object.__setattr__(self, "noise", positive_real("noise", self.noise))
+            except ArgumentError as error:
+                raise ArgumentError(f"{str(error).removesuffix('.')}: write noise := 0.5, its ε.") from None
         for name in ("by", "order_by"):
             object.__setattr__(self, name, _names(name, getattr(self, name)))
         schemas: Any = self.schemas
@@ -167,4 +174,8 @@ def _names(argument: str, value: object) -> tuple[str, ...] | None:
     listed = tuple(names)
     if not listed or not all(isinstance(name, str) and name for name in listed):
         raise ArgumentError(f"{argument} must be a column's name or a list of them: 'country' or ['country', 'flag'].")
+    if len({name.lower() for name in listed}) < len(listed):
+        raise ArgumentError(
+            f"{argument} names a column twice, letter case aside; write each once: ['country', 'flag']."
+        )
     return cast("tuple[str, ...]", listed)

@@ -26,7 +26,12 @@ FROM duckdb_columns()
 WHERE NOT internal AND lower(table_name) = lower($table)
 ORDER BY database_name, schema_name, table_name, column_index
 """
-_TABLES = "SELECT DISTINCT table_name FROM duckdb_columns() WHERE NOT internal AND database_name = $database"
+_TABLES = """
+SELECT DISTINCT database_name, schema_name, table_name
+FROM duckdb_columns()
+WHERE NOT internal AND database_name IN ($home, $database)
+ORDER BY ALL
+"""
 
 _VIEW = "SELECT 1 FROM duckdb_views() WHERE database_name = $1 AND schema_name = $2 AND view_name = $3"
 
@@ -107,7 +112,7 @@ def resolve(
                 f"table {name!r} is not in {schema!r}, the first schema of the search path; the others are not looked "
                 "through: write it as 'schema.table'."
             )
-    raise ArgumentError(_not_found(cursor, name, parts[-1], database))
+    raise ArgumentError(_not_found(cursor, name, parts[-1], home, database))
 
 
 def is_enum(kind: str) -> bool:
@@ -194,16 +199,25 @@ def _current(
 
 
 def _reference(place: Place, columns: Mapping[str, str], home: str) -> TableRef:
+    return TableRef(name=_public(place, home), sql=".".join(map(quoted, place)), columns=columns)
+
+
+def _public(place: Place, home: str) -> str:
+    """Return the public spelling of a table's name; see `TableRef`."""
     database, schema, table = place
     given = place if database != home else (table,) if schema == "main" else (schema, table)
-    name = ".".join(part if not re.search(r'[."]|^\s|\s$', part) else quoted(part) for part in given)
-    return TableRef(name=name, sql=".".join(map(quoted, place)), columns=columns)
+    return ".".join(part if not re.search(r'[."]|^\s|\s$', part) else quoted(part) for part in given)
 
 
-def _not_found(cursor: duckdb.DuckDBPyConnection, name: str, table: str, database: str) -> str:
-    known = [row[0] for row in cursor.execute(_TABLES, {"database": database}).fetchall()]
-    close = difflib.get_close_matches(table.lower(), [other.lower() for other in known], n=1)
-    hint = [other for other in known if close and other.lower() == close[0]]
+def _not_found(cursor: duckdb.DuckDBPyConnection, name: str, table: str, home: str, database: str) -> str:
+    places: list[Place] = cursor.execute(_TABLES, {"home": home, "database": database}).fetchall()
+    close = difflib.get_close_matches(table.lower(), [place[2].lower() for place in places], n=1)
+    # The very name that was given means another place, from where the caller stands.
+    hint = [
+        _public(place, home if _public(place, home).lower() != name.strip().lower() else "")
+        for place in places
+        if close and place[2].lower() == close[0]
+    ]
     return (
         f"table {name!r} is not in the catalog."
         + (f" Did you mean {hint[0]!r}?" if hint else "")

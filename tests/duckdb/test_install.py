@@ -187,6 +187,32 @@ def test_only_the_catalog_is_read(con, tmp_path):
     assert con.execute(COUNT).fetchall() == [(100,)]
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("raws", "raw.raws"),
+        ("RAWS", "raw.raws"),
+        ("raww", "raw.raws"),
+        ("raw.rawz", "raw.raws"),
+        ("other.events", "events"),
+        ("raw.events", "events"),
+    ],
+)
+def test_a_table_is_suggested_under_a_name_that_finds_it(con, name, meant):
+    con.execute("CREATE SCHEMA raw; CREATE TABLE raw.raws AS FROM events")
+    with pytest.raises(duckdb.InvalidInputException, match=f"Did you mean '{meant}'"):
+        con.execute(f"SELECT pkdp_count('{name}', k := 20)")
+    con.execute(f"SELECT pkdp_count('{meant}', k := 20)")
+
+
+def test_the_name_that_was_given_is_never_suggested(con):
+    con.execute("ATTACH ':memory:' AS other; USE other")
+    con.execute("CREATE SCHEMA other.raw; CREATE TABLE other.raw.raws AS FROM memory.events")
+    for name, meant in (("raws", "other.raw.raws"), ("events", "memory.main.events")):
+        with pytest.raises(duckdb.InvalidInputException, match=f"Did you mean '{meant}'"):
+            con.execute(f"SELECT memory.pkdp_count('{name}', k := 20)")
+
+
 def test_what_is_not_committed_is_not_published(con):
     con.execute("BEGIN")
     con.execute("INSERT INTO events SELECT i, 1 FROM range(1000, 1100) t(i)")

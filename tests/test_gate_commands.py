@@ -225,6 +225,8 @@ def test_a_database_that_is_none(files):
     (files / "events.duckdb").unlink()
     done = check(files)
     assert (done.exit_code, "events.duckdb" in done.stderr) == (2, True)
+    assert "give the path of a DuckDB file" in words(done.stderr)
+    assert "database_path" not in done.stderr
 
 
 def test_a_token_is_made_and_printed(files):

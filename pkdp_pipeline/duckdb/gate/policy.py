@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
-from pydantic_core import ErrorDetails
 
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import Evidence, read_evidence
+from pkdp_pipeline.duckdb.gate.complaints import complaint
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.jobs.job import AttackerTable
 from pkdp_pipeline.jobs.tables import Columns, Name, Table
@@ -227,7 +227,7 @@ class Policy(Table):
         try:
             return cls.model_validate(_plain(content))
         except ValidationError as error:
-            complaints = [_complaint(detail) for detail in error.errors(include_url=False)]
+            complaints = [complaint(detail) for detail in error.errors(include_url=False)]
             raise ConfigError("\n".join([f"{name} cannot be used:", *complaints])) from None
         except ArgumentError as error:
             raise ConfigError(f"{name} cannot be used: {error}") from None
@@ -252,20 +252,3 @@ class Policy(Table):
 def _plain(value: Any) -> Any:
     """Return mappings as dictionaries, all the way down; strict validation takes nothing else."""
     return {key: _plain(one) for key, one in value.items()} if isinstance(value, Mapping) else value
-
-
-def _complaint(detail: ErrorDetails) -> str:
-    """Return one line: which key, and what is wrong."""
-    place = ""
-    for step in detail["loc"]:
-        place += f"[{step + 1}]" if isinstance(step, int) else f".{step}"
-    message = detail["msg"].removeprefix("Value error, ")
-    if detail["type"] == "missing":
-        message = "is required."
-    elif detail["type"] in ("union_tag_invalid", "union_tag_not_found"):
-        message = 'kind says which evidence it is, such as { kind = "one_day_protected" }.'
-    elif detail["loc"] and detail["loc"][-1] == "k":
-        message = f"{message.removesuffix('.')}: write k = 20, without a decimal point."
-    elif detail["loc"] and detail["loc"][-1] == "memory":
-        message = 'write memory = "256MB".'
-    return f"  {place.lstrip('.')}: {message}" if place else f"  {message}"

@@ -57,5 +57,7 @@ def _file(path: Any) -> Path:
         raise ConfigError(f"database_path must be the path of a DuckDB file, not {type(path).__name__}.")
     file = Path(path)
     if not file.is_file():
-        raise ConfigError(f"the database {str(file)!r} does not exist or is not a file; correct database_path.")
+        raise ConfigError(
+            f"the database {str(file)!r} does not exist or is not a file; give the path of a DuckDB file."
+        )
     return file

@@ -92,6 +92,26 @@ def test_python_values_may_stand_in_a_dictionary() -> None:
         (policy(budget={"epsilon": -1.0, "delta": 0.0}), "budget"),
         (policy(evidence={"kind": "hope"}), "kind"),
         (policy(tables={"events": table()["tables"]["events"], "EVENTS": table()["tables"]["events"]}), "twice"),
+        (policy(attacker=0.3), "attacker: must be a table: write attacker = { p_max = 0.1 }."),
+        (policy(attacker={"p_max": "0.1"}), "attacker.p_max: must be a number: write p_max = 0.1."),
+        (policy(evidence="one_day_protected"), 'write evidence = { kind = "one_day_protected" }.'),
+        (policy(evidence=["one_day_protected"]), 'evidence[1]: must be a table: write evidence = { kind = "one_day'),
+        (policy(budget=2.0), "budget: must be a table, or a list of tables: write budget = { epsilon = 1.0, delta ="),
+        (policy(limits={"seconds": "1m"}), "limits.seconds: must be a number: write seconds = 60."),
+        (policy(limits=5), "limits: must be a table: write limits = { seconds = 30 }."),
+        (policy(limits={"rows": -1}), "limits.rows: must be greater than 0: write rows = 100000."),
+        (policy(dataset=5), 'dataset: must be a text, in quotes: write dataset = "visits".'),
+        (policy(tables={"raw": table()["tables"]}), "tables.raw: has a table in it: a name with dots is written in"),
+        (policy(tables={"raw": table()["tables"]}), '[tables."raw.events"]'),
+        (policy(tables={"db": {"raw": table()["tables"]}}), '[tables."db.raw.events"]'),
+        (policy(tables={"events": 5}), "tables.events: must be a table: write [tables.events] with unit"),
+        (policy(tables={}), "tables: must not be empty: write [tables.visits] with unit"),
+        (
+            table(columns=5),
+            'tables.events.columns: must be a column name or a list of column names: write columns = ["country"].',
+        ),
+        (table(domains=["US"]), 'tables.events.domains: must be a table: write domains = { country = ["US", "NO"] }.'),
+        (table(k="20"), "tables.events.k: must be a whole number: write k = 20."),
         (5, "a dictionary or the path"),
         ("absent.toml", "cannot be read"),
     ],
@@ -100,6 +120,8 @@ def test_a_complaint_names_the_key(given: Any, complaint: str) -> None:
     with pytest.raises(ConfigError) as refusal:
         Policy.read(given)
     assert complaint in str(refusal.value)
+    for jargon in ("Input", "instance", "tuple", "AttackerTable", "Limits", "validation"):
+        assert jargon not in str(refusal.value)
 
 
 @pytest.mark.parametrize("content", ["tables = [", "\xff"])

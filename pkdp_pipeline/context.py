@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, cast
@@ -82,8 +83,8 @@ class Context:
             listed.append(f"This holds only if nothing else is published about these people{totals}.")
             return tuple(listed)
         listed.append(
-            f"This statement is about the period {self.period} alone; what several periods add up to is stated by "
-            "the ledger's total."
+            f"This statement is about the period {_named(self.period)} alone; what several periods add up to is stated "
+            "by the ledger's total."
         )
         if self.beside and partial:
             listed.append(
@@ -137,3 +138,8 @@ class Context:
         if not isinstance(unit, list):
             raise ArgumentError("unit of a context must be a list of column names.")
         return cls(**cast("dict[str, Any]", {**fields, "unit": tuple(unit)}))
+
+
+def _named(period: str) -> str:
+    """Return a period as a sentence has it: labels in quotes, since they may be words such as all."""
+    return period if re.fullmatch(r"[0-9QHW/-]+", period) else repr(period)

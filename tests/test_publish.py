@@ -468,6 +468,16 @@ def test_with_a_ledger_a_period_is_needed_and_a_label_for_an_opaque_predicate(le
     assert "the period 2020 alone" in labelled.certificate.sentence()
 
 
+@pytest.mark.parametrize(
+    ("period", "named"),
+    [("all", "'all'"), ("wave 1", "'wave 1'"), ("2013-Q1/2013-Q2", "2013-Q1/2013-Q2"), ("2013-W01", "2013-W01")],
+)
+def test_a_label_reads_as_a_name_in_the_statement(ledger, period, named):
+    made = people(a=12).pkdp.count(unit="u", attacker=ATTACKER, k=10, ledger=ledger, period=period)
+    assert f"This statement is about the period {named} alone;" in made.certificate.sentence()
+    assert pkdp.Certificate.from_json(made.certificate.to_json()) == made.certificate
+
+
 def test_another_process_that_publishes_first_wins(ledger, tmp_path):
     request = Request(mechanism=pkdp.Count(noise=pkdp.GeometricNoise(1e-6)), unit="u", period="2020")
     seen = []

@@ -136,7 +136,11 @@ def test_instants_are_published_in_utc_whatever_the_session_says(spark, zone):
         found = [pkdp.histogram(frame, by, unit="person", k=2, attacker=ATTACKER) for by in ("at", "local")]
         counted = [
             pkdp.count(frame, query, unit="person", k=2, attacker=ATTACKER).value
-            for query in ("at >= '2013-01-02 23:30:00+01:00'", "local == '2013-01-02 02:30'", "local > '2013-01-02 02:30'")
+            for query in (
+                "at >= '2013-01-02 23:30:00+01:00'",
+                "local == '2013-01-02 02:30'",
+                "local > '2013-01-02 02:30'",
+            )
         ]
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)

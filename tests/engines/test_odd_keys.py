@@ -71,7 +71,7 @@ def test_the_session_s_time_zone_changes_nothing(connection, rule):
         said.append([released(rows, one_cell=rule).to_dict("list")])
         if rule == "hash":
             named = engine_for(rows).cells(rows, Question(unit=("v",), by=("c",), one_cell="hash"))
-            said[-1].append(named.counts.tolist())
+            said[-1].append(dict(zip(named.keys["c"], named.counts.tolist(), strict=True)))
     assert said[0] == said[1] == said[2]
 
 

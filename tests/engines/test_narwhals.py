@@ -8,6 +8,7 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -124,8 +125,26 @@ def test_what_goes_wrong_inside_polars_is_told_without_its_values():
 
 def test_a_column_that_a_table_has_twice_is_refused():
     table = pa.table([pa.array([1]), pa.array([2]), pa.array(["x"])], names=["u", "u", "c"])
-    with pytest.raises((ArgumentError, ConfigError)):
-        engine_for(table).cells(table, Question(unit=("u",), by=("c",)))
+    engine = engine_for(table)
+    with pytest.raises(ArgumentError, match="unit names column 'u', which the frame has more than once; rename one"):
+        engine.cells(table, Question(unit=("u",), by=("c",)))
+    with pytest.raises(ArgumentError, match="by names column 'u', which the frame has more than once; rename one"):
+        engine.cells(table, Question(unit=("c",), by=("u",)))
+    with pytest.raises(ArgumentError, match="has column 'u' more than once; rename one"):
+        engine.tally(table, Question(unit=("c",), where="u == 1"))
+
+
+@pytest.mark.parametrize("rest", [[1.0, 2.0, 7.0], [5.0, 5.0]])
+def test_nan_in_a_parquet_file_is_missing_though_its_statistics_name_none(tmp_path, rest):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"u": [*rest, float("nan"), float("nan")], "c": ["a"] * (len(rest) + 2)}), path)
+    expected = {"u != 5": 2 + sum(value != 5 for value in rest), "not (u <= 9)": 2, "u.isna()": 2, "u <= 9": len(rest)}
+    for frame in (pl.scan_parquet(path), pq.read_table(path)):
+        engine = engine_for(frame)
+        cells = engine.cells(frame, Question(unit=("u",), by=("c",)))
+        assert (list(cells.counts), cells.missing_unit) == ([len(set(rest))], True)
+        held = {query: engine.cells(frame, Question(unit=(), by=("c",), where=query)) for query in expected}
+        assert {query: sum(cells.counts) for query, cells in held.items()} == expected
 
 
 def test_categories_and_enumerations_are_ordered_as_text():

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 import pandas as pd
 
+from pkdp_pipeline.engines.duckdb.columns import check_columns
 from pkdp_pipeline.engines.duckdb.relation_engine import ENGINE as RELATIONS
 from pkdp_pipeline.engines.narwhals.source import Source, asked
 from pkdp_pipeline.engines.narwhals.statements import numbered
 from pkdp_pipeline.engines.question import CellCounts, Question, Tally
+from pkdp_pipeline.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +28,7 @@ class ArrowEngine:
 
     def cells(self, frame: Any, question: Question) -> CellCounts:
         """See `Engine.cells`."""
+        _check_names(frame, question)
         source = Source(asked(partial(_typed, frame)))
         rows = source.marked(question)
         return cells_of_rows(asked(lambda: rows.collect(backend="pyarrow").to_native()), source.schema, question)
@@ -34,6 +37,7 @@ class ArrowEngine:
         """See `Engine.tally`."""
         import duckdb
 
+        _check_names(frame, question)
         rows = Source(asked(partial(_typed, frame))).marked(question)
         table = asked(lambda: _readable(rows.collect(backend="pyarrow").to_native()))
         with duckdb.connect(":memory:") as connection:
@@ -80,6 +84,17 @@ def _readable(rows: Any) -> Any:
             # As a point in time without a zone: DuckDB's own type for these keeps no nanoseconds.
             rows = rows.set_column(position, field.name, rows.column(position).cast(pa.timestamp(kind.unit)))
     return rows
+
+
+def _check_names(table: Any, question: Question) -> None:
+    """Raise `ArgumentError` where two columns have one name: which of them is meant, nothing says."""
+    names = list(table.schema.names)
+    if len(set(names)) == len(names):
+        return
+    for argument in ("unit", "by", "order_by"):
+        check_columns(argument, getattr(question, argument), names)
+    twice = next(name for name in names if names.count(name) > 1)
+    raise ArgumentError(f"the table has column {twice!r} more than once; rename one, or drop it.")
 
 
 def _typed(table: Any) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pkdp_pipeline.engines.duckdb.times_as_text import refuse_times_as_text
 from pkdp_pipeline.errors import ArgumentError
 
 __all__ = ["selected_rows"]
@@ -45,6 +46,7 @@ def _evaluated(frame: pd.DataFrame, query: str) -> Any:
             "where uses '@', a variable of the calling code: the same text would mean different things. Write the "
             "value into the query string, or pass a callable."
         )
+    refuse_times_as_text(frame, query)
     problem = ""
     try:
         # The Python engine: the answer does not depend on which optional packages are installed.

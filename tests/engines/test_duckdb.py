@@ -346,6 +346,23 @@ def test_nan_in_a_parquet_file_is_missing_though_its_statistics_name_none(tmp_pa
     assert told == {"person > 1.5": 2, "person <= 1000": 3, "person != 1": 4, "person.isna()": 2, "person == person": 3}
 
 
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+def test_nan_is_missing_where_the_statistics_of_a_file_name_one_value_only(tmp_path, kind):
+    path = tmp_path / "rows.parquet"
+    people = pa.array([5.0, float("nan"), 5.0, float("nan")], kind)
+    pq.write_table(pa.table({"person": people, "cell": ["a"] * 4}), path)
+    expected = {"person == 5": 2, "person != 5": 2, "person <= 9": 2, "not (person <= 9)": 2, "person.notna()": 2}
+    with duckdb.connect() as connection:
+        relation = connection.read_parquet(str(path))
+        engine = engine_for(relation)
+        by_person = engine.cells(relation, Question(unit=("person",), by=("cell",)))
+        told = {query: engine.tally(relation, Question(unit=(), where=query)).satisfying for query in expected}
+        held = {query: engine.cells(relation, Question(unit=(), by=("cell",), where=query)) for query in expected}
+    assert (list(by_person.counts), by_person.missing_unit) == ([1], True)
+    assert told == expected
+    assert {query: sum(cells.counts) for query, cells in held.items()} == expected
+
+
 @pytest.mark.parametrize(
     "query",
     [

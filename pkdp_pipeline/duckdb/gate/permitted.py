@@ -239,10 +239,11 @@ class PermittedReleases:
     def _check_pure_noise(self, table: _Table, noise: float) -> None:
         """Refuse noise that would show small counts nearly as they are, which no threshold holds back here.
 
-        A budget for the worst case refuses it anyway; one for partial knowledge alone does not.
+        A budget for the worst case refuses it by itself; one for partial knowledge alone does not.
         """
-        most = min(budget.epsilon for budget in self._policy.budgets())
-        if noise > most:
+        budgets = self._policy.budgets()
+        most = min(budget.epsilon for budget in budgets)
+        if noise > most and not any("worst_case" in budget.measures for budget in budgets):
             raise ArgumentError(
                 f"noise without k must be at most {exactly(most)}, the smallest ε of the policy's budgets: a larger ε "
                 f"is less noise, and small counts would show through it. Write a smaller one, or k := "

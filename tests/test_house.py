@@ -206,6 +206,14 @@ def test_the_public_names_are_these():
         _ = pkdp.no_such_name
 
 
+def test_the_public_names_of_sql_are_these():
+    assert pkdp.duckdb.__all__ == ["Gate", "install"]
+    for name in pkdp.duckdb.__all__:
+        assert getattr(pkdp.duckdb, name) is not None
+    with pytest.raises(AttributeError):
+        _ = pkdp.duckdb.no_such_name
+
+
 def test_the_top_level_holds_what_it_should():
     if (ROOT / ".git").exists():
         listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, text=True, stdout=subprocess.PIPE).stdout

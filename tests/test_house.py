@@ -66,6 +66,7 @@ PURE = {
     "math",
     "numbers",
     "numpy",
+    "re",
     "scipy",
     "types",
     "typing",

@@ -6,26 +6,18 @@ import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.ledger_commands import Guard
 
 if TYPE_CHECKING:
     from pkdp_pipeline.duckdb.gate.tokens import Tokens
     from pkdp_pipeline.ledger_views.screen import Screen
 
-__all__ = ["Guard", "gate_app"]
-
-P = ParamSpec("P")
-
-
-class Guard(Protocol):
-    """What turns a command's errors into exit codes."""
-
-    def __call__(self, command: Callable[P, None], /) -> Callable[P, None]:
-        """Return the command, guarded."""
+__all__ = ["gate_app"]
 
 
 def gate_app(guard: Guard) -> typer.Typer:

@@ -16,7 +16,7 @@ from pkdp_pipeline.errors import ArgumentError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger import database
 from pkdp_pipeline.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, schema_script, split_statements
 
-__all__ = ["SqliteDatabase"]
+__all__ = ["SqliteDatabase", "resolved_file"]
 
 _LEAST_VERSION = (3, 35, 0)
 
@@ -58,7 +58,7 @@ class SqliteDatabase:
             needed = ".".join(map(str, _LEAST_VERSION))
             raise LedgerError(f"a ledger needs SQLite {needed}, this Python has {sqlite3.sqlite_version}: renew it.")
         if path != ":memory:":
-            self._file = _resolved(path)
+            self._file = resolved_file(path)
         with self._errors():
             self._connection = sqlite3.connect(
                 self._file, timeout=database.LOCK_SECONDS, isolation_level=None, check_same_thread=False
@@ -284,8 +284,14 @@ def _plain(listed: list[tuple[Any, ...]]) -> set[tuple[str, str, str]]:
     }
 
 
-def _resolved(path: str) -> str:
-    """Return the path from the root, so that it stays the same file when the process changes its folder."""
+def resolved_file(path: str) -> str:
+    """Return the path from the root, so that it stays the same file when the process changes its folder.
+
+    Raises
+    ------
+    LedgerError
+        If its folder does not exist, or it is a folder itself. Nothing is written.
+    """
     start = f"the ledger {path!r} cannot be opened: "
     try:
         file = Path(path).absolute()

@@ -14,6 +14,7 @@ from pkdp_pipeline.duckdb.gate.vault import open_vault
 from pkdp_pipeline.duckdb.tables import column_named, resolve, type_name
 from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.ledger.sqlite_database import resolved_file
 
 __all__ = ["Catalogued", "check_ledger", "look_up", "make_ledger"]
 
@@ -71,14 +72,8 @@ def check_ledger(policy: Policy) -> None:
     LedgerError
         If its folder does not exist, or it is a folder itself; as when it is opened.
     """
-    file = _ledger_file(policy)
-    if file is None:
-        return
-    start = f"the ledger {str(file)!r} cannot be opened: "
-    if not file.absolute().parent.is_dir():
-        raise LedgerError(start + "its folder does not exist; create it.")
-    if file.is_dir():
-        raise LedgerError(start + "it is a folder; give the path of a file.")
+    if policy.ledger_file is not None:
+        resolved_file(str(policy.ledger_file))
 
 
 def make_ledger(policy: Policy) -> None:
@@ -89,7 +84,7 @@ def make_ledger(policy: Policy) -> None:
     LedgerError
         As of `check_ledger`, or if the file cannot be made.
     """
-    file = _ledger_file(policy)
+    file = policy.ledger_file
     if file is None:
         return
     check_ledger(policy)
@@ -98,7 +93,3 @@ def make_ledger(policy: Policy) -> None:
             os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except OSError as error:
         raise LedgerError(f"the ledger {str(file)!r} cannot be opened: {error.strerror}.") from error
-
-
-def _ledger_file(policy: Policy) -> Path | None:
-    return None if policy.ledger is None or "://" in policy.ledger else Path(policy.ledger)

@@ -83,7 +83,7 @@ def file_warnings(policy: Policy, database: Path, policy_file: Path) -> list[str
     The process of the service is the boundary between analysts and data: it holds only where the analysts'
     own processes can open none of its files.
     """
-    ledger = None if policy.ledger is None or "://" in policy.ledger else Path(policy.ledger)
+    ledger = policy.ledger_file
     found = [
         f"Others than the owner may read or write {str(one)!r}, past the gate: chmod 600 it, and run the service as "
         "its owner, a user whom no analyst can become."

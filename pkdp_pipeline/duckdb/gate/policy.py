@@ -212,9 +212,14 @@ class Policy(Table):
         except tomllib.TOMLDecodeError as error:
             raise ConfigError(f"{name} is not valid TOML: {error}.") from error
         read = cls._checked(content, name)
-        if read.ledger is None or "://" in read.ledger:
+        if read.ledger_file is None:
             return read
-        return read.model_copy(update={"ledger": str(file.resolve().parent / read.ledger)})
+        return read.model_copy(update={"ledger": str(file.resolve().parent / read.ledger_file)})
+
+    @property
+    def ledger_file(self) -> Path | None:
+        """The ledger's path; None where it is a URL, or none is named."""
+        return None if self.ledger is None or "://" in self.ledger else Path(self.ledger)
 
     def remembering(self, file: os.PathLike[str]) -> Policy:
         """Return the policy of a service: its ledger outlives the process, beside the policy where it names none."""

@@ -21,7 +21,7 @@ ENGINES: Mapping[tuple[str, str], str] = MappingProxyType(
         ("polars", "DataFrame"): "pkdp_pipeline.engines.narwhals.polars_engine",
         ("polars", "LazyFrame"): "pkdp_pipeline.engines.narwhals.polars_engine",
         ("pyarrow", "Table"): "pkdp_pipeline.engines.narwhals.arrow_engine",
-        ("pyspark", "DataFrame"): "pkdp_pipeline.engines.narwhals.engine",
+        ("pyspark", "DataFrame"): "pkdp_pipeline.engines.narwhals.spark_engine",
         ("ibis", "Table"): "pkdp_pipeline.engines.narwhals.engine",
         ("narwhals", "DataFrame"): "pkdp_pipeline.engines.narwhals.wrapped",
         ("narwhals", "LazyFrame"): "pkdp_pipeline.engines.narwhals.wrapped",

@@ -89,8 +89,11 @@ def test_only_counted_cells_leave_spark(flights, monkeypatch):
             return plain(self, *arguments, **named)
 
         monkeypatch.setattr(DataFrame, name, watched)
+    # What collects a query may call another way of collecting on the same frame.
     histogram(flights)
-    # One query; what collects it may call another way of collecting on the same frame.
+    assert {tuple(columns) for columns in brought} == {("b0", "code"), ("home", "n")}
+    brought.clear()
+    histogram(flights.limit(10**6))
     assert {tuple(columns) for columns in brought} == {("b0", "n", "missing_unit", "several_cells")}
 
 
@@ -228,3 +231,51 @@ def test_a_job_over_instants_cuts_days_on_the_clocks_of_its_zone(spark, tmp_path
             for day in (2, 3)
         ]
         assert counts == [[10], [11]]
+
+
+def coded(frame, unit=("person",), by=("town",)):
+    from pkdp_pipeline.engines.narwhals.spark_engine import _by_code
+
+    columns = [f"{name} AS u{i}" for i, name in enumerate(unit)] + [f"{name} AS b{i}" for i, name in enumerate(by)]
+    return _by_code(frame.selectExpr(*columns), units=len(unit), keys=len(by))
+
+
+@pytest.fixture(scope="module")
+def towns(spark, tmp_path_factory):
+    folder = str(tmp_path_factory.mktemp("spark") / "towns.parquet")
+    rows = (
+        "CASE WHEN id < 4 THEN NULL ELSE id % 70 END AS person, CASE WHEN id % 7 < 6 THEN 'town ' || id % 7 END AS town"
+    )
+    spark.range(210).selectExpr(*rows.split(", ")).write.parquet(folder)
+    return spark.read.parquet(folder)
+
+
+def test_stored_rows_are_counted_by_a_hash_of_the_cell(towns):
+    answer = coded(towns).to_pylist()
+    expected = {f"town {i}" if i < 6 else None: 10 for i in range(7)}
+    assert {row["b0"]: row["n"] for row in answer} == expected
+    assert all(row["missing_unit"] and not row["several_cells"] for row in answer)
+    release = pkdp.histogram(towns, "town", unit="person", k=2, missing_unit="drop", attacker=ATTACKER)
+    assert release.table["count"].tolist() == [10] * 7
+    both = coded(towns, unit=("person", "town"), by=("town",))
+    assert sum(row["n"] for row in both.to_pylist()) == 60
+
+
+def test_units_in_several_cells_have_no_joined_hash(towns):
+    moved = towns.selectExpr("person", "CASE WHEN person = 9 AND rand() < 2 THEN town ELSE town END AS town")
+    assert coded(moved) is not None
+    two = towns.selectExpr("person % 35 AS person", "CASE WHEN person = 9 THEN 'elsewhere' ELSE town END AS town")
+    assert coded(two) is None
+    with pytest.raises(InputCheckError, match="one_cell"):
+        pkdp.histogram(two, "town", unit="person", k=2, missing_unit="drop", attacker=ATTACKER)
+
+
+def test_frames_that_cost_something_to_read_are_read_once(spark, towns, tmp_path):
+    towns.write.csv(str(tmp_path / "towns.csv"), header=True)
+    for frame in (
+        towns.join(towns.select("person").distinct(), "person"),
+        towns.limit(10),
+        towns.sample(0.5, seed=1),
+        spark.read.csv(str(tmp_path / "towns.csv"), header=True),
+    ):
+        assert coded(frame) is None

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from pkdp_pipeline.engines.duckdb.columns import check_columns
 from pkdp_pipeline.engines.duckdb.predicate import predicate_sql
+from pkdp_pipeline.engines.duckdb.relation_codes import cells_by_code
+from pkdp_pipeline.engines.duckdb.relation_rows import RelationRows, asked
 from pkdp_pipeline.engines.duckdb.relation_types import comparable, nameable, to_public
 from pkdp_pipeline.engines.duckdb.statements import cells_statement, numbered, quoted, spelled, tally_statement
 from pkdp_pipeline.engines.question import CellCounts, Question, Tally
-from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.errors import ArgumentError
 
 if TYPE_CHECKING:
     import duckdb
 
 __all__ = ["ENGINE", "RelationEngine"]
-
-Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +36,11 @@ class RelationEngine:
             *(f"{source.key(name)} AS {key}" for name, key in zip(question.by, keys, strict=True)),
             *(f"{source.ordering(name)} AS o{i}" for i, name in enumerate(question.order_by)),
         ]
+        rows = source.rows(selected, source.condition(question.where))
+        if question.one_cell == "error" and question.unit:
+            kinds = [source.kind(name) for name in question.unit]
+            if (coded := cells_by_code(rows, kinds=kinds, keys=len(keys))) is not None:
+                return _cell_counts(coded, source, question)
         statement = cells_statement(
             units=len(question.unit),
             keys=len(keys),
@@ -46,14 +48,13 @@ class RelationEngine:
             orders=len(question.order_by),
             pick=spelled(keys),
         )
-        answer = source.run(selected, statement, condition=source.condition(question.where))
-        return _cell_counts(answer, source, question)
+        return _cell_counts(rows.run(statement), source, question)
 
     def tally(self, frame: duckdb.DuckDBPyRelation, question: Question) -> Tally:
         """See `Engine.tally`."""
         source = _Source(frame)
         selected = [*source.units(question.unit), f"{source.condition(question.where)} AS hit"]
-        answer = source.run(selected, tally_statement(units=len(question.unit)))
+        answer = source.rows(selected).run(tally_statement(units=len(question.unit)))
         (row,) = answer.to_pylist()
         return Tally(
             satisfying=int(row["satisfying"]),
@@ -66,11 +67,11 @@ ENGINE = RelationEngine()
 
 
 class _Source:
-    """A relation's columns as SQL, and the one query over it."""
+    """A relation's columns as SQL."""
 
     def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
         self._relation = relation
-        self._columns, kinds = _asked(lambda: (list(relation.columns), [str(kind) for kind in relation.types]))
+        self._columns, kinds = asked(lambda: (list(relation.columns), [str(kind) for kind in relation.types]))
         self._kinds = dict(zip(self._columns, kinds, strict=True))
 
     def kind(self, name: str) -> str:
@@ -106,35 +107,8 @@ class _Source:
             raise ArgumentError(f"where must be boolean; column {where!r} has type {self.kind(where)}.")
         return f"coalesce({quoted(where)}, false)"
 
-    def run(self, selected: list[str], statement: str, *, condition: str = "true") -> Any:
-        """Return the answer to one statement as an Arrow table."""
-        import duckdb
-
-        # A name that no table the relation reads can have.
-        source = f"pkdp_source_{secrets.token_hex(8)}"
-        rows = f"SELECT {', '.join(selected)} FROM {source} WHERE {condition}"
-        query = f"WITH pkdp_rows AS ({rows}) {statement}"
-        try:
-            return _asked(lambda: cast("duckdb.DuckDBPyRelation", self._relation.query(source, query)).to_arrow_table())
-        finally:
-            # DuckDB 1 leaves the name behind as a temporary view.
-            with suppress(duckdb.Error):
-                self._relation.query(source, f"DROP VIEW IF EXISTS {source}")
-
-
-def _asked(question: Callable[[], Answer]) -> Answer:
-    """Return what DuckDB answers; what it says when it cannot could quote the data, and is not passed on."""
-    import duckdb
-
-    problem = ""
-    try:
-        return question()
-    except duckdb.Error as error:
-        problem = type(error).__name__
-    raise ConfigError(
-        f"the relation could not be counted ({problem}); check that its connection is open and free, that it can be "
-        "read from start to end, and that where compares columns with constants of their own type."
-    )
+    def rows(self, selected: list[str], condition: str = "true") -> RelationRows:
+        return RelationRows(self._relation, tuple(selected), condition)
 
 
 def _cell_counts(answer: Any, source: _Source, question: Question) -> CellCounts:

@@ -1,4 +1,4 @@
-"""Counting the units of an eager Polars frame: each has a place in an array, which holds its cell."""
+"""Counting the whole-numbered units of an eager Polars frame: each has a place, which holds its cell."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ import polars as pl
 from pkdp_pipeline.engines.places import WIDEST, counted_by_place
 
 __all__ = ["cells_of_homes"]
-
-#: Each round but a contrived one leaves a small part for the next.
-_ROUNDS = 12
 
 _Integers = npt.NDArray[Any]
 
@@ -34,7 +31,7 @@ def cells_of_homes(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame | No
 
     One pass writes every row's cell to its unit's place, another sees whether it is still there.
     """
-    if not rows["u0"].count():
+    if not rows["u0"].dtype.is_integer() or not rows["u0"].count():
         return None
     columns = [_encoded(rows[name]) for name in keys]
     size = math.prod(len(column.values) for column in columns if column is not None)
@@ -45,39 +42,12 @@ def cells_of_homes(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame | No
     if missing:
         present = unit.is_not_null().to_numpy()
         unit, cells = unit.drop_nulls(), cells[present]
-    counted = counted_by_place(unit.to_numpy(), cells, size) if unit.dtype.is_integer() else _by_hash(unit, cells, size)
+    counted = counted_by_place(unit.to_numpy(), cells, size)
     if counted is None:
         return None
     counts, several = counted
     held = np.flatnonzero(counts)
     return _answer(columns, keys, held, counts[held], missing=missing, several=several)
-
-
-def _by_hash(unit: pl.Series, cells: _Integers, size: int) -> tuple[_Integers, bool] | None:
-    """Do what `counted_by_place` does for any type: a hash gives the place, and who finds it taken has another round.
-
-    A place is one unit's, whose rows are all there: every row is compared with the row that holds its place.
-    """
-    counts, several = np.zeros(size, dtype=np.int64), False
-    for seed in range(_ROUNDS):
-        about: Any = unit.approx_n_unique()
-        bits = min(26, max(10, (4 * int(about)).bit_length()))
-        places = (unit.hash(seed).to_numpy() >> np.uint64(64 - bits)).view(np.int64)
-        holders = np.full(1 << bits, -1, dtype=np.int32)
-        holders[places] = np.arange(len(unit), dtype=np.int32)
-        held = np.flatnonzero(holders >= 0)
-        rows = holders[held]
-        # Numbered anew, the holders lie together and are found quickly.
-        holders[held] = np.arange(len(held), dtype=np.int32)
-        mine, homes = holders[places], cells[rows]
-        same = (unit.gather(rows).gather(mine) == unit).to_numpy()
-        several = several or bool(((homes[mine] != cells) & same).any())
-        counts += np.bincount(homes, minlength=size)
-        others = np.flatnonzero(~same)
-        if not len(others):
-            return counts, several
-        unit, cells = unit.gather(others), cells[others]
-    return None
 
 
 def _answer(

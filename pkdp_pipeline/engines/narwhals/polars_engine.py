@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import narwhals.stable.v2 as nw
+import numpy as np
 import polars as pl
 
 from pkdp_pipeline.engines.narwhals.answers import cell_counts
@@ -62,10 +63,28 @@ def _counted(rows: nw.LazyFrame[Any], question: Question, schema: Mapping[str, A
         # The frame is in memory already: its columns are named, not copied.
         native: pl.DataFrame = rows.to_native().collect()
         counted = cells_of_homes(native, numbered("b", len(question.by)))
+        if counted is None and native["u0"].dtype == pl.String:
+            counted = _by_hash(native, numbered("b", len(question.by)))
         if counted is not None:
             return counted
     text = isinstance(schema[question.unit[0]], _TEXT)
     return _by_pair(rows, question) if text or len(question.unit) > 1 else _by_cell(rows, question)
+
+
+def _by_hash(rows: pl.DataFrame, cell: list[str]) -> pl.DataFrame | None:
+    """Count each cell's distinct texts, and see by their hashes that no two cells have one in common.
+
+    There are no more hashes than units, and no more units than the cells have together. So where the cells have as
+    many as there are hashes, no unit is in two; else this does not know.
+    """
+    present = rows.filter(pl.col("u0").is_not_null()) if rows["u0"].null_count() else rows
+    held = present.group_by(cell).agg(n=pl.col("u0").n_unique(), hashes=pl.col("u0").hash().unique())
+    hashes = np.sort(held["hashes"].explode(empty_as_null=False).to_numpy())
+    if not len(held) or held["n"].sum() != len(hashes) - np.count_nonzero(hashes[1:] == hashes[:-1]):
+        return None
+    return held.select(
+        *cell, "n", pl.lit(len(present) < len(rows)).alias("missing_unit"), pl.lit(False).alias("several_cells")
+    )
 
 
 def _by_pair(rows: nw.LazyFrame[Any], question: Question) -> pl.DataFrame:

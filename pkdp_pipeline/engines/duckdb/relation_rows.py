@@ -1,0 +1,99 @@
+"""The rows of a DuckDB relation that a question is about, and what is asked of them."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pkdp_pipeline.errors import ConfigError
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["RelationRows", "asked"]
+
+Answer = TypeVar("Answer")
+
+#: Rows in a batch of a stream: their arrays stay in the processor's caches.
+_BATCH = 1 << 17
+#: The operators of a plan that reads stored rows once, one by one, as DuckDB 2 and DuckDB 1 draw them.
+_SCANS = frozenset({"PROJECTION", "FILTER", "SEQ_SCAN", "TABLE_SCAN", "PARQUET_SCAN", "READ_PARQUET"})
+_OPERATOR = re.compile(r"^╭─ ([^─]*?) ─[^╭]*$|^┌─+┐\n│ +(\S+) +│$|^┌─+┴─+┐\n│ +(\S+) +│$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RelationRows:
+    """What ``pkdp_rows`` names in a statement: columns of a relation, where a condition holds.
+
+    Parameters
+    ----------
+    relation : duckdb.DuckDBPyRelation
+    selected : tuple of str
+        SQL for the columns, such as ``"id" AS u0``.
+    condition : str
+        SQL.
+    """
+
+    relation: duckdb.DuckDBPyRelation
+    selected: tuple[str, ...]
+    condition: str = "true"
+
+    def run(self, statement: str) -> Any:
+        """Return the answer to what follows ``WITH pkdp_rows AS (…)`` as an Arrow table."""
+        with self._query(statement) as query:
+            return asked(lambda: query().to_arrow_table())
+
+    def batches(self, statement: str) -> Iterator[Any]:
+        """Yield such an answer as Arrow record batches, while DuckDB goes on reading."""
+        with self._query(statement) as query:
+            batches = iter(asked(lambda: query().to_arrow_reader(_BATCH)))
+            while (batch := asked(lambda: next(batches, None))) is not None:
+                yield batch
+
+    def is_stored(self) -> bool:
+        """Return whether the rows are read from storage one by one, so that reading them twice is cheap.
+
+        Anything unknown, such as a join, a sample or a stream that can be read only once, is not.
+        """
+        with self._query("SELECT * FROM pkdp_rows") as query:
+            plan = str(asked(lambda: query().explain()))
+        boxes = plan.count("╭") + plan.count("┌")
+        found = [next(filter(None, match)) for match in _OPERATOR.findall(plan)]
+        return boxes == len(found) and {name.upper().replace(" ", "_") for name in found} <= _SCANS
+
+    @contextmanager
+    def _query(self, statement: str) -> Iterator[Callable[[], Any]]:
+        import duckdb
+
+        # A name that no table the relation reads can have.
+        source = f"pkdp_source_{secrets.token_hex(8)}"
+        rows = f"SELECT {', '.join(self.selected)} FROM {source} WHERE {self.condition}"
+        query = f"WITH pkdp_rows AS NOT MATERIALIZED ({rows}) {statement}"
+        try:
+            yield lambda: self.relation.query(source, query)
+        finally:
+            # DuckDB 1 leaves the name behind as a temporary view.
+            with suppress(duckdb.Error):
+                self.relation.query(source, f"DROP VIEW IF EXISTS {source}")
+
+
+def asked(question: Callable[[], Answer]) -> Answer:
+    """Return what DuckDB answers; what it says when it cannot could quote the data, and is not passed on."""
+    import duckdb
+    import pyarrow as pa
+
+    problem = ""
+    try:
+        return question()
+    except duckdb.Error as error:
+        problem = type(error).__name__
+    except (pa.ArrowException, OSError):
+        problem = "stopped while its rows were read"
+    raise ConfigError(
+        f"the relation could not be counted ({problem}); check that its connection is open and free, that it can be "
+        "read from start to end, and that where compares columns with constants of their own type."
+    )

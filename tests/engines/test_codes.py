@@ -1,0 +1,175 @@
+"""Counting by hashes of cells: never another answer than a slow count, however the hashes fall."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pkdp_pipeline.engines import Question, engine_for
+from pkdp_pipeline.engines.codes import MOST, counted_by_code, joinable
+from pkdp_pipeline.engines.duckdb.relation_codes import cells_by_code
+from pkdp_pipeline.engines.duckdb.relation_rows import RelationRows
+from pkdp_pipeline.errors import ConfigError
+
+QUESTION = Question(unit=("u",), by=("c",))
+
+
+@given(
+    codes=st.lists(st.integers(0, 255), min_size=1, max_size=6),
+    rows=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=20),
+)
+def test_joined_hashes_count_units_of_one_cell_and_give_up_on_others(codes, rows):
+    """Hashes of eight bits only, so that many are part of others or alike."""
+    hashes = np.array(codes, dtype=np.uint64)
+    if not joinable(hashes):
+        assert any(a & b == a for i, a in enumerate(codes) for j, b in enumerate(codes) if i != j)
+        return
+    cells = {unit: {cell % len(codes) for other, cell in rows if other == unit} for unit, _ in rows}
+    often: dict[int, int] = {}
+    for own in cells.values():
+        joined = reduce(or_, (codes[cell] for cell in own))
+        often[joined] = often.get(joined, 0) + 1
+    counts = counted_by_code(hashes, often)
+    assert (counts is None) == any(len(own) > 1 for own in cells.values())
+    if counts is not None:
+        assert counts.tolist() == [sum(own == {cell} for own in cells.values()) for cell in range(len(codes))]
+
+
+def test_too_many_cells_and_none_are_counted_another_way():
+    assert not joinable(np.array([], dtype=np.uint64))
+    # Of equally many bits each: none has all the bits of another.
+    numbers = np.arange(MOST + 1, dtype=np.uint64)
+    codes = numbers | (~numbers << np.uint64(32))
+    assert joinable(codes[:MOST])
+    assert not joinable(codes)
+
+
+@pytest.fixture
+def connection():
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE stored AS SELECT i % 700 AS u, 'p' || i % 700 AS name, (i % 700)::DOUBLE AS real, "
+            "i % 700 * 10000019 AS sparse, CASE WHEN i % 7 < 6 THEN 'cell ' || i % 7 END AS c, i % 5 AS d "
+            "FROM range(2100) r(i)"
+        )
+        yield connection
+
+
+def rows_of(relation, unit=("u",), by=("c",)):
+    selected = [f"{column} AS u{i}" for i, column in enumerate(unit)]
+    return RelationRows(relation, (*selected, *(f"{column} AS b{i}" for i, column in enumerate(by))))
+
+
+def by_code(relation, unit=("u",), by=("c",)):
+    kinds = [str(dict(zip(relation.columns, relation.types, strict=True))[column]) for column in unit]
+    return cells_by_code(rows_of(relation, unit, by), kinds=kinds, keys=len(by))
+
+
+@pytest.mark.parametrize("unit", [("u",), ("name",), ("real",), ("sparse",), ("u", "name")])
+@pytest.mark.parametrize("by", [("c",), ("d",), ("d", "c")])
+def test_stored_rows_are_counted_by_code(connection, tmp_path, unit, by):
+    connection.execute(f"COPY stored TO '{tmp_path}/stored.parquet'")
+    for relation in (
+        connection.table("stored"),
+        connection.sql("SELECT * FROM stored WHERE u >= 0"),
+        connection.read_parquet(str(tmp_path / "stored.parquet")),
+    ):
+        answer = by_code(relation, unit, by)
+        found = {tuple(row[f"b{i}"] for i in range(len(by))): row["n"] for row in answer.to_pylist()}
+        names = ", ".join(by)
+        plain = connection.sql(f"SELECT {names}, count(DISTINCT u) FROM stored GROUP BY {names}").fetchall()
+        assert found == {row[:-1]: row[-1] for row in plain}
+        assert not any(row["missing_unit"] or row["several_cells"] for row in answer.to_pylist())
+
+
+@pytest.mark.parametrize("unit", ["u", "name", "real", "sparse"])
+def test_units_in_several_cells_and_without_a_name_are_noticed(connection, unit):
+    connection.execute("INSERT INTO stored (c) VALUES ('cell 1'), ('nobody''s')")
+    relation = connection.table("stored")
+    answer = by_code(relation, (unit,))
+    assert all(row["missing_unit"] for row in answer.to_pylist())
+    assert {row["b0"]: row["n"] for row in answer.to_pylist()}["nobody's"] == 0
+    counted = engine_for(relation).cells(relation, Question(unit=(unit,), by=("c",)))
+    assert (counted.missing_unit, counted.several_cells, int(counted.counts.sum())) == (True, False, 700)
+    connection.execute("INSERT INTO stored SELECT * REPLACE ('cell 6' AS c) FROM stored WHERE u = 3 LIMIT 1")
+    assert by_code(relation, (unit,)) is None
+    assert engine_for(relation).cells(relation, Question(unit=(unit,), by=("c",))).several_cells
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT a.u, b.c FROM stored a JOIN stored b ON a.u = b.u AND a.c = b.c",
+        "SELECT u, c FROM stored USING SAMPLE 10",
+        "SELECT u, c FROM stored LIMIT 10",
+        "SELECT u, min(c) AS c FROM stored GROUP BY u",
+        "SELECT u, c FROM stored UNION ALL SELECT u, c FROM stored",
+    ],
+)
+def test_rows_that_cost_something_to_read_are_read_once(connection, statement):
+    assert not rows_of(connection.sql(statement)).is_stored()
+    connection.execute(f"CREATE VIEW made AS {statement}")
+    assert not rows_of(connection.table("made")).is_stored()
+
+
+def test_a_stream_that_can_be_read_only_once_is(connection):
+    reader = connection.table("stored").to_arrow_reader(100)
+    relation = duckdb.from_arrow(reader)
+    assert engine_for(relation).cells(relation, QUESTION).counts.sum() == 700
+
+
+def test_hashes_that_tell_nothing_change_no_answer(connection, monkeypatch):
+    """With the same hash for all cells, or hashes that are part of each other, another way gives the answer."""
+    relation = connection.table("stored")
+    expected = engine_for(relation).cells(relation, QUESTION)
+    plain = RelationRows.run
+    for hashed in ("0::UBIGINT", "(hash({0}) & 3)::UBIGINT", "((1::UBIGINT << (hash({0}) % 60)) - 1)::UBIGINT"):
+
+        def run(self, statement, hashed=hashed):
+            return plain(self, statement.replace("hash(b0, 1)", hashed.format("b0")))
+
+        monkeypatch.setattr(RelationRows, "run", run)
+        monkeypatch.setattr(RelationRows, "batches", lambda self, statement: iter([run(self, statement)]))
+        for unit in ("u", "name"):
+            counted = engine_for(relation).cells(relation, Question(unit=(unit,), by=("c",)))
+            assert sorted(counted.counts) == sorted(expected.counts)
+
+
+def test_rows_that_change_between_two_readings_change_no_answer(connection, monkeypatch):
+    relation, plain = connection.table("stored"), RelationRows.run
+
+    def run(self, statement):
+        answer = plain(self, statement)
+        if "hash(b0, 1) AS code" in statement:
+            connection.execute("INSERT INTO stored (u, name, c) VALUES (9999, 'new', 'new cell')")
+        return answer
+
+    monkeypatch.setattr(RelationRows, "run", run)
+    for unit in ("u", "name"):
+        assert by_code(relation, (unit,)) is None
+        connection.execute("DELETE FROM stored WHERE u = 9999")
+
+
+def test_a_row_that_cannot_be_read_is_not_repeated(connection, tmp_path):
+    connection.execute(
+        "CREATE VIEW broken AS SELECT u, CASE WHEN u = 699 THEN CAST('Secretville' AS INT) ELSE d END AS c FROM stored"
+    )
+    for unit in ("u", "name"):
+        relation = connection.sql("SELECT u, c, 'p' || u AS name FROM broken")
+        with pytest.raises(ConfigError, match="could not be counted") as caught:
+            engine_for(relation).cells(relation, Question(unit=(unit,), by=("c",)))
+        assert "Secretville" not in str(caught.value)
+        assert caught.value.__context__ is None
+    relation = connection.sql(
+        "SELECT CASE WHEN u = 699 THEN CAST('Secretville' || u AS INT) ELSE u END AS u, 'x' AS c FROM stored"
+    )
+    with pytest.raises(ConfigError) as caught:
+        list(rows_of(relation).batches("SELECT u0, hash(b0) AS code FROM pkdp_rows"))
+    assert "Secretville" not in str(caught.value)
+    assert caught.value.__context__ is None

@@ -309,7 +309,7 @@ def main() -> None:
     options.cache.mkdir(parents=True, exist_ok=True)
     with suppress(OSError):
         print(f"machine: {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f} before the first measurement")
-    print(f"{'':<61} {'pkdp':>11} {'plain/peer':>11} {'value':>10} {'cpu':>6}  goal")
+    print(f"{'':<66} {'pkdp':>11} {'plain/peer':>11} {'value':>10} {'cpu':>6}  goal")
     for name in options.only:
         measure, package = SECTIONS[name]
         if name == "peers" and options.no_peers:

@@ -1,4 +1,4 @@
-"""Counting the units of a PySpark frame, by a hash of the cell where the rows are read from storage."""
+"""Counting the units of a PySpark frame, by a code of the cell: the number it is, or a hash."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pkdp_pipeline.engines.codes import MOST, counted_by_code, joinable
 from pkdp_pipeline.engines.narwhals.answers import cell_counts
@@ -43,47 +44,88 @@ _SCANS = frozenset({"Project", "Filter", "InMemoryRelation", "LocalRelation", "L
 _COLUMNAR = frozenset({"parquet", "orc"})
 
 
+#: A whole number of Spark in 31 bits and a sign, and the one that stands for a missing key; larger ones have no code.
+_WIDEST, _MISSING = 2**30, 2**31 - 1
+_MASK = 2**32 - 1
+
+
 def _by_code(rows: Any, *, units: int, keys: int) -> Any:
-    """Return the answer of `cells_query`, or None where a unit might have several cells or a hash does not help.
+    """Return the answer of `cells_query`, or None where a unit might have several cells or a code does not help.
 
     An aggregate of numbers has a hash table in Spark; the smallest and largest text of a unit would need a sort.
     """
-    import pyarrow as pa
     from pyspark.sql import functions
+    from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType
 
+    cell = numbered("b", keys)
+    if keys == 1 and isinstance(rows.schema["b0"].dataType, (ByteType, ShortType, IntegerType, LongType)):
+        return _by_number(rows, units)
     if not _is_stored(rows):
         return None
-    unit, cell = numbered("u", units), numbered("b", keys)
     # A missing key leaves a hash as it was: that it is missing is hashed too.
     code = functions.xxhash64(*cell, *(functions.col(name).isNull() for name in cell)).alias("code")
     cells = rows.groupBy(*cell).agg(functions.lit(1)).select(*cell, code).limit(MOST + 1).toArrow()
     codes = cells["code"].to_numpy().view(np.uint64)
     if not joinable(codes):
         return None
-    homes = rows.select(*unit, code).groupBy(*unit).agg(functions.bit_or("code").alias("code"))
-    nobody = functions.lit(False)
+    often, missing = _homes(rows, units, code, most=len(codes))
+    counts = counted_by_code(codes, {home % 2**64: n for home, n in often.items()})  # Spark's numbers have a sign
+    return None if counts is None else _answer(cells.drop_columns("code"), counts, missing=missing)
+
+
+def _by_number(rows: Any, units: int) -> Any:
+    """Do what `_by_code` does for cells that are whole numbers: the number and its complement are the code.
+
+    Of two numbers one has a bit that the other lacks: joined, the bit is in both halves. So no list of the cells is
+    needed, and the rows are read once.
+    """
+    import pyarrow as pa
+    from pyspark.sql import functions
+
+    key = functions.col("b0").cast("long")
+    number = functions.when(key.isNull(), _MISSING).otherwise(key)
+    halves = functions.shiftleft(functions.bitwise_not(number).bitwiseAND(_MASK), 32).bitwiseOR(
+        number.bitwiseAND(_MASK)
+    )
+    coded = functions.when(key.isNull() | key.between(-_WIDEST, _WIDEST), halves).otherwise(-1)
+    often, missing = _homes(rows, units, coded.alias("code"), most=MOST)
+    cells = {home & _MASK: n for home, n in often.items() if (home ^ (home >> 32)) & _MASK == _MASK}
+    if not often or len(cells) < len(often):
+        return None
+    numbers = [None if low == _MISSING else low - (low >> 31 << 32) for low in cells]
+    types = {"tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64()}
+    named = pa.table({"b0": pa.array(numbers, types[rows.schema["b0"].dataType.simpleString()])})
+    return _answer(named, np.array(list(cells.values())), missing=missing)
+
+
+def _homes(rows: Any, units: int, code: Any, *, most: int) -> tuple[dict[int, int], bool]:
+    """Return how many units have each joined code, and whether a unit is missing; no unit's code if there are more."""
+    from pyspark.sql import functions
+
+    unit, nobody = numbered("u", units), functions.lit(False)
     for name in unit:
         nobody = nobody | functions.col(name).isNull()
-    homes = homes.select(functions.when(~nobody, functions.col("code")).alias("home"))
-    found = homes.groupBy("home").agg(functions.count(functions.lit(1)).alias("n")).limit(len(codes) + 2).toArrow()
-    if len(found) > len(codes) + 1:
-        return None
-    homed = zip(found["home"].to_pylist(), found["n"].to_pylist(), strict=True)
-    often = dict(homed)
+    joined = rows.select(*unit, code).groupBy(*unit).agg(functions.bit_or("code").alias("code"))
+    homes = joined.select(functions.when(~nobody, functions.col("code")).alias("home"))
+    found = homes.groupBy("home").agg(functions.count(functions.lit(1)).alias("n")).limit(most + 2).toArrow()
+    often = dict(zip(found["home"].to_pylist(), found["n"].to_pylist(), strict=True))
     missing = often.pop(None, None) is not None
-    counts = counted_by_code(codes, {home % 2**64: n for home, n in often.items()})  # Spark's numbers have a sign
-    if counts is None:
-        return None
-    answer = cells.drop_columns("code").append_column("n", pa.array(counts))
+    return (often, missing) if len(often) <= most else ({-1: 1}, missing)
+
+
+def _answer(cells: Any, counts: npt.NDArray[np.int64], *, missing: bool) -> Any:
+    import pyarrow as pa
+
+    answer = cells.append_column("n", pa.array(counts, pa.int64()))
     for name, value in (("missing_unit", missing), ("several_cells", False)):
-        answer = answer.append_column(name, pa.array(np.full(len(codes), value)))
+        answer = answer.append_column(name, pa.array(np.full(len(counts), value)))
     return answer
 
 
 def _is_stored(rows: Any) -> bool:
     """Return whether reading the rows twice is cheap, as far as the plan is known; a plan kept by a server is not."""
     nodes = [rows._jdf.queryExecution().optimizedPlan()] if hasattr(rows, "_jdf") else []
-    stored = bool(nodes)
+    stored = bool(nodes) and nodes[0].deterministic()
     while nodes and stored:
         node = nodes.pop()
         kind = node.nodeName()

@@ -5,6 +5,7 @@ A file ``*_adapter.py`` beside this one adds to `ADAPTERS`; nothing else has to 
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ import narwhals as nw
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 __all__ = ["ADAPTERS", "Adapter", "adapters", "plain"]
 
@@ -75,29 +77,41 @@ def relation(table: pa.Table):
 
 
 @contextmanager
+def stored_relation(table: pa.Table):
+    """Give a relation over a table that DuckDB stores, whose rows may be read twice."""
+    with relation(table) as rows:
+        rows.create("stored")
+        yield rows.query("rows", "FROM stored")
+
+
+@contextmanager
+def parquet_relation(table: pa.Table):
+    with tempfile.TemporaryDirectory() as folder, duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        pq.write_table(table, f"{folder}/rows.parquet")
+        yield connection.read_parquet(f"{folder}/rows.parquet")
+
+
+@contextmanager
 def wrapped_relation(table: pa.Table):
     with relation(table) as rows:
         yield nw.from_native(rows)
 
 
-_INSTANTS = frozenset({"instants in a zone"})
+#: A relation's points in time have no zone of their own, nor nanoseconds; it has no null type.
+_UNHELD = frozenset({"instants in a zone", "instants of nanoseconds", "null type"})
 
 ADAPTERS: list[Adapter] = [
     Adapter(name="pandas", frame=plain(pandas_frame), unheld=frozenset({"null type", "wide integers"})),
-    Adapter(
-        name="duckdb",
-        frame=relation,
-        # A relation's points in time have no zone of their own, nor nanoseconds; it has no null type.
-        unheld=_INSTANTS | {"instants of nanoseconds", "null type"},
-    ),
+    Adapter(name="duckdb", frame=relation, unheld=_UNHELD),
+    Adapter(name="duckdb table", frame=stored_relation, unheld=_UNHELD),
+    Adapter(name="duckdb parquet", frame=parquet_relation, unheld=_UNHELD | {"a cell of a duration"}),
     Adapter(name="polars", frame=plain(pl.from_arrow)),
     Adapter(name="polars lazy", frame=plain(lambda table: pl.from_arrow(table).lazy())),
     Adapter(name="pyarrow", frame=plain(lambda table: table)),
     Adapter(name="narwhals polars", frame=plain(lambda table: nw.from_native(pl.from_arrow(table)).lazy())),
     Adapter(name="narwhals pyarrow", frame=plain(nw.from_native)),
-    Adapter(
-        name="narwhals duckdb", frame=wrapped_relation, unheld=_INSTANTS | {"instants of nanoseconds", "null type"}
-    ),
+    Adapter(name="narwhals duckdb", frame=wrapped_relation, unheld=_UNHELD),
 ]
 
 

@@ -67,6 +67,8 @@ def test_every_engine_publishes_the_same_bytes(adapter, name, references):
 @pytest.mark.parametrize("case", FAILURES, ids=lambda case: case.name)
 @pytest.mark.parametrize("adapter", EVERY)
 def test_every_engine_refuses_the_same(adapter, case):
+    if case.name in adapter.unheld:
+        pytest.skip("this kind of frame cannot hold it")
     with pytest.raises(case.expected) as caught:
         histogram(adapter, case)
     assert caught.value.__cause__ is None
@@ -115,4 +117,4 @@ def test_cases_have_names_of_their_own_and_exceptions_are_cases():
         isinstance(key, float) and math.isnan(key) for case in CASES for row in case.expected or [] for key in row
     )
     for adapter in adapters():
-        assert adapter.refused | adapter.unheld <= set(NAMES), adapter.name
+        assert adapter.refused | adapter.unheld <= set(NAMES) | {case.name for case in FAILURES}, adapter.name

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import zoneinfo
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import Evidence, read_evidence
+from pkdp_pipeline.jobs.check_tables import ChecksTable, RetentionTable
+from pkdp_pipeline.jobs.environment import LedgerName
+from pkdp_pipeline.jobs.output_tables import OutputTable, RecordsTable
+from pkdp_pipeline.jobs.source_tables import SourceTable
 from pkdp_pipeline.jobs.tables import Cells, Columns, FileName, Name, Table
 from pkdp_pipeline.jobs.terms import BudgetTable, Declared
 from pkdp_pipeline.ledger import Budget
@@ -78,6 +84,7 @@ class ReleaseTable(Table):
     noise: NoiseTable | None = None
     release_threshold: int | None = None
     protects: Literal["presence", "value"] = "presence"
+    attacker: AttackerTable | None = Field(default=None, description="Instead of the job's [attacker].")
 
     @model_validator(mode="after")
     def _is_a_mechanism(self) -> Self:
@@ -100,12 +107,6 @@ class ReleaseTable(Table):
         return Count(k=self.k, k_complement=self.k_complement, noise=noise, release_threshold=self.release_threshold)
 
 
-class OutputTable(Table):
-    """``[output]``: where the files go, one folder for each date."""
-
-    directory: Name
-
-
 def _one_or_list(schema: dict[str, Any]) -> None:
     """Say in the JSON schema that a single table stands for a list of one."""
     items = schema.pop("items")
@@ -122,9 +123,7 @@ class Job(Table):
     """
 
     dataset: Name
-    source: Name = Field(
-        description="A Parquet file, relative to the job file; with engine = 'spark' also a folder or an address."
-    )
+    source: SourceTable = Field(description="What is read: files, a DuckDB file or a PostgreSQL database.")
     engine: Literal["duckdb", "polars", "spark"] = Field(
         default="duckdb", description="What reads and counts; the releases are the same."
     )
@@ -133,7 +132,9 @@ class Job(Table):
     missing_unit: Literal["error", "drop"] = "error"
     one_cell: OneCell = "error"
     order_by: Columns | None = None
-    ledger: Name = Field(description="A SQLite file, relative to the job file; created when there is none.")
+    ledger: LedgerName = Field(
+        repr=False, description="A SQLite file, relative to the job file; created when there is none."
+    )
     attacker: AttackerTable | None = None
     evidence: tuple[Declared, ...] = Field(
         default=(),
@@ -148,7 +149,32 @@ class Job(Table):
         json_schema_extra=_one_or_list,
     )
     release: tuple[ReleaseTable, ...] = Field(min_length=1, strict=False)
+    checks: ChecksTable = ChecksTable()
+    retention: RetentionTable | None = None
     output: OutputTable
+    records: RecordsTable | None = None
+
+    _file: str = PrivateAttr(default="")
+    _digest: str = PrivateAttr(default="")
+
+    @property
+    def file(self) -> str:
+        """Absolute path of the job file; empty for a job that was not read from one."""
+        return self._file
+
+    @property
+    def name(self) -> str:
+        """The job file's name without its suffix."""
+        return Path(self._file).stem
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what the file says, without secrets; comments and the order of keys do not change it."""
+        return self._digest
+
+    def attacker_of(self, release: ReleaseTable) -> AttackerModel:
+        """Return the attacker one release is certified against: its own, or the job's."""
+        return self.attacker_model() if release.attacker is None else release.attacker.model()
 
     @field_validator("evidence", "budget", mode="before")
     @classmethod
@@ -195,12 +221,31 @@ class Job(Table):
         """Return the declared attacker; without ``[attacker]``, one about whom nothing is assumed."""
         return AttackerModel() if self.attacker is None else self.attacker.model()
 
-    def relative_to(self, folder: Path) -> Job:
-        """Return the same job with its paths made absolute from `folder`."""
-        return self.model_copy(
-            update={
-                "source": self.source if "://" in self.source else str(folder / self.source),
-                "ledger": self.ledger if "://" in self.ledger else str(folder / self.ledger),
-                "output": OutputTable(directory=str(folder / self.output.directory)),
-            }
-        )
+    def relative_to(self, file: Path) -> Job:
+        """Return the same job as read from `file`, with its paths made absolute from there."""
+        folder = file.parent
+        output = {"directory": str(folder / self.output.directory)}
+        if self.output.duckdb is not None:
+            output["duckdb"] = str(folder / self.output.duckdb)
+        update: dict[str, Any] = {
+            "source": self.source.relative_to(folder),
+            "ledger": self.ledger if "://" in self.ledger else str(folder / self.ledger),
+            "output": self.output.model_copy(update=output),
+        }
+        if self.checks.expectations is not None:
+            expectations = str(folder / self.checks.expectations)
+            update["checks"] = self.checks.model_copy(update={"expectations": expectations})
+        if self.retention is not None:
+            directory = str(folder / self.retention.directory)
+            update["retention"] = self.retention.model_copy(update={"directory": directory})
+        if self.records is not None:
+            places = {"directory": self.records.directory, "lineage": self.records.lineage}
+            absolute = {key: str(folder / place) for key, place in places.items() if place is not None}
+            update["records"] = self.records.model_copy(update=absolute)
+        job = self.model_copy(update=update)
+        job._file, job._digest = str(file), self._content_digest()
+        return job
+
+    def _content_digest(self) -> str:
+        content = json.dumps(self.model_dump(mode="json", by_alias=True), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(content.encode()).hexdigest()

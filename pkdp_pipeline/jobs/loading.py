@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.requests import requests_of
+from pkdp_pipeline.jobs.source_tables import FileSourceTable
 
 __all__ = ["load_job"]
 
@@ -60,16 +61,20 @@ def load_job(path: str | os.PathLike[str]) -> Job:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"the job file {str(file)!r} is not valid TOML: {error}.") from error
     try:
-        job = Job.model_validate(content).relative_to(file.resolve().parent)
+        job = Job.model_validate(content).relative_to(file.resolve())
     except ValidationError as error:
         complaints = [_complaint(detail) for detail in error.errors(include_url=False)]
         raise ConfigError("\n".join([f"the job file {str(file)!r} cannot be used:", *complaints])) from None
-    if Path(job.source).suffix.lower() not in (".parquet", ".pq"):
-        raise ConfigError(f"the job file {str(file)!r} cannot be used:\n  source: must be a .parquet file.")
-    if "://" in job.source and job.engine != "spark":
-        raise ConfigError(
-            f'the job file {str(file)!r} cannot be used:\n  source: must be a file; addresses are for engine = "spark".'
-        )
+    if isinstance(job.source, FileSourceTable):
+        addresses = any("://" in path for path in job.source.files)
+        known = all(path.lower().endswith((".parquet", ".pq", ".csv", ".csv.gz")) for path in job.source.files)
+        if not known and job.engine != "spark":
+            raise ConfigError(f"the job file {str(file)!r} cannot be used:\n  source: must be a .parquet or .csv file.")
+        if addresses and job.engine != "spark":
+            raise ConfigError(
+                f"the job file {str(file)!r} cannot be used:\n  source: must be a file; addresses are for engine = "
+                '"spark".'
+            )
     try:
         requests_of(job, date(2000, 1, 1))  # any date: a request is checked without data
     except ArgumentError as error:

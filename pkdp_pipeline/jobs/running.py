@@ -187,7 +187,7 @@ class _DayReader:
     def rows(self) -> Any:
         """Return the day's rows as a frame of the job's engine, or raise `InputCheckError`."""
         if self._source is None:
-            source = open_source(self._job.engine, self._job.source)
+            source = open_source(self._job.engine, self._job.source.files[0])
             self._source = source
             check_input(source, self._job, self._day)
         return self._source.day(self._job.period, self._day)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import difflib
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     BaseModel,
@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-__all__ = ["Cells", "Columns", "FileName", "Name", "Table"]
+__all__ = ["Cells", "ColumnKind", "Columns", "FileName", "Name", "Table"]
 
 
 class Table(BaseModel):
@@ -27,10 +27,11 @@ class Table(BaseModel):
     @classmethod
     def _only_known_keys(cls, content: Any) -> Any:
         if isinstance(content, dict):
+            known = [field.alias or name for name, field in cls.model_fields.items()]
             for key in content:
-                if key not in cls.model_fields:
-                    close = difflib.get_close_matches(str(key), cls.model_fields, n=1, cutoff=0.5)
-                    hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(cls.model_fields)}."
+                if key not in known:
+                    close = difflib.get_close_matches(str(key), known, n=1, cutoff=0.5)
+                    hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}."
                     raise ValueError(f"unknown key {key!r}; {hint}")
         return content
 
@@ -57,6 +58,9 @@ def _scalar(value: object) -> object:
         return value
     raise ValueError("holds cells that are neither text, whole numbers, booleans nor dates.")
 
+
+ColumnKind = Literal["text", "number", "real", "boolean", "date", "timestamp", "instant"]
+"""What a column holds, as a job file may say it; an instant is a timestamp in a time zone."""
 
 Name = Annotated[str, StringConstraints(min_length=1)]
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=100)]

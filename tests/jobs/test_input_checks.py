@@ -18,7 +18,7 @@ DAY = date(2020, 1, 1)
 
 def outcome(job_file, text, frame=None, day=DAY, engine="duckdb"):
     job = load_job(job_file(f'engine = "{engine}"\n{text}', frame))
-    source = open_source(job.engine, job.source)
+    source = open_source(job.engine, job.source.files[0])
     try:
         check_input(source, job, day)
     finally:

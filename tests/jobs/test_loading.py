@@ -21,7 +21,7 @@ SCHEMA = Path(job_module.__file__).parents[1] / "schemas" / "job.v1.json"
 
 def test_a_job_is_read_with_absolute_paths(job_file, tmp_path):
     job = load_job(job_file())
-    assert job.source == str(tmp_path / "visits.parquet")
+    assert job.source.files == (str(tmp_path / "visits.parquet"),)
     assert job.ledger == str(tmp_path / "out" / "ledger.sqlite")
     assert job.output.directory == str(tmp_path / "out")
     assert job.unit == ("person",)
@@ -33,9 +33,9 @@ def test_an_engine_is_duckdb_unless_said_and_spark_reads_addresses(job_file, bas
     assert load_job(job_file()).engine == "duckdb"
     for engine in ("duckdb", "polars", "spark"):
         job = load_job(job_file(f'engine = "{engine}"\n{basic}'))
-        assert (job.engine, job.source) == (engine, str(tmp_path / "visits.parquet"))
+        assert (job.engine, job.source.files) == (engine, (str(tmp_path / "visits.parquet"),))
     address = basic.replace("visits.parquet", "s3a://visits/all.parquet")
-    assert load_job(job_file(f'engine = "spark"\n{address}')).source == "s3a://visits/all.parquet"
+    assert load_job(job_file(f'engine = "spark"\n{address}')).source.files == ("s3a://visits/all.parquet",)
 
 
 def test_every_key_of_a_release_reaches_its_mechanism(job_file, basic):
@@ -121,7 +121,7 @@ def test_composite_cells_are_read_as_tuples(job_file, basic):
         ('missing_unit = "drop"', 'missing_unit = "ignore"', ["missing_unit", "'error' or 'drop'"]),
         ('name = "people_by_town"', 'name = "../escape"', ["release[1].name", "pattern"]),
         ('column = "day" }', 'column = "day", time_zone = "Mars" }', ["period.time_zone", "Europe/Oslo"]),
-        ('source = "visits.parquet"', 'source = "visits.csv"', ["source", ".parquet"]),
+        ('source = "visits.parquet"', 'source = "visits.txt"', ["source", ".parquet"]),
         ('source = "visits.parquet"', 'source = "s3://visits/all.parquet"', ["source", "must be a file", "spark"]),
         ('dataset = "visits"', 'dataset = "visits"\nengine = "spark"\none_cell = "hash"', ["hash", "most_frequent"]),
         ('dataset = "visits"', 'dataset = "visits"\nengine = "sparc"', ["engine", "'duckdb', 'polars' or 'spark'"]),

@@ -109,7 +109,7 @@ def test_the_same_date_replays_without_its_source_and_makes_the_files_again(job_
     job = load_job(job_file())
     first = run_job(job, DAY)
     before = files(job)
-    Path(job.source).unlink()
+    Path(job.source.files[0]).unlink()
     for path in (Path(job.output.directory) / "2020-01-01").iterdir():
         path.unlink()
     again = run_job(job, DAY)
@@ -143,7 +143,7 @@ EVIDENCE = 'evidence = { kind = "one_day_protected" }\n'
 def test_another_date_of_a_noiseless_job_needs_evidence(job_file):
     job = load_job(job_file())
     assert run_job(job, DAY).total.rule == "single"
-    Path(job.source).unlink()
+    Path(job.source.files[0]).unlink()
     with pytest.raises(DifferencingError, match="OneDayProtected"):
         run_job(job, NEXT_DAY)
     assert [entry.period for entry in entries(job)] == ["2020-01-01"]
@@ -168,7 +168,7 @@ def test_a_failed_check_charges_nothing_and_writes_nothing(job_file):
 
 def test_an_unreadable_source_charges_nothing(job_file):
     job = load_job(job_file())
-    Path(job.source).write_bytes(b"no parquet")
+    Path(job.source.files[0]).write_bytes(b"no parquet")
     with pytest.raises(ConfigError, match="source"):
         run_job(job, DAY)
     assert entries(job) == []
@@ -176,7 +176,7 @@ def test_an_unreadable_source_charges_nothing(job_file):
 
 def test_what_cannot_be_certified_is_refused_before_data_are_read(job_file, basic):
     job = load_job(job_file(basic.replace("p_max = 0.5", "p_max = 1.0")))
-    Path(job.source).unlink()
+    Path(job.source.files[0]).unlink()
     with pytest.raises(NotCertifiableError):
         run_job(job, DAY)
     assert entries(job) == []
@@ -185,7 +185,7 @@ def test_what_cannot_be_certified_is_refused_before_data_are_read(job_file, basi
 def test_two_views_are_refused_before_anything_is_opened(job_file, basic):
     two = basic.replace("[output]", '[[release]]\nname = "people"\nk = 5\n\n[output]')
     job = load_job(job_file(two))
-    Path(job.source).unlink()
+    Path(job.source.files[0]).unlink()
     with pytest.raises(DifferencingError, match="cross-tabulated"):
         run_job(job, DAY)
     assert not Path(job.ledger).exists()
@@ -210,7 +210,7 @@ def test_both_kinds_of_job_on_one_ledger_are_refused_whichever_comes_first(job_f
     run_job(job, DAY)
     held = entries(job)
     other = load_job(job_file(second))
-    Path(other.source).unlink()
+    Path(other.source.files[0]).unlink()
     with pytest.raises(DifferencingError, match="Ways out"):
         run_job(other, DAY)
     assert entries(job) == held
@@ -269,7 +269,7 @@ def test_a_crash_between_charging_and_writing_is_repaired_by_running_again(job_f
             run_job(job, DAY)
     assert len(entries(job)) == 1
     assert files(job) == {}
-    Path(job.source).unlink()
+    Path(job.source.files[0]).unlink()
     assert run_job(job, DAY).replayed
     assert len(files(job)) == 3
     assert len(entries(job)) == 1

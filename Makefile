@@ -1,9 +1,10 @@
 # make demo    set up, then publish one day of the example job
 # make test    set up, then run the tests
 #
-# Everything is installed into .venv from requirements.lock, whose hashes pip checks. Two more locks in .ci/:
+# Everything is installed into .venv from requirements.lock, whose hashes pip checks. Three more locks in .ci/:
 # engines.lock adds PySpark and Ibis to .venv; duckdb1.lock is an environment of its own, .venv-duckdb1, with
-# DuckDB 1.5 and dbt, whose requirements exclude newer versions of what .venv has.
+# DuckDB 1.5 and dbt, whose requirements exclude newer versions of what .venv has; schedulers.lock is another,
+# .venv-schedulers, with Dagster and Airflow: beside Airflow, dp-accounting falls back to a version of its first days.
 
 PYTHON ?= python3
 WORKERS ?= auto
@@ -12,9 +13,13 @@ READY := .venv/.ready
 ENGINES := .venv/.engines
 BIN1 := .venv-duckdb1/bin
 DUCKDB1 := .venv-duckdb1/.ready
+BIN2 := .venv-schedulers/bin
+SCHEDULERS := .venv-schedulers/.ready
+MARKS ?= not slow
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow lint types bench engines duckdb1 test-duckdb1 lock clean
+.PHONY: help demo test slow lint types bench engines duckdb1 test-duckdb1 schedulers test-schedulers \
+	lock clean
 
 help:
 	@echo "make demo    publish 2013-01-02 of examples/daily_flights.toml"
@@ -26,6 +31,8 @@ help:
 	@echo "make engines add PySpark and Ibis to .venv (Spark also needs Java)"
 	@echo "make duckdb1 set up .venv-duckdb1, with DuckDB 1.5 and dbt"
 	@echo "make test-duckdb1  run the tests of engines and SQL with DuckDB 1.5"
+	@echo "make schedulers  set up .venv-schedulers, with Dagster and Airflow"
+	@echo "make test-schedulers  run the tests of Dagster and Airflow"
 	@echo "make lock    renew requirements.lock and the locks in .ci (needs uv)"
 	@echo "make clean   remove the environments, caches and what the examples wrote"
 
@@ -53,17 +60,31 @@ $(DUCKDB1): .ci/duckdb1.lock pyproject.toml
 	$(BIN1)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
+schedulers: $(SCHEDULERS)
+
+# Of so much, little is imported: that is compiled when it is.
+$(SCHEDULERS): .ci/schedulers.lock pyproject.toml
+	$(PYTHON) -m venv .venv-schedulers
+	$(BIN2)/python -m pip install --quiet --no-compile --require-hashes --only-binary :all: \
+		--requirement .ci/schedulers.lock
+	$(BIN2)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
 demo: $(READY)
 	$(BIN)/pkdp run examples/daily_flights.toml --date 2013-01-02
 
 test: $(READY)
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "$(MARKS)"
 
 # What meets DuckDB most, with DuckDB 1.5. The rest of the package does not know which DuckDB there is.
 test-duckdb1: $(DUCKDB1)
 	$(BIN1)/python -m pytest -n $(WORKERS) -m "not slow and not spark and not ibis and not postgres and not dbt" \
 		$(wildcard tests/duckdb) tests/engines tests/jobs tests/test_accessor.py tests/test_derived.py \
 		tests/test_publish.py tests/test_release.py
+
+# These start programs of .venv-schedulers.
+test-schedulers: $(READY) $(SCHEDULERS)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "dagster or airflow" tests/integrations
 
 slow: $(READY)
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow
@@ -92,6 +113,8 @@ lock:
 	cp requirements.lock .ci/duckdb1.lock
 	{ $(BACKEND); echo 'duckdb<2'; } \
 		| $(COMPILE) --no-strip-extras --extra dbt --extra gate --extra polars --group duckdb1 pyproject.toml - --output-file .ci/duckdb1.lock
+	cp requirements.lock .ci/schedulers.lock
+	$(BACKEND) | $(COMPILE) --extra dagster --extra airflow pyproject.toml - --output-file .ci/schedulers.lock
 
 clean:
-	rm -rf .venv .venv-duckdb1 .mypy_cache .ruff_cache .hypothesis build dist examples/out
+	rm -rf .venv .venv-duckdb1 .venv-schedulers .mypy_cache .ruff_cache .hypothesis build dist examples/out

@@ -2,9 +2,9 @@
 
 ``PKDP_HYPOTHESIS=search`` draws other cases each time. No case has a time limit: a busy machine is not a defect.
 
-A test marked ``spark``, ``ibis`` or ``dbt`` is skipped where what it needs is not installed, and fails in CI
-(``CI=true``). Its module is imported all the same, so it imports PySpark or Ibis inside tests and fixtures. All
-Spark tests of a run share one process, as they share one Java machine.
+A test marked ``spark``, ``ibis``, ``dbt``, ``dagster`` or ``airflow`` is skipped where what it needs is not
+installed, and fails in CI (``CI=true``). Its module is imported all the same, so it imports PySpark or Ibis inside
+tests and fixtures. All Spark tests of a run share one process, as they share one Java machine.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ settings.load_profile(os.environ.get("PKDP_HYPOTHESIS", "house"))
 
 #: The environment with DuckDB 1.5 and dbt, which `.ci/run` and `make duckdb1` set up.
 DUCKDB1 = Path(__file__).resolve().parents[1] / ".venv-duckdb1"
+#: The environment with Dagster and Airflow, which `.ci/run` and `make schedulers` set up.
+SCHEDULERS = DUCKDB1.with_name(".venv-schedulers")
 
 
 def _has(*modules: str) -> bool:
@@ -44,6 +46,8 @@ def _lacking(mark: str) -> str | None:
         return "Ibis is not installed; run: pip install 'ibis-framework[duckdb]>=11'."
     if mark == "dbt" and not (DUCKDB1 / "bin" / "dbt").is_file():
         return "dbt is not installed in .venv-duckdb1; run: make duckdb1."
+    if mark in ("dagster", "airflow") and not (SCHEDULERS / "bin" / mark).is_file():
+        return f"{mark.title()} is not installed in .venv-schedulers; run: make schedulers."
     return None
 
 
@@ -55,7 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    for mark in ("spark", "ibis", "dbt"):
+    for mark in ("spark", "ibis", "dbt", "dagster", "airflow"):
         lacking = _lacking(mark) if item.get_closest_marker(mark) is not None else None
         if lacking is not None and os.environ.get("CI") == "true":
             pytest.fail(lacking, pytrace=False)

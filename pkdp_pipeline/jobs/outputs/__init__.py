@@ -1,0 +1,15 @@
+"""Where releases go: files in a folder for each day, and tables in databases."""
+
+from __future__ import annotations
+
+from pkdp_pipeline.jobs.outputs.files import make_folder, remove_leftovers, write_atomically, write_release
+from pkdp_pipeline.jobs.outputs.writing import check_outputs, write_outputs
+
+__all__ = [
+    "check_outputs",
+    "make_folder",
+    "remove_leftovers",
+    "write_atomically",
+    "write_outputs",
+    "write_release",
+]

@@ -1,0 +1,106 @@
+"""Writing a day's releases to every place that a job names, and refusing places before anything is charged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
+
+from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.jobs.job import Job, ReleaseTable
+from pkdp_pipeline.jobs.outputs.csv_text import csv_bytes
+from pkdp_pipeline.jobs.outputs.files import day_folders, make_folder, write_atomically
+from pkdp_pipeline.ledger.spelling import folded
+from pkdp_pipeline.release import Release
+
+__all__ = ["check_outputs", "write_outputs"]
+
+
+def check_outputs(job: Job) -> None:
+    """Refuse whatever is wrong with a job's outputs, before anything is charged; nothing is written.
+
+    Raises
+    ------
+    ConfigError
+        If a place cannot be used, or holds what is not this job's.
+    TemporaryError
+        If a database is locked or cannot be reached.
+    """
+    _check_directory(job)
+
+
+def write_outputs(
+    job: Job, day: date, releases: Sequence[tuple[ReleaseTable, Release]]
+) -> Mapping[str, tuple[Path, ...]]:
+    """Write releases of one day to all of a job's outputs; what is there already is left or replaced.
+
+    Parameters
+    ----------
+    job : Job
+    day : datetime.date
+    releases : sequence of (ReleaseTable, Release)
+        All of the day's releases, or those that exist so far.
+
+    Returns
+    -------
+    mapping of str to tuple of pathlib.Path
+        The files of each release, by its name.
+
+    Raises
+    ------
+    ConfigError
+        If an output cannot hold a release.
+    TemporaryError
+        If a database is locked or cannot be reached.
+    """
+    folder = Path(job.output.directory) / day.isoformat()
+    make_folder(folder)
+    return {asked.name: _write_files(job, folder, asked.name, release) for asked, release in releases}
+
+
+def _write_files(job: Job, folder: Path, name: str, release: Release) -> tuple[Path, ...]:
+    contents: dict[str, bytes] = {}
+    if "parquet" in job.output.formats:
+        contents["parquet"] = release.to_bytes()
+    if "csv" in job.output.formats:
+        contents["csv"] = csv_bytes(release.table)
+    contents["certificate.json"] = (release.certificate.to_json().rstrip("\n") + "\n").encode()
+    files = []
+    for suffix, content in contents.items():
+        path = folder / f"{name}.{suffix}"
+        write_atomically(path, content)
+        files.append(path)
+    return tuple(files)
+
+
+def _check_directory(job: Job) -> None:
+    directory = Path(job.output.directory)
+    if directory.exists() and not directory.is_dir():
+        raise ConfigError(f"output.directory {str(directory)!r} is a file: choose another folder.")
+    for folder in day_folders(directory):
+        for path in sorted(folder.glob("*.certificate.json")):
+            context = _context(path)
+            other = context.get("dataset")
+            if isinstance(other, str) and folded(other) != folded(job.dataset):
+                raise ConfigError(
+                    f"output.directory {str(directory)!r} holds releases of the data set {other!r}, this job's is "
+                    f"{job.dataset!r}, and their files would overwrite each other: choose a folder of its own."
+                )
+            unit = context.get("unit")
+            name = path.name.removesuffix(".certificate.json")
+            if name in {release.name for release in job.release} and unit not in (None, list(job.unit)):
+                raise ConfigError(
+                    f"output.directory {str(directory)!r} holds a release {name!r} about other units than this job's "
+                    f"{', '.join(job.unit)}: choose a folder of its own, or another name for the release."
+                )
+
+
+def _context(path: Path) -> Mapping[str, object]:
+    """Return what a certificate beside a release says of its publication; nothing where it cannot be read."""
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    context = document.get("context") if isinstance(document, dict) else None
+    return context if isinstance(context, dict) else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -16,15 +17,104 @@ from pkdp_pipeline.mechanisms import Count, Mechanism
 from pkdp_pipeline.noise import add_noise
 from pkdp_pipeline.request import Request
 
-__all__ = ["public_table"]
+__all__ = ["Counted", "count_units", "public_table"]
 
 Answer = TypeVar("Answer")
 
 _NUMBERS = frozenset({"integer", "real", "decimal"})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Counted:
+    """What a frame says to a request before anything is withheld. Never shown, stored or logged.
+
+    Attributes
+    ----------
+    request : Request
+    keys : pandas.DataFrame
+        The cells found, or those of the declared domain; empty for a count.
+    counts : list of int
+    others : int or None
+        For a count: how many people do not satisfy the predicate.
+    missing_unit, several_cells, undeclared_cells : bool
+        Whether there are rows without a unit, units in several cells, and cells that the domain does not list.
+    """
+
+    request: Request
+    keys: pd.DataFrame
+    counts: list[int]
+    others: int | None = None
+    missing_unit: bool = False
+    several_cells: bool = False
+    undeclared_cells: bool = False
+
+    def problems(self) -> list[str]:
+        """Return what is not as the request declares it."""
+        request, problems = self.request, []
+        unit, by = (", ".join(map(repr, columns or ())) for columns in (request.unit, request.by))
+        if self.missing_unit and request.missing_unit == "error":
+            problems.append(f'rows have no value in unit {unit}; missing_unit="drop" leaves such rows out.')
+        if self.several_cells:
+            problems.append(
+                f"units {unit} have rows in several cells of {by}; a unit must be in one cell. one_cell says which: "
+                '"most_frequent", "first" (with order_by) or "hash".'
+            )
+        if self.undeclared_cells and request.undeclared == "error":
+            problems.append(
+                f"{by} has values that domain does not list (a missing value is None in a domain). Add them, or take "
+                'such units as absent with undeclared="absent".'
+            )
+        return problems
+
+
+def count_units(frame: Any, request: Request) -> Counted:
+    """Count what `request` asks of `frame`, in one aggregate query.
+
+    Raises
+    ------
+    ArgumentError
+        If the frame does not have what `request` names.
+    """
+    engine = engine_for(frame)
+    question = Question(
+        unit=request.unit,
+        where=request.where,
+        by=request.by or (),
+        one_cell=request.one_cell,
+        order_by=request.order_by or (),
+    )
+    if request.by is None:
+        tally = _answered(lambda: engine.tally(frame, question))
+        return Counted(
+            request=request,
+            keys=pd.DataFrame(),
+            counts=[tally.satisfying],
+            others=tally.population - tally.satisfying,
+            missing_unit=tally.missing_unit,
+        )
+    cells = _answered(lambda: engine.cells(frame, question))
+    keys, counts, strangers = cells.keys, cells.counts.tolist(), False
+    if request.domain is not None:
+        keys = request.domain.keys()
+        counts, strangers = _answered(partial(_in_domain, cells, request.domain))
+    return Counted(
+        request=request,
+        keys=keys,
+        counts=counts,
+        missing_unit=cells.missing_unit,
+        several_cells=cells.several_cells,
+        undeclared_cells=strangers,
+    )
+
+
 def public_table(frame: Any, request: Request) -> pd.DataFrame:
     """Return what is published of `frame`: count, check, suppress below k, add noise, suppress again.
+
+    Parameters
+    ----------
+    frame : DataFrame, table or Counted
+        What `count_units` has made of a frame for this very request is not counted again.
+    request : Request
 
     Returns
     -------
@@ -37,30 +127,22 @@ def public_table(frame: Any, request: Request) -> pd.DataFrame:
     ArgumentError, InputCheckError
         If the frame does not have what `request` names, or not as it declares.
     """
-    engine = engine_for(frame)
-    question = Question(
-        unit=request.unit,
-        where=request.where,
-        by=request.by or (),
-        one_cell=request.one_cell,
-        order_by=request.order_by or (),
-    )
+    counted = frame if isinstance(frame, Counted) else count_units(frame, request)
+    if counted.request is not request:
+        raise RuntimeError("these counts were made for another request.")
+    if problems := counted.problems():
+        raise InputCheckError(f"The input is not as declared, nothing was published: {' Also, '.join(problems)}")
+    mechanism = request.mechanism
     if request.by is None:
-        tally = _answered(lambda: engine.tally(frame, question))
-        _check_units(request, missing_unit=tally.missing_unit, several_cells=False)
-        others = tally.population - tally.satisfying
-        return pd.DataFrame({"count": _public(request.mechanism, [tally.satisfying], others=others)})
-    cells = _answered(lambda: engine.cells(frame, question))
-    _check_units(request, missing_unit=cells.missing_unit, several_cells=cells.several_cells)
+        return pd.DataFrame({"count": _public(mechanism, counted.counts, others=counted.others)})
     if request.domain is not None:
-        table: pd.DataFrame = request.domain.keys()
-        counts = _answered(partial(_in_domain, cells, request.domain, request.undeclared))
-        table["count"] = _public(request.mechanism, counts)
-        return table
+        declared = counted.keys.copy()
+        declared["count"] = _public(mechanism, counted.counts)
+        return declared
     # Cells below k are gone before anything else happens to them.
-    large = cells.counts >= (request.mechanism.k or 1)
-    table = cells.keys.loc[large].reset_index(drop=True)
-    table["count"] = _public(request.mechanism, cells.counts[large].tolist())
+    large = [units >= (mechanism.k or 1) for units in counted.counts]
+    table = counted.keys.loc[large].reset_index(drop=True)
+    table["count"] = _public(mechanism, [units for units, kept in zip(counted.counts, large, strict=True) if kept])
     table = table.loc[table["count"].notna()]
     for column in request.by:
         table[column] = _answered(partial(published_keys, table[column].reset_index(drop=True))).array
@@ -97,23 +179,8 @@ def _public(mechanism: Mechanism, counts: list[int], *, others: int | None = Non
     return pd.array([noisy if keep else None for noisy, keep in zip(shown, kept, strict=True)], dtype="Int64")
 
 
-def _check_units(request: Request, *, missing_unit: bool, several_cells: bool) -> None:
-    problems = []
-    unit = ", ".join(map(repr, request.unit))
-    if missing_unit and request.missing_unit == "error":
-        problems.append(f'rows have no value in unit {unit}; missing_unit="drop" leaves such rows out.')
-    if several_cells:
-        by = ", ".join(map(repr, request.by))
-        problems.append(
-            f"units {unit} have rows in several cells of {by}; a unit must be in one cell. one_cell says which: "
-            '"most_frequent", "first" (with order_by) or "hash".'
-        )
-    if problems:
-        raise InputCheckError(f"The input is not as declared, nothing was published: {' Also, '.join(problems)}")
-
-
-def _in_domain(cells: CellCounts, domain: Domain, undeclared: str) -> list[int]:
-    """Return the count of every public cell, in the domain's order."""
+def _in_domain(cells: CellCounts, domain: Domain) -> tuple[list[int], bool]:
+    """Return the count of every public cell, in the domain's order, and whether there are other cells."""
     for column, kind in zip(domain.by, domain.kinds, strict=True):
         found = kind_of_dtype(cells.keys[column].dtype)
         if kind is not None and kind != found and not {kind, found} <= _NUMBERS:
@@ -131,10 +198,4 @@ def _in_domain(cells: CellCounts, domain: Domain, undeclared: str) -> list[int]:
             strangers = True
         else:
             counts[position] = units
-    if strangers and undeclared == "error":
-        by = ", ".join(map(repr, domain.by))
-        raise InputCheckError(
-            f"The input is not as declared, nothing was published: {by} has values that domain does not list (a "
-            'missing value is None in a domain). Add them, or take such units as absent with undeclared="absent".'
-        )
-    return counts
+    return counts, strangers

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from pkdp_pipeline.jobs.tables import ColumnKind, Name, Table
+from pkdp_pipeline.jobs.tables import ColumnKind, Name, PathName, Table
 
 __all__ = ["ChecksTable", "FreshTable", "RetentionTable", "RowsTable"]
 
@@ -14,37 +14,55 @@ __all__ = ["ChecksTable", "FreshTable", "RetentionTable", "RowsTable"]
 class RowsTable(Table):
     """``rows``: how many rows the day may have."""
 
-    min: int | None = Field(default=None, ge=0)
-    max: int | None = Field(default=None, ge=0)
+    min: int | None = Field(default=None, ge=0, description="At least so many.", examples=[100])
+    max: int | None = Field(default=None, ge=0, description="At most so many.", examples=[100000])
 
     @model_validator(mode="after")
     def _a_range(self) -> Self:
         if self.min is None and self.max is None:
-            raise ValueError("needs min, max or both.")
+            raise ValueError("needs min, max or both: write rows = { min = 100, max = 100000 }.")
         if self.min is not None and self.max is not None and self.min > self.max:
-            raise ValueError("min is above max: no day could pass; swap them.")
+            raise ValueError("min is above max, and no day could pass: swap them.")
         return self
 
 
 class FreshTable(Table):
     """``fresh``: the newest value of a column, over the whole source, shows that the day is complete."""
 
-    column: Name
-    days: int = Field(default=1, ge=0)
+    column: Name = Field(description="A column that holds days or times.", examples=["date"])
+    days: int = Field(default=1, ge=0, description="How many days after the day its newest value is, at least.")
 
 
 class ChecksTable(Table):
-    """``[checks]``: rules beyond those that are always checked."""
+    """``[checks]``: rules beyond those that are always checked; one that fails stops the job before any charge."""
 
-    rows: RowsTable | None = None
-    columns: dict[Name, ColumnKind] = Field(default_factory=dict)
-    fresh: FreshTable | None = None
-    expectations: Name | None = None
-    expect: tuple[dict[str, Any], ...] = Field(default=(), strict=False)
+    rows: RowsTable | None = Field(default=None, description="How many rows the day may have.")
+    columns: dict[Name, ColumnKind] = Field(
+        default_factory=dict,
+        description="Columns that must exist, and what they hold.",
+        examples=[{"tailnum": "text", "distance": "number"}],
+    )
+    fresh: FreshTable | None = Field(
+        default=None, description="The day is complete: the source has rows of a later day already."
+    )
+    expectations: PathName | None = Field(
+        default=None,
+        description="A suite of Great Expectations 1.x in JSON, relative to the job file.",
+        examples=["checks.json"],
+    )
+    expect: tuple[dict[str, Any], ...] = Field(
+        default=(),
+        strict=False,
+        description="Expectations of Great Expectations: type, and its arguments.",
+        examples=[[{"type": "expect_column_values_to_be_between", "column": "distance", "min_value": 0}]],
+    )
 
 
 class RetentionTable(Table):
-    """``retention``: a private copy of the day's rows."""
+    """``retention``: a private copy of the day's rows, for so many days; without it no copy is kept."""
 
-    directory: Name
-    days: int = Field(ge=1)
+    directory: PathName = Field(
+        description="Where the copy is kept, relative to the job file; only the curator may read it.",
+        examples=["private"],
+    )
+    days: int = Field(ge=1, description="After so many days the copy is deleted.", examples=[7])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import zoneinfo
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -15,23 +13,25 @@ from pkdp_pipeline.composition.evidence import Evidence, read_evidence
 from pkdp_pipeline.jobs.check_tables import ChecksTable, RetentionTable
 from pkdp_pipeline.jobs.environment import LedgerName
 from pkdp_pipeline.jobs.output_tables import OutputTable, RecordsTable
-from pkdp_pipeline.jobs.source_tables import SourceTable
-from pkdp_pipeline.jobs.tables import Cells, Columns, FileName, Name, Table
+from pkdp_pipeline.jobs.release_table import AttackerTable, NoiseTable, OneCell, ReleaseTable
+from pkdp_pipeline.jobs.source_tables import FileSourceTable, SourceTable
+from pkdp_pipeline.jobs.tables import Columns, Name, Table
 from pkdp_pipeline.jobs.terms import BudgetTable, Declared
 from pkdp_pipeline.ledger import Budget
-from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram, Mechanism
+from pkdp_pipeline.ledger.differencing import allows_overlap
+from pkdp_pipeline.ledger.standing import kind_of
 
 __all__ = ["AttackerTable", "Job", "NoiseTable", "OutputTable", "PeriodTable", "ReleaseTable"]
-
-OneCell = Literal["error", "most_frequent", "first", "hash"]
 
 
 class PeriodTable(Table):
     """``period``: one release for each day of a column."""
 
-    column: Name
+    column: Name = Field(description="The column that says which day a row is of.", examples=["date"])
     time_zone: Name | None = Field(
-        default=None, description="Where the column holds instants: the zone in which a day begins and ends."
+        default=None,
+        description="Where the column holds instants: the zone in which a day begins and ends.",
+        examples=["Europe/Oslo"],
     )
 
     @field_validator("time_zone")
@@ -42,69 +42,10 @@ class PeriodTable(Table):
         return zone
 
 
-class AttackerTable(Table):
-    """``[attacker]``: the fields of `AttackerModel`, assumptions that are argued and published."""
-
-    p_max: float | None = None
-    p_min: float | None = None
-    p_max_between: float | None = None
-    unknown: int | None = None
-    unknown_max: int | None = None
-    known: int = 0
-    influence: Literal["passive", "active"] = "passive"
-
-    @model_validator(mode="after")
-    def _is_an_attacker(self) -> Self:
-        self.model()
-        return self
-
-    def model(self) -> AttackerModel:
-        """Return the attacker model."""
-        return AttackerModel(**self.model_dump())
-
-
-class NoiseTable(Table):
-    """``noise``: two-sided geometric noise."""
-
-    epsilon: float
-
-
-class ReleaseTable(Table):
-    """``[[release]]``: a histogram when it has ``by``, a count otherwise."""
-
-    name: FileName
-    by: Columns | None = None
-    where: Name | None = None
-    domain: Cells | None = None
-    undeclared: Literal["error", "absent"] = "error"
-    one_cell: OneCell | None = Field(default=None, description="Overrides the job's one_cell.")
-    order_by: Columns | None = Field(default=None, description="Overrides the job's order_by.")
-    k: int | None = None
-    k_complement: int | None = None
-    noise: NoiseTable | None = None
-    release_threshold: int | None = None
-    protects: Literal["presence", "value"] = "presence"
-    attacker: AttackerTable | None = Field(default=None, description="Instead of the job's [attacker].")
-
-    @model_validator(mode="after")
-    def _is_a_mechanism(self) -> Self:
-        if self.by is None:
-            for key in ("domain", "one_cell", "order_by"):
-                if getattr(self, key) is not None:
-                    raise ValueError(f"{key} is about the cells of a histogram: add by, or remove {key}.")
-            if self.protects == "value":
-                raise ValueError('protects = "value" is about the cells of a histogram: add by, or remove protects.')
-        elif self.k_complement is not None:
-            raise ValueError("k_complement is for counts: remove it, or remove by.")
-        self.mechanism()
-        return self
-
-    def mechanism(self) -> Mechanism:
-        """Return the mechanism this release runs."""
-        noise = None if self.noise is None else GeometricNoise(self.noise.epsilon)
-        if self.by is not None:
-            return Histogram(k=self.k, noise=noise, release_threshold=self.release_threshold)
-        return Count(k=self.k, k_complement=self.k_complement, noise=noise, release_threshold=self.release_threshold)
+_SAYS_NOTHING = (
+    "says nothing in this job: several noised releases about the same people keep only their worst-case guarantees, "
+    "which hold against every attacker. Remove"
+)
 
 
 def _one_or_list(schema: dict[str, Any]) -> None:
@@ -122,20 +63,36 @@ class Job(Table):
     use the same ledger: the ledger compares dates, not what a date means.
     """
 
-    dataset: Name
-    source: SourceTable = Field(description="What is read: files, a DuckDB file or a PostgreSQL database.")
+    dataset: Name = Field(
+        description="The people the data are about: releases of one data set are held against one another.",
+        examples=["flights"],
+    )
+    source: SourceTable = Field(
+        description="What is read: files, a table of a DuckDB file, or a table of a PostgreSQL database.",
+        examples=["data/*.parquet", {"postgres": "${PKDP_SOURCE}", "table": "public.flights"}],
+    )
     engine: Literal["duckdb", "polars", "spark"] = Field(
         default="duckdb", description="What reads and counts; the releases are the same."
     )
-    period: PeriodTable
-    unit: Columns
-    missing_unit: Literal["error", "drop"] = "error"
-    one_cell: OneCell = "error"
-    order_by: Columns | None = None
-    ledger: LedgerName = Field(
-        repr=False, description="A SQLite file, relative to the job file; created when there is none."
+    period: PeriodTable = Field(description="One release for each day of a column.")
+    unit: Columns = Field(description="Who is protected: the columns that name a person.", examples=["tailnum"])
+    missing_unit: Literal["error", "drop"] = Field(
+        default="error", description="What happens to rows without a unit: the job stops, or they are not counted."
     )
-    attacker: AttackerTable | None = None
+    one_cell: OneCell = Field(
+        default="error",
+        description='In which of its cells a person with rows in several is counted; with "error" the job stops.',
+    )
+    order_by: Columns | None = Field(default=None, description='For one_cell = "first": which row comes first.')
+    ledger: LedgerName = Field(
+        repr=False,
+        description="A SQLite file, relative to the job file and created when there is none; a postgresql:// address; "
+        'or "${NAME}", an environment variable that holds one.',
+        examples=["ledger.sqlite", "${PKDP_LEDGER}"],
+    )
+    attacker: AttackerTable | None = Field(
+        default=None, description="What is assumed about the attacker; argued, and never estimated from these data."
+    )
     evidence: tuple[Declared, ...] = Field(
         default=(),
         strict=False,
@@ -148,11 +105,17 @@ class Job(Table):
         description="What all releases of the data set may add up to; a table, or a list.",
         json_schema_extra=_one_or_list,
     )
-    release: tuple[ReleaseTable, ...] = Field(min_length=1, strict=False)
-    checks: ChecksTable = ChecksTable()
-    retention: RetentionTable | None = None
-    output: OutputTable
-    records: RecordsTable | None = None
+    release: tuple[ReleaseTable, ...] = Field(
+        min_length=1, strict=False, description="What is published about each day: one table [[release]] for each."
+    )
+    checks: ChecksTable = Field(
+        default=ChecksTable(), description="What the input must look like, beyond what is always checked."
+    )
+    retention: RetentionTable | None = Field(
+        default=None, description="Keep a private copy of the day's rows for some days; none is kept without it."
+    )
+    output: OutputTable = Field(description="Where the releases go.")
+    records: RecordsTable | None = Field(default=None, description="What is written about every run, for the curator.")
 
     _file: str = PrivateAttr(default="")
     _digest: str = PrivateAttr(default="")
@@ -169,7 +132,7 @@ class Job(Table):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what the file says, without secrets; comments and the order of keys do not change it."""
+        """SHA-256 of what the file says, in hex: not of comments, the order of keys, users and passwords."""
         return self._digest
 
     def attacker_of(self, release: ReleaseTable) -> AttackerModel:
@@ -187,16 +150,27 @@ class Job(Table):
         return self
 
     @model_validator(mode="after")
-    def _releases_fit_together(self) -> Self:
+    def _names_differ(self) -> Self:
         names = [release.name.casefold() for release in self.release]
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"two releases are named {name!r}; their files would overwrite each other.")
-        if self.attacker is not None and len(names) > 1 and all(release.noise for release in self.release):
-            raise ValueError(
-                "[attacker] says nothing in this job: several noised releases about the same people keep "
-                "only their worst-case guarantees, which hold against every attacker. Remove [attacker]."
-            )
+        return self
+
+    @model_validator(mode="after")
+    def _attackers_are_used(self) -> Self:
+        own = [release.attacker is not None for release in self.release]
+        if self.attacker is not None and all(own):
+            raise ValueError("[attacker] says nothing in this job: every release has its own. Remove [attacker].")
+        if len(self.release) == 1 or allows_overlap(self.declared()):
+            return self
+        # Of several releases about the same people only an exact count keeps more than its worst case.
+        noised = [kind_of(release.mechanism()) in ("pure noise", "noised") for release in self.release]
+        for number, release in enumerate(self.release, 1):
+            if own[number - 1] and noised[number - 1]:
+                raise ValueError(f"the attacker of release[{number}] {_SAYS_NOTHING} attacker from {release.name!r}.")
+        if self.attacker is not None and all(one for one, has in zip(noised, own, strict=True) if not has):
+            raise ValueError(f"[attacker] {_SAYS_NOTHING} [attacker].")
         return self
 
     @model_validator(mode="after")
@@ -207,6 +181,21 @@ class Job(Table):
                 'one_cell = "hash" is for engine = "duckdb" and "polars": choose one of these, or one_cell = '
                 '"most_frequent" or "first".'
             )
+        return self
+
+    @model_validator(mode="after")
+    def _the_engine_reads_the_source(self) -> Self:
+        if not isinstance(self.source, FileSourceTable):
+            if self.engine != "duckdb":
+                raise ValueError('engine: databases are read with engine = "duckdb": write that, or leave engine out.')
+        elif self.engine != "spark":
+            if any("://" in file for file in self.source.files):
+                raise ValueError('source: must be a file; addresses are for engine = "spark".')
+            if not self.source.says_format:
+                raise ValueError(
+                    "source: must be files that end in .parquet, .pq, .csv or .csv.gz; of a folder write "
+                    '"folder/*.parquet", and for another suffix source = { files = "…", format = "csv" }.'
+                )
         return self
 
     def declared(self) -> tuple[Evidence, ...]:
@@ -221,31 +210,8 @@ class Job(Table):
         """Return the declared attacker; without ``[attacker]``, one about whom nothing is assumed."""
         return AttackerModel() if self.attacker is None else self.attacker.model()
 
-    def relative_to(self, file: Path) -> Job:
-        """Return the same job as read from `file`, with its paths made absolute from there."""
-        folder = file.parent
-        output = {"directory": str(folder / self.output.directory)}
-        if self.output.duckdb is not None:
-            output["duckdb"] = str(folder / self.output.duckdb)
-        update: dict[str, Any] = {
-            "source": self.source.relative_to(folder),
-            "ledger": self.ledger if "://" in self.ledger else str(folder / self.ledger),
-            "output": self.output.model_copy(update=output),
-        }
-        if self.checks.expectations is not None:
-            expectations = str(folder / self.checks.expectations)
-            update["checks"] = self.checks.model_copy(update={"expectations": expectations})
-        if self.retention is not None:
-            directory = str(folder / self.retention.directory)
-            update["retention"] = self.retention.model_copy(update={"directory": directory})
-        if self.records is not None:
-            places = {"directory": self.records.directory, "lineage": self.records.lineage}
-            absolute = {key: str(folder / place) for key, place in places.items() if place is not None}
-            update["records"] = self.records.model_copy(update=absolute)
-        job = self.model_copy(update=update)
-        job._file, job._digest = str(file), self._content_digest()
+    def read_from(self, file: Path, digest: str) -> Job:
+        """Return the same job as read from `file`."""
+        job = self.model_copy()
+        job._file, job._digest = str(file), digest
         return job
-
-    def _content_digest(self) -> str:
-        content = json.dumps(self.model_dump(mode="json", by_alias=True), sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(content.encode()).hexdigest()

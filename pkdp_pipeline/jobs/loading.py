@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import tomllib
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.jobs.checks.expectations import read_expectations
+from pkdp_pipeline.jobs.complaints import complaints
 from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.places import absolute, misplaced
 from pkdp_pipeline.jobs.requests import requests_of
-from pkdp_pipeline.jobs.source_tables import FileSourceTable
 
 __all__ = ["load_job"]
-
-_WRITTEN = {
-    ("release", "tuple_type"): "must be a list of tables: write [[release]], with two brackets.",
-    ("budget", "tuple_type"): "must be a table or a list of tables: write [[budget]], with two brackets.",
-    ("evidence", "tuple_type"): 'must be a table or a list of tables: write evidence = { kind = "one_day_protected" }.',
-}
-"""What to write where the shape of a whole key is wrong."""
-
-_FIELDS = {
-    "k": "write k = 50, without a decimal point.",
-    "k_complement": "write k_complement = 50, without a decimal point.",
-    "release_threshold": "write release_threshold = 50, without a decimal point.",
-    "noise": "write noise = { epsilon = 0.5 }.",
-}
-"""What to write where one value has the wrong type."""
 
 
 def load_job(path: str | os.PathLike[str]) -> Job:
@@ -52,50 +41,47 @@ def load_job(path: str | os.PathLike[str]) -> Job:
         If the file cannot be read, is not TOML, or says something a job cannot mean.
     """
     file = Path(path)
-    try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"the job file {str(file)!r} cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"the job file {str(file)!r} is not UTF-8 text.") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"the job file {str(file)!r} is not valid TOML: {error}.") from error
-    try:
-        job = Job.model_validate(content).relative_to(file.resolve())
-    except ValidationError as error:
-        complaints = [_complaint(detail) for detail in error.errors(include_url=False)]
-        raise ConfigError("\n".join([f"the job file {str(file)!r} cannot be used:", *complaints])) from None
-    if isinstance(job.source, FileSourceTable):
-        addresses = any("://" in path for path in job.source.files)
-        known = all(path.lower().endswith((".parquet", ".pq", ".csv", ".csv.gz")) for path in job.source.files)
-        if not known and job.engine != "spark":
-            raise ConfigError(f"the job file {str(file)!r} cannot be used:\n  source: must be a .parquet or .csv file.")
-        if addresses and job.engine != "spark":
-            raise ConfigError(
-                f"the job file {str(file)!r} cannot be used:\n  source: must be a file; addresses are for engine = "
-                '"spark".'
-            )
-    try:
-        requests_of(job, date(2000, 1, 1))  # any date: a request is checked without data
-    except ArgumentError as error:
-        raise ConfigError(f"the job file {str(file)!r} cannot be used:\n  {error}") from error
+    job, wrong = _read(file, _content(file))
+    if job is None or wrong:
+        raise ConfigError("\n  ".join([f"the job file {str(file)!r} cannot be used:", *wrong]))
     return job
 
 
-def _complaint(detail: ErrorDetails) -> str:
-    """Return one line: where in the file, and what is wrong."""
-    place = ""
-    for step in detail["loc"]:
-        place += f"[{step + 1}]" if isinstance(step, int) else f".{step}"
-    message = detail["msg"].removeprefix("Value error, ")
-    if detail["type"] == "missing":
-        message = "is required."
-    elif detail["type"] == "union_tag_invalid":
-        message = f"kind must be one of {detail['ctx']['expected_tags']}."
-    elif detail["type"] == "union_tag_not_found":
-        message = 'kind is required: write which evidence it is, such as { kind = "one_day_protected" }.'
-    elif hint := _WRITTEN.get((str(detail["loc"][0]) if detail["loc"] else "", detail["type"])):
-        message = hint
-    elif detail["loc"] and (hint := _FIELDS.get(str(detail["loc"][-1]))):
-        message = f"{message.removesuffix('.')}: {hint}"
-    return f"  {place.lstrip('.')}: {message}" if place else f"  {message}"
+def _content(file: Path) -> dict[str, Any]:
+    """Return what the file holds; an error keeps nothing of it, because it can hold passwords."""
+    problem = ""
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror}."
+    except UnicodeDecodeError:
+        problem = "is not UTF-8 text."
+    except tomllib.TOMLDecodeError as error:
+        problem = f"is not valid TOML: {error}."
+    raise ConfigError(f"the job file {str(file)!r} {problem}")
+
+
+def _read(file: Path, content: dict[str, Any]) -> tuple[Job | None, list[str]]:
+    """Return the job and what is wrong with it."""
+    try:
+        said = Job.model_validate(content)
+    except ValidationError as error:
+        return None, complaints(error)
+    job = absolute(said, file.resolve().parent)
+    wrong = misplaced(job)
+    try:
+        requests_of(job, date(2000, 1, 1))  # any date: a request is checked without data
+        read_expectations(job.checks)
+    except (ArgumentError, ConfigError) as error:
+        wrong.append(str(error))
+    if not wrong:
+        job = job.read_from(file.resolve(), _digest(said, job))
+    return job, wrong
+
+
+def _digest(said: Job, job: Job) -> str:
+    """Return the hash of what a job says, its paths as written, and of its suite of expectations."""
+    content = said.model_dump(mode="json", by_alias=True)
+    if job.checks.expectations is not None:
+        content["suite"] = hashlib.sha256(Path(job.checks.expectations).read_bytes()).hexdigest()
+    return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()

@@ -2,40 +2,82 @@
 
 from __future__ import annotations
 
+import difflib
 import glob
+import re
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from pkdp_pipeline.jobs.environment import Address, public_address
-from pkdp_pipeline.jobs.tables import ColumnKind, Columns, Name, Table
+from pkdp_pipeline.jobs.tables import ColumnKind, Name, Names, PathName, Table, local
 
 __all__ = ["DuckDBSourceTable", "FileSourceTable", "PostgresSourceTable", "SourceTable"]
 
 Format = Literal["parquet", "csv"]
 
-_SUFFIXES: Mapping[str, Format] = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv"}
+_SUFFIXES: Mapping[str, Format] = MappingProxyType(
+    {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv"}
+)
+_KINDS = ("files", "duckdb", "postgres")
+_OF_CSV = ("delimiter", "null", "types")
 
 
 class FileSourceTable(Table):
     """Files: a path, a pattern such as ``data/*.parquet``, or a list of them."""
 
-    files: Columns
+    files: Names = Field(
+        description="A file, a pattern such as data/*.parquet, or a list of them, relative to the job file; with "
+        'engine = "spark" also a folder or an address.',
+        examples=["data/*.parquet", ["in/2013.csv", "in/2014.csv"]],
+    )
     format: Format = Field(default="parquet", description="By the files' suffix when left out.")
-    delimiter: str = ","
-    null: tuple[str, ...] = Field(default=("",), strict=False)
-    types: dict[Name, ColumnKind] = Field(default_factory=dict)
+    delimiter: str = Field(default=",", description="CSV: what stands between two values.", examples=[";"])
+    null: Annotated[tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)] = (
+        Field(default=("",), strict=False, description="CSV: what stands for a missing value.", examples=[["", "NA"]])
+    )
+    types: dict[Name, ColumnKind] = Field(
+        default_factory=dict,
+        description="CSV: what columns hold; of the others it is found out from the file.",
+        examples=[{"tailnum": "text", "date": "date"}],
+    )
 
     @model_validator(mode="before")
     @classmethod
     def _format_by_suffix(cls, content: Any) -> Any:
-        if isinstance(content, dict) and "format" not in content and content.get("files"):
-            files = content["files"] if isinstance(content["files"], list) else [content["files"]]
-            found = {kind for suffix, kind in _SUFFIXES.items() for file in files if str(file).lower().endswith(suffix)}
-            return {**content, "format": found.pop() if len(found) == 1 else "parquet"}
-        return content
+        if not isinstance(content, dict) or "format" in content:
+            return content
+        files = content.get("files")
+        names = [str(file).lower() for file in (files if isinstance(files, list) else [files])]
+        found = {next((kind for end, kind in _SUFFIXES.items() if name.endswith(end)), None) for name in names}
+        if {"parquet", "csv"} <= found:
+            raise ValueError("the files are partly Parquet and partly CSV: keep those of one format.")
+        return {**content, "format": found.pop()} if len(found) == 1 and None not in found else content
+
+    @field_validator("files")
+    @classmethod
+    def _can_be_read(cls, files: tuple[str, ...]) -> tuple[str, ...]:
+        for file in files:
+            if "://" not in file:
+                local(file)
+        return files
+
+    @model_validator(mode="after")
+    def _options_of_csv(self) -> Self:
+        given = [key for key in _OF_CSV if key in self.model_fields_set]
+        if given and self.format == "parquet":
+            raise ValueError(f'{given[0]} is for CSV files: remove it, or write format = "csv".')
+        if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
+            raise ValueError("delimiter must be one character, and neither a quote nor the end of a line.")
+        return self
+
+    @property
+    def says_format(self) -> bool:
+        """Whether the format is written, or told by the suffix of every file."""
+        return "format" in self.model_fields_set
 
     @property
     def public_name(self) -> str:
@@ -43,7 +85,7 @@ class FileSourceTable(Table):
         return ", ".join(file.rstrip("/").rpartition("/")[2] for file in self.files)
 
     def relative_to(self, folder: Path) -> FileSourceTable:
-        """Return the same table with absolute paths; a folder's own brackets are no pattern."""
+        """Return the same table with absolute paths; brackets in the folder's own name are no pattern."""
         place = Path(glob.escape(str(folder)))
         files = tuple(file if "://" in file else str(place / file) for file in self.files)
         return self.model_copy(update={"files": files})
@@ -52,13 +94,37 @@ class FileSourceTable(Table):
 class _DatabaseTable(Table):
     """A table of a database, or a query."""
 
-    table: Name | None = None
-    query: Name | None = None
+    table: Name | None = Field(
+        default=None, description="A table or a view: its name, or schema.name.", examples=["public.flights"]
+    )
+    query: Name | None = Field(
+        default=None,
+        description="One SELECT statement instead of a table.",
+        examples=["SELECT date, tailnum, carrier FROM flights WHERE NOT cancelled"],
+    )
+
+    @field_validator("table")
+    @classmethod
+    def _is_a_name(cls, table: str | None) -> str | None:
+        if table is not None and (not all(table.split(".")) or table.count(".") > 1 or '"' in table):
+            raise ValueError('must be the name of a table, such as "flights" or "public.flights", without quotes.')
+        return table
+
+    @field_validator("query")
+    @classmethod
+    def _is_a_select(cls, query: str | None) -> str | None:
+        if query is not None:
+            bare = re.sub(r"(--[^\n]*(\n|$))|(/\*.*?\*/)", " ", query, flags=re.DOTALL).strip()
+            if not re.match(r"(select|with|from|table|values)\b|\(", bare, re.IGNORECASE) or bare.endswith(";"):
+                raise ValueError("must be one SELECT statement, without a semicolon at its end.")
+        return query
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
-        if (self.table is None) == (self.query is None):
-            raise ValueError('needs either table = "schema.name" or query = "SELECT …", and not both.')
+        if self.table is not None and self.query is not None:
+            raise ValueError("has table and query: remove one of them.")
+        if self.table is None and self.query is None:
+            raise ValueError('says not what to read: write table = "schema.name" or query = "SELECT …".')
         return self
 
     @property
@@ -69,7 +135,9 @@ class _DatabaseTable(Table):
 class DuckDBSourceTable(_DatabaseTable):
     """A table, a view or a query of a DuckDB file, which is opened read-only."""
 
-    duckdb: Name
+    duckdb: PathName = Field(
+        description="The file, relative to the job file; opened read-only.", examples=["warehouse.duckdb"]
+    )
 
     @property
     def public_name(self) -> str:
@@ -84,7 +152,9 @@ class DuckDBSourceTable(_DatabaseTable):
 class PostgresSourceTable(_DatabaseTable):
     """A table, a view or a query of a PostgreSQL database."""
 
-    postgres: Address = Field(repr=False)
+    postgres: Address = Field(
+        repr=False, description='The address, or "${NAME}": an environment variable that holds it.'
+    )
 
     @property
     def address(self) -> str:
@@ -102,15 +172,25 @@ class PostgresSourceTable(_DatabaseTable):
 
 
 def _as_table(value: object) -> object:
-    return {"files": value} if isinstance(value, str | list) else value
+    """Return a text or a list of texts as a table of files, and refuse a table of nothing or of several things."""
+    if isinstance(value, str | list):
+        return {"files": value}
+    if isinstance(value, dict):
+        given = [kind for kind in _KINDS if kind in value]
+        if len(given) > 1:
+            raise ValueError(f"has {' and '.join(given)}: a job reads one source, remove the others.")
+        if not given:
+            close = next((found for key in value for found in difflib.get_close_matches(key, _KINDS, n=1)), None)
+            hint = f"; did you mean {close!r}?" if close else "."
+            raise ValueError(f"says not what to read: write files, duckdb or postgres{hint}")
+    return value
 
 
 def _tag(value: object) -> str | None:
-    if isinstance(value, FileSourceTable | DuckDBSourceTable | PostgresSourceTable):
-        value = dict(value)
-    if not isinstance(value, dict):
-        return None
-    return next((key for key in ("files", "duckdb", "postgres") if key in value), None)
+    if isinstance(value, dict):
+        return next(kind for kind in _KINDS if kind in value)
+    tags = {FileSourceTable: "files", DuckDBSourceTable: "duckdb", PostgresSourceTable: "postgres"}
+    return next((tag for kind, tag in tags.items() if isinstance(value, kind)), None)
 
 
 def _text_or_table(schema: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import difflib
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -15,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-__all__ = ["Cells", "ColumnKind", "Columns", "FileName", "Name", "Table"]
+__all__ = ["Cells", "ColumnKind", "Columns", "FileName", "Name", "Names", "PathName", "Table", "local"]
 
 
 class Table(BaseModel):
@@ -36,13 +37,36 @@ class Table(BaseModel):
         return content
 
 
-def _one_or_more(value: object) -> object:
-    columns = [value] if isinstance(value, str) else value
-    if not isinstance(columns, list) or not columns or not all(isinstance(c, str) and c for c in columns):
-        raise ValueError("must be a column name or a list of column names.")
-    if len(set(columns)) < len(columns):
-        raise ValueError("names a column twice.")
-    return tuple(columns)
+def _one_or_more(what: str) -> Callable[[object], object]:
+    def read(value: object) -> object:
+        names = [value] if isinstance(value, str) else value
+        if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
+            raise ValueError(f"must be a {what} name or a list of {what} names.")
+        if len(set(names)) < len(names):
+            raise ValueError(f"names a {what} twice.")
+        return tuple(names)
+
+    return read
+
+
+def local(path: object) -> object:
+    """Return a path on this machine as it is.
+
+    Raises
+    ------
+    ValueError
+        If it is an address, or something that a shell would replace and this library does not.
+    """
+    if isinstance(path, str):
+        if "://" in path:
+            raise ValueError("must be a path on this machine, not an address.")
+        if "${" in path:
+            raise ValueError("may not hold an environment variable: these are read in ledger and postgres only.")
+        if path.startswith("~"):
+            raise ValueError("must be a whole path or one relative to the job file: ~ is not replaced.")
+        if "\x00" in path:
+            raise ValueError("must be a path.")
+    return path
 
 
 def _cells(value: object) -> object:
@@ -64,23 +88,24 @@ ColumnKind = Literal["text", "number", "real", "boolean", "date", "timestamp", "
 
 Name = Annotated[str, StringConstraints(min_length=1)]
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=100)]
-Columns = Annotated[
-    tuple[str, ...],
-    BeforeValidator(_one_or_more),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "string", "minLength": 1},
-                {
-                    "type": "array",
-                    "items": {"type": "string", "minLength": 1},
-                    "minItems": 1,
-                    "uniqueItems": True,
-                },
-            ]
-        }
-    ),
-]
+PathName = Annotated[str, StringConstraints(min_length=1), BeforeValidator(local)]
+"""A path on this machine, relative to the job file."""
+
+_ONE_OR_MORE = WithJsonSchema(
+    {
+        "anyOf": [
+            {"type": "string", "minLength": 1},
+            {
+                "type": "array",
+                "items": {"type": "string", "minLength": 1},
+                "minItems": 1,
+                "uniqueItems": True,
+            },
+        ]
+    }
+)
+Columns = Annotated[tuple[str, ...], BeforeValidator(_one_or_more("column")), _ONE_OR_MORE]
+Names = Annotated[tuple[str, ...], BeforeValidator(_one_or_more("file")), _ONE_OR_MORE]
 Cells = Annotated[
     Any,
     BeforeValidator(_cells),

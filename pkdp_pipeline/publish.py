@@ -11,7 +11,7 @@ from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.context import Context
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
-from pkdp_pipeline.public_table import public_table
+from pkdp_pipeline.public_table import Counted, count_units, public_table
 from pkdp_pipeline.release import Release
 from pkdp_pipeline.request import EACH_ROW, Request
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.ledger.admission import Admission
     from pkdp_pipeline.release_certificate import ReleaseCertificate
 
-__all__ = ["EACH_ROW", "Request", "count", "histogram", "publish"]
+__all__ = ["EACH_ROW", "Counted", "Request", "count", "count_units", "histogram", "publish", "reserve"]
 
 
 def publish(
@@ -41,7 +41,8 @@ def publish(
     Parameters
     ----------
     source : callable
-        Returns the frame, of any kind that `histogram` takes; called once, and only when data must be read.
+        Returns the frame, of any kind that `histogram` takes, or what `count_units` made of one for this very
+        request; called once, and only when data must be read.
     request : Request
     attacker : AttackerModel
     ledger : Ledger, optional
@@ -77,12 +78,47 @@ def publish(
             raise ArgumentError("revise is about what a ledger holds: give a ledger, or leave revise out.")
         certificate = _certified(request, attacker, claims=alone).in_context(_context(request))
         return Release.seal(public_table(source(), request), certificate)
-    from pkdp_pipeline.ledger import Entry, Ledger, find_former
+    from pkdp_pipeline.ledger import Entry, Ledger
 
     if not isinstance(ledger, Ledger):
         raise ArgumentError(
             f"ledger must be a Ledger, not {type(ledger).__name__}: open one with pkdp.Ledger.open(path)."
         )
+    reserved = reserve(request, attacker=attacker, ledger=ledger, alone=alone, revise=revise)
+    if isinstance(reserved, Entry):
+        entry = reserved
+    else:
+        release = _sealed(source, request, ledger, reserved)
+        try:
+            entry, replayed = ledger.publish(reserved, release.to_bytes(), release.id)
+        except Exception:
+            raise
+        except BaseException:
+            # Stopped: where the release was not stored, nobody has seen it; where it was, this changes nothing.
+            with suppress(PkdpError):
+                ledger.give_back(reserved)
+            raise
+        if not replayed:
+            return release
+    release = _replayed(entry)
+    _check_answers(request, ledger, entry, release)
+    return _certified_again(request, attacker, ledger, entry, release, alone=alone)
+
+
+def reserve(
+    request: Request, *, attacker: AttackerModel, ledger: Ledger, alone: bool = True, revise: bool = False
+) -> Reservation | Entry:
+    """Charge what `request` asks for, or return the entry that answers it; the part of `publish` that needs no data.
+
+    Raises
+    ------
+    BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError
+        If it may not be published; nothing was charged.
+    LedgerError, TemporaryError
+        If the ledger cannot be used.
+    """
+    from pkdp_pipeline.ledger import find_former
+
     key, standing = request.key(ledger.dataset), request.standing()
 
     def offer(admission: Admission, head: str) -> ReleaseCertificate:
@@ -92,18 +128,7 @@ def publish(
 
     # A ledger of an older version may hold it under a former spelling of the data set or the period.
     entry = None if revise else ledger.find(key) or find_former(ledger, request)
-    if entry is None:
-        reserved = ledger.reserve(key, standing, offer, revise=revise)
-        if isinstance(reserved, Entry):
-            entry = reserved
-        else:
-            release = _sealed(source, request, ledger, reserved)
-            entry, replayed = ledger.publish(reserved, release.to_bytes(), release.id)
-            if not replayed:
-                return release
-    release = _replayed(entry)
-    _check_answers(request, ledger, entry, release)
-    return _certified_again(request, attacker, ledger, entry, release, alone=alone)
+    return ledger.reserve(key, standing, offer, revise=revise) if entry is None else entry
 
 
 def _sealed(source: Callable[[], Any], request: Request, ledger: Ledger, reserved: Reservation) -> Release:

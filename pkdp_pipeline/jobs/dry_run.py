@@ -1,0 +1,137 @@
+"""A dry run: what a job would publish, charge and replay, and where it would be refused; nothing is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Literal
+
+from pkdp_pipeline.errors import NoEvidenceError, PkdpError
+from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.requests import check_together, requests_of
+from pkdp_pipeline.ledger import Entry, Ledger
+from pkdp_pipeline.ledger.copying import copied
+from pkdp_pipeline.ledger.parts import certificate_of, describe
+from pkdp_pipeline.ledger.stretch import total_of_days
+from pkdp_pipeline.publish import reserve
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.certificate import Certificate
+
+__all__ = ["DELTA", "Plan", "PlannedDay", "PlannedRelease", "plan_job"]
+
+DELTA = 1e-6
+"""Where ε is stated."""
+
+Outcome = Literal["publish", "replay"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRelease:
+    """One release of one day.
+
+    Parameters
+    ----------
+    name : str
+    outcome : {"publish", "replay"}
+    epsilon : float
+        What its certificate gives at `DELTA`; `math.inf` where no ε reaches it.
+    """
+
+    name: str
+    outcome: Outcome
+    epsilon: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedDay:
+    """One day; where it would be refused, nothing of it would be published."""
+
+    day: date
+    releases: tuple[PlannedRelease, ...]
+    refused: PkdpError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What would happen.
+
+    Parameters
+    ----------
+    days : tuple of PlannedDay
+        In order, up to the first that would be refused.
+    unreached : int
+        How many days would come after that one.
+    before, after : Certificate or None
+        What everything that the ledger holds about the job's unit adds up to, now and then; None where it does
+        not add up.
+    period : Certificate or None
+        What all of it that is about the days of the plan would add up to.
+    """
+
+    days: tuple[PlannedDay, ...]
+    unreached: int
+    before: Certificate | None
+    after: Certificate | None
+    period: Certificate | None
+
+    @property
+    def refused(self) -> PlannedDay | None:
+        """The day that would be refused."""
+        last = self.days[-1] if self.days else None
+        return last if last is not None and last.refused is not None else None
+
+
+def plan_job(job: Job, days: Sequence[date], *, revise: bool = False) -> Plan:
+    """Return what a job would do on some days, in this order.
+
+    It charges a copy of the ledger, in memory. No data are read, so whether a day would pass its input check is not
+    known; neither the ledger nor the output folder is touched.
+
+    Raises
+    ------
+    ConfigError, DifferencingError
+        If the job's releases cannot stand together.
+    LedgerError, TemporaryError
+        If the ledger cannot be read.
+    """
+    check_together(requests_of(job, date(2000, 1, 1)), dataset=job.dataset, evidence=job.declared())
+    budget, evidence = job.budgets() or None, job.declared() or None
+    planned: list[PlannedDay] = []
+    with copied(job.ledger, dataset=job.dataset, budget=budget, evidence=evidence) as ledger:
+        before = _total(lambda: ledger.total(job.unit)) if next(ledger.entries(), None) is not None else None
+        for day in days:
+            planned.append(_planned(job, ledger, day, revise=revise))
+            if planned[-1].refused is not None:
+                break
+        allowed = [one.day for one in planned if one.refused is None]
+        return Plan(
+            days=tuple(planned),
+            unreached=len(days) - len(planned),
+            before=before,
+            after=_total(lambda: ledger.total(job.unit)),
+            period=_total(lambda: total_of_days(ledger, job.unit, min(allowed), max(allowed))) if allowed else None,
+        )
+
+
+def _planned(job: Job, ledger: Ledger, day: date, *, revise: bool) -> PlannedDay:
+    named, releases = requests_of(job, day), []
+    for asked, one in zip(job.release, named, strict=True):
+        try:
+            found = reserve(
+                one.request, attacker=job.attacker_of(asked), ledger=ledger, alone=len(named) == 1, revise=revise
+            )
+        except PkdpError as error:
+            return PlannedDay(day=day, releases=tuple(releases), refused=error)
+        text = found.certificate if isinstance(found, Entry) else found.certificate_json
+        outcome: Outcome = "replay" if isinstance(found, Entry) else "publish"
+        releases.append(PlannedRelease(name=one.name, outcome=outcome, epsilon=certificate_of(describe(text)).epsilon(DELTA)))
+    return PlannedDay(day=day, releases=tuple(releases))
+
+
+def _total(found: Callable[[], Certificate]) -> Certificate | None:
+    try:
+        return found()
+    except NoEvidenceError:
+        return None

@@ -1,0 +1,69 @@
+"""Recording: every run of a day ends in a record and a lineage event, however it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+
+from pkdp_pipeline.errors import PkdpError
+from pkdp_pipeline.exit_codes import exit_code
+from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.lineage import check_lineage, lineage_ended, lineage_started
+from pkdp_pipeline.jobs.records import RunRecord, check_records, write_record
+from pkdp_pipeline.jobs.stopping import Stopped
+from pkdp_pipeline.release import Release
+
+__all__ = ["Done", "check_recording", "recorded"]
+
+
+@dataclass(slots=True)
+class Done:
+    """What a run has done so far."""
+
+    releases: list[tuple[str, Release]] = field(default_factory=list)
+    files: Sequence[Path] = ()
+    head: str | None = None
+
+
+def check_recording(job: Job) -> None:
+    """Refuse places where nothing can be recorded, before anything is charged.
+
+    Raises
+    ------
+    ConfigError
+    """
+    check_records(job)
+    check_lineage(job)
+
+
+@contextmanager
+def recorded(job: Job, day: date) -> Iterator[Done]:
+    """Record what is done inside; it is noted in what this yields. Nothing happens in a job without ``[records]``.
+
+    Raises
+    ------
+    ConfigError
+        If what went well cannot be recorded. An error from inside is passed on, recorded or not.
+    """
+    done = Done()
+    if job.records is None:
+        yield done
+        return
+    record = RunRecord.begin(day)
+    lineage_started(job, record)
+    try:
+        yield done
+    except BaseException as error:
+        code = error.exit_code if isinstance(error, Stopped) else exit_code(error)
+        with suppress(PkdpError):
+            _end(job, record.stopped(error, code, releases=done.releases, files=done.files, head=done.head))
+        raise
+    _end(job, record.succeeded(done.releases, files=done.files, head=done.head))
+
+
+def _end(job: Job, record: RunRecord) -> None:
+    write_record(job, record)
+    lineage_ended(job, record)

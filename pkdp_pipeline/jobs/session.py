@@ -1,0 +1,285 @@
+"""A session: one job with its lock, its ledger and its source held open, run for one day after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from pkdp_pipeline.errors import NoEvidenceError, PkdpError
+from pkdp_pipeline.jobs.job import Job, ReleaseTable
+from pkdp_pipeline.jobs.locking import job_lock
+from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, write_atomically, write_outputs
+from pkdp_pipeline.jobs.reading import DayReader
+from pkdp_pipeline.jobs.recording import Done, check_recording, recorded
+from pkdp_pipeline.jobs.requests import NamedRequest, check_together, requests_of
+from pkdp_pipeline.jobs.sources import Source, open_source
+from pkdp_pipeline.jobs.stopping import Stopping
+from pkdp_pipeline.jobs.summary import summarise
+from pkdp_pipeline.jobs.together import Together
+from pkdp_pipeline.ledger import Entry, Ledger, find_former
+from pkdp_pipeline.ledger.rehearsal import rehearsal
+from pkdp_pipeline.publish import publish, reserve
+from pkdp_pipeline.release import Release
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.attacker import AttackerModel
+    from pkdp_pipeline.certificate import Certificate
+
+__all__ = ["JobRelease", "JobResult", "JobSession"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRelease:
+    """One release of a job and the files it was written to."""
+
+    asked: ReleaseTable
+    release: Release
+    files: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobResult:
+    """What one date has published.
+
+    Parameters
+    ----------
+    day : datetime.date
+    releases : tuple of JobRelease
+    together : Together or None
+        What everything adds up to that the ledger holds about these people on this date, when that is more
+        than one release.
+    summary : pathlib.Path
+    new_ledger : bool
+        Whether the ledger held nothing about this data set before. Where something was expected, its path or
+        the data set's name is wrong.
+    total : Certificate or None
+        What everything that the ledger holds about the job's unit adds up to, under the declared evidence; None
+        where it does not add up, and for a day of a longer session, whose `JobSession.total` tells it.
+    head : str
+        Hash of the ledger's event that holds the last of these releases; ``pkdp ledger verify --head`` finds
+        out whether a ledger still has it.
+    """
+
+    day: date
+    releases: tuple[JobRelease, ...]
+    together: Together | None
+    summary: Path
+    new_ledger: bool
+    total: Certificate | None
+    head: str
+
+    @property
+    def replayed(self) -> bool:
+        """Whether everything was published before: no data was read and nothing was charged."""
+        return all(entry.release.replayed for entry in self.releases)
+
+
+class JobSession:
+    """Runs a job for one day after another; use it as a context manager.
+
+    It holds a lock, so that nothing else publishes into the same folder meanwhile, the ledger, and from the first
+    day that needs it the source.
+
+    Parameters
+    ----------
+    job : Job
+    stopping : Stopping, optional
+        Decides where a signal takes effect.
+
+    Raises
+    ------
+    ConfigError, DifferencingError
+        On entering, if the job's releases cannot stand together; nothing was opened.
+    LedgerError, TemporaryError
+        On entering, if another run holds the lock, or the ledger cannot be used.
+    """
+
+    def __init__(self, job: Job, *, stopping: Stopping | None = None) -> None:
+        self._job = job
+        self._stopping = stopping or Stopping()
+        self._held = ExitStack()
+        self._ledger: Ledger
+        self._source: Source | None = None
+        self._checked = self._known = False
+        self._remarks: tuple[str, ...] = ()
+
+    def __enter__(self) -> Self:
+        job = self._job
+        # Any day: what may stand together does not depend on it, and nothing is opened to find out.
+        check_together(requests_of(job, date(2000, 1, 1)), dataset=job.dataset, evidence=job.declared())
+        with self._held as opening:
+            folder = Path(job.output.directory)
+            make_folder(folder)
+            opening.enter_context(job_lock(folder))
+            self._ledger = opening.enter_context(_open_ledger(job))
+            self._remarks = _changed_terms(job)
+            self._held = opening.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._held.close()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the curator should know before the first day: terms that differ from those the ledger has recorded."""
+        return self._remarks
+
+    def run(self, day: date, *, revise: bool = False) -> JobResult:
+        """Publish what the job asks for on one date, or show again what it has published; see `run_job`."""
+        self._stopping.check()
+        if not self._checked:
+            check_outputs(self._job)
+            check_recording(self._job)
+            self._checked = True
+        with recorded(self._job, day) as done:
+            return self._run(day, done, revise=revise)
+
+    def _run(self, day: date, done: Done, *, revise: bool) -> JobResult:
+        named = requests_of(self._job, day)
+        new_ledger = not self._known and next(self._ledger.entries(), None) is None
+        to_read = self._refuse(named, revise=revise)
+        reader = DayReader(self._job, day, self._opened, self._stopping)
+        if to_read:
+            reader.check()
+        published = self._publish(named, day, reader, done, revise=revise)
+        self._known = True
+        result = self._write(day, named, published, new_ledger=new_ledger)
+        done.files, done.head = [file for one in result.releases for file in one.files], result.head
+        return result
+
+    def total(self) -> Certificate | None:
+        """Return what everything the ledger holds about the job's unit adds up to; None where it does not.
+
+        It is under the terms that the ledger has recorded, which a replay does not change.
+        """
+        with Ledger.open(self._job.ledger, dataset=self._job.dataset) as ledger:
+            try:
+                return ledger.total(self._job.unit)
+            except NoEvidenceError:
+                return None
+
+    def _refuse(self, named: Sequence[NamedRequest], *, revise: bool) -> bool:
+        """Refuse what may not be published, all of the day together; return whether any of it needs data."""
+        if not revise and all(_is_published(self._ledger, one) for one in named):
+            return False
+        with rehearsal(self._ledger) as trial:
+            found = [
+                reserve(one.request, attacker=attacker, ledger=trial, alone=len(named) == 1, revise=revise)
+                for one, attacker in self._against(named)
+            ]
+        return not all(isinstance(one, Entry) for one in found)
+
+    def _publish(
+        self, named: Sequence[NamedRequest], day: date, reader: DayReader, done: Done, *, revise: bool
+    ) -> list[tuple[ReleaseTable, Release]]:
+        published: list[tuple[ReleaseTable, Release]] = []
+        for asked, (one, attacker) in zip(self._job.release, self._against(named), strict=True):
+            self._stopping.check()
+            try:
+                release = publish(
+                    reader.rows,
+                    one.request,
+                    attacker=attacker,
+                    ledger=self._ledger,
+                    alone=len(named) == 1,
+                    revise=revise,
+                )
+            except PkdpError as error:
+                if not published:
+                    raise
+                with suppress(PkdpError):
+                    write_outputs(self._job, day, published)
+                others = ", ".join(repr(other.name) for other, _ in published)
+                raise type(error)(
+                    f"release {one.name!r}: {error} Only {others} was published before it; running again replays that."
+                ) from error
+            finally:
+                self._stopping.finish()
+            published.append((asked, release))
+            done.releases.append((one.name, release))
+        return published
+
+    def _write(
+        self,
+        day: date,
+        named: Sequence[NamedRequest],
+        published: Sequence[tuple[ReleaseTable, Release]],
+        *,
+        new_ledger: bool,
+    ) -> JobResult:
+        beside = self._ledger.beside(named[0].request.standing())
+        head, together = beside[-1].hash, Together.of(beside)
+        summary = Path(self._job.output.directory) / day.isoformat() / "summary.md"
+        with _published():
+            files = write_outputs(self._job, day, published)
+            write_atomically(summary, summarise(self._job, day, published, together, head).encode())
+        return JobResult(
+            day=day,
+            releases=tuple(
+                JobRelease(asked=asked, release=release, files=files[asked.name]) for asked, release in published
+            ),
+            together=together,
+            summary=summary,
+            new_ledger=new_ledger,
+            total=None,
+            head=head,
+        )
+
+    def _against(self, named: Sequence[NamedRequest]) -> Iterator[tuple[NamedRequest, AttackerModel]]:
+        for asked, one in zip(self._job.release, named, strict=True):
+            yield one, self._job.attacker_of(asked)
+
+    def _opened(self) -> Source:
+        if self._source is None:
+            self._source = open_source(self._job)
+            self._held.callback(self._source.close)
+        return self._source
+
+
+@contextmanager
+def _published() -> Iterator[None]:
+    """Say, where only outputs are missing, that the releases themselves are safe."""
+    try:
+        yield
+    except PkdpError as error:
+        raise type(error)(
+            f"{error} What was asked for is published, and charged once: run again with the same date, and the "
+            "outputs are written from the ledger."
+        ) from error
+
+
+def _is_published(ledger: Ledger, one: NamedRequest) -> bool:
+    return (ledger.find(one.request.key(ledger.dataset)) or find_former(ledger, one.request)) is not None
+
+
+def _open_ledger(job: Job) -> Ledger:
+    if "://" not in job.ledger:
+        make_folder(Path(job.ledger).parent)
+    # What a job does not declare stays as the ledger has it.
+    return Ledger.open(job.ledger, dataset=job.dataset, budget=job.budgets() or None, evidence=job.declared() or None)
+
+
+def _changed_terms(job: Job) -> tuple[str, ...]:
+    """Say where a job declares other terms than those under which the ledger has charged what it holds."""
+    with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
+        if next(ledger.entries(), None) is None:
+            return ()
+        recorded = ledger.terms
+    changed = []
+    for key, declared, known in (
+        ("evidence", job.declared(), recorded.evidence),
+        ("budget", job.budgets(), recorded.budgets),
+    ):
+        if declared and declared != known:
+            changed.append(
+                f"the job declares another {key} than the ledger has recorded for data set {job.dataset!r}: the next "
+                "release is charged under the job's, and so is everything before it. What it was: pkdp ledger show."
+            )
+    return tuple(changed)

@@ -1,0 +1,80 @@
+"""Stopping: a job that is told to stop does so where nothing is left half done."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+__all__ = ["Stopped", "Stopping"]
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Stopped(BaseException):
+    """SIGTERM or Ctrl-C; no `Exception`, so that nothing takes it for an error and goes on.
+
+    Attributes
+    ----------
+    signal : signal.Signals
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.signal = signal.Signals(number)
+
+    @property
+    def exit_code(self) -> int:
+        """What a shell reports: 128 and the number of the signal."""
+        return 128 + self.signal
+
+
+class Stopping:
+    """Decides where a signal takes effect.
+
+    While data are read it does at once: the charge is given back. Elsewhere the step that has begun is finished
+    first, such as a transaction of the ledger or a file. A second signal takes effect at once everywhere.
+
+    Notes
+    -----
+    Without `listening` nothing is changed: signals do what the surrounding program has decided, and a release
+    that they interrupt gives its charge back as well.
+    """
+
+    def __init__(self) -> None:
+        self._received: int | None = None
+        self._at_once = False
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Take SIGTERM and Ctrl-C over; outside the main thread, which alone gets signals, nothing happens."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        former = {number: signal.signal(number, self._stop) for number in _SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in former.items():
+                signal.signal(number, handler)
+
+    def check(self) -> None:
+        """Raise `Stopped` when a signal has come; called between steps."""
+        if self._received is not None:
+            raise Stopped(self._received)
+
+    def read(self) -> None:
+        """From here to `finish`, let a signal take effect at once."""
+        self._at_once = True
+        self.check()
+
+    def finish(self) -> None:
+        """Let what comes now be finished."""
+        self._at_once = False
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        first, self._received = self._received is None, number
+        if self._at_once or not first:
+            raise Stopped(number)

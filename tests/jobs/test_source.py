@@ -5,12 +5,14 @@ import subprocess
 import sys
 import textwrap
 from datetime import date
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from local_spark import local_spark
+from source_jobs import job_of
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.job import PeriodTable
@@ -34,7 +36,7 @@ def source_of(tmp_path, engine):
             quoted = '"' + name.replace('"', '""') + '"'
             connection.execute(f"CREATE TABLE t AS SELECT * FROM (VALUES {values}) AS v({quoted}, n)")
             connection.execute(f"COPY t TO '{path}' (FORMAT parquet)")
-        opened.append(open_source(engine, path))
+        opened.append(open_source(job_of(path, engine)))
         return opened[-1]
 
     yield build
@@ -139,7 +141,7 @@ def test_rows_without_a_value_are_counted_apart_and_nan_is_no_value(source_of):
 def test_nan_is_no_value_where_the_statistics_of_the_file_do_not_tell_of_it(engine, tmp_path):
     rows = pa.table({"at": pa.array([DAY] * 3), "n": pa.array([1.5, float("nan"), 7.0], pa.float64())})
     pq.write_table(rows, tmp_path / "source.parquet")
-    source = open_source(engine, str(tmp_path / "source.parquet"))
+    source = open_source(job_of(str(tmp_path / "source.parquet"), engine))
     try:
         sorts = [Rows(present=("n",)), Rows(present=("n",), negated=True)]
         assert source.counts(PeriodTable(column="at"), DAY, sorts) == [2, 1]
@@ -171,10 +173,10 @@ def test_every_engine_finds_the_same_kinds(source_of, value, kind):
 def test_what_is_no_parquet_file_is_a_config_error_without_engine_messages(tmp_path, engine):
     path = tmp_path / "source.parquet"
     with pytest.raises(ConfigError, match="does not exist"):
-        open_source(engine, str(path))
+        open_source(job_of(str(path), engine))
     path.write_bytes(b"PAR1 nonsense with a secret PAR1")
     with pytest.raises(ConfigError, match="cannot be read") as caught:
-        open_source(engine, str(path))
+        open_source(job_of(str(path), engine))
     assert str(caught.value) == f"source {str(path)!r} cannot be read as a Parquet file."
     assert caught.value.__cause__ is None
 
@@ -182,7 +184,7 @@ def test_what_is_no_parquet_file_is_a_config_error_without_engine_messages(tmp_p
 def test_a_folder_is_no_file_but_for_spark(tmp_path, engine):
     (tmp_path / "parts.parquet").mkdir()
     with pytest.raises(ConfigError, match="cannot be read" if engine == "spark" else "is not a file"):
-        open_source(engine, str(tmp_path / "parts.parquet"))
+        open_source(job_of(str(tmp_path / "parts.parquet"), engine))
 
 
 def test_a_file_that_breaks_off_is_a_config_error_without_engine_messages(tmp_path, engine):
@@ -194,7 +196,7 @@ def test_a_file_that_breaks_off_is_a_config_error_without_engine_messages(tmp_pa
     content = bytearray(path.read_bytes())
     content[1000:-3000] = bytes(len(content) - 4000)
     path.write_bytes(content)
-    source = open_source(engine, str(path))
+    source = open_source(job_of(str(path), engine))
     try:
         with pytest.raises(ConfigError) as caught:
             source.counts(PeriodTable(column="at"), DAY, [Rows(present=("n",))])
@@ -210,7 +212,7 @@ def test_spark_says_which_types_it_does_not_read(tmp_path):
     with duckdb.connect() as connection:
         connection.execute(f"COPY (SELECT TIMESTAMP_NS '2013-01-02 00:00:00' AS at) TO '{path}'")
     with pytest.raises(ConfigError, match="nanoseconds"):
-        open_source("spark", str(path))
+        open_source(job_of(str(path), "spark"))
 
 
 @pytest.mark.spark
@@ -222,11 +224,11 @@ def test_spark_reads_a_folder_of_parts_and_an_address(tmp_path):
         for n in (1, 2):
             connection.execute(f"COPY (SELECT DATE '2013-01-02' AS at, {n} AS n) TO '{folder}/{n}.parquet'")
     for path in (str(folder), folder.as_uri()):
-        source = open_source("spark", path)
+        source = open_source(job_of(path, "spark"))
         assert chosen(source) == [1, 2]
         source.close()
     with pytest.raises(ConfigError, match="does not exist"):
-        open_source("spark", (tmp_path / "nowhere.parquet").as_uri())
+        open_source(job_of((tmp_path / "nowhere.parquet").as_uri(), "spark"))
 
 
 @pytest.mark.spark
@@ -239,7 +241,7 @@ def test_a_session_that_was_there_stays_as_it_was(tmp_path):
     with duckdb.connect() as connection:
         connection.execute(f"COPY (SELECT DATE '2013-01-02' AS at, 1 AS n) TO '{path}'")
     logger = PySparkLogger.getLogger("DataFrameQueryContextLogger")
-    first, second = open_source("spark", str(path)), open_source("spark", str(path))
+    first, second = open_source(job_of(str(path), "spark")), open_source(job_of(str(path), "spark"))
     assert logger.disabled
     second.close()
     assert logger.disabled
@@ -263,7 +265,7 @@ def test_a_missing_package_is_a_config_error_that_names_the_extra(monkeypatch, e
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ConfigError) as caught:
-        open_source(engine, str(path))
+        open_source(job_of(str(path), engine))
     for word in words:
         assert word in str(caught.value)
 
@@ -275,8 +277,9 @@ def test_missing_java_is_a_config_error_and_prints_nothing(tmp_path):
     program = f"""
         from pkdp_pipeline.errors import ConfigError
         from pkdp_pipeline.jobs.sources import open_source
+        from source_jobs import job_of
         try:
-            open_source("spark", {str(path)!r})
+            open_source(job_of({str(path)!r}, "spark"))
         except ConfigError as error:
             assert "Java 17" in str(error) and "JAVA_HOME" in str(error), error
         else:
@@ -287,7 +290,11 @@ def test_missing_java_is_a_config_error_and_prints_nothing(tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        env={"PATH": "/nowhere-with-java:/bin", "JAVA_HOME": str(tmp_path)},
+        env={
+            "PATH": "/nowhere-with-java:/bin",
+            "JAVA_HOME": str(tmp_path),
+            "PYTHONPATH": str(Path(__file__).parent),
+        },
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 
@@ -305,7 +312,7 @@ def test_old_timestamps_are_instants_to_spark_alone_so_no_job_runs_with_two_mean
     path = tmp_path / "source.parquet"
     table = pa.table({"at": pa.array([datetime.datetime(2013, 1, 2)], pa.timestamp("us")), "n": [1]})
     pyarrow.parquet.write_table(table, path, use_deprecated_int96_timestamps=True, store_schema=False)
-    source = open_source(engine, str(path))
+    source = open_source(job_of(str(path), engine))
     try:
         if engine == "spark":
             assert chosen(source, time_zone="UTC") == [1]

@@ -1,4 +1,4 @@
-"""Sources: the rows of one day of a job's Parquet data, one file per engine, imported when a job names it."""
+"""Sources: the rows of one day of a job's data, one file for each way of reading, imported when a job needs it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import cast
 
-from pkdp_pipeline.jobs.sources.source import Rows, Source
+from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.source_tables import DuckDBSourceTable, PostgresSourceTable
+from pkdp_pipeline.jobs.sources.needed import needed_columns
+from pkdp_pipeline.jobs.sources.source import Kind, Rows, Source
 
-__all__ = ["SOURCES", "Rows", "Source", "open_source"]
+__all__ = ["SOURCES", "Kind", "Rows", "Source", "needed_columns", "open_source"]
 
-#: What a job file calls an engine → the module whose `open_source` reads with it.
+#: What a job file calls an engine → the module whose `open_source` reads Parquet files with it.
 SOURCES: Mapping[str, str] = MappingProxyType(
     {
         "duckdb": "pkdp_pipeline.jobs.sources.duckdb_source",
@@ -21,12 +24,22 @@ SOURCES: Mapping[str, str] = MappingProxyType(
 )
 
 
-def open_source(engine: str, path: str) -> Source:
-    """Return the Parquet data at `path`, open for reading with `engine`.
+def open_source(job: Job) -> Source:
+    """Return what the job reads from, open for reading; it is one state of the data until it is closed.
 
     Raises
     ------
     ConfigError
-        If the data cannot be read as Parquet, or the engine is not installed.
+        If the data cannot be read, or what reads them is not installed.
+    TemporaryError
+        If the database is locked or cannot be reached.
     """
-    return cast("Source", import_module(SOURCES[engine]).open_source(path))
+    if isinstance(job.source, DuckDBSourceTable):
+        module = "pkdp_pipeline.jobs.sources.duckdb_file_source"
+    elif isinstance(job.source, PostgresSourceTable):
+        module = "pkdp_pipeline.jobs.sources.postgres_source"
+    elif job.source.format == "csv":
+        module = "pkdp_pipeline.jobs.sources.csv_source"
+    else:
+        module = SOURCES[job.engine]
+    return cast("Source", import_module(module).open_source(job))

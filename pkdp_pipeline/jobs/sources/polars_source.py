@@ -1,4 +1,4 @@
-"""PolarsSource: a Parquet file scanned lazily by Polars."""
+"""PolarsSource: Parquet files scanned lazily by Polars."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs.job import PeriodTable
+from pkdp_pipeline.jobs.job import Job, PeriodTable
+from pkdp_pipeline.jobs.source_tables import FileSourceTable
+from pkdp_pipeline.jobs.sources.files import files_of, shown
+from pkdp_pipeline.jobs.sources.pandas_rows import pandas_rows
+from pkdp_pipeline.jobs.sources.parquet_files import agreed_parquet_columns
+from pkdp_pipeline.jobs.sources.relation_source import connect
 from pkdp_pipeline.jobs.sources.source import (
     Kind,
     Rows,
-    check_exists,
+    day_kind,
     not_readable,
     not_readable_to_its_end,
     not_selectable,
@@ -19,45 +24,58 @@ from pkdp_pipeline.jobs.sources.source import (
 )
 
 if TYPE_CHECKING:
+    import pandas as pd
     import polars as pl
 
 __all__ = ["PolarsSource", "open_source"]
 
 
-def open_source(path: str) -> PolarsSource:
-    """Return the Parquet file at `path`, open for reading."""
-    return PolarsSource(path)
+def open_source(job: Job) -> PolarsSource:
+    """Return the job's Parquet files, open for reading."""
+    return PolarsSource(job)
 
 
 class PolarsSource:
-    """A Parquet file, open for reading until `close`; see `Source`.
+    """Parquet files, open for reading until `close`; see `Source`.
 
     Parameters
     ----------
-    path : str
+    job : Job
 
     Raises
     ------
     ConfigError
-        If Polars is not installed, or the file does not exist or is no Parquet file.
+        If Polars is not installed, or the files do not exist, are no Parquet files, or disagree on what the job needs.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, job: Job) -> None:
         try:
             import polars as pl
         except ImportError:
             raise ConfigError(
                 'engine = "polars" needs Polars: pip install "pkdp-pipeline[polars]", or choose another engine.'
             ) from None
-        check_exists(path)
-        self._path = path
+        assert isinstance(job.source, FileSourceTable)
+        self._path = shown(job.source.files)
+        files = files_of(job.source.files)
         self._failures = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
+        schema: Mapping[str, Any] | None = None
+        agreed: Sequence[str] | None = None
+        if len(files) > 1:
+            with connect() as connection:
+                agreed = agreed_parquet_columns(connection, files, job)
         try:
-            # The path is one file's name, not a pattern, and says nothing about columns.
-            self._frame = pl.scan_parquet(path, glob=False, hive_partitioning=False)
+            # A path is one file's name, not a pattern, and says nothing about columns.
+            self._frame = pl.scan_parquet(
+                list(files), glob=False, hive_partitioning=False, extra_columns="ignore", missing_columns="insert"
+            )
+            if agreed is not None:
+                self._frame = self._frame.select(map(_column, agreed))
             schema = self._frame.collect_schema()
         except self._failures:
-            raise not_readable(path) from None
+            pass
+        if schema is None:
+            raise not_readable(self._path)
         self._columns = {name: _kind(dtype) for name, dtype in schema.items()}
 
     def close(self) -> None:
@@ -73,17 +91,13 @@ class PolarsSource:
         import polars as pl
 
         kind = period_kind(self._columns, period)
-        column = _column(period.column)
-        if kind == "instant":
-            column = column.dt.convert_time_zone(str(period.time_zone))
-        if kind != "date":
-            column = column.dt.date()
-        frame = self._frame.filter(column == pl.lit(day))
+        frame = self._frame.filter(_day(period.column, kind, period) == pl.lit(day))
         try:
             frame.collect_schema()
+            return frame
         except self._failures:
-            raise not_selectable(period) from None
-        return frame
+            pass
+        raise not_selectable(period)
 
     def counts(self, period: PeriodTable, day: date, rows: Sequence[Rows]) -> list[int]:
         """See `Source.counts`."""
@@ -92,7 +106,29 @@ class PolarsSource:
         try:
             return [int(count) for count in frame.select(counted).collect().row(0)]
         except self._failures:
-            raise not_readable_to_its_end(self._path) from None
+            pass
+        raise not_readable_to_its_end(self._path)
+
+    def newest(self, period: PeriodTable, column: str) -> date | None:
+        """See `Source.newest`."""
+        day = _day(column, day_kind(self._columns, column), period)
+        try:
+            found: date | None = (
+                self._frame.select(day.filter(day.dt.year().is_between(1, 9999)).max()).collect().item()
+            )
+            return found
+        except self._failures:
+            pass
+        raise not_readable_to_its_end(self._path)
+
+    def pandas(self, period: PeriodTable, day: date, columns: Sequence[str]) -> pd.DataFrame:
+        """See `Source.pandas`."""
+        frame = self.day(period, day)
+        try:
+            return pandas_rows(frame.select(map(_column, columns)).collect().to_arrow())
+        except self._failures:
+            pass
+        raise not_readable_to_its_end(self._path)
 
     def _matching(self, rows: Rows) -> pl.Expr:
         import polars as pl
@@ -104,6 +140,14 @@ class PolarsSource:
             if self._columns[name] == "real":
                 matching &= column.is_not_nan().fill_null(False)
         return ~matching if rows.negated else matching
+
+
+def _day(name: str, kind: Kind, period: PeriodTable) -> pl.Expr:
+    """Return the day of a column that holds dates, timestamps or instants."""
+    column = _column(name)
+    if kind == "instant":
+        column = column.dt.convert_time_zone(period.time_zone or "UTC")
+    return column if kind == "date" else column.dt.date()
 
 
 def _column(name: str) -> pl.Expr:

@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.job import PeriodTable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = [
     "Kind",
     "Rows",
     "Source",
-    "check_exists",
+    "day_kind",
     "not_readable",
     "not_readable_to_its_end",
     "not_selectable",
@@ -50,7 +52,7 @@ class Rows:
 
 
 class Source(Protocol):
-    """Parquet data, open for reading until `close`."""
+    """Rows by day, open for reading until `close`."""
 
     @property
     def columns(self) -> Mapping[str, Kind]:
@@ -74,6 +76,29 @@ class Source(Protocol):
         ------
         ConfigError
             As `day` does, and if the data cannot be read to their end.
+        """
+        ...
+
+    def newest(self, period: PeriodTable, column: str) -> date | None:
+        """Return the latest day in a column over the whole source, None where it holds none.
+
+        Days of instants are cut in the period's time zone, or in UTC where it has none. Days outside the years 1 to
+        9999, such as infinity, do not count.
+
+        Raises
+        ------
+        ConfigError
+            If there is no such column, it does not hold days, or the data cannot be read to their end.
+        """
+        ...
+
+    def pandas(self, period: PeriodTable, day: date, columns: Sequence[str]) -> pd.DataFrame:
+        """Return the rows of one day with these columns, under dtypes that do not depend on the rows.
+
+        Raises
+        ------
+        ConfigError
+            As `counts` does.
         """
         ...
 
@@ -108,10 +133,19 @@ def period_kind(columns: Mapping[str, Kind], period: PeriodTable) -> Kind:
     return kind
 
 
-def check_exists(path: str, *, folders: bool = False) -> None:
-    """Raise `ConfigError` unless there is a file, or with `folders` a folder, at `path`."""
-    if not Path(path).is_file() and not (folders and Path(path).is_dir()):
-        raise ConfigError(f"source {path!r} does not exist or is not a file; correct the path in the job file.")
+def day_kind(columns: Mapping[str, Kind], column: str) -> Kind:
+    """Return what a column holds whose newest day is asked for: "date", "timestamp" or "instant".
+
+    Raises
+    ------
+    ConfigError
+        If there is no such column, or it holds something else.
+    """
+    if column not in columns:
+        raise ConfigError(f"the source has no column {column!r}; correct the name in the job file.")
+    if columns[column] not in ("date", "timestamp", "instant"):
+        raise ConfigError(f"column {column!r} holds {_WORDS[columns[column]]}, not dates: it has no newest day.")
+    return columns[column]
 
 
 def not_readable(path: str) -> ConfigError:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs.job import PeriodTable
+from pkdp_pipeline.jobs.job import Job, PeriodTable
+from pkdp_pipeline.jobs.source_tables import FileSourceTable
+from pkdp_pipeline.jobs.sources.files import files_of, shown
+from pkdp_pipeline.jobs.sources.pandas_rows import pandas_rows
+from pkdp_pipeline.jobs.sources.parquet_files import agreed_parquet_columns
+from pkdp_pipeline.jobs.sources.relation_source import connect
 from pkdp_pipeline.jobs.sources.source import (
     Kind,
     Rows,
-    check_exists,
+    day_kind,
     not_readable,
     not_readable_to_its_end,
     not_selectable,
@@ -22,6 +27,7 @@ from pkdp_pipeline.jobs.sources.source import (
 from pkdp_pipeline.jobs.sources.spark_session import QuietSession
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pyspark.sql import Column, DataFrame
 
 __all__ = ["SparkSource", "open_source"]
@@ -32,9 +38,9 @@ _DAY = 86_400_000_000
 _EPOCH = date(1970, 1, 1)
 
 
-def open_source(path: str) -> SparkSource:
-    """Return the Parquet data at `path`, open for reading."""
-    return SparkSource(path)
+def open_source(job: Job) -> SparkSource:
+    """Return the job's Parquet data, open for reading."""
+    return SparkSource(job)
 
 
 class SparkSource:
@@ -42,29 +48,36 @@ class SparkSource:
 
     Parameters
     ----------
-    path : str
-        A file, a folder of files, or an address that Spark reads, such as ``s3a://…``.
+    job : Job
+        Its files are files, folders of files, or addresses that Spark reads, such as ``s3a://…``.
 
     Raises
     ------
     ConfigError
-        If PySpark or Java is missing, or there are no Parquet data at `path`.
+        If PySpark or Java is missing, there are no Parquet data, or files disagree on what the job needs.
     """
 
-    def __init__(self, path: str) -> None:
-        if "://" not in path:
-            check_exists(path, folders=True)
-        self._path = path
+    def __init__(self, job: Job) -> None:
+        assert isinstance(job.source, FileSourceTable)
+        self._path = shown(job.source.files)
+        local = files_of([file for file in job.source.files if "://" not in file], folders=True)
+        addresses = [file for file in job.source.files if "://" in file]
+        agreed: Sequence[str] | None = None
+        if len(local) > 1 and not addresses and all(Path(path).is_file() for path in local):
+            with connect() as connection:
+                agreed = agreed_parquet_columns(connection, local, job)
         self._session = QuietSession()
         problem = ""
         try:
-            self._frame = self._session.spark.read.parquet(_address(path))
+            self._frame = self._session.spark.read.parquet(*map(_address, local), *addresses)
+            if agreed is not None:
+                self._frame = self._frame.select(*map(_column, agreed))
             self._columns = {field.name: _kind(field.dataType.typeName()) for field in self._frame.schema.fields}
         except Exception as error:  # whatever the JVM says could quote the data
             problem = _condition(error)
         if problem:
             self._session.close()
-            raise _refusal(path, problem)
+            raise _refusal(self._path, problem)
 
     def close(self) -> None:
         """See `Source.close`; a session that was here before stays."""
@@ -83,13 +96,12 @@ class SparkSource:
         column = _column(period.column)
         try:
             if kind == "instant":
-                # As on the clocks of the zone; read in microseconds, the session's own time zone has no part in it.
-                clock = functions.unix_micros(functions.from_utc_timestamp(column, str(period.time_zone)))
-                begin = (day - _EPOCH).days * _DAY
+                clock, begin = _clock(column, period), (day - _EPOCH).days * _DAY
                 return self._frame.filter((clock >= functions.lit(begin)) & (clock < functions.lit(begin + _DAY)))
             return self._frame.filter(column.cast("date") == functions.lit(day.isoformat()).cast("date"))
         except Exception:  # whatever the JVM says could quote the data
-            raise not_selectable(period) from None
+            pass
+        raise not_selectable(period)
 
     def counts(self, period: PeriodTable, day: date, rows: Sequence[Rows]) -> list[int]:
         """See `Source.counts`."""
@@ -99,7 +111,34 @@ class SparkSource:
         try:
             return list(frame.agg(*(functions.count_if(self._matching(one)) for one in rows)).collect()[0])
         except Exception:  # whatever the JVM says could quote the data
-            raise not_readable_to_its_end(self._path) from None
+            pass
+        raise not_readable_to_its_end(self._path)
+
+    def newest(self, period: PeriodTable, column: str) -> date | None:
+        """See `Source.newest`."""
+        from pyspark.sql import functions
+
+        kind = day_kind(self._columns, column)
+        try:
+            if kind == "instant":
+                days = functions.floor(_clock(_column(column), period) / functions.lit(_DAY))
+            else:
+                days = functions.unix_date(_column(column).cast("date"))
+            named = days.between((date.min - _EPOCH).days, (date.max - _EPOCH).days)
+            newest = self._frame.agg(functions.max(functions.when(named, days))).collect()[0][0]
+            return None if newest is None else _EPOCH + timedelta(days=int(newest))
+        except Exception:  # whatever the JVM says could quote the data
+            pass
+        raise not_readable_to_its_end(self._path)
+
+    def pandas(self, period: PeriodTable, day: date, columns: Sequence[str]) -> pd.DataFrame:
+        """See `Source.pandas`."""
+        frame = self.day(period, day)
+        try:
+            return pandas_rows(frame.select(*map(_column, columns)).toArrow())
+        except Exception:  # whatever the JVM says could quote the data
+            pass
+        raise not_readable_to_its_end(self._path)
 
     def _matching(self, rows: Rows) -> Column:
         from pyspark.sql import functions
@@ -120,10 +159,15 @@ def _column(name: str) -> Column:
     return functions.col("`" + name.replace("`", "``") + "`")
 
 
+def _clock(column: Column, period: PeriodTable) -> Column:
+    """Return what the clocks of the zone show, in microseconds: the session's own time zone has no part in it."""
+    from pyspark.sql import functions
+
+    return functions.unix_micros(functions.from_utc_timestamp(column, period.time_zone or "UTC"))
+
+
 def _address(path: str) -> str:
     """Return a path as Spark reads it: on this machine, and no pattern."""
-    if "://" in path:
-        return path
     return "file://" + re.sub(r"([\\*?\[\]{}])", r"\\\1", str(Path(path).resolve()))
 
 

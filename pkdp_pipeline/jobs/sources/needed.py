@@ -1,0 +1,50 @@
+"""The columns that a job needs: what it names, and what its predicates may name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.jobs.job import Job
+
+__all__ = ["check_unique", "named_columns", "needed_columns"]
+
+_EXPECTED = ("column", "column_A", "column_B", "column_list", "column_set")
+
+
+def named_columns(job: Job) -> tuple[str, ...]:
+    """Return the columns that the job names outside of predicates, without those of a file of expectations."""
+    names = [job.period.column, *job.unit, *(job.order_by or ())]
+    for release in job.release:
+        names += [*(release.by or ()), *(release.order_by or ())]
+    if job.checks is not None:
+        names += job.checks.columns
+        names += [] if job.checks.fresh is None else [job.checks.fresh.column]
+        for expectation in job.checks.expect:
+            for key in _EXPECTED:
+                value = expectation.get(key, ())
+                names += [value] if isinstance(value, str) else [name for name in value if isinstance(name, str)]
+    return tuple(dict.fromkeys(names))
+
+
+def needed_columns(job: Job, columns: Collection[str]) -> tuple[str, ...]:
+    """Return those of a source's columns that the job names, or whose name stands anywhere in a predicate."""
+    named = set(named_columns(job))
+    predicates = [release.where for release in job.release if release.where is not None]
+    words = {word for where in predicates for word in re.findall(r"\w+", where)}
+    return tuple(
+        column
+        for column in columns
+        if column in named
+        or column in words
+        or (re.fullmatch(r"\w+", column) is None and any(column.replace("`", "``") in where for where in predicates))
+        or column in predicates
+    )
+
+
+def check_unique(columns: Sequence[str]) -> None:
+    """Raise `ConfigError` where a query gives two columns one name."""
+    for column in columns:
+        if columns.count(column) > 1:
+            raise ConfigError(f"source.query gives two columns the name {column!r}; rename one.")

@@ -31,6 +31,7 @@ def publish(
     ledger: Ledger | None = None,
     alone: bool = True,
     revise: bool = False,
+    check: Callable[[Release], None] | None = None,
 ) -> Release:
     """Publish what `request` asks for, certified against `attacker`.
 
@@ -54,6 +55,8 @@ def publish(
         then only the worst-case guarantee is claimed.
     revise : bool, default False
         Publish changed data under the same request as a new release, charged and checked as any other.
+    check : callable, optional
+        Looks at a new release before it is stored; what it raises stops the publication, and nothing is charged.
 
     Returns
     -------
@@ -77,7 +80,7 @@ def publish(
         if revise:
             raise ArgumentError("revise is about what a ledger holds: give a ledger, or leave revise out.")
         certificate = _certified(request, attacker, claims=alone).in_context(_context(request))
-        return Release.seal(public_table(source(), request), certificate)
+        return _made(source, request, certificate, check)
     from pkdp_pipeline.ledger import Entry, Ledger
 
     if not isinstance(ledger, Ledger):
@@ -88,7 +91,7 @@ def publish(
     if isinstance(reserved, Entry):
         entry = reserved
     else:
-        release = _sealed(source, request, ledger, reserved)
+        release = _sealed(source, request, ledger, reserved, check)
         try:
             entry, replayed = ledger.publish(reserved, release.to_bytes(), release.id)
         except Exception:
@@ -131,13 +134,31 @@ def reserve(
     return ledger.reserve(key, standing, offer, revise=revise) if entry is None else entry
 
 
-def _sealed(source: Callable[[], Any], request: Request, ledger: Ledger, reserved: Reservation) -> Release:
+def _made(
+    source: Callable[[], Any],
+    request: Request,
+    certificate: ReleaseCertificate,
+    check: Callable[[Release], None] | None,
+) -> Release:
+    release = Release.seal(public_table(source(), request), certificate)
+    if check is not None:
+        check(release)
+    return release
+
+
+def _sealed(
+    source: Callable[[], Any],
+    request: Request,
+    ledger: Ledger,
+    reserved: Reservation,
+    check: Callable[[Release], None] | None,
+) -> Release:
     """Read the data and bind the table to the reserved certificate; if that fails, the charge is given back."""
     from pkdp_pipeline.release_certificate import release_certificate
 
     try:
         certificate = release_certificate(reserved.certificate_json)
-        return Release.seal(public_table(source(), request), certificate)
+        return _made(source, request, certificate, check)
     except BaseException:
         # A charge that cannot be given back now is taken over by the next run; what went wrong matters more.
         with suppress(PkdpError):

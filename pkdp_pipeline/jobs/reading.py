@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
-from typing import Any
 
-from pkdp_pipeline.jobs.input_checks import check_input
+from pkdp_pipeline.jobs.checks import CheckedDay, check_input
 from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.requests import NamedRequest
+from pkdp_pipeline.jobs.retention import keep_rows
 from pkdp_pipeline.jobs.sources import Source
 from pkdp_pipeline.jobs.stopping import Stopping
+from pkdp_pipeline.publish import Counted
 
 __all__ = ["DayReader"]
 
 
 class DayReader:
-    """The day's rows, checked before they are first counted; a replay never asks for them.
+    """The day's rows, checked and counted once; a replay never asks for them.
 
     Parameters
     ----------
@@ -30,29 +32,34 @@ class DayReader:
     def __init__(self, job: Job, day: date, opened: Callable[[], Source], stopping: Stopping) -> None:
         self._job, self._day = job, day
         self._opened, self._stopping = opened, stopping
-        self._checked = False
+        self._checked: CheckedDay | None = None
 
-    def check(self) -> None:
-        """Check the day, unless that was done.
+    @property
+    def rows(self) -> int | None:
+        """How many rows the day has, once they are read."""
+        return None if self._checked is None else self._checked.rows
+
+    def check(self, named: Sequence[NamedRequest]) -> None:
+        """Check the day, count what the releases ask for, and keep a copy of the rows where the job says so.
 
         Raises
         ------
-        ConfigError, TemporaryError
-            If the source cannot be read.
+        ArgumentError, ConfigError, TemporaryError
+            If the source cannot be read, or does not have what a release asks for.
         InputCheckError
             If the day does not look as declared.
         """
-        if self._checked:
-            return
         self._stopping.read()
         try:
-            check_input(self._opened(), self._job, self._day)
+            source = self._opened()
+            self._checked = check_input(source, self._job, self._day, named)
+            keep_rows(self._job, source, self._day)
         finally:
             self._stopping.finish()
-        self._checked = True
 
-    def rows(self) -> Any:
-        """Return the day's rows as a frame of the job's engine; from here on a signal takes effect at once."""
-        self.check()  # where another run took its reservation back meanwhile
-        self._stopping.read()
-        return self._opened().day(self._job.period, self._day)
+    def counted(self, one: NamedRequest) -> Counted:
+        """Return what a release has counted."""
+        if self._checked is None or one.name not in self._checked.counted:
+            self.check([one])  # another run took its reservation back meanwhile
+        assert self._checked is not None
+        return self._checked.counted[one.name]

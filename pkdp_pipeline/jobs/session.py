@@ -6,17 +6,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from pkdp_pipeline.errors import NoEvidenceError, PkdpError
+from pkdp_pipeline.jobs.checks import check_output
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.locking import job_lock
 from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, write_atomically, write_outputs
 from pkdp_pipeline.jobs.reading import DayReader
 from pkdp_pipeline.jobs.recording import Done, check_recording, recorded
 from pkdp_pipeline.jobs.requests import NamedRequest, check_together, requests_of
+from pkdp_pipeline.jobs.retention import check_retention, forget_rows
 from pkdp_pipeline.jobs.sources import Source, open_source
 from pkdp_pipeline.jobs.stopping import Stopping
 from pkdp_pipeline.jobs.summary import summarise
@@ -137,6 +140,8 @@ class JobSession:
         if not self._checked:
             check_outputs(self._job)
             check_recording(self._job)
+            check_retention(self._job)
+            forget_rows(self._job)
             self._checked = True
         with recorded(self._job, day) as done:
             return self._run(day, done, revise=revise)
@@ -147,7 +152,7 @@ class JobSession:
         to_read = self._refuse(named, revise=revise)
         reader = DayReader(self._job, day, self._opened, self._stopping)
         if to_read:
-            reader.check()
+            reader.check(to_read)
         published = self._publish(named, day, reader, done, revise=revise)
         self._known = True
         result = self._write(day, named, published, new_ledger=new_ledger)
@@ -165,16 +170,16 @@ class JobSession:
             except NoEvidenceError:
                 return None
 
-    def _refuse(self, named: Sequence[NamedRequest], *, revise: bool) -> bool:
-        """Refuse what may not be published, all of the day together; return whether any of it needs data."""
+    def _refuse(self, named: Sequence[NamedRequest], *, revise: bool) -> list[NamedRequest]:
+        """Refuse what may not be published, all of the day together; return the releases that need data."""
         if not revise and all(_is_published(self._ledger, one) for one in named):
-            return False
+            return []
         with rehearsal(self._ledger) as trial:
             found = [
-                reserve(one.request, attacker=attacker, ledger=trial, alone=len(named) == 1, revise=revise)
+                (one, reserve(one.request, attacker=attacker, ledger=trial, alone=len(named) == 1, revise=revise))
                 for one, attacker in self._against(named)
             ]
-        return not all(isinstance(one, Entry) for one in found)
+        return [one for one, reserved in found if not isinstance(reserved, Entry)]
 
     def _publish(
         self, named: Sequence[NamedRequest], day: date, reader: DayReader, done: Done, *, revise: bool
@@ -184,12 +189,13 @@ class JobSession:
             self._stopping.check()
             try:
                 release = publish(
-                    reader.rows,
+                    partial(reader.counted, one),
                     one.request,
                     attacker=attacker,
                     ledger=self._ledger,
                     alone=len(named) == 1,
                     revise=revise,
+                    check=partial(check_output, asked=asked, rows=reader.rows),
                 )
             except PkdpError as error:
                 if not published:
@@ -202,6 +208,7 @@ class JobSession:
                 ) from error
             finally:
                 self._stopping.finish()
+            check_output(release, asked)
             published.append((asked, release))
             done.releases.append((one.name, release))
         return published

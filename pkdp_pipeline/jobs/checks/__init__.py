@@ -1,0 +1,9 @@
+"""Checks: whether a day looks as declared, and a release as asked for."""
+
+from __future__ import annotations
+
+from pkdp_pipeline.jobs.checks.expectations import read_expectations
+from pkdp_pipeline.jobs.checks.input import CheckedDay, check_input
+from pkdp_pipeline.jobs.checks.output import check_output
+
+__all__ = ["CheckedDay", "check_input", "check_output", "read_expectations"]

@@ -1,0 +1,113 @@
+"""The rules that every day is checked against, and those of ``[checks]`` that count rows and look at columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+
+from pkdp_pipeline.jobs.checks.expectations import Expectation
+from pkdp_pipeline.jobs.checks.rules import Rule
+from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.sources import Rows, Source
+from pkdp_pipeline.publish import Counted
+
+__all__ = ["rules_of_columns", "rules_of_counts", "rules_of_rows"]
+
+_HOLDS = {
+    "text": "text",
+    "number": "numbers",
+    "real": "floating-point numbers",
+    "boolean": "booleans",
+    "date": "dates",
+    "timestamp": "timestamps without a time zone",
+    "instant": "timestamps in a time zone",
+}
+
+_DAYS = ("date", "timestamp", "instant")
+
+
+def rules_of_columns(source: Source, job: Job, expectations: Sequence[Expectation]) -> list[Rule]:
+    """Return what must hold of the columns before any row is read."""
+    checks, found = job.checks, source.columns
+    named = [*_declared_columns(job), *checks.columns, *(name for one in expectations for name in one.columns)]
+    named += [] if checks.fresh is None else [checks.fresh.column]
+    rules = [
+        Rule(text=f"column {column!r} must exist", number=int(column in found), least=1)
+        for column in dict.fromkeys(named)
+    ]
+    for column, kind in checks.columns.items():
+        fits = column not in found or found[column] == kind or (kind == "number" and found[column] == "real")
+        rules.append(Rule(text=f"column {column!r} must hold {_HOLDS[kind]}", number=int(fits), least=1))
+    if checks.fresh is not None and checks.fresh.column in found:
+        text = f"column {checks.fresh.column!r} must hold dates or times to say how fresh the data are"
+        rules.append(Rule(text=text, number=int(found[checks.fresh.column] in _DAYS), least=1))
+    return rules
+
+
+def rules_of_rows(source: Source, job: Job, day: date) -> list[Rule]:
+    """Return what must hold of the day's rows; they are counted in one aggregate query.
+
+    The first rule is that there are any. Without rows every other rule is beside the point.
+    """
+    cells = _cell_columns(job)
+    sorts = [Rows(), Rows(present=job.unit), Rows(present=job.unit, negated=True)]
+    sorts += [Rows(present=(column,)) for column in cells]
+    rows, with_unit, without_unit, *filled = source.counts(job.period, day, sorts)
+    unit, checks = ", ".join(map(repr, job.unit)), job.checks
+    rules = [
+        Rule(text=f"column {job.period.column!r} must have rows on that date", number=rows, least=1),
+        Rule(text=f"unit {unit} must be present in some row", number=with_unit, least=1),
+    ]
+    if job.missing_unit == "error":
+        text = f'unit {unit} must be present in every row, or write missing_unit = "drop"'
+        rules.append(Rule(text=text, number=without_unit, most=0))
+    rules += [
+        Rule(text=f"column {column!r} must not be empty", number=count, least=1)
+        for column, count in zip(cells, filled, strict=True)
+    ]
+    if checks.rows is not None:
+        text = "the number of rows must be in the range of [checks] rows"
+        rules.append(Rule(text=text, number=rows, least=checks.rows.min, most=checks.rows.max))
+    if checks.fresh is not None:
+        newest = source.newest(job.period, checks.fresh.column)
+        fresh = newest is not None and (newest - day).days >= checks.fresh.days
+        text = (
+            f"the newest value of column {checks.fresh.column!r} must be at least {checks.fresh.days} days after that "
+            "date, for its rows to be complete"
+        )
+        rules.append(Rule(text=text, number=int(fresh), least=1))
+    return rules
+
+
+def rules_of_counts(counts: Mapping[str, Counted]) -> list[Rule]:
+    """Return what must hold of the units and cells that each release, by name, has counted."""
+    rules = []
+    for name, counted in counts.items():
+        request = counted.request
+        unit, by = _listed(request.unit), _listed(request.by or ())
+        if request.by is not None:
+            text = (
+                f"release {name!r}: units {unit} must not have rows in several cells of {by}; one_cell says which one "
+                'counts: "most_frequent", "first" (with order_by) or "hash"'
+            )
+            rules.append(Rule(text=text, number=int(counted.several_cells), most=0))
+        if request.domain is not None and request.undeclared == "error":
+            text = (
+                f"release {name!r}: {by} must not have values that domain does not list; add them, or take such units "
+                'as absent with undeclared = "absent"'
+            )
+            rules.append(Rule(text=text, number=int(counted.undeclared_cells), most=0))
+    return rules
+
+
+def _declared_columns(job: Job) -> list[str]:
+    orders = [job.order_by, *(release.order_by for release in job.release)]
+    return [job.period.column, *job.unit, *_cell_columns(job), *(column for order in orders for column in order or ())]
+
+
+def _cell_columns(job: Job) -> list[str]:
+    return list(dict.fromkeys(column for release in job.release for column in release.by or ()))
+
+
+def _listed(columns: Iterable[str]) -> str:
+    return ", ".join(map(repr, columns))

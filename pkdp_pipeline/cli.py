@@ -1,15 +1,9 @@
-"""The command line, ``pkdp``.
-
-Exit codes: 0 done or replayed · 1 a defect of ours · 2 configuration, unreadable source · 3 input check
-failed · 4 refused for privacy · 75 temporary, try again later.
-"""
+"""The command line, ``pkdp``; its exit codes are those of `exit_codes`."""
 
 from __future__ import annotations
 
-import datetime
 import functools
 import io
-import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -18,48 +12,23 @@ from typing import TYPE_CHECKING, Annotated, ParamSpec
 
 import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from pkdp_pipeline.errors import (
-    ArgumentError,
-    BudgetExceededError,
-    ConfigError,
-    DifferencingError,
-    InputCheckError,
-    LedgerError,
-    NoEvidenceError,
-    NotCertifiableError,
-    PkdpError,
-    TemporaryError,
-)
+from pkdp_pipeline.errors import PkdpError
+from pkdp_pipeline.exit_codes import DEFECT, exit_code
 from pkdp_pipeline.gate_commands import gate_app
+from pkdp_pipeline.job_commands import add_job_commands
 from pkdp_pipeline.ledger_commands import ledger_app
+from pkdp_pipeline.version import VERSION
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificate import Certificate
-    from pkdp_pipeline.jobs import JobRelease, JobResult
 
 __all__ = ["app", "exit_code", "main"]
 
-_EXIT_CODES: tuple[tuple[type[PkdpError], int], ...] = (
-    (ArgumentError, 2),
-    (ConfigError, 2),
-    (LedgerError, 2),
-    (InputCheckError, 3),
-    (NotCertifiableError, 4),
-    (NoEvidenceError, 4),
-    (BudgetExceededError, 4),
-    (DifferencingError, 4),
-    (TemporaryError, 75),
-)
-_DEFECT = 1
 _INTERRUPTED = 130
-_ROWS_SHOWN = 20
 
 app = typer.Typer(
     name="pkdp",
-    help="Publish counts and k-anonymous histograms with a certified guarantee.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -68,11 +37,6 @@ certify_app = typer.Typer(help="Print the certificate of a mechanism; no data is
 app.add_typer(certify_app, name="certify")
 
 P = ParamSpec("P")
-
-
-def exit_code(error: BaseException) -> int:
-    """Return the exit code of an error; what is not one of ours is a defect, 1."""
-    return next((code for kind, code in _EXIT_CODES if isinstance(error, kind)), _DEFECT)
 
 
 def _with_exit_codes(command: Callable[P, None]) -> Callable[P, None]:
@@ -90,30 +54,27 @@ def _with_exit_codes(command: Callable[P, None]) -> Callable[P, None]:
             raise
         except Exception as error:
             _complain(_defect(error))
-            raise typer.Exit(_DEFECT) from None
+            raise typer.Exit(DEFECT) from None
 
     return run
 
 
-@app.command()
-@_with_exit_codes
-def run(
-    job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.")],
-    date: Annotated[str, typer.Option("--date", metavar="YYYY-MM-DD", help="The date to publish.")],
-    revise: Annotated[
-        bool,
-        typer.Option(
-            "--revise",
-            help="Publish changed data as one more charged release; refused without noise.",
-        ),
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"pkdp {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Publish what a job asks for on one date, or replay what it has published."""
-    day = _day(date)
-    from pkdp_pipeline.jobs import load_job, run_job
+    """Publish counts and k-anonymous histograms with a certified guarantee."""
 
-    _print_result(run_job(load_job(job_file), day, revise=revise))
 
+add_job_commands(app, _with_exit_codes)
 
 PMax = Annotated[float | None, typer.Option(help="See AttackerModel; conditional on absence for histograms.")]
 PMin = Annotated[float | None, typer.Option(help="Smallest probability of an unknown person.")]
@@ -218,57 +179,6 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that knows no Greek must not stop a job
     app()
-
-
-def _day(text: str) -> datetime.date:
-    """Read ``--date``; only YYYY-MM-DD, so that nobody means another day."""
-    if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text, re.ASCII):
-        try:
-            return datetime.date.fromisoformat(text)
-        except ValueError:
-            raise ArgumentError(f"--date {text} is not in the calendar.") from None
-    raise ArgumentError(f"--date must be written YYYY-MM-DD, got {text!r}.")
-
-
-def _print_result(result: JobResult) -> None:
-    from pkdp_pipeline.composition import ComposedCertificate
-
-    console = _console()
-    for published in result.releases:
-        _print_release(console, result.day, published)
-    if result.together is not None:
-        console.print(result.together.sentence(result.day), "\n", sep="")
-    here = len(result.releases) if result.together is None else result.together.releases
-    if isinstance(result.total, ComposedCertificate) and result.total.releases > here:
-        console.print(f"The ledger so far. {result.total.sentence()}\n")
-    if result.new_ledger:
-        console.print(
-            "A new ledger was started for this data set: nothing was known to be published about these people before."
-        )
-    console.print(f"Files in {result.summary.parent}", soft_wrap=True)
-
-
-def _print_release(console: Console, day: datetime.date, published: JobRelease) -> None:
-    from pkdp_pipeline.jobs.summary import noise_line, public_rows
-
-    header, rows = public_rows(published.release.table)
-    table = Table()
-    for column in header[:-1]:
-        table.add_column(Text(column))
-    table.add_column(Text(header[-1]), justify="right")
-    for row in rows[:_ROWS_SHOWN]:
-        table.add_row(*map(Text, row))
-    if len(rows) > _ROWS_SHOWN:
-        table.caption = f"and {len(rows) - _ROWS_SHOWN} more in the file"
-    console.print(f"{published.asked.name}, {day.isoformat()}")
-    console.print(table)
-    for line in filter(None, noise_line(published.release)):
-        console.print(line)
-    console.print(published.release.certificate.sentence())
-    if published.release.replayed:
-        console.print("replayed: published before; no data was read, nothing was charged.\n")
-    else:
-        console.print("published, and charged to the ledger.\n")
 
 
 def _print_certificate(certificate: Certificate, epsilon: float | None, delta: float | None, as_json: bool) -> None:

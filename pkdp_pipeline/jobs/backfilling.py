@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -18,27 +18,18 @@ from pkdp_pipeline.ledger import Ledger
 if TYPE_CHECKING:
     from pkdp_pipeline.certificate import Certificate
 
-__all__ = ["BackfillResult", "DayDone", "FailedDay", "Progress", "backfill", "days_of", "missed_days"]
+__all__ = ["BackfillResult", "FailedDay", "Progress", "backfill", "days_of", "missed_days", "run_days"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedDay:
-    """A day on which nothing was published, and why."""
+    """A day that failed, and why."""
 
     day: date
     error: PkdpError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DayDone:
-    """One day of a backfill that has ended; exactly one of `result` and `failed` is there."""
-
-    day: date
-    result: JobResult | None = None
-    failed: FailedDay | None = None
-
-
-Progress = Callable[[DayDone], None]
+Progress = Callable[[JobResult | FailedDay], None]
 """Called after each day, also after one that fails."""
 
 
@@ -88,7 +79,7 @@ def backfill(
     keep_going : bool, default False
         After a day whose input check fails, go on with the next one.
     progress : callable, optional
-        Called with a `DayDone` after each day.
+        Called after each day with its `JobResult`, or with a `FailedDay`.
     stopping : Stopping, optional
         Decides where a signal takes effect.
 
@@ -99,28 +90,42 @@ def backfill(
     PkdpError
         See `run_job`: the error of the first day that fails. The days before it are published.
     """
-    results: list[JobResult] = []
-    failed: list[FailedDay] = []
     days = days_of(first, last)
+    ended: dict[bool, list[date]] = {False: [], True: []}
+    failed: list[FailedDay] = []
     with JobSession(job, stopping=stopping) as session:
-        for day in days:
-            try:
-                result = session.run(day, revise=revise)
-            except PkdpError as error:
-                failed.append(FailedDay(day=day, error=error))
-                _tell(progress, DayDone(day=day, failed=failed[-1]))
-                if keep_going and isinstance(error, InputCheckError):
-                    continue
-                raise
-            results.append(result)
-            _tell(progress, DayDone(day=day, result=result))
+        for done in run_days(session, days, revise=revise, keep_going=keep_going, progress=progress):
+            if isinstance(done, FailedDay):
+                failed.append(done)
+            else:
+                ended[done.replayed].append(done.day)
         total = session.total()
-    return BackfillResult(
-        published=tuple(result.day for result in results if not result.replayed),
-        replayed=tuple(result.day for result in results if result.replayed),
-        failed=tuple(failed),
-        total=total,
-    )
+    return BackfillResult(published=tuple(ended[False]), replayed=tuple(ended[True]), failed=tuple(failed), total=total)
+
+
+def run_days(
+    session: JobSession,
+    days: Sequence[date],
+    *,
+    revise: bool = False,
+    keep_going: bool = False,
+    progress: Progress | None = None,
+) -> Iterator[JobResult | FailedDay]:
+    """Run days in order, and yield what became of each; the error of the first that fails is raised.
+
+    With `keep_going`, days whose input check fails are yielded, and the next one is run.
+    """
+    for day in days:
+        done: JobResult | FailedDay
+        try:
+            done = session.run(day, revise=revise)
+        except PkdpError as error:
+            done = FailedDay(day=day, error=error)
+        if progress is not None:
+            progress(done)
+        if isinstance(done, FailedDay) and not (keep_going and isinstance(done.error, InputCheckError)):
+            raise done.error
+        yield done
 
 
 def days_of(first: date, last: date) -> tuple[date, ...]:
@@ -168,8 +173,3 @@ def _day(text: str) -> date | None:
         return date.fromisoformat(text)
     except ValueError:
         return None
-
-
-def _tell(progress: Progress | None, done: DayDone) -> None:
-    if progress is not None:
-        progress(done)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Literal
 
-from pkdp_pipeline.errors import NoEvidenceError, PkdpError
+from pkdp_pipeline.composition.compose import compose
+from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.requests import check_together, requests_of
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.copying import copied
 from pkdp_pipeline.ledger.parts import certificate_of, describe
-from pkdp_pipeline.ledger.stretch import total_of_days
+from pkdp_pipeline.ledger.stretch import total_of_days, total_of_unit
 from pkdp_pipeline.publish import reserve
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def plan_job(job: Job, days: Sequence[date], *, revise: bool = False) -> Plan:
     budget, evidence = job.budgets() or None, job.declared() or None
     planned: list[PlannedDay] = []
     with copied(job.ledger, dataset=job.dataset, budget=budget, evidence=evidence) as ledger:
-        before = _total(lambda: ledger.total(job.unit)) if next(ledger.entries(), None) is not None else None
+        before = total_of_unit(ledger, job.unit)
         for day in days:
             planned.append(_planned(job, ledger, day, revise=revise))
             if planned[-1].refused is not None:
@@ -110,8 +111,8 @@ def plan_job(job: Job, days: Sequence[date], *, revise: bool = False) -> Plan:
             days=tuple(planned),
             unreached=len(days) - len(planned),
             before=before,
-            after=_total(lambda: ledger.total(job.unit)),
-            period=_total(lambda: total_of_days(ledger, job.unit, min(allowed), max(allowed))) if allowed else None,
+            after=total_of_unit(ledger, job.unit),
+            period=total_of_days(ledger, job.unit, min(allowed), max(allowed)) if allowed else compose([]),
         )
 
 
@@ -126,12 +127,7 @@ def _planned(job: Job, ledger: Ledger, day: date, *, revise: bool) -> PlannedDay
             return PlannedDay(day=day, releases=tuple(releases), refused=error)
         text = found.certificate if isinstance(found, Entry) else found.certificate_json
         outcome: Outcome = "replay" if isinstance(found, Entry) else "publish"
-        releases.append(PlannedRelease(name=one.name, outcome=outcome, epsilon=certificate_of(describe(text)).epsilon(DELTA)))
+        releases.append(
+            PlannedRelease(name=one.name, outcome=outcome, epsilon=certificate_of(describe(text)).epsilon(DELTA))
+        )
     return PlannedDay(day=day, releases=tuple(releases))
-
-
-def _total(found: Callable[[], Certificate]) -> Certificate | None:
-    try:
-        return found()
-    except NoEvidenceError:
-        return None

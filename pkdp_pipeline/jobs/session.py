@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from pkdp_pipeline.errors import NoEvidenceError, PkdpError
+from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.checks import check_output
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.locking import job_lock
@@ -26,6 +26,7 @@ from pkdp_pipeline.jobs.summary import summarise
 from pkdp_pipeline.jobs.together import Together
 from pkdp_pipeline.ledger import Entry, Ledger, find_former
 from pkdp_pipeline.ledger.rehearsal import rehearsal
+from pkdp_pipeline.ledger.stretch import total_of_unit
 from pkdp_pipeline.publish import publish, reserve
 from pkdp_pipeline.release import Release
 
@@ -165,10 +166,7 @@ class JobSession:
         It is under the terms that the ledger has recorded, which a replay does not change.
         """
         with Ledger.open(self._job.ledger, dataset=self._job.dataset) as ledger:
-            try:
-                return ledger.total(self._job.unit)
-            except NoEvidenceError:
-                return None
+            return total_of_unit(ledger, self._job.unit)
 
     def _refuse(self, named: Sequence[NamedRequest], *, revise: bool) -> list[NamedRequest]:
         """Refuse what may not be published, all of the day together; return the releases that need data."""

@@ -1,0 +1,172 @@
+"""The commands ``pkdp run`` and ``pkdp backfill``, and their dry runs."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import zoneinfo
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError
+from pkdp_pipeline.exit_codes import exit_code
+from pkdp_pipeline.ledger_commands import Guard
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.jobs import Job, JobSession
+    from pkdp_pipeline.jobs.stopping import Stopping
+
+__all__ = ["add_job_commands"]
+
+
+def add_job_commands(app: typer.Typer, guard: Guard) -> None:
+    """Add the commands.
+
+    Parameters
+    ----------
+    app : typer.Typer
+    guard : callable
+        Wraps every command, so that its errors have the exit codes of the whole command line.
+    """
+    commands: tuple[Callable[..., None], ...] = (run, backfill)
+    for command in commands:
+        app.command()(guard(command))
+
+
+_DAYS = "YYYY-MM-DD|today|yesterday"
+JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)]
+Revise = Annotated[
+    bool, typer.Option("--revise", help="Publish changed data as one more charged release; refused without noise.")
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would be published, charged and refused; read no data.")
+]
+
+
+def run(
+    job_file: JobFile,
+    *,
+    date: Annotated[str, typer.Option("--date", metavar=_DAYS, help="The date to publish.", show_default=False)],
+    dry_run: DryRun = False,
+    revise: Revise = False,
+    catch_up: Annotated[
+        bool, typer.Option("--catch-up", help="First publish the days missed since the latest one before it.")
+    ] = False,
+) -> None:
+    """Publish what a job asks for on one date, or replay what it has published."""
+    from pkdp_pipeline.job_views import print_day, print_result
+    from pkdp_pipeline.jobs import JobSession, load_job
+    from pkdp_pipeline.jobs.backfilling import missed_days, run_days
+
+    if catch_up and revise:
+        raise ArgumentError("--catch-up and --revise exclude each other: missed days have nothing to revise.")
+    job = load_job(job_file)
+    day = _day("--date", date, job)
+    missed = missed_days(job, day) if catch_up else ()
+    if dry_run:
+        _plan(job, (*missed, day), revise=revise)
+        return
+    with _stoppable() as stopping, JobSession(job, stopping=stopping) as session:
+        _remark(session)
+        try:
+            for _ in run_days(session, missed, progress=print_day):
+                pass
+        except InputCheckError as error:
+            raise InputCheckError(
+                f"{error} It is a day that was missed; {day.isoformat()} comes after it and was not begun. To go on "
+                "without the missed days, leave --catch-up out once."
+            ) from None
+        result = session.run(day, revise=revise)
+        print_result(result, session.total())
+
+
+def backfill(
+    job_file: JobFile,
+    *,
+    first: Annotated[str, typer.Option("--from", metavar=_DAYS, help="The first date.", show_default=False)],
+    last: Annotated[str, typer.Option("--to", metavar=_DAYS, help="The last date, included.", show_default=False)],
+    dry_run: DryRun = False,
+    revise: Revise = False,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Go on after days whose input check fails, and exit with 3 at the end.")
+    ] = False,
+) -> None:
+    """Publish the dates of a period in order; after a stop or a crash the same command goes on where it was."""
+    from pkdp_pipeline.job_progress import Watch
+    from pkdp_pipeline.job_views import print_backfill
+    from pkdp_pipeline.jobs import JobSession, load_job
+    from pkdp_pipeline.jobs.backfilling import days_of, run_days
+
+    job = load_job(job_file)
+    days = days_of(_day("--from", first, job), _day("--to", last, job))
+    if dry_run:
+        _plan(job, days, revise=revise)
+        return
+    stopped: PkdpError | None = None
+    with _stoppable() as stopping, JobSession(job, stopping=stopping) as session:
+        _remark(session)
+        with Watch(len(days)) as watch:
+            try:
+                for _ in run_days(session, days, revise=revise, keep_going=keep_going, progress=watch.saw):
+                    pass
+            except PkdpError as error:
+                stopped = error
+        total = None
+        with suppress(PkdpError):  # what stopped the backfill, such as a locked ledger, may stop this as well
+            total = session.total()
+        print_backfill(job, days, watch.tally, total)
+    if stopped is not None:
+        raise typer.Exit(exit_code(stopped))
+    if watch.tally.failed:
+        raise typer.Exit(exit_code(watch.tally.failed[0].error))
+
+
+def _plan(job: Job, days: Sequence[datetime.date], *, revise: bool) -> None:
+    """Print the dry run; it ends with the exit code of what would be refused first."""
+    from pkdp_pipeline.job_views import print_plan
+    from pkdp_pipeline.jobs.dry_run import plan_job
+
+    plan = plan_job(job, days, revise=revise)
+    print_plan(job, plan)
+    if plan.refused is not None and plan.refused.refused is not None:
+        raise typer.Exit(exit_code(plan.refused.refused))
+
+
+@contextmanager
+def _stoppable() -> Iterator[Stopping]:
+    """Let SIGTERM and Ctrl-C take effect where nothing is left half done, and end with their exit codes."""
+    from pkdp_pipeline.jobs.stopping import Stopped, Stopping
+
+    stopping = Stopping()
+    try:
+        with stopping.listening():
+            yield stopping
+    except Stopped as stopped:
+        typer.echo(
+            f"pkdp: stopped by {stopped.signal.name}. What was published stays published, and what was not is not "
+            "charged; the same command goes on from there.",
+            err=True,
+        )
+        raise typer.Exit(stopped.exit_code) from None
+
+
+def _remark(session: JobSession) -> None:
+    for remark in session.remarks:
+        typer.echo(f"pkdp: {remark}", err=True)
+
+
+def _day(option: str, text: str, job: Job) -> datetime.date:
+    """Read a date; only YYYY-MM-DD, so that nobody means another day, or a word for one in the job's time zone."""
+    if text in ("today", "yesterday"):
+        zone = zoneinfo.ZoneInfo(job.period.time_zone or "UTC")
+        return datetime.datetime.now(zone).date() - datetime.timedelta(days=int(text == "yesterday"))
+    if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text, re.ASCII):
+        try:
+            return datetime.date.fromisoformat(text)
+        except ValueError:
+            raise ArgumentError(f"{option} {text} is not in the calendar.") from None
+    raise ArgumentError(f"{option} must be written YYYY-MM-DD, or be today or yesterday; got {text!r}.")

@@ -1,0 +1,101 @@
+"""How far a backfill is: a bar with the time left on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from pkdp_pipeline.jobs.backfilling import FailedDay
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.jobs import JobResult
+
+__all__ = ["Tally", "Watch"]
+
+_SECONDS = 30.0
+"""How long there is silence between two lines."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """The days that have ended, by what became of them."""
+
+    published: list[date] = field(default_factory=list)
+    replayed: list[date] = field(default_factory=list)
+    failed: list[FailedDay] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.published) + len(self.replayed) + len(self.failed)
+
+
+class Watch:
+    """Counts the days of a backfill and shows how far it is; use it as a context manager.
+
+    Parameters
+    ----------
+    days : int
+        How many there are.
+    console : rich.console.Console, optional
+        Default: standard error.
+    clock : callable, optional
+        Seconds since any moment.
+    """
+
+    def __init__(
+        self, days: int, *, console: Console | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.tally = Tally()
+        self._days, self._clock = days, clock
+        self._console = console or Console(file=sys.stderr, markup=False, highlight=False, emoji=False)
+        self._held = ExitStack()
+        self._bar: Progress | None = None
+        self._task = TaskID(0)
+        self._begun = self._spoken = clock()
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._bar = Progress(
+                TextColumn("{task.description:<10}"),
+                BarColumn(bar_width=None),
+                MofNCompleteColumn(),
+                TextColumn("days"),
+                TimeRemainingColumn(compact=True),
+                TextColumn("left"),
+                console=self._console,
+                expand=True,
+            )
+            self._held.enter_context(self._bar)
+            self._task = self._bar.add_task("starting", total=self._days)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._held.close()
+
+    def saw(self, done: JobResult | FailedDay) -> None:
+        """Count a day that has ended; one that failed is told at once."""
+        if isinstance(done, FailedDay):
+            self.tally.failed.append(done)
+            self._console.print(f"pkdp: {done.day.isoformat()}: {done.error}", soft_wrap=True)
+        else:
+            (self.tally.replayed if done.replayed else self.tally.published).append(done.day)
+        if self._bar is not None:
+            self._bar.update(self._task, advance=1, description=done.day.isoformat())
+        elif self._clock() - self._spoken >= _SECONDS:
+            self._spoken = self._clock()
+            self._console.print(f"pkdp: {self._line(done.day)}", soft_wrap=True)
+
+    def _line(self, day: date) -> str:
+        each = (self._spoken - self._begun) / len(self.tally)
+        left = timedelta(seconds=round(each * (self._days - len(self.tally))))
+        return f"{len(self.tally)} of {self._days} days, up to {day.isoformat()}; about {left} left."

@@ -16,6 +16,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from postgres_server import cluster, postgres_url
+
+__all__ = ["cluster", "postgres_url"]
 
 settings.register_profile("house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("search", deadline=None, max_examples=1_000, suppress_health_check=[HealthCheck.too_slow])

@@ -10,7 +10,9 @@ from pathlib import Path
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.outputs.csv_text import csv_bytes
+from pkdp_pipeline.jobs.outputs.duckdb_table import check_duckdb, write_duckdb
 from pkdp_pipeline.jobs.outputs.files import day_folders, make_folder, write_atomically
+from pkdp_pipeline.jobs.outputs.postgres_table import check_postgres, write_postgres
 from pkdp_pipeline.ledger.spelling import folded
 from pkdp_pipeline.release import Release
 
@@ -28,6 +30,9 @@ def check_outputs(job: Job) -> None:
         If a database is locked or cannot be reached.
     """
     _check_directory(job)
+    for name, (check, _) in _TABLES.items():
+        if getattr(job.output, name) is not None:
+            check(job)
 
 
 def write_outputs(
@@ -56,7 +61,15 @@ def write_outputs(
     """
     folder = Path(job.output.directory) / day.isoformat()
     make_folder(folder)
-    return {asked.name: _write_files(job, folder, asked.name, release) for asked, release in releases}
+    files = {asked.name: _write_files(job, folder, asked.name, release) for asked, release in releases}
+    for name, (_, write) in _TABLES.items():
+        if getattr(job.output, name) is not None:
+            write(job, day, [(asked.name, release) for asked, release in releases])
+    return files
+
+
+_TABLES = {"duckdb": (check_duckdb, write_duckdb), "postgres": (check_postgres, write_postgres)}
+"""The databases that hold public tables, by their key in ``[output]``: how each is checked and written."""
 
 
 def _write_files(job: Job, folder: Path, name: str, release: Release) -> tuple[Path, ...]:

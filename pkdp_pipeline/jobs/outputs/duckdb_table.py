@@ -1,0 +1,238 @@
+"""Public tables in a DuckDB file."""
+
+from __future__ import annotations
+
+import decimal
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
+from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.outputs.public_columns import PublicColumn
+from pkdp_pipeline.jobs.outputs.tables import check_names, check_tables, replace_period
+from pkdp_pipeline.release import Release
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["check_duckdb", "write_duckdb"]
+
+_KEY = "output.duckdb"
+_WHOLE = {"BIGINT": 19, "UBIGINT": 20, "HUGEINT": 20}
+_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
+_MOMENTS = ("TIMESTAMP", "TIMESTAMP_NS")
+_OTHERS = ("VARCHAR", "BOOLEAN", "DOUBLE", "DATE", "TIMESTAMP WITH TIME ZONE")
+_MOST_DIGITS = 38
+_ROWS = "__pkdp_rows"
+
+
+def check_duckdb(job: Job) -> None:
+    """Refuse a DuckDB file that cannot hold a job's releases; it is opened only where it exists."""
+    assert job.output.duckdb is not None
+    file = Path(job.output.duckdb)
+    for other in (getattr(job.source, "duckdb", None), job.ledger):
+        if other is not None and "://" not in other and Path(other).resolve() == file.resolve():
+            raise ConfigError(
+                f"{_KEY} is a file that the job reads or keeps its ledger in; what is public needs a file of its own: "
+                "choose another."
+            )
+    check_names(job, _KEY, longest=10_000, reserved=("rowid",))
+    if file.exists():
+        _in_transaction(file, lambda store: check_tables(store, job), schema=job.output.schema_)
+    elif not os.access(next(place for place in file.parents if place.exists()), os.W_OK | os.X_OK):
+        raise ConfigError(f"{_KEY} {str(file)!r} cannot be created: check the permissions of its folder.")
+
+
+def write_duckdb(job: Job, day: date, releases: Sequence[tuple[str, Release]]) -> None:
+    """Replace a day's rows in a DuckDB file, in one transaction; the file is created where there is none."""
+    assert job.output.duckdb is not None
+    file = Path(job.output.duckdb)
+    if not file.exists():
+        _create(file)
+    _in_transaction(file, lambda store: replace_period(store, job, day, releases), schema=job.output.schema_)
+
+
+def _create(file: Path) -> None:
+    """Create an empty database; a kill leaves the whole file or none."""
+    import duckdb
+
+    temporary = file.with_name(f".{file.name}.partial")
+    refused = False
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        temporary.unlink(missing_ok=True)
+        duckdb.connect(str(temporary)).close()
+        os.replace(temporary, file)
+    except (duckdb.Error, OSError):
+        refused = True
+    if refused:
+        raise ConfigError(f"{_KEY} {str(file)!r} cannot be created: check the permissions of its folder.")
+
+
+def _in_transaction(file: Path, work: Callable[[_DuckDBStore], None], schema: str | None = None) -> None:
+    import duckdb
+
+    refusal: PkdpError | None = None
+    connection: duckdb.DuckDBPyConnection | None = None
+    try:
+        connection = duckdb.connect(str(file))
+        connection.execute("BEGIN")
+        work(_DuckDBStore(connection, schema or "main"))
+        connection.execute("COMMIT")
+    except duckdb.Error as error:
+        refusal = _refusal(file, error)
+    finally:
+        if connection is not None:
+            connection.close()  # what is not committed is rolled back
+    if refusal is not None:
+        raise refusal
+
+
+def _refusal(file: Path, error: Exception) -> PkdpError:
+    """Return our own error; DuckDB's words may quote what it was given."""
+    said = str(error)
+    if "Could not set lock" in said or "different configuration" in said or "already attached" in said:
+        return TemporaryError(
+            f"{_KEY} {str(file)!r} is open in another program, which locks it: close it there, or try again later."
+        )
+    if "not a valid DuckDB database" in said:
+        return ConfigError(f"{_KEY} {str(file)!r} is not a DuckDB file: choose another.")
+    return ConfigError(
+        f"{_KEY} {str(file)!r} cannot be used ({type(error).__name__}): check its permissions, the room on its disk, "
+        "and that no newer version of DuckDB wrote it."
+    )
+
+
+class _DuckDBStore:
+    """See `TableStore`."""
+
+    key = _KEY
+    text = "VARCHAR"
+    whole = "BIGINT"
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, schema: str) -> None:
+        self._connection = connection
+        self._schema = schema
+        # The file's own name: without it, a schema of the same name would be ambiguous.
+        self._catalog = str(self.run("SELECT current_database()")[0][0])
+
+    def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._connection.execute(sql, list(values)).fetchall()
+
+    def quoted(self, name: str) -> str:
+        escaped = name.replace('"', '""')
+        return f'"{escaped}"'
+
+    def place(self, table: str) -> str:
+        return ".".join(map(self.quoted, (self._catalog, self._schema, table)))
+
+    def make_schema(self) -> None:
+        self.run(f"CREATE SCHEMA IF NOT EXISTS {self.quoted(self._catalog)}.{self.quoted(self._schema)}")
+
+    def columns(self, table: str) -> Mapping[str, str] | None:
+        where = "WHERE database_name = $1 AND lower(schema_name) = lower($2) AND lower({}) = lower($3)"
+        about = (self._catalog, self._schema, table)
+        if self.run(f"SELECT 1 FROM duckdb_views() {where.format('view_name')}", *about):
+            return {}
+        sql = f"SELECT column_name, data_type FROM duckdb_columns() {where.format('table_name')} ORDER BY column_index"
+        return dict(self.run(sql, *about)) or None
+
+    def type_of(self, column: PublicColumn) -> str:
+        if column.kind == "decimal":
+            if column.digits > _MOST_DIGITS:
+                raise ConfigError(
+                    f"{_KEY}: the keys of {column.name!r} have more than {_MOST_DIGITS} digits, which DuckDB cannot "
+                    f"hold: remove {_KEY}, and use files or PostgreSQL."
+                )
+            return f"DECIMAL({column.digits},{column.scale})"
+        if column.kind == "instant" and column.nanoseconds:
+            raise ConfigError(
+                f"{_KEY}: the keys of {column.name!r} are instants with nanoseconds, which DuckDB cannot hold: remove "
+                f"{_KEY}, or cut them to microseconds in the source."
+            )
+        if column.nanoseconds:
+            return "TIMESTAMP_NS"
+        return _TYPES[column.kind]
+
+    def wider(self, held: str, wanted: str) -> str | None:
+        if held == wanted:
+            return held if held in _WHOLE or held in _MOMENTS or held in _OTHERS or _DECIMAL.fullmatch(held) else None
+        if held in _WHOLE and wanted in _WHOLE:
+            return "HUGEINT"
+        if {held, wanted} == set(_MOMENTS):
+            return "TIMESTAMP_NS"
+        numbers = [_digits(kind) for kind in (held, wanted) if kind != "DOUBLE"]
+        if None in numbers:
+            return None
+        if "DOUBLE" in (held, wanted):
+            return "DOUBLE"
+        before = max(digits for digits, _ in filter(None, numbers))
+        behind = max(scale for _, scale in filter(None, numbers))
+        return f"DECIMAL({before + behind},{behind})" if before + behind <= _MOST_DIGITS else None
+
+    def is_real(self, kind: str) -> bool:
+        return kind == "DOUBLE"
+
+    def insert(
+        self,
+        table: str,
+        period: date,
+        columns: Sequence[tuple[PublicColumn, str]],
+        counts: Sequence[int | None],
+        release_id: str,
+    ) -> None:
+        import pyarrow as pa
+
+        keys = [_arrow(column, kind) for column, kind in columns]
+        rows = pa.table([*keys, pa.array(counts, pa.int64())], names=[f"c{place}" for place in range(len(keys) + 1)])
+        self._connection.register(_ROWS, rows)
+        listed = ", ".join(
+            [*(f"CAST(c{place} AS {kind})" for place, (_, kind) in enumerate(columns)), f"c{len(columns)}"]
+        )
+        self.run(f"INSERT INTO {self.place(table)} SELECT $1::DATE, {listed}, $2 FROM {_ROWS}", period, release_id)
+        self._connection.unregister(_ROWS)
+
+
+_TYPES = {
+    "text": "VARCHAR",
+    "boolean": "BOOLEAN",
+    "integer": "BIGINT",
+    "natural": "UBIGINT",
+    "real": "DOUBLE",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+    "instant": "TIMESTAMP WITH TIME ZONE",
+}
+
+
+def _digits(kind: str) -> tuple[int, int] | None:
+    """Return the digits before and behind the point of a type of exact numbers; None for other types."""
+    if kind in _WHOLE:
+        return _WHOLE[kind], 0
+    found = _DECIMAL.fullmatch(kind)
+    return None if found is None else (int(found[1]) - int(found[2]), int(found[2]))
+
+
+def _arrow(column: PublicColumn, kind: str) -> Any:
+    """Return the keys as Arrow values that DuckDB casts to `kind` without changing them."""
+    import pyarrow as pa
+
+    number = _digits(kind)
+    if kind == "DOUBLE":
+        return pa.array([None if value is None else float(value) for value in column.values], pa.float64())
+    if number is not None:
+        exact = [None if value is None else decimal.Decimal(value) for value in column.values]
+        return pa.array(exact, pa.decimal128(sum(number), number[1]))
+    arrow = {
+        "VARCHAR": pa.string(),
+        "BOOLEAN": pa.bool_(),
+        "DATE": pa.date32(),
+        "TIMESTAMP": pa.timestamp("us"),
+        "TIMESTAMP_NS": pa.timestamp("ns"),
+        "TIMESTAMP WITH TIME ZONE": pa.timestamp("us", "UTC"),
+    }
+    return pa.array(column.values, arrow[kind])

@@ -1,0 +1,226 @@
+"""Releases as tables: one for each release's name, with the rows of a period replaced as a whole.
+
+What is said here holds for every database; a `TableStore` is one of them. Beside the tables of the releases lies
+``pkdp_releases``, which says what each period's rows are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any, Protocol
+
+from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.outputs.public_columns import PublicColumn, exactly_real, key_columns
+from pkdp_pipeline.keys import canonical_key
+from pkdp_pipeline.ledger.spelling import folded
+from pkdp_pipeline.release import Release
+
+__all__ = ["REGISTRY", "TableStore", "check_names", "check_tables", "replace_period"]
+
+REGISTRY = "pkdp_releases"
+"""The table that says which release a period's rows are."""
+
+_OWN = ("period", "count", "release_id")
+
+
+class TableStore(Protocol):
+    """One database in one transaction. Placeholders of its SQL are ``$1``, ``$2`` and so on.
+
+    Attributes
+    ----------
+    key : str
+        What names it in the job file.
+    text, whole : str
+        Its types of texts and of 64-bit integers, as `columns` returns them.
+    """
+
+    key: str
+    text: str
+    whole: str
+
+    def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Run one statement and return its rows."""
+
+    def place(self, table: str) -> str:
+        """Return a table's quoted name with its schema."""
+
+    def quoted(self, name: str) -> str:
+        """Return a quoted name."""
+
+    def make_schema(self) -> None:
+        """Create the schema unless it exists."""
+
+    def columns(self, table: str) -> Mapping[str, str] | None:
+        """Return names and types of a table's columns; None where there is none, none of them for a view."""
+
+    def type_of(self, column: PublicColumn) -> str:
+        """Return the type that holds a key column, or raise `ConfigError` where there is none."""
+
+    def wider(self, held: str, wanted: str) -> str | None:
+        """Return the type that holds what both hold; None where values would not stay what they are."""
+
+    def is_real(self, kind: str) -> bool:
+        """Return whether a type is that of floats."""
+
+    def insert(
+        self,
+        table: str,
+        period: date,
+        columns: Sequence[tuple[PublicColumn, str]],
+        counts: Sequence[int | None],
+        release_id: str,
+    ) -> None:
+        """Add rows; each key column comes with the table's type."""
+
+
+def check_names(job: Job, key: str, *, longest: int, reserved: Sequence[str] = ()) -> None:
+    """Refuse names of releases and columns that a database cannot have, without opening it.
+
+    Parameters
+    ----------
+    longest : int
+        Of names, in bytes; the database cuts longer ones.
+    reserved : sequence of str
+        Names that no column can have.
+    """
+    for release in job.release:
+        if release.name.casefold() == REGISTRY:
+            raise ConfigError(f"{key}: a release cannot be named {REGISTRY!r}, the table of all releases: rename it.")
+        by = release.by or ()
+        for name in (release.name, *by):
+            if len(name.encode()) > longest:
+                raise ConfigError(f"{key}: the name {name!r} is longer than {longest} bytes: shorten it.")
+        lower = [column.lower() for column in by]
+        for column, name in zip(by, lower, strict=True):
+            if name in _OWN or name in reserved:
+                raise ConfigError(
+                    f"{key}: release {release.name!r} has a column {column!r}, which is a name of the table's own: "
+                    f"rename it in the source, or remove {key}."
+                )
+            if lower.count(name) > 1:
+                raise ConfigError(
+                    f"{key}: release {release.name!r} has columns whose names differ in letter case only, {column!r} "
+                    f"among them: rename one in the source, or remove {key}."
+                )
+
+
+def check_tables(store: TableStore, job: Job) -> None:
+    """Refuse tables that are not this job's: of another shape, of another data set, or with rows of others."""
+    registry = store.columns(REGISTRY)
+    if registry is not None and dict(registry) != _registry_columns(store):
+        raise ConfigError(
+            f"{store.key}: there is a table {REGISTRY!r} of something else: choose another schema with output.schema."
+        )
+    for release in job.release:
+        if registry is not None:
+            _check_dataset(store, job, release.name)
+        held = store.columns(release.name)
+        if held is not None:
+            _check_shape(store, release.name, release.by or (), held)
+            _check_rows(store, release.name, registered=registry is not None)
+
+
+def replace_period(store: TableStore, job: Job, day: date, releases: Sequence[tuple[str, Release]]) -> None:
+    """Write the releases of one day, in place of the rows that their tables hold of it."""
+    store.make_schema()
+    if store.columns(REGISTRY) is None:
+        _create(store, REGISTRY, _registry_columns(store))
+    for name, release in releases:
+        _check_dataset(store, job, name)
+        table = store.place(name)
+        columns = key_columns(release)
+        types = _fitted(store, name, columns)
+        store.run(f"DELETE FROM {table} WHERE period = $1", day)
+        counts = [canonical_key(value) for value in release.table["count"].array]
+        store.insert(name, day, list(zip(columns, types, strict=True)), counts, release.id)
+        store.run(f"DELETE FROM {store.place(REGISTRY)} WHERE name = $1 AND period = $2", name, day)
+        certificate = release.certificate
+        store.run(
+            f"INSERT INTO {store.place(REGISTRY)} VALUES ($1, $2, $3, $4, $5, $6)",
+            *(job.dataset, name, day, release.id, certificate.sentence(), certificate.to_json()),
+        )
+
+
+def _registry_columns(store: TableStore) -> dict[str, str]:
+    texts = dict.fromkeys(("release_id", "sentence", "certificate"), store.text)
+    return {"dataset": store.text, "name": store.text, "period": "DATE", **texts}
+
+
+def _create(store: TableStore, table: str, columns: Mapping[str, str]) -> None:
+    written = ", ".join(f"{store.quoted(name)} {kind}" for name, kind in columns.items())
+    store.run(f"CREATE TABLE {store.place(table)} ({written})")
+
+
+def _check_dataset(store: TableStore, job: Job, name: str) -> None:
+    for (other,) in store.run(f"SELECT DISTINCT dataset FROM {store.place(REGISTRY)} WHERE name = $1", name):
+        if folded(other) != folded(job.dataset):
+            raise ConfigError(
+                f"{store.key}: the table {name!r} holds releases of the data set {other!r}, this job's is "
+                f"{job.dataset!r}: rename the release, or choose another schema with output.schema."
+            )
+
+
+def _check_shape(store: TableStore, table: str, by: Sequence[str], held: Mapping[str, str]) -> None:
+    expected = ["period", *by, "count", "release_id"]
+    types = {"period": "DATE", "count": store.whole, "release_id": store.text}
+    keys = [kind for name, kind in held.items() if name in by]
+    if (
+        list(held) != expected
+        or any(held[name] != kind for name, kind in types.items())
+        or any(store.wider(kind, kind) is None for kind in keys)
+    ):
+        columns = ", ".join(expected)
+        raise ConfigError(
+            f"{store.key}: the table {table!r} exists and has not the columns ({columns}) with the types of this "
+            "release: drop it, so that pkdp backfill writes it again from the ledger, rename the release, or choose "
+            "another schema with output.schema."
+        )
+
+
+def _check_rows(store: TableStore, table: str, *, registered: bool) -> None:
+    strangers = f"SELECT 1 FROM {store.place(table)} AS held"
+    if registered:
+        strangers += (
+            f" WHERE NOT EXISTS (SELECT 1 FROM {store.place(REGISTRY)} AS known WHERE known.name = $1"
+            " AND known.period = held.period AND known.release_id = held.release_id)"
+        )
+    if store.run(f"{strangers} LIMIT 1", *([table] if registered else [])):
+        raise ConfigError(
+            f"{store.key}: the table {table!r} holds rows that {REGISTRY!r} does not know, so they are not this job's: "
+            "rename the release, choose another schema with output.schema, or delete these rows."
+        )
+
+
+def _fitted(store: TableStore, table: str, columns: Sequence[PublicColumn]) -> list[str]:
+    """Create the table or widen its columns, so that it holds these keys; return the types of its key columns."""
+    wanted = [store.type_of(column) for column in columns]
+    held = store.columns(table)
+    if held is None:
+        keys = {column.name: kind for column, kind in zip(columns, wanted, strict=True)}
+        _create(store, table, {"period": "DATE", **keys, "count": store.whole, "release_id": store.text})
+        return wanted
+    _check_shape(store, table, [column.name for column in columns], held)
+    fitted = []
+    for column, kind in zip(columns, wanted, strict=True):
+        before = held[column.name]
+        after = store.wider(before, kind)
+        if after is None or (store.is_real(after) and not _stays(store, table, column, before)):
+            raise ConfigError(
+                f"{store.key}: the column {column.name!r} of the table {table!r} has the type {before}, which cannot "
+                f"hold this release's keys ({column.kind}): has the column changed in the source? Drop the table, so "
+                "that pkdp backfill writes it again from the ledger, or choose another schema with output.schema."
+            )
+        if after != before:
+            store.run(f"ALTER TABLE {store.place(table)} ALTER COLUMN {store.quoted(column.name)} TYPE {after}")
+        fitted.append(after)
+    return fitted
+
+
+def _stays(store: TableStore, table: str, column: PublicColumn, before: str) -> bool:
+    """Return whether old and new keys stay what they are in a column of floats."""
+    if store.is_real(before):
+        return exactly_real(column.values)
+    old = store.run(f"SELECT DISTINCT {store.quoted(column.name)} FROM {store.place(table)}")
+    return exactly_real([*column.values, *(value for (value,) in old)])

@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import decimal
+import subprocess
+import sys
+from datetime import date
+
+import duckdb
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from public_releases import plain, release, releases, rows, seal
+
+from pkdp_pipeline.errors import ConfigError, TemporaryError
+from pkdp_pipeline.jobs import load_job
+from pkdp_pipeline.jobs.outputs import check_outputs, write_outputs
+from pkdp_pipeline.jobs.outputs.duckdb_table import write_duckdb
+
+DAY = date(2020, 1, 1)
+NEXT = date(2020, 1, 2)
+TOWNS = {"town": ["Ås", "Bø", None]}
+
+
+@pytest.fixture
+def job(job_file, basic):
+    return load_job(job_file(basic + '    duckdb = "public.duckdb"\n'.lstrip()))
+
+
+@pytest.fixture
+def ask(job):
+    """Ask the job's DuckDB file."""
+
+    def run(sql, *values):
+        with duckdb.connect(job.output.duckdb) as connection:
+            return connection.execute(sql, list(values)).fetchall()
+
+    return run
+
+
+def write(job, day, made):
+    write_outputs(job, day, [(job.release[0], made)])
+
+
+def test_a_day_is_a_set_of_rows_with_its_release_and_its_sentence(job, ask):
+    made = release(TOWNS, [7, None, 5])
+    write(job, DAY, made)
+    write(job, NEXT, release(TOWNS, [6, 6, 6]))
+    assert ask("SELECT period, town, count, release_id FROM people_by_town WHERE period = $1 ORDER BY town", DAY) == [
+        (DAY, "Bø", None, made.id),
+        (DAY, "Ås", 7, made.id),
+        (DAY, None, 5, made.id),
+    ]
+    kinds = dict(ask("SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = 'people_by_town'"))
+    assert kinds == {"period": "DATE", "town": "VARCHAR", "count": "BIGINT", "release_id": "VARCHAR"}
+    assert ask("SELECT dataset, name, release_id, sentence, certificate FROM pkdp_releases WHERE period = $1", DAY) == [
+        ("visits", "people_by_town", made.id, made.certificate.sentence(), made.certificate.to_json())
+    ]
+    check_outputs(job)
+
+
+def test_writing_again_restores_the_rows_and_a_revision_replaces_them(job, ask):
+    made, revised = release(TOWNS, [7, None, 5]), release(TOWNS, [8, None, 5])
+    write(job, DAY, made)
+    ask("DELETE FROM people_by_town WHERE town = 'Ås'")
+    for again in (made, made, revised):
+        write(job, DAY, again)
+        assert sorted(ask("SELECT count, release_id FROM people_by_town"), key=str) == sorted(
+            [(count, again.id) for count in ([7, None, 5] if again is made else [8, None, 5])], key=str
+        )
+        assert ask("SELECT release_id FROM pkdp_releases") == [(again.id,)]
+
+
+def test_a_release_without_rows_leaves_only_its_entry(job, ask):
+    write(job, DAY, release({"town": ["Ås"]}, [7]))
+    nothing = seal(pd.DataFrame({"town": pd.Series([], dtype="str"), "count": pd.array([], dtype="Int64")}))
+    write(job, DAY, nothing)
+    assert ask("SELECT count(*) FROM people_by_town") == [(0,)]
+    assert ask("SELECT release_id FROM pkdp_releases") == [(nothing.id,)]
+    check_outputs(job)
+
+
+@given(made=releases())
+@settings(max_examples=60)
+def test_every_kind_of_key_comes_back_as_it_is_in_the_release(tmp_path_factory, made):
+    folder = tmp_path_factory.mktemp("table")
+    (folder / "job.toml").write_text(
+        'dataset = "visits"\nsource = "x.parquet"\nperiod = { column = "day" }\nunit = "person"\n'
+        'ledger = "ledger.sqlite"\n[attacker]\np_max = 0.5\n[[release]]\nname = "select"\nby = "town"\nk = 5\n'
+        '[output]\ndirectory = "out"\nduckdb = "public.duckdb"\nschema = "Order"\n',
+        encoding="utf-8",
+    )
+    job = load_job(folder / "job.toml")
+    write_duckdb(job, DAY, [("select", made)])
+    with duckdb.connect(job.output.duckdb) as connection:
+        read = (
+            connection.execute('SELECT * EXCLUDE (period, release_id) FROM "Order"."select"')
+            .fetch_record_batch()
+            .read_all()
+        )
+    held = [tuple(map(plain, row.values())) for row in read.to_pylist()]
+    assert list(map(_naive, held)) == list(map(_naive, rows(made)))
+
+
+def _naive(row):
+    return tuple(pd.Timestamp(value) if hasattr(value, "hour") else value for value in row)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "kind", "held"),
+    [
+        ([1, None], [2**63 + 1, 4], "HUGEINT", [1, 2**63 + 1, 4]),
+        ([1, 2], [0.5, None], "DOUBLE", [1.0, 2.0, 0.5]),
+        ([0.5, 1.5], [3, 4], "DOUBLE", [0.5, 1.5, 3.0, 4.0]),
+        ([1, 2], [decimal.Decimal("0.25")], "DECIMAL(21,2)", [1, 2, decimal.Decimal("0.25")]),
+        (
+            [decimal.Decimal("12.5")],
+            [decimal.Decimal("0.125")],
+            "DECIMAL(5,3)",
+            [decimal.Decimal("12.5"), decimal.Decimal("0.125")],
+        ),
+        (
+            [pd.Timestamp("2020-01-01 10:00:00.000001")],
+            [pd.Timestamp("2020-01-01 10:00:00.000000001")],
+            "TIMESTAMP_NS",
+            None,
+        ),
+    ],
+)
+def test_a_column_becomes_wider_where_another_days_keys_need_it(job, ask, first, then, kind, held):
+    write(job, DAY, release({"town": first}, [5] * len(first)))
+    write(job, NEXT, release({"town": then}, [6] * len(then)))
+    assert ask("SELECT data_type FROM duckdb_columns() WHERE column_name = 'town'") == [(kind,)]
+    if held is not None:
+        assert sorted(value for (value,) in ask("SELECT town FROM people_by_town WHERE town IS NOT NULL")) == sorted(
+            held
+        )
+    assert ask("SELECT count(*) FROM people_by_town") == [(len(first) + len(then),)]
+    check_outputs(job)
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [(["Ås"], [1]), ([2**60 + 1], [0.5]), ([True], [1]), ([decimal.Decimal("0.1")], [0.5]), ([DAY], ["2020"])],
+)
+def test_keys_that_would_not_stay_what_they_are_are_refused_and_the_old_day_stays(job, ask, first, then):
+    write(job, DAY, release({"town": first}, [5]))
+    before = ask("FROM people_by_town")
+    with pytest.raises(ConfigError, match="has the column changed in the source"):
+        write(job, NEXT, release({"town": then}, [6]))
+    assert ask("FROM people_by_town") == before
+
+
+def test_a_table_of_something_else_is_refused_before_anything_is_charged(job, ask):
+    ask("CREATE TABLE people_by_town (a INTEGER)")
+    with pytest.raises(ConfigError, match="has not the columns"):
+        check_outputs(job)
+    ask("DROP TABLE people_by_town")
+    ask("CREATE VIEW people_by_town AS SELECT 1 AS period")
+    with pytest.raises(ConfigError, match="has not the columns"):
+        check_outputs(job)
+    ask("DROP VIEW people_by_town")
+    ask("CREATE TABLE people_by_town (period DATE, town VARCHAR, count BIGINT, release_id VARCHAR)")
+    check_outputs(job)  # made by the curator, who may want to grant rights on it
+    ask("INSERT INTO people_by_town VALUES ('2020-01-01', 'Ås', 1, 'mine')")
+    with pytest.raises(ConfigError, match="rows that 'pkdp_releases' does not know"):
+        check_outputs(job)
+    ask("DELETE FROM people_by_town")
+    ask("CREATE TABLE pkdp_releases (a INTEGER)")
+    with pytest.raises(ConfigError, match="of something else"):
+        check_outputs(job)
+
+
+def test_rows_of_another_data_set_are_refused(job, job_file, basic, ask):
+    write(job, DAY, release(TOWNS, [7, None, 5]))
+    text = basic.replace('dataset = "visits"', 'dataset = "trips"').replace('directory = "out"', 'directory = "trips"')
+    other = load_job(job_file(text + 'duckdb = "public.duckdb"\n'))
+    with pytest.raises(ConfigError, match="releases of the data set 'visits'"):
+        check_outputs(other)
+    with pytest.raises(ConfigError, match="releases of the data set 'visits'"):
+        write(other, DAY, release(TOWNS, [1, 2, 3]))
+    same = load_job(job_file(text.replace('"trips"\nsource', '"VISITS"\nsource') + 'duckdb = "public.duckdb"\n'))
+    check_outputs(same)
+
+
+@pytest.mark.parametrize(
+    ("by", "told"), [('"Period"', "name of the table's own"), ('["a", "A"]', "letter case"), ('"rowid"', "own")]
+)
+def test_columns_that_a_table_cannot_have_are_refused(job_file, basic, by, told):
+    job = load_job(job_file(basic.replace('by = "town"', f"by = {by}") + 'duckdb = "public.duckdb"\n'))
+    with pytest.raises(ConfigError, match=told):
+        check_outputs(job)
+
+
+def test_a_file_that_another_program_holds_is_temporary(job):
+    write(job, DAY, release(TOWNS, [7, None, 5]))
+    code = f"import duckdb, sys; c = duckdb.connect({job.output.duckdb!r}); print('open', flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == b"open\n"
+        with pytest.raises(TemporaryError, match="another program") as caught:
+            check_outputs(job)
+        assert caught.value.__context__ is None
+        with pytest.raises(TemporaryError):
+            write(job, NEXT, release(TOWNS, [7, None, 5]))
+        holder.stdin.close()
+    check_outputs(job)
+
+
+def test_what_is_no_duckdb_file_is_refused(job):
+    with open(job.output.duckdb, "w", encoding="utf-8") as file:
+        file.write("town,count\n" * 1000)
+    with pytest.raises(ConfigError, match="not a DuckDB file") as caught:
+        check_outputs(job)
+    assert caught.value.__context__ is None
+
+
+def test_keys_that_duckdb_cannot_hold_are_refused_with_the_way_out(job):
+    import pyarrow as pa
+
+    wide = pd.DataFrame({"town": pd.Series([decimal.Decimal("1" * 40)], dtype=pd.ArrowDtype(pa.decimal256(40, 0)))})
+    wide["count"] = pd.array([5], dtype="Int64")
+    with pytest.raises(ConfigError, match=r"remove output\.duckdb"):
+        write(job, DAY, seal(wide))
+    fine = release({"town": [pd.Timestamp("2020-01-01 10:00:00.000000001", tz="UTC")]}, [5])
+    with pytest.raises(ConfigError, match="cut them to microseconds"):
+        write(job, DAY, fine)

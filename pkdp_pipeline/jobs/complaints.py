@@ -10,6 +10,8 @@ from types import MappingProxyType
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from pkdp_pipeline.jobs.job import Job
+
 __all__ = ["complaints"]
 
 _SHAPES: Mapping[str, str] = MappingProxyType(
@@ -56,11 +58,16 @@ def _complaint(detail: ErrorDetails) -> str:
         place += f"[{step + 1}]" if isinstance(step, int) else f".{step}"
     key = next((step for step in reversed(steps) if isinstance(step, str)), "")
     message = _message(detail, key)
+    stranger = re.match(r"unknown key '(\w+)'; known", message)
+    if stranger and steps and stranger[1] in Job.model_fields:
+        message += f" A key of the job itself, as {stranger[1]} is, stands above the first [table]."
     return f"{place.lstrip('.')}: {message}" if place else message
 
 
 def _message(detail: ErrorDetails, key: str) -> str:
     sort, given = detail["type"], detail.get("input")
+    if sort == "value_error":
+        return detail["msg"].removeprefix("Value error, ")
     if sort == "missing":
         return "is required."
     if sort == "literal_error":
@@ -84,8 +91,9 @@ def _message(detail: ErrorDetails, key: str) -> str:
         return "must not be an empty list."
     if sort in ("tuple_type", "model_type", "model_attributes_type", "dict_type", "union_tag_not_found"):
         return _SHAPES.get(key, "must be a table.")
-    message = detail["msg"].removeprefix("Value error, ")
-    message = re.sub(r"^(Input|String|Value) should ", "must ", message).replace("a valid string", "text in quotes")
+    message = re.sub(r"^(Input|String|Value) should ", "must ", detail["msg"]).replace(
+        "a valid string", "text in quotes"
+    )
     return message if message.endswith((".", "?")) else f"{message}."
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import TYPE_CHECKING
 
 from pkdp_pipeline.composition.evidence import Evidence
-from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.errors import ArgumentError, ConfigError, DifferencingError, PkdpError
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.ledger import check_differencing
 from pkdp_pipeline.request import Request
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.jobs.repairs import Repair
 
 __all__ = ["NamedRequest", "check_together", "requests_of"]
 
@@ -21,6 +26,7 @@ class NamedRequest:
 
     name: str
     request: Request
+    job: Job
 
 
 def requests_of(job: Job, day: date) -> tuple[NamedRequest, ...]:
@@ -31,7 +37,9 @@ def requests_of(job: Job, day: date) -> tuple[NamedRequest, ...]:
     ArgumentError
         If a release cannot be asked for like this; the message starts with the release's name.
     """
-    return tuple(NamedRequest(name=release.name, request=_request(job, release, day)) for release in job.release)
+    return tuple(
+        NamedRequest(name=release.name, request=_request(job, release, day), job=job) for release in job.release
+    )
 
 
 def check_together(named: Sequence[NamedRequest], *, dataset: str, evidence: tuple[Evidence, ...] = ()) -> None:
@@ -42,8 +50,20 @@ def check_together(named: Sequence[NamedRequest], *, dataset: str, evidence: tup
     ConfigError
         If two of them ask for the same thing under two names.
     DifferencingError
-        If they are about the same people and period and one of them is noiseless.
+        If they are about the same people and period and one of them is noiseless. The message ends with what works
+        instead, as TOML that can be pasted into the job file, where there is such a thing.
     """
+    refusal = ""
+    try:
+        _check_together(named, dataset, evidence)
+    except DifferencingError as error:
+        refusal = str(error)
+    if refusal:
+        repair = _repair(named[0].job, date.fromisoformat(str(named[0].request.period)))
+        raise DifferencingError(refusal if repair is None else f"{refusal}\n\n{repair.words}\n\n{repair.toml}")
+
+
+def _check_together(named: Sequence[NamedRequest], dataset: str, evidence: tuple[Evidence, ...]) -> None:
     for position, one in enumerate(named):
         earlier = named[:position]
         for other in earlier:
@@ -72,3 +92,36 @@ def _request(job: Job, release: ReleaseTable, day: date) -> Request:
         )
     except ArgumentError as error:
         raise ArgumentError(f"release {release.name!r}: {error}") from error
+
+
+def _repair(job: Job, day: date) -> Repair | None:
+    """Return the first repair that works: the job can be read with it, certified, and held to its budgets."""
+    from pkdp_pipeline.jobs.repairs import repairs
+
+    return next((repair for repair in repairs(job) if _works(job, repair, day)), None)
+
+
+def _works(job: Job, repair: Repair, day: date) -> bool:
+    from pkdp_pipeline.composition import compose
+    from pkdp_pipeline.composition.evidence import SamePeople
+    from pkdp_pipeline.release_certificate import certify
+
+    releases = tuple(ReleaseTable.model_validate(table) for table in tomllib.loads(repair.toml)["release"])
+    update = {"release": releases, "attacker": job.attacker if repair.attacker else None}
+    try:
+        repaired = Job.model_validate({**dict(job), **update})
+        named = requests_of(repaired, day)
+        _check_together(named, job.dataset, job.declared())
+        attackers = [repaired.attacker_of(release) for release in releases]
+        parts = [
+            certify(one.request.mechanism, attacker, protects=one.request.protects)
+            for one, attacker in zip(named, attackers, strict=True)
+        ]
+        total = parts[0] if len(parts) == 1 else compose([part.worst_case_only() for part in parts], SamePeople())
+    except (ValueError, PkdpError):
+        return False
+    return all(
+        (total if measure == "partial_knowledge" else total.worst_case).delta(budget.epsilon) <= budget.delta
+        for budget in job.budgets()
+        for measure in budget.measures
+    )

@@ -40,7 +40,11 @@ class Table(BaseModel):
 def _one_or_more(what: str) -> Callable[[object], object]:
     def read(value: object) -> object:
         names = [value] if isinstance(value, str) else value
-        if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
+        if (
+            not isinstance(names, list | tuple)
+            or not names
+            or not all(isinstance(name, str) and name for name in names)
+        ):
             raise ValueError(f"must be a {what} name or a list of {what} names.")
         if len(set(names)) < len(names):
             raise ValueError(f"names a {what} twice.")

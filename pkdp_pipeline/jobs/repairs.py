@@ -1,0 +1,198 @@
+"""What a job could publish instead of releases that may not stand together, as TOML to paste."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.release_table import ReleaseTable
+from pkdp_pipeline.ledger.standing import kind_of
+from pkdp_pipeline.mechanisms import GeometricNoise, Histogram
+from pkdp_pipeline.profiles.inversion import least_whole
+from pkdp_pipeline.release_certificate import certify
+
+__all__ = ["Repair", "repairs"]
+
+_DELTA = 1e-6
+_MOST = 1_000_000
+_CARRIES_OVER = ("p_max", "unknown", "unknown_max", "known", "influence")
+"""What is assumed about cells and holds for smaller ones: those within a cell are less likely than the cell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """Releases that may take the place of all those of a job; not yet tried.
+
+    Parameters
+    ----------
+    toml : str
+        Their tables, as they stand in a job file.
+    words : str
+        What to do with them, for a message.
+    attacker : bool
+        Whether the job's ``[attacker]`` stays.
+    """
+
+    toml: str
+    words: str
+    attacker: bool
+
+
+def repairs(job: Job) -> Iterator[Repair]:
+    """Yield what could be published instead, the better first."""
+    number = len(job.release)
+    if (table := _cross_tabulated(job)) is not None:
+        yield Repair(
+            toml=_toml([table]),
+            words=f"In place of the {number} [[release]] tables this works; derive the others from it with "
+            "release.rollup:",
+            attacker=True,
+        )
+    tables = _noised(job)
+    if tables is not None:
+        stays = len(tables) == 1
+        goes = "" if stays or job.attacker is None else ", once [attacker] is removed as well"
+        yield Repair(
+            toml=_toml(tables),
+            words=f"In place of the {number} [[release]] tables this works{goes}; the smaller an epsilon, the more its "
+            "noise protects:",
+            attacker=stays,
+        )
+
+
+def _cross_tabulated(job: Job) -> dict[str, Any] | None:
+    """Return one histogram from which all releases follow; None where its guarantee could not be theirs."""
+    histograms = [release for release in job.release if release.by is not None]
+    if not histograms or any(release.noise is not None for release in job.release):
+        return None
+    first = histograms[0]
+    rules = [_rules(job, release) for release in histograms]
+    # A count of the people in a histogram is the sum of its cells; one of other people is not.
+    same_people = all(release.where == first.where for release in job.release)
+    # People outside one of the domains would be absent from every cell.
+    if not same_people or first.undeclared == "absent" or any(one != rules[0] for one in rules):
+        return None
+    if any(name not in _CARRIES_OVER for name in _assumed(job.attacker_of(first))):
+        return None
+    thresholds = [release.k for release in histograms if release.k is not None]
+    by = list(dict.fromkeys(column for release in histograms for column in release.by or ()))
+    domain = _domain(histograms)
+    if len(thresholds) < len(histograms) or domain is False:
+        return None
+    table = _fields(first) | {"name": _name([release.name for release in histograms]), "by": by, "k": max(thresholds)}
+    return table | {"domain": domain} if domain is not None else table
+
+
+def _rules(job: Job, release: ReleaseTable) -> tuple[object, ...]:
+    one_cell = release.one_cell or job.one_cell
+    order_by = release.order_by or job.order_by
+    return one_cell, order_by, release.undeclared, release.protects, job.attacker_of(release)
+
+
+def _assumed(attacker: AttackerModel) -> list[str]:
+    default = AttackerModel().to_dict()
+    return [name for name, value in attacker.to_dict().items() if value != default[name]]
+
+
+def _domain(histograms: list[ReleaseTable]) -> dict[str, Any] | bool | None:
+    """Return the product of the domains, None where no release has one, False where there is no product."""
+    if all(release.domain is None for release in histograms):
+        return None
+    product: dict[str, Any] = {}
+    for release in histograms:
+        by, domain = release.by or (), release.domain
+        if domain is None or (len(by) > 1 and not isinstance(domain, Mapping)):
+            return False
+        values = domain if isinstance(domain, Mapping) else {by[0]: domain}
+        for column, cells in values.items():
+            if product.setdefault(column, cells) != cells:
+                return False
+    return product
+
+
+def _noised(job: Job) -> list[dict[str, Any]] | None:
+    """Return the releases with noise that has a finite worst case; None where a threshold would be out of reach."""
+    share = 1 / len(job.release)
+    digits = 10 if share >= 0.1 else 100
+    epsilon = max(math.floor(share * digits) / digits, 0.01)
+    tables: list[dict[str, Any]] = []
+    for release in job.release:
+        table = _fields(release)
+        table.pop("attacker", None)
+        if kind_of(release.mechanism()) in ("exact count", "noiseless"):
+            for key in ("k", "k_complement", "release_threshold"):
+                table.pop(key, None)
+            table.setdefault("noise", {"epsilon": epsilon})
+            if release.by is not None and release.domain is None:
+                threshold = _threshold(release, table["noise"]["epsilon"])
+                if threshold is None:
+                    return None
+                table |= {"k": release.k, "release_threshold": threshold}
+        asked = {key: value for key, value in table.items() if key != "name"}
+        if all(asked != {key: value for key, value in other.items() if key != "name"} for other in tables):
+            tables.append(table)
+    return tables
+
+
+def _threshold(release: ReleaseTable, epsilon: float) -> int | None:
+    """Return the least release threshold at which a cell's mere appearance tells next to nothing."""
+    k, noise = release.k or 1, GeometricNoise(epsilon)
+
+    def reaches(gap: int) -> bool:
+        mechanism = Histogram(k=k, noise=noise, release_threshold=k + gap)
+        worst = certify(mechanism, AttackerModel(), protects=release.protects).worst_case.parameters
+        return worst is not None and worst[1] <= _DELTA
+
+    gap = least_whole(reaches, 1, _MOST)
+    return None if gap is None else k + gap
+
+
+def _name(names: list[str]) -> str:
+    """Return a name made from all: ``a_by_b`` and ``a_by_c`` give ``a_by_b_and_c``."""
+    words = [name.split("_") for name in dict.fromkeys(names)]
+    same = 0
+    while all(len(name) > same + 1 for name in words) and len({name[same] for name in words}) == 1:
+        same += 1
+    start = "".join(f"{word}_" for word in words[0][:same])
+    return (start + "_and_".join("_".join(name[same:]) for name in words))[:100]
+
+
+def _fields(release: ReleaseTable) -> dict[str, Any]:
+    return release.model_dump(exclude_defaults=True)
+
+
+def _toml(tables: list[dict[str, Any]]) -> str:
+    return "\n".join(
+        "\n".join(["[[release]]", *(f"{key} = {_value(value)}" for key, value in table.items())]) + "\n"
+        for table in tables
+    )
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{_key(key)} = {_value(one)}' for key, one in value.items())} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    return _text(str(value))
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _text(key)
+
+
+def _text(text: str) -> str:
+    """Return a text in quotes; JSON and TOML differ in one control character only."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,156 @@
+"""What an address holds beside host and database appears in nothing that shows a job."""
+
+from __future__ import annotations
+
+import json
+import traceback
+
+import pytest
+
+from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.jobs.environment import public_address
+from pkdp_pipeline.jobs.loading import load_job
+
+SECRET = "hunter2"
+ADDRESS = f"postgresql://ada-{SECRET}:{SECRET}@db.example:5433/warehouse?sslpassword={SECRET}"
+SOURCE = 'source = "visits.parquet"'
+
+
+@pytest.fixture
+def written(tmp_path, basic):
+    """Return a function that writes the basic job with something else in it."""
+
+    def write(*changes: tuple[str, str], end: str = ""):
+        text = basic
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        path = tmp_path / "job.toml"
+        path.write_text(text + end, encoding="utf-8")
+        return path
+
+    return write
+
+
+LEDGER = ('ledger = "out/ledger.sqlite"', 'ledger = "${PKDP_LEDGER}"')
+POSTGRES = (SOURCE, 'source = { postgres = "${PKDP_SOURCE}", table = "visits" }')
+PUBLIC = 'postgres = "${PKDP_PUBLIC}"\n'
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    for name in ("PKDP_LEDGER", "PKDP_SOURCE", "PKDP_PUBLIC"):
+        monkeypatch.setenv(name, ADDRESS)
+    return monkeypatch
+
+
+@pytest.mark.usefixtures("environment")
+def test_a_job_knows_its_addresses_and_shows_none_of_their_secrets(written):
+    job = load_job(written(LEDGER, POSTGRES, end=PUBLIC))
+    assert job.ledger == job.source.address == job.output.address == ADDRESS
+    dumped = job.model_dump()
+    assert (
+        dumped["ledger"] == dumped["source"]["postgres"] == dumped["output"]["postgres"] == "db.example:5433/warehouse"
+    )
+    shown = [repr(job), str(job), repr(dumped), job.model_dump_json(), json.dumps(job.model_dump(mode="json"))]
+    shown += [repr(job.source), repr(job.output), job.source.public_name, job.digest]
+    for text in shown:
+        assert SECRET not in text
+    assert "postgresql://" not in repr(job)
+
+
+def test_a_digest_is_the_same_under_another_password_and_another_on_another_database(written, environment):
+    path = written(LEDGER, POSTGRES)
+    digests = []
+    for address in (ADDRESS, ADDRESS.replace(SECRET, "other"), ADDRESS.replace("db.example", "db2.example")):
+        environment.setenv("PKDP_SOURCE", address)
+        digests.append(load_job(path).digest)
+    assert digests[0] == digests[1] != digests[2]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"mysql://ada:{SECRET}@db/warehouse",
+        f"postgresql://ada:{SECRET}/x@db/warehouse",
+        f"postgresql://ada:{SECRET}#x@db/warehouse",
+        f"postgresql://ada:{SECRET}?x@db/warehouse",
+        f"postgresql://ada:[{SECRET}@db/warehouse",
+        f"postgresql://ada@db:{SECRET}/warehouse",
+        f"{SECRET}",
+    ],
+)
+@pytest.mark.parametrize("written_out", [True, False])
+def test_an_address_that_cannot_be_read_is_refused_without_being_told(written, monkeypatch, address, written_out):
+    monkeypatch.setenv("PKDP_SOURCE", address)
+    text = POSTGRES[1].replace("${PKDP_SOURCE}", address) if written_out else POSTGRES[1]
+    with pytest.raises(ConfigError) as caught:
+        load_job(written((SOURCE, text)))
+    assert "source.postgres: " in str(caught.value)
+    assert "postgresql://user@host:5432/database" in str(caught.value)
+    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        ("k = 5", "k = 5.5"),
+        ('unit = "person"', 'unti = "person"'),
+        ('by = "town"', 'by = "town"\none_cell = "first"'),
+        ("[output]", "[output"),
+        ('table = "visits"', 'tabel = "visits"'),
+        ('table = "visits"', 'table = "visits", query = "SELECT 1"'),
+    ],
+)
+def test_no_other_complaint_tells_an_address(written, broken):
+    address = (SOURCE, f'source = {{ postgres = "{ADDRESS}", table = "visits" }}')
+    with pytest.raises(ConfigError) as caught:
+        load_job(written(address, ('ledger = "out/ledger.sqlite"', f'ledger = "{ADDRESS}"'), broken))
+    error = caught.value
+    while error is not None:
+        assert SECRET not in f"{error!s}{error!r}{error.__dict__}"
+        error = error.__cause__ or error.__context__
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (LEDGER, "ledger: "),
+        (POSTGRES, "source.postgres: "),
+        (('directory = "out"', f'directory = "out"\n{PUBLIC}'), "output.postgres: "),
+    ],
+)
+@pytest.mark.parametrize("content", [None, ""])
+def test_a_variable_that_is_not_set_is_named_with_its_key(written, monkeypatch, change, place, content):
+    for name in ("PKDP_LEDGER", "PKDP_SOURCE", "PKDP_PUBLIC"):
+        monkeypatch.delenv(name, raising=False)
+        if content is not None:
+            monkeypatch.setenv(name, content)
+    with pytest.raises(ConfigError, match=rf"{place}the environment variable PKDP_\w+ is not set"):
+        load_job(written(change))
+
+
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize("value", ["postgresql://${PKDP_LEDGER}@db/x", "${PKDP_LEDGER}/x", "${}", "${A-B}"])
+def test_a_variable_is_the_whole_value(written, value):
+    with pytest.raises(ConfigError, match="ledger: an environment variable must be the whole value"):
+        load_job(written((LEDGER[0], f'ledger = "{value}"')))
+
+
+def test_a_ledgers_variable_may_hold_a_file(written, tmp_path, monkeypatch):
+    monkeypatch.setenv("PKDP_LEDGER", "private/ledger.sqlite")
+    assert load_job(written(LEDGER)).ledger == str(tmp_path / "private" / "ledger.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        (ADDRESS, "db.example:5433/warehouse"),
+        ("postgres://db/warehouse", "db/warehouse"),
+        ("postgresql://ada@[::1]:5/w", "[::1]:5/w"),
+        ("postgresql:///warehouse?host=/run/postgresql", "local/warehouse"),
+    ],
+)
+def test_what_may_be_shown_of_an_address(address, shown):
+    assert public_address(address) == shown

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pkdp_pipeline.release import Release
 
-__all__ = ["describe", "noise_line", "public_rows", "summarise"]
+__all__ = ["describe", "markdown_table", "noise_line", "public_rows", "summarise"]
 
 
 def summarise(
@@ -31,10 +31,7 @@ def summarise(
     """
     lines = [f"# {job.dataset}, {day.isoformat()}", ""]
     for asked, release in releases:
-        header, rows = public_rows(release.table)
-        lines += [f"## {asked.name}", "", describe(job, asked), ""]
-        lines += [_table_line(header), _table_line(["---"] * (len(header) - 1) + ["---:"])]
-        lines += [_table_line(row) for row in rows] or ["", "Nothing reached the rule for publishing."]
+        lines += [f"## {asked.name}", "", describe(job, asked), "", *markdown_table(release.table)]
         lines += ["", *noise_line(release), release.certificate.sentence(), "", f"Release `{release.id}`.", ""]
     if together is not None:
         lines += ["## Together", "", together.sentence(day), ""]
@@ -44,6 +41,16 @@ def summarise(
         "",
     ]
     return "\n".join(lines)
+
+
+def markdown_table(table: pd.DataFrame, most: int | None = None) -> list[str]:
+    """Return the lines of a public table in Markdown, with `most` rows at most."""
+    header, rows = public_rows(table)
+    lines = [_table_line(header), _table_line(["---"] * (len(header) - 1) + ["---:"])]
+    lines += [_table_line(row) for row in rows[:most]] or ["", "Nothing reached the rule for publishing."]
+    if most is not None and len(rows) > most:
+        lines += ["", f"{len(rows) - most} rows more are in the files."]
+    return lines
 
 
 def describe(job: Job, asked: ReleaseTable) -> str:

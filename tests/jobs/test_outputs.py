@@ -1,20 +1,54 @@
 from __future__ import annotations
 
+import csv
+import datetime
+import decimal
+import io
+import json
 import os
+import signal
 import stat
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
 
+import duckdb
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from public_releases import plain, release, releases, rows, seal
 
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs.outputs import make_folder, write_atomically
+from pkdp_pipeline.jobs import load_job
+from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, remove_leftovers, write_atomically, write_outputs
+from pkdp_pipeline.jobs.outputs.csv_text import csv_bytes
+from pkdp_pipeline.release import read_release
+
+DAY = date(2020, 1, 1)
 
 
 def test_a_file_is_replaced_whole_and_readable_by_all(tmp_path):
     path = tmp_path / "file"
-    write_atomically(path, b"old")
-    write_atomically(path, b"new")
+    before = os.umask(0o077)
+    try:
+        write_atomically(path, b"old")
+        write_atomically(path, b"new")
+    finally:
+        os.umask(before)
     assert path.read_bytes() == b"new"
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_file_with_the_same_content_is_left_as_it_is(tmp_path):
+    path = tmp_path / "file"
+    write_atomically(path, b"old")
+    before = path.stat()
+    (tmp_path / ".file.partial").write_bytes(b"o")
+    write_atomically(path, b"old")
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     assert os.listdir(tmp_path) == ["file"]
 
 
@@ -32,6 +66,23 @@ def test_a_failed_write_leaves_the_old_file_and_no_temporary_one(tmp_path, monke
     assert os.listdir(tmp_path) == ["file"]
 
 
+def test_what_a_kill_leaves_is_gone_after_the_next_run(tmp_path):
+    folder = tmp_path / "2020-01-01"
+    folder.mkdir()
+    code = (
+        "import os, signal, pathlib, pkdp_pipeline.jobs.outputs.files as files\n"
+        "os.replace = lambda *names: os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"files.write_atomically(pathlib.Path({str(folder)!r}) / 'people.parquet', b'whole')\n"
+    )
+    for _ in range(2):
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
+        assert os.listdir(folder) == [".people.parquet.partial"]
+    (folder / "notes.partial").write_text("the curator's own")
+    remove_leftovers(tmp_path)
+    assert os.listdir(folder) == ["notes.partial"]
+    remove_leftovers(tmp_path / "nowhere")
+
+
 def test_a_folder_that_cannot_be_is_a_config_error(tmp_path):
     (tmp_path / "file").write_text("")
     make_folder(tmp_path / "a" / "b")
@@ -40,3 +91,156 @@ def test_a_folder_that_cannot_be_is_a_config_error(tmp_path):
         make_folder(tmp_path / "file" / "folder")
     with pytest.raises(ConfigError, match="cannot be written"):
         write_atomically(tmp_path / "missing" / "file", b"")
+
+
+KEYS = {"town": ["Ås", 'a "b", c\r\nd', "", "=1+1", None], "n": [1, 2, 3, None, 5]}
+
+
+def test_csv_quotes_text_and_leaves_empty_what_is_missing():
+    table = release(KEYS, [7, None, 5, 9, 8]).table
+    assert csv_bytes(table).decode() == (
+        '"town","n","count"\r\n"Ås",1,7\r\n"a ""b"", c\r\nd",2,\r\n"",3,5\r\n"=1+1",,9\r\n,5,8\r\n'
+    )
+    keys = {
+        "a": [True],
+        "b": [decimal.Decimal("1.50")],
+        "c": [float("inf")],
+        "d": [datetime.date(2020, 1, 2)],
+        "e": [pd.Timestamp("2020-01-02 03:04:05.000006")],
+        "f": [pd.Timestamp("2020-07-02 03:04:05", tz="UTC")],
+        "g": [2**64 - 1],
+        "h": [0.1],
+    }
+    assert csv_bytes(release(keys, [7]).table).decode().splitlines()[1] == (
+        "true,1.50,inf,2020-01-02,2020-01-02T03:04:05.000006,2020-07-02T03:04:05+00:00,18446744073709551615,0.1,7"
+    )
+
+
+def test_a_suppressed_count_without_keys_is_a_line_that_no_reader_skips():
+    table = pd.DataFrame({"count": pd.array([None], dtype="Int64")})
+    assert csv_bytes(table) == b'"count"\r\n""\r\n'
+    read = pd.read_csv(io.BytesIO(csv_bytes(table)))
+    assert read["count"].isna().tolist() == [True]
+
+
+@given(made=releases(kinds=("text", "integer", "boolean", "date")))
+def test_csv_comes_back_through_duckdb_as_it_is_in_the_release(tmp_path_factory, made):
+    path = tmp_path_factory.mktemp("csv") / "table.csv"
+    path.write_bytes(csv_bytes(made.table))
+    kinds = dict(
+        zip(
+            made.table.columns,
+            [_sql_type(made.table[name]) for name in made.table],
+            strict=True,
+        )
+    )
+    read = duckdb.read_csv(
+        str(path), columns=kinds, header=True, delimiter=",", quotechar='"', escapechar='"', allow_quoted_nulls=False
+    ).fetchall()
+    assert [tuple(map(plain, row)) for row in read] == rows(made)
+
+
+def _sql_type(column):
+    present = [plain(value) for value in column.array if plain(value) is not None]
+    first = type(present[0]) if present else int
+    return {bool: "BOOLEAN", int: "BIGINT", str: "VARCHAR", datetime.date: "DATE"}[first]
+
+
+@given(made=releases())
+def test_csv_has_the_rows_and_columns_that_rfc_4180_says(made):
+    text = csv_bytes(made.table).decode()
+    read = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    assert read[0] == list(made.table.columns)
+    assert len(read) == len(made.table) + 1
+    assert {len(line) for line in read} == {made.table.shape[1]}
+    texts = [name for name in made.table if isinstance(made.table[name].dtype, pd.StringDtype)]
+    for name in texts:
+        place = read[0].index(name)
+        assert [line[place] for line in read[1:]] == [
+            "" if value is None else value for value in map(plain, made.table[name].array)
+        ]
+
+
+def test_a_day_is_files_of_the_chosen_formats_with_the_same_bytes_each_time(job_file, basic):
+    job = load_job(job_file(basic + 'formats = ["csv", "parquet"]\n'))
+    made = release({"town": ["Ås", "Bø"]}, [7, None])
+    files = write_outputs(job, DAY, [(job.release[0], made)])["people_by_town"]
+    folder = Path(job.output.directory) / "2020-01-01"
+    assert sorted(files) == sorted(folder.iterdir())
+    assert [path.name for path in sorted(files)] == [
+        "people_by_town.certificate.json",
+        "people_by_town.csv",
+        "people_by_town.parquet",
+    ]
+    assert read_release(folder / "people_by_town.parquet").id == made.id
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
+    (folder / ".people_by_town.parquet.partial").write_bytes(b"half")
+    (folder / ".people.csv.partial").write_bytes(b"half")
+    write_outputs(job, DAY, [(job.release[0], made)])
+    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()} == before
+    assert not list(folder.glob(".*"))
+
+
+def test_a_parquet_file_says_nothing_of_where_and_when_it_was_made(job_file):
+    job = load_job(job_file())
+    made = release({"town": ["Ås"]}, [7])
+    files = write_outputs(job, DAY, [(job.release[0], made)])["people_by_town"]
+    metadata = pq.ParquetFile(files[0]).metadata
+    assert set(metadata.metadata) == {b"pandas", b"pkdp.certificate", b"pkdp.release"}
+    assert set(json.loads(metadata.metadata[b"pandas"])) <= {
+        "attributes",
+        "column_indexes",
+        "columns",
+        "creator",
+        "index_columns",
+        "pandas_version",
+    }
+    content = files[0].read_bytes()
+    assert os.uname().nodename.encode() not in content
+    assert str(Path(job.output.directory)).encode() not in content
+
+
+def test_a_folder_with_releases_of_another_data_set_is_refused(job_file, basic):
+    job = load_job(job_file())
+    check_outputs(job)
+    assert not Path(job.output.directory).exists()
+    write_outputs(job, DAY, [(job.release[0], release({"town": ["Ås"]}, [7]))])
+    check_outputs(job)
+    other = load_job(job_file(basic.replace('dataset = "visits"', 'dataset = "trips"')))
+    with pytest.raises(ConfigError, match="releases of the data set 'visits', this job's is 'trips'"):
+        check_outputs(other)
+    same = load_job(job_file(basic.replace('dataset = "visits"', 'dataset = " Visits"')))
+    check_outputs(same)
+    houses = load_job(job_file(basic.replace('unit = "person"', 'unit = "house"')))
+    with pytest.raises(ConfigError, match="about other units"):
+        check_outputs(houses)
+
+
+def test_an_unreadable_certificate_does_not_stop_a_job(job_file):
+    job = load_job(job_file())
+    folder = Path(job.output.directory) / "2020-01-01"
+    folder.mkdir(parents=True)
+    for content in (b"{", b"[]", b'{"context": 1}', b"\xff", b'{"context": {"dataset": 1}}'):
+        (folder / "people_by_town.certificate.json").write_bytes(content)
+        check_outputs(job)
+
+
+def test_a_folder_that_is_a_file_is_refused(job_file):
+    job = load_job(job_file())
+    Path(job.output.directory).write_text("")
+    with pytest.raises(ConfigError, match="is a file"):
+        check_outputs(job)
+
+
+def test_a_file_of_the_jobs_own_is_no_place_for_public_tables(job_file, basic):
+    source = 'source = { duckdb = "public.duckdb", table = "visits" }'
+    text = basic.replace('source = "visits.parquet"', source) + 'duckdb = "public.duckdb"\n'
+    with pytest.raises(ConfigError, match=r"output\.duckdb"):
+        check_outputs(load_job(job_file(text)))
+
+
+def test_a_release_that_nothing_reached_is_a_header(job_file, basic):
+    job = load_job(job_file(basic + 'formats = ["csv"]\n'))
+    nothing = seal(pd.DataFrame({"town": pd.Series([], dtype="str"), "count": pd.array([], dtype="Int64")}))
+    files = write_outputs(job, DAY, [(job.release[0], nothing)])["people_by_town"]
+    assert files[0].read_bytes() == b'"town","count"\r\n'

@@ -93,7 +93,7 @@ def test_every_kind_of_key_comes_back_as_it_is_in_the_release(tmp_path_factory, 
     write_duckdb(job, DAY, [("select", made)])
     with duckdb.connect(job.output.duckdb) as connection:
         read = (
-            connection.execute('SELECT * EXCLUDE (period, release_id) FROM "Order"."select"')
+            connection.sql('SELECT * EXCLUDE (period, release_id) FROM "Order"."select"')
             .fetch_record_batch()
             .read_all()
         )

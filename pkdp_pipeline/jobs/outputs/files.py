@@ -9,7 +9,7 @@ from pathlib import Path
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.release import Release
 
-__all__ = ["day_folders", "make_folder", "remove_leftovers", "write_atomically", "write_release"]
+__all__ = ["day_folders", "make_folder", "remove_leftovers", "remove_leftovers_in", "write_atomically", "write_release"]
 
 _DAY_FOLDER = re.compile(r"\d{4}-\d{2}-\d{2}")
 """The names of the folders that hold a day's files."""
@@ -84,12 +84,17 @@ def remove_leftovers(directory: Path) -> None:
         If a leftover cannot be removed.
     """
     for folder in day_folders(directory):
-        for path in folder.iterdir():
-            if _LEFTOVER.fullmatch(path.name):
-                try:
-                    path.unlink(missing_ok=True)
-                except OSError as error:
-                    raise ConfigError(f"the file {str(path)!r} cannot be removed: {error.strerror}.") from error
+        remove_leftovers_in(folder)
+
+
+def remove_leftovers_in(folder: Path) -> None:
+    """Remove what killed runs have left in one folder; see `remove_leftovers`."""
+    for path in folder.iterdir():
+        if _LEFTOVER.fullmatch(path.name):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise ConfigError(f"the file {str(path)!r} cannot be removed: {error.strerror}.") from error
 
 
 def day_folders(directory: Path) -> list[Path]:

@@ -11,7 +11,7 @@ from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.outputs.csv_text import csv_bytes
 from pkdp_pipeline.jobs.outputs.duckdb_table import check_duckdb, write_duckdb
-from pkdp_pipeline.jobs.outputs.files import day_folders, make_folder, write_atomically
+from pkdp_pipeline.jobs.outputs.files import day_folders, make_folder, remove_leftovers_in, write_atomically
 from pkdp_pipeline.jobs.outputs.postgres_table import check_postgres, write_postgres
 from pkdp_pipeline.ledger.spelling import folded
 from pkdp_pipeline.release import Release
@@ -61,6 +61,7 @@ def write_outputs(
     """
     folder = Path(job.output.directory) / day.isoformat()
     make_folder(folder)
+    remove_leftovers_in(folder)
     files = {asked.name: _write_files(job, folder, asked.name, release) for asked, release in releases}
     for name, (_, write) in _TABLES.items():
         if getattr(job.output, name) is not None:

@@ -41,7 +41,7 @@ class FileSourceTable(Table):
     )
     types: dict[Name, ColumnKind] = Field(
         default_factory=dict,
-        description="CSV: what columns hold; of the others it is found out from the file.",
+        description="CSV: what columns hold; all others hold text, and the period column dates.",
         examples=[{"tailnum": "text", "date": "date"}],
     )
 

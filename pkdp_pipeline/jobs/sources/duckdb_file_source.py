@@ -96,7 +96,8 @@ def _relation(connection: duckdb.DuckDBPyConnection, table: DuckDBSourceTable, r
         if kinds != [duckdb.StatementType.SELECT]:
             raise ConfigError("source.query must be one SELECT statement that DuckDB can read.")
     try:
-        return connection.sql(f"SELECT * FROM {rows} AS pkdp_rows")
+        # Around a query, DuckDB would rename a second column of one name.
+        return connection.sql(table.query or f"FROM {rows}")
     except duckdb.Error:
         pass
     raise ConfigError(f"source {table.duckdb!r}: {_what(table)} cannot be read; check the names of tables and columns.")

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import http.server
+import json
+import stat
+import sys
+import threading
+import uuid
+from datetime import date, datetime
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.errors import ConfigError, InputCheckError
+from pkdp_pipeline.jobs import load_job, run_job
+from pkdp_pipeline.jobs.lineage import check_lineage, lineage_ended, lineage_started
+from pkdp_pipeline.jobs.records import RunRecord
+
+DAY = date(2020, 1, 1)
+LINEAGE = '[records]\ndirectory = "runs"\nlineage = "lineage.jsonl"\nnamespace = "statistics"\n'
+FACET = json.loads((Path(pkdp.__file__).parent / "schemas" / "lineage_releases.v1.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def job(job_file, basic):
+    return load_job(job_file(basic + LINEAGE))
+
+
+def events(job):
+    lines = Path(job.records.lineage).read_text(encoding="utf-8").splitlines()
+    found = [json.loads(line) for line in lines]
+    for event in found:
+        valid(event)
+    return found
+
+
+def valid(event):
+    """Check what the specification of OpenLineage 2-0-2 requires of a run event, of its datasets and facets."""
+    assert event["schemaURL"] == "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
+    assert event["producer"].startswith("urn:pkdp-pipeline:")
+    assert datetime.fromisoformat(event["eventTime"]).utcoffset() is not None
+    assert event["eventType"] in {"START", "RUNNING", "COMPLETE", "ABORT", "FAIL", "OTHER"}
+    assert str(uuid.UUID(event["run"]["runId"])) == event["run"]["runId"]
+    for thing in (event["job"], *event["inputs"], *event["outputs"]):
+        assert thing["namespace"]
+        assert thing["name"]
+    for facet in event["run"]["facets"].values():
+        assert facet["_producer"] == event["producer"]
+        assert ":" in facet["_schemaURL"]
+
+
+def test_a_run_is_a_start_and_an_end_with_what_was_published(job):
+    made = run_job(job, DAY).releases[0].release
+    start, end = events(job)
+    assert [start["eventType"], end["eventType"]] == ["START", "COMPLETE"]
+    assert start["run"]["runId"] == end["run"]["runId"]
+    (record,) = Path(job.records.directory).iterdir()
+    assert json.loads(record.read_text(encoding="utf-8"))["run"] == end["run"]["runId"]
+    assert end["job"] == {"facets": {}, "name": "job", "namespace": "statistics"}
+    assert [found["name"] for found in end["inputs"]] == ["visits.parquet"]
+    assert [found["name"] for found in end["outputs"]] == [
+        str(Path(job.output.directory) / "2020-01-01" / "people_by_town.parquet")
+    ]
+    facet = end["run"]["facets"]["pkdp_releases"]
+    jsonschema.Draft202012Validator(FACET).validate(facet)
+    assert facet["_schemaURL"] == FACET["$id"]
+    assert facet["releases"] == [
+        {"charged": True, "id": made.id, "name": "people_by_town", "sentence": made.certificate.sentence()}
+    ]
+    nominal = end["run"]["facets"]["nominalTime"]
+    assert nominal["nominalStartTime"] == "2020-01-01T00:00:00+00:00"
+    assert nominal["nominalEndTime"] == "2020-01-02T00:00:00+00:00"
+    assert "errorMessage" not in end["run"]["facets"]
+
+
+def test_a_replay_is_a_run_that_charged_nothing(job):
+    run_job(job, DAY)
+    run_job(job, DAY)
+    *_, start, end = events(job)
+    assert (start["eventType"], end["eventType"]) == ("START", "COMPLETE")
+    assert [one["charged"] for one in end["run"]["facets"]["pkdp_releases"]["releases"]] == [False]
+
+
+def test_a_refused_run_is_a_fail_with_our_own_words(job):
+    with pytest.raises(InputCheckError) as caught:
+        run_job(job, date(2021, 1, 1))
+    start, end = events(job)
+    assert (start["eventType"], end["eventType"]) == ("START", "FAIL")
+    assert end["run"]["facets"]["errorMessage"]["message"] == str(caught.value)
+    assert end["outputs"] == []
+    assert "pkdp_releases" not in end["run"]["facets"]
+
+
+def test_an_error_that_is_not_ours_is_not_quoted(job):
+    record = RunRecord.begin(DAY)
+    lineage_started(job, record)
+    lineage_ended(job, record.stopped(ValueError("Secretville"), 1))
+    assert events(job)[-1]["run"]["facets"]["errorMessage"]["message"] == "ValueError"
+    assert "Secretville" not in Path(job.records.lineage).read_text(encoding="utf-8")
+
+
+def test_a_day_begins_in_the_time_zone_of_the_job(job_file, basic):
+    text = basic.replace('column = "day"', 'column = "day", time_zone = "Europe/Oslo"')
+    job = load_job(job_file(text + LINEAGE))
+    lineage_started(job, RunRecord.begin(date(2020, 3, 29)))
+    nominal = events(job)[0]["run"]["facets"]["nominalTime"]
+    assert nominal["nominalStartTime"] == "2020-03-29T00:00:00+01:00"
+    assert nominal["nominalEndTime"] == "2020-03-30T00:00:00+02:00"
+
+
+def test_tables_are_named_as_openlineage_names_them_and_without_passwords(job_file, basic, monkeypatch):
+    monkeypatch.setenv("PKDP_PUBLIC", "postgresql://me:sesame@db.example:5433/stats")
+    monkeypatch.setenv("PKDP_SOURCE", "postgresql://me:sesame@db.example/warehouse")
+    text = basic.replace('"visits.parquet"', '{ postgres = "${PKDP_SOURCE}", table = "public.visits" }')
+    job = load_job(
+        job_file(text + 'postgres = "${PKDP_PUBLIC}"\nduckdb = "public.duckdb"\nformats = ["csv"]\n' + LINEAGE)
+    )
+    from public_releases import release
+
+    lineage_ended(job, RunRecord.begin(DAY).succeeded([("people", release({"town": ["Ås"]}, [7]))]))
+    (event,) = events(job)
+    folder = Path(job.output.directory)
+    assert [(found["namespace"], found["name"]) for found in event["outputs"]] == [
+        ("file", str(folder / "2020-01-01" / "people.csv")),
+        (f"duckdb://{job.output.duckdb}", "public.main.people"),
+        ("postgres://db.example:5433", "stats.public.people"),
+    ]
+    assert event["inputs"][0]["name"] == "db.example/warehouse, public.visits"
+    assert "sesame" not in Path(job.records.lineage).read_text(encoding="utf-8")
+
+
+def test_nothing_goes_over_a_network_whatever_the_environment_says(job, monkeypatch, tmp_path):
+    asked = []
+
+    class Listener(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+
+        do_GET = do_POST
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Listener)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}"
+        config = tmp_path / "openlineage.yml"
+        config.write_text(f"transport:\n  type: http\n  url: {url}\n", encoding="utf-8")
+        monkeypatch.setenv("OPENLINEAGE_URL", url)
+        monkeypatch.setenv("OPENLINEAGE__TRANSPORT__TYPE", "http")
+        monkeypatch.setenv("OPENLINEAGE__TRANSPORT__URL", url)
+        monkeypatch.setenv("OPENLINEAGE_CONFIG", str(config))
+        monkeypatch.setenv("OPENLINEAGE_DISABLED", "true")
+        run_job(job, DAY)
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert asked == []
+    assert [event["eventType"] for event in events(job)] == ["START", "COMPLETE"]
+
+
+def test_the_file_is_the_curators_alone(job):
+    lineage_started(job, RunRecord.begin(DAY))
+    assert stat.S_IMODE(Path(job.records.lineage).stat().st_mode) == 0o600
+
+
+def test_without_the_package_nothing_is_charged(job, monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "openlineage"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "openlineage", None)
+    with pytest.raises(ConfigError, match=r"pip install 'pkdp-pipeline\[lineage\]'"):
+        check_lineage(job)
+    with pytest.raises(ConfigError, match=r"pip install 'pkdp-pipeline\[lineage\]'"):
+        run_job(job, DAY)
+    with pkdp.Ledger.open(job.ledger, dataset=job.dataset) as ledger:
+        assert list(ledger.entries()) == []
+
+
+def test_a_file_that_cannot_be_written_is_refused(job, tmp_path):
+    check_lineage(job)
+    (tmp_path / "lineage.jsonl").mkdir()
+    with pytest.raises(ConfigError, match=r"records\.lineage"):
+        check_lineage(job)
+    with pytest.raises(ConfigError, match=r"records\.lineage"):
+        lineage_started(job, RunRecord.begin(DAY))
+
+
+def test_a_job_without_lineage_imports_nothing(job_file):
+    job = load_job(job_file())
+    check_lineage(job)
+    lineage_started(job, RunRecord.begin(DAY))
+    assert not list(Path(job.file).parent.glob("*.jsonl"))

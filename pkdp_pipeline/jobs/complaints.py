@@ -44,8 +44,11 @@ _TAGS = MappingProxyType({"source": 1, "evidence": 2})
 
 def complaints(error: ValidationError) -> list[str]:
     """Return one line for each thing that is wrong."""
-    details = error.errors(include_url=False, include_input=True)
-    return list(dict.fromkeys(_complaint(detail) for detail in details))
+    details = error.errors(include_url=False)
+    # A list whose only table is wrong counts as empty; the table's own complaint says more.
+    inside = {detail["loc"][:length] for detail in details for length in range(len(detail["loc"]))}
+    told = [detail for detail in details if detail["type"] != "too_short" or detail["loc"] not in inside]
+    return list(dict.fromkeys(map(_complaint, told)))
 
 
 def _complaint(detail: ErrorDetails) -> str:

@@ -34,9 +34,7 @@ def from_environment(value: object) -> object:
         raise ValueError('an environment variable must be the whole value, such as "${PKDP_DATABASE}".')
     content = os.environ.get(found[1], "")
     if not content:
-        raise ValueError(
-            f"the environment variable {found[1]} is not set: set it where the job runs, or write a value."
-        )
+        raise ValueError(f"the environment variable {found[1]} is not set; set it where the job runs.")
     return content
 
 

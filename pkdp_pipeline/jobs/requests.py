@@ -57,7 +57,8 @@ def check_together(named: Sequence[NamedRequest], *, dataset: str, evidence: tup
     try:
         _check_together(named, dataset, evidence)
     except DifferencingError as error:
-        refusal = str(error)
+        # All releases of a job are of the same day, so to name it says nothing.
+        refusal = str(error).replace(f", period {named[0].request.period}", "")
     if refusal:
         repair = _repair(named[0].job, date.fromisoformat(str(named[0].request.period)))
         raise DifferencingError(refusal if repair is None else f"{refusal}\n\n{repair.words}\n\n{repair.toml}")

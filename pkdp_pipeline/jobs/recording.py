@@ -16,7 +16,7 @@ from pkdp_pipeline.jobs.records import RunRecord, check_records, write_record
 from pkdp_pipeline.jobs.stopping import Stopped
 from pkdp_pipeline.release import Release
 
-__all__ = ["Done", "check_recording", "recorded"]
+__all__ = ["Done", "check_recording", "recorded", "recorded_failure"]
 
 
 @dataclass(slots=True)
@@ -62,6 +62,21 @@ def recorded(job: Job, day: date) -> Iterator[Done]:
             _end(job, record.stopped(error, code, releases=done.releases, files=done.files, head=done.head))
         raise
     _end(job, record.succeeded(done.releases, files=done.files, head=done.head))
+
+
+@contextmanager
+def recorded_failure(job: Job, day: date) -> Iterator[None]:
+    """Record that a run ended before it began: an error from inside is recorded and passed on, success is not."""
+    try:
+        yield
+    except BaseException as error:
+        code = error.exit_code if isinstance(error, Stopped) else exit_code(error)
+        with suppress(PkdpError):
+            check_recording(job)
+            record = RunRecord.begin(day)
+            lineage_started(job, record)
+            _end(job, record.stopped(error, code))
+        raise
 
 
 def _end(job: Job, record: RunRecord) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import date
 
 from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.recording import recorded_failure
 from pkdp_pipeline.jobs.session import JobResult, JobSession
 from pkdp_pipeline.jobs.stopping import Stopping
 
@@ -42,5 +44,7 @@ def run_job(job: Job, day: date, *, revise: bool = False, stopping: Stopping | N
         If the source, the output folder or the ledger cannot be used; a `TemporaryError` also where another run
         publishes into the same folder.
     """
-    with JobSession(job, stopping=stopping) as session:
+    with ExitStack() as held:
+        with recorded_failure(job, day):
+            session = held.enter_context(JobSession(job, stopping=stopping))
         return replace(session.run(day, revise=revise), total=session.total())

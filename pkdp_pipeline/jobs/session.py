@@ -15,7 +15,7 @@ from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.checks import check_output
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.locking import job_lock
-from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, write_atomically, write_outputs
+from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, remove_leftovers, write_atomically, write_outputs
 from pkdp_pipeline.jobs.reading import DayReader
 from pkdp_pipeline.jobs.recording import Done, check_recording, recorded
 from pkdp_pipeline.jobs.requests import NamedRequest, check_together, requests_of
@@ -120,6 +120,7 @@ class JobSession:
             folder = Path(job.output.directory)
             make_folder(folder)
             opening.enter_context(job_lock(folder))
+            remove_leftovers(folder)
             self._ledger = opening.enter_context(_open_ledger(job))
             self._remarks = _changed_terms(job)
             self._held = opening.pop_all()
@@ -139,12 +140,13 @@ class JobSession:
         """Publish what the job asks for on one date, or show again what it has published; see `run_job`."""
         self._stopping.check()
         if not self._checked:
-            check_outputs(self._job)
             check_recording(self._job)
-            check_retention(self._job)
-            forget_rows(self._job)
-            self._checked = True
         with recorded(self._job, day) as done:
+            if not self._checked:
+                check_outputs(self._job)
+                check_retention(self._job)
+                forget_rows(self._job)
+                self._checked = True
             return self._run(day, done, revise=revise)
 
     def _run(self, day: date, done: Done, *, revise: bool) -> JobResult:

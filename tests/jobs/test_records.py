@@ -183,3 +183,24 @@ def test_a_folder_that_cannot_be_is_refused(job, tmp_path):
         check_records(job)
     with pytest.raises(ConfigError, match="cannot be created"):
         write_record(job, RunRecord.begin(DAY).succeeded([]))
+
+
+def test_a_job_that_is_refused_before_anything_is_opened_leaves_a_record(job_file, basic):
+    two = basic.replace("[output]", '[[release]]\nname = "people"\nk = 5\n\n[output]')
+    job = load_job(job_file(two + RECORDS))
+    with pytest.raises(DifferencingError):
+        run_job(job, DAY)
+    (refused,) = read(job)
+    assert (refused["outcome"], refused["exit_code"], refused["day"]) == ("refused", 4, "2020-01-01")
+
+
+def test_outputs_that_cannot_be_used_leave_a_record_and_charge_nothing(job):
+    folder = Path(job.output.directory) / "2019-01-01"
+    folder.mkdir(parents=True)
+    (folder / "other.certificate.json").write_text('{"context": {"dataset": "trips"}}')
+    with pytest.raises(ConfigError, match="'trips'"):
+        run_job(job, DAY)
+    (failed,) = read(job)
+    assert (failed["outcome"], failed["exit_code"]) == ("failed", 2)
+    with pkdp.Ledger.open(job.ledger, dataset=job.dataset) as ledger:
+        assert list(ledger.entries()) == []

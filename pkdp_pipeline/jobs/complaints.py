@@ -88,6 +88,8 @@ def _message(detail: ErrorDetails, key: str) -> str:
         return "must be true or false."
     if sort == "string_pattern_mismatch" and key == "name":
         return "must fit the pattern of a file's name: letters, digits, _ and -, beginning with a letter or a digit."
+    if sort == "string_pattern_mismatch" and key == "schema":
+        return "must be the plain name of a schema: letters, digits and _, beginning with no digit."
     if sort == "string_too_short":
         return "must not be empty."
     if sort == "too_short":

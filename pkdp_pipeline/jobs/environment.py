@@ -9,6 +9,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from pydantic import BeforeValidator, Field, PlainSerializer, StringConstraints
 
+from pkdp_pipeline.jobs.tables import local
+
 __all__ = ["Address", "LedgerName", "from_environment", "public_address"]
 
 _SCHEMES = ("postgresql", "postgres")
@@ -59,7 +61,8 @@ def _ledger(value: object) -> object:
     value = from_environment(value)
     if isinstance(value, str) and "://" in value:
         _check(value)
-    return value
+        return value
+    return local(value)
 
 
 def _check(address: str) -> None:

@@ -24,8 +24,8 @@ __all__ = ["BudgetTable", "Declared"]
 class BudgetTable(Table):
     """``[[budget]]``: the most that the data set's releases may add up to; see `Budget`."""
 
-    epsilon: float
-    delta: float
+    epsilon: float = Field(description="The most that ε may add up to, at this delta.", examples=[1.0])
+    delta: float = Field(description="The delta at which it is measured.", examples=[1e-6])
     part: Literal["partial_knowledge", "worst_case"] | None = Field(
         default=None, description="Which total is held to it; both when left out."
     )
@@ -44,30 +44,38 @@ class BudgetTable(Table):
 
 
 class _DisjointUnits(Table):
-    kind: Literal["disjoint_units"]
+    """The parts are about different people, and who belongs to which part is fixed in advance and public."""
+
+    kind: Literal["disjoint_units"] = Field(description="Which evidence this is.")
 
     def evidence(self) -> Evidence:
         return DisjointUnits()
 
 
 class _IndependentGivenHabits(Table):
-    kind: Literal["independent_given_habits"]
+    """Given everybody's habits, which the attacker may know fully, a person's days are independent."""
+
+    kind: Literal["independent_given_habits"] = Field(description="Which evidence this is.")
 
     def evidence(self) -> Evidence:
         return IndependentGivenHabits()
 
 
 class _OneDayProtected(Table):
-    kind: Literal["one_day_protected"]
+    """The declared numbers hold for a person's record of one day given all her others, past and future."""
+
+    kind: Literal["one_day_protected"] = Field(description="Which evidence this is.")
 
     def evidence(self) -> Evidence:
         return OneDayProtected()
 
 
 class _BoundedDependence(Table):
-    kind: Literal["bounded_dependence"]
-    epsilon: float
-    delta: float = 0.0
+    """Every added release depends on all earlier ones together by at most this much."""
+
+    kind: Literal["bounded_dependence"] = Field(description="Which evidence this is.")
+    epsilon: float = Field(description="ε of the bound.", examples=[0.1])
+    delta: float = Field(default=0.0, description="δ of the bound.")
 
     @model_validator(mode="after")
     def _is_evidence(self) -> Self:
@@ -79,8 +87,10 @@ class _BoundedDependence(Table):
 
 
 class _BoundedParticipation(Table):
-    kind: Literal["bounded_participation"]
-    times: int
+    """Nobody takes part in more than so many of the releases."""
+
+    kind: Literal["bounded_participation"] = Field(description="Which evidence this is.")
+    times: int = Field(description="In so many, at most.", examples=[7])
 
     @model_validator(mode="after")
     def _is_evidence(self) -> Self:
@@ -92,7 +102,9 @@ class _BoundedParticipation(Table):
 
 
 class _OncePerUnit(Table):
-    kind: Literal["once_per_unit"]
+    """Everybody appears in at most one of the parts: registrations, first diagnoses, votes."""
+
+    kind: Literal["once_per_unit"] = Field(description="Which evidence this is.")
 
     def evidence(self) -> Evidence:
         return OncePerUnit()

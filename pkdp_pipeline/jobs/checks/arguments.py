@@ -50,7 +50,7 @@ def columns(value: Any) -> list[str]:
 
 def number(value: Any) -> int | float:
     """Read a number."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf:
         return value
     raise ValueError("must be a number.")
 

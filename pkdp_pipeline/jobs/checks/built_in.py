@@ -71,9 +71,10 @@ def rules_of_rows(source: Source, job: Job, day: date) -> list[Rule]:
     if checks.fresh is not None:
         newest = source.newest(job.period, checks.fresh.column)
         fresh = newest is not None and (newest - day).days >= checks.fresh.days
+        days = f"{checks.fresh.days} day{'' if checks.fresh.days == 1 else 's'}"
         text = (
-            f"the newest value of column {checks.fresh.column!r} must be at least {checks.fresh.days} days after that "
-            "date, for its rows to be complete"
+            f"the newest value of column {checks.fresh.column!r} must be at least {days} after that date, for its rows "
+            "to be complete"
         )
         rules.append(Rule(text=text, number=int(fresh), least=1))
     return rules

@@ -66,7 +66,15 @@ def check_input(source: Source, job: Job, day: date, named: Sequence[NamedReques
     if rows[0].outside:
         raise _failure(broken(rows[:1]), day)
     wanted = requests_of(job, day) if named is None else named
-    counted = {one.name: _counted(source, job, day, one) for one in wanted}
+    counted, uncounted = {}, None
+    try:
+        counted = {one.name: _counted(source, job, day, one) for one in wanted}
+    except ArgumentError as error:
+        uncounted = error
+    if uncounted is not None:
+        # What cannot be counted may be what a rule is about, such as a column without values.
+        problems = broken(rows)
+        raise _failure(problems, day) if problems else uncounted
     problems = broken([*columns, *rows, *rules_of_counts(counted)])
     problems += _unmet(source, job, day, expectations)
     if problems:

@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from datetime import date
+
+import pandas as pd
+import pytest
+
+from pkdp_pipeline import Ledger
+from pkdp_pipeline.errors import ArgumentError, ConfigError, InputCheckError
+from pkdp_pipeline.jobs import load_job, run_job
+from pkdp_pipeline.jobs.checks import check_input
+from pkdp_pipeline.jobs.checks.rules import Rule, broken
+from pkdp_pipeline.jobs.sources import open_source
+
+DAY = date(2020, 1, 1)
+
+
+def outcome(job_file, text, frame=None, day=DAY, engine="duckdb"):
+    job = load_job(job_file(f'engine = "{engine}"\n{text}', frame))
+    source = open_source(job)
+    try:
+        return check_input(source, job, day)
+    finally:
+        source.close()
+
+
+def complaint(*arguments, **names) -> str:
+    with pytest.raises(InputCheckError) as caught:
+        outcome(*arguments, **names)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    return str(caught.value)
+
+
+def frame(**changes):
+    columns = {"day": [DAY, DAY], "person": ["Ann", "Bob"], "town": ["Ås", "Bø"]} | changes
+    return pd.DataFrame(columns)
+
+
+def days(last: int):
+    """Rows of the first days of January, each by somebody else."""
+    found = [date(2020, 1, number) for number in range(1, last + 1)]
+    return frame(day=found, person=[f"p{day}" for day in found], town=["Ås"] * last)
+
+
+def test_a_day_as_declared_passes(job_file, basic, engine):
+    outcome(job_file, basic, engine=engine)
+    outcome(job_file, basic, frame(), engine=engine)
+
+
+@pytest.mark.parametrize(
+    ("text_change", "frame_change", "day", "words"),
+    [
+        ((), {}, date(2020, 2, 1), ["'day'", "rows on that date"]),
+        (("person", "citizen"), {}, DAY, ["'citizen'", "must exist"]),
+        (('by = "town"', 'by = "city"'), {}, DAY, ["'city'", "must exist"]),
+        (("day", "when"), {}, DAY, ["'when'", "must exist"]),
+        (('"drop"', '"drop"\norder_by = "rank"\none_cell = "first"'), {}, DAY, ["'rank'", "must exist"]),
+        (('"drop"', '"error"'), {"person": ["Ann", None]}, DAY, ["'person'", "every row", "missing_unit"]),
+        ((), {"person": [None, None]}, DAY, ["'person'", "some row"]),
+        ((), {"town": [None, None]}, DAY, ["'town'", "not be empty"]),
+        ((), {"person": [float("nan"), float("nan")]}, DAY, ["'person'", "some row"]),
+        ((), {"person": ["Ann", "Ann"]}, DAY, ["'people_by_town'", "several cells of 'town'", "one_cell"]),
+        (("k = 5", 'k = 5\ndomain = ["Ås"]'), {}, DAY, ["'people_by_town'", "'town'", "domain does not list"]),
+    ],
+)
+def test_each_broken_rule_is_named_without_values(
+    job_file, basic, text_change, frame_change, day, words, engine, capfd
+):
+    text = basic.replace(*text_change) if text_change else basic
+    message = complaint(job_file, text, frame(**frame_change), day, engine)
+    assert message == complaint(job_file, text, frame(**frame_change), day)
+    assert capfd.readouterr() == ("", "")
+    for word in words:
+        assert word in message
+    for value in ("Ann", "Bob", "Ås", "Bø", "Traceback"):
+        assert value not in message
+
+
+def test_a_missing_date_is_reported_alone(job_file, basic):
+    message = complaint(job_file, basic, frame(person=[None, None]), date(2020, 2, 1))
+    assert message.count("must") == 1
+
+
+def test_a_period_column_of_texts_is_a_config_error(job_file, basic, engine):
+    with pytest.raises(ConfigError, match="holds text, not dates"):
+        outcome(job_file, basic, frame(day=["2020-01-01", "2020-01-02"]), engine=engine)
+
+
+def test_a_domain_of_another_kind_names_the_release(job_file, basic):
+    with pytest.raises(ArgumentError, match="release 'people_by_town': domain names the cells of 'town' by integer"):
+        outcome(job_file, basic.replace("k = 5", "k = 5\ndomain = [1, 2]"), frame())
+
+
+def test_units_beyond_the_domain_can_be_absent_by_rule(job_file, basic):
+    outcome(job_file, basic.replace("k = 5", 'k = 5\ndomain = ["Ås"]\nundeclared = "absent"'), frame())
+
+
+@pytest.mark.parametrize(
+    ("bounds", "passes"), [("min = 2", True), ("min = 3", False), ("max = 2", True), ("max = 1", False)]
+)
+def test_the_number_of_rows_has_a_range(job_file, basic, bounds, passes, engine):
+    text = f"{basic}\n[checks]\nrows = {{ {bounds} }}\n"
+    if passes:
+        outcome(job_file, text, frame(), engine=engine)
+    else:
+        message = complaint(job_file, text, frame(), engine=engine)
+        assert "the number of rows must be in the range of [checks] rows" in message
+        assert "2" not in message.replace("2020-01-01", "")
+
+
+def test_all_columns_are_looked_at_before_any_row_is_read(job_file, basic):
+    text = f'{basic}\n[checks]\ncolumns = {{ town = "number", rank = "number", person = "text", day = "instant" }}\n'
+    message = complaint(job_file, text, frame(), date(2099, 1, 1))
+    assert "column 'rank' must exist; column 'town' must hold numbers; column 'day' must hold timestamps in" in message
+    assert "rows on that date" not in message
+    assert "'person'" not in message
+
+
+@pytest.mark.parametrize(("kind", "value", "passes"), [("number", 1.5, True), ("real", 1.5, True), ("real", 1, False)])
+def test_floating_point_numbers_are_numbers_but_not_the_other_way_round(job_file, basic, kind, value, passes, engine):
+    text = f'{basic}\n[checks]\ncolumns = {{ size = "{kind}" }}\n'
+    if passes:
+        outcome(job_file, text, frame(size=[value] * 2), engine=engine)
+    else:
+        assert "column 'size' must hold floating-point numbers" in complaint(
+            job_file, text, frame(size=[value] * 2), engine=engine
+        )
+
+
+def test_a_day_is_fresh_when_the_source_has_a_later_one(job_file, basic, engine):
+    text = f'{basic}\n[checks]\nfresh = {{ column = "day", days = 2 }}\n'
+    outcome(job_file, text, days(3), engine=engine)
+    message = complaint(job_file, text, days(2), engine=engine)
+    assert "the newest value of column 'day' must be at least 2 days after that date" in message
+    assert "2020-01-02" not in message
+
+
+def test_a_column_that_holds_no_days_cannot_say_how_fresh_it_is(job_file, basic):
+    text = f'{basic}\n[checks]\nfresh = {{ column = "town" }}\n'
+    assert "column 'town' must hold dates or times" in complaint(job_file, text, frame())
+    assert "column 'when' must exist" in complaint(job_file, text.replace('"town" }', '"when" }'), frame())
+
+
+def test_one_message_lists_every_broken_rule(job_file, basic):
+    text = basic.replace('"drop"', '"error"') + textwrap.dedent("""
+        [[release]]
+        name = "people_by_kind"
+        by = "kind"
+        k = 5
+        domain = ["a"]
+
+        [checks]
+        rows = { min = 10 }
+        fresh = { column = "day" }
+
+        [[checks.expect]]
+        type = "expect_column_values_to_be_in_set"
+        column = "town"
+        value_set = ["Ås"]
+    """)
+    people = frame(day=[DAY] * 4, person=["Ann", "Ann", None, "Bob"], town=["Ås", "Bø"] * 2, kind=["a", "a", "a", "b"])
+    message = complaint(job_file, text, people)
+    for rule in (
+        "'person' must be present in every row",
+        "[checks] rows",
+        "newest value of column 'day'",
+        "release 'people_by_town': units 'person' must not have rows in several cells of 'town'",
+        "release 'people_by_kind': 'kind' must not have values that domain does not list",
+        "expect_column_values_to_be_in_set of 'town' (checks.expect[1]) is not met",
+    ):
+        assert message.count(rule) == 1
+
+
+def test_a_failed_check_leaves_no_event_in_the_ledger(job_file, basic):
+    """Not even a reservation that was given back."""
+    job = load_job(job_file(basic, frame(person=["Ann", "Ann"])))
+    with pytest.raises(InputCheckError, match="several cells"):
+        run_job(job, DAY)
+    with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
+        assert list(ledger.entries()) == []
+        head = ledger.head()
+    with pytest.raises(InputCheckError):
+        run_job(job, DAY)
+    with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
+        assert ledger.head() == head
+
+
+def test_of_two_releases_none_is_charged_when_one_fails_its_check(job_file, basic):
+    counts = '[[release]]\nname = "people"\nnoise = { epsilon = 0.5 }\n\n[[release]]'
+    text = basic.replace("[[release]]", counts).replace("[attacker]\np_max = 0.5\n", "")
+    text = text.replace("k = 5", "k = 5\nrelease_threshold = 5\nnoise = { epsilon = 0.5 }")
+    job = load_job(job_file(text, frame(person=["Ann", "Ann"])))
+    with pytest.raises(InputCheckError, match="release 'people_by_town': units 'person'"):
+        run_job(job, DAY)
+    with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
+        assert list(ledger.entries()) == []
+
+
+def test_rules_are_bounds_and_come_back_in_order():
+    rules = [
+        Rule(text="first", number=1, least=1),
+        Rule(text="second", number=0, most=0),
+        Rule(text="third", number=2, least=2, most=3),
+    ]
+    assert broken(rules) == []
+    assert broken([]) == []
+    rules = [
+        Rule(text="first", number=0, least=1),
+        Rule(text="second", number=1, most=0),
+        Rule(text="third", number=3, least=2, most=3),
+        Rule(text="fourth", number=4, least=2, most=3),
+    ]
+    assert broken(rules) == ["first", "second", "fourth"]
+
+
+def test_great_expectations_is_lazy_and_reports_to_nobody(tmp_path):
+    program = """
+        import socket, sys, os
+        calls = []
+        def refuse(*arguments, **names):
+            calls.append(arguments)
+            raise OSError("no network in this test")
+        socket.socket.connect = refuse
+        socket.getaddrinfo = refuse
+        import pkdp_pipeline.jobs
+        from pkdp_pipeline.jobs.checks import great_expectations, rules
+        assert "great_expectations" not in sys.modules
+        assert rules.broken([rules.Rule(text="a", number=0, least=1)]) == ["a"]
+        library, context = great_expectations._great_expectations()
+        assert type(context).__name__ == "EphemeralDataContext"
+        assert context.config.analytics_enabled is False
+        assert os.environ["GX_ANALYTICS_ENABLED"] == "false"
+        assert not calls, calls
+        assert great_expectations._great_expectations()[1] is context
+        assert None not in sys.modules.values()
+        print("done")
+    """
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert (ran.stdout, ran.stderr) == ("done\n", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_replay_and_a_refusal_do_not_load_great_expectations(job_file, basic):
+    file = job_file(basic)
+    run_job(load_job(file), DAY)
+    program = f"""
+        import sys
+        from datetime import date
+        from pkdp_pipeline.errors import DifferencingError
+        from pkdp_pipeline.jobs import load_job, run_job
+        assert run_job(load_job({str(file)!r}), date(2020, 1, 1)).replayed
+        try:
+            run_job(load_job({str(file)!r}), date(2020, 1, 1), revise=True)
+        except DifferencingError:
+            print("refused")
+        assert "great_expectations" not in sys.modules
+    """
+    ran = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "refused\n"), ran.stderr

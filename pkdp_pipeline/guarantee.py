@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from numbers import Real
@@ -62,6 +63,19 @@ def _certified(bound: Bound, epsilons: Array) -> Array:
 
 def _crossing(bound: Bound, target: float) -> float:
     """Return the smallest ε found at which one bound is at most `target`."""
+    try:
+        return _remembered(bound, target)
+    except TypeError:  # a bound that holds arrays has no hash
+        return _searched(bound, target)
+
+
+@functools.lru_cache(maxsize=64)
+def _remembered(bound: Bound, target: float) -> float:
+    # A job that runs every day asks about the same bound again and again.
+    return _searched(bound, target)
+
+
+def _searched(bound: Bound, target: float) -> float:
 
     def delta_at(epsilon: float) -> float:
         return float(_certified(bound, np.array([epsilon]))[0])

@@ -29,6 +29,8 @@ def from_environment(value: object) -> object:
     ValueError
         If it is not set, or is only a part of the value. The message never holds what it is set to.
     """
+    if isinstance(value, str) and re.fullmatch(r"\$\w+", value):
+        raise ValueError('an environment variable is written with braces, such as "${PKDP_DATABASE}".')
     if not isinstance(value, str) or "${" not in value:
         return value
     found = _VARIABLE.fullmatch(value)

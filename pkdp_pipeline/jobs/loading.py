@@ -51,13 +51,15 @@ def _content(file: Path) -> dict[str, Any]:
     """Return what the file holds; an error keeps nothing of it, because it can hold passwords."""
     problem = ""
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
         problem = f"cannot be read: {error.strerror}."
     except UnicodeDecodeError:
         problem = "is not UTF-8 text."
     except tomllib.TOMLDecodeError as error:
         problem = f"is not valid TOML: {error}."
+    except (ValueError, RecursionError):
+        problem = "is not valid TOML: it has a number that is too long, or is nested too deeply."
     raise ConfigError(f"the job file {str(file)!r} {problem}")
 
 

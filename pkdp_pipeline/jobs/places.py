@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +86,8 @@ def _overwritten(job: Job) -> list[str]:
 
 
 def _inside(place: str, folder: str) -> bool:
-    return Path(place).resolve().is_relative_to(Path(folder).resolve())
+    return Path(os.path.realpath(place)).is_relative_to(os.path.realpath(folder))
 
 
 def _same(one: str, other: str) -> bool:
-    return Path(one).resolve() == Path(other).resolve()
+    return os.path.realpath(one) == os.path.realpath(other)

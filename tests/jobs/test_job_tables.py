@@ -259,6 +259,15 @@ def test_the_public_never_gets_the_sources_own_tables(written, tmp_path):
     load_job(written(SOURCE, postgres, end='postgres = "postgresql://public@db/w"\nschema = "published"'))
 
 
+def test_links_are_followed_to_find_what_is_private_inside_the_output(written, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "private").symlink_to(tmp_path / "out")
+    assert "retention.directory: lies inside" in refusal(written(end='[retention]\ndirectory = "private"\ndays = 1'))
+    (tmp_path / "private").unlink()
+    (tmp_path / "private").symlink_to(tmp_path / "private")
+    load_job(written(end='[retention]\ndirectory = "private"\ndays = 1'))
+
+
 def test_an_attacker_that_no_release_uses_is_refused(written):
     own = "k = 5\nattacker = { p_max = 0.2 }"
     assert "every release has its own" in refusal(written("k = 5", own))

@@ -148,12 +148,22 @@ def test_an_attacker_that_nothing_uses_is_refused(job_file, basic):
 
 def test_unreadable_job_files_are_config_errors(tmp_path):
     broken = tmp_path / "broken.toml"
-    broken.write_text("dataset = ")
+    broken.write_text("dataset = \n")
     binary = tmp_path / "binary.toml"
     binary.write_bytes(b"\xff\xfe")
-    for path, word in ((tmp_path / "none.toml", "cannot be read"), (broken, "TOML"), (binary, "UTF-8")):
+    deep, long = tmp_path / "deep.toml", tmp_path / "long.toml"
+    deep.write_text(f"dataset = {'[' * 5000}")
+    long.write_text(f"dataset = {'1' * 5000}")
+    told = ((tmp_path / "none.toml", "cannot be read"), (broken, "TOML.*line 1"), (binary, "UTF-8"))
+    for path, word in (*told, (deep, "deeply"), (long, "too long"), (tmp_path, "cannot be read")):
         with pytest.raises(ConfigError, match=word):
             load_job(path)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_job_file(job_file):
+    path = job_file()
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert load_job(path).dataset == "visits"
 
 
 def test_the_exported_schema_is_current():

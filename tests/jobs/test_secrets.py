@@ -138,6 +138,11 @@ def test_a_variable_is_the_whole_value(written, value):
         load_job(written((LEDGER[0], f'ledger = "{value}"')))
 
 
+def test_a_variable_without_braces_is_no_file(written):
+    with pytest.raises(ConfigError, match="ledger: an environment variable is written with braces"):
+        load_job(written((LEDGER[0], 'ledger = "$PKDP_LEDGER"')))
+
+
 def test_a_ledgers_variable_may_hold_a_file(written, tmp_path, monkeypatch):
     monkeypatch.setenv("PKDP_LEDGER", "private/ledger.sqlite")
     assert load_job(written(LEDGER)).ledger == str(tmp_path / "private" / "ledger.sqlite")

@@ -117,6 +117,7 @@ class _DuckDBStore:
     def __init__(self, connection: duckdb.DuckDBPyConnection, schema: str) -> None:
         self._connection = connection
         self._schema = schema
+        self._kinds: dict[str, bool] | None = None
         # The file's own name: without it, a schema of the same name would be ambiguous.
         self._catalog = str(self.run("SELECT current_database()")[0][0])
 
@@ -134,12 +135,18 @@ class _DuckDBStore:
         self.run(f"CREATE SCHEMA IF NOT EXISTS {self.quoted(self._catalog)}.{self.quoted(self._schema)}")
 
     def columns(self, table: str) -> Mapping[str, str] | None:
-        where = "WHERE database_name = $1 AND lower(schema_name) = lower($2) AND lower({}) = lower($3)"
-        about = (self._catalog, self._schema, table)
-        if self.run(f"SELECT 1 FROM duckdb_views() {where.format('view_name')}", *about):
-            return {}
-        sql = f"SELECT column_name, data_type FROM duckdb_columns() {where.format('table_name')} ORDER BY column_index"
-        return dict(self.run(sql, *about)) or None
+        if self._kinds is None:  # asked once: DuckDB looks at all it has, its own views included, to answer
+            about = "WHERE database_name = $1 AND lower(schema_name) = lower($2)"
+            found = self.run(
+                f"SELECT lower(table_name), true FROM duckdb_tables() {about} "
+                f"UNION ALL SELECT lower(view_name), false FROM duckdb_views() {about}",
+                *(self._catalog, self._schema),
+            )
+            self._kinds = dict(found)
+        is_table = self._kinds.get(table.lower())
+        if not is_table:
+            return None if is_table is None else {}
+        return {row[0]: row[1] for row in self.run(f"DESCRIBE {self.place(table)}")}
 
     def type_of(self, column: PublicColumn) -> str:
         if column.kind == "decimal":

@@ -27,10 +27,10 @@ SUBMITTED = (
 def flights(folder: Path, engine: str, *changes: tuple[str, str]) -> Path:
     """Write the example job for an engine into a folder of its own, with a new ledger."""
     text = (EXAMPLES / "daily_flights.toml").read_text(encoding="utf-8")
-    text = text.replace("data/flights_2013.parquet", str(EXAMPLES / "data" / "flights_2013.parquet"))
     for old, new in changes:
         assert old in text
         text = text.replace(old, new)
+    text = text.replace("data/flights_2013.parquet", str(EXAMPLES / "data" / "flights_2013.parquet"))
     folder.mkdir(parents=True)
     path = folder / "job.toml"
     path.write_text(f'engine = "{engine}"\n{text}', encoding="utf-8")
@@ -75,6 +75,33 @@ def test_every_engine_publishes_the_same_bytes(tmp_path, engine, rule, day):
     assert files == published(tmp_path / "expected", "duckdb", day, *changes)
 
 
+CSV_TYPES = "date = 'date', dep_delay = 'real', distance = 'number'"
+
+
+@pytest.mark.parametrize("form", ["one CSV file", "two CSV files, packed", "a pattern of Parquet files"])
+def test_every_engine_publishes_the_same_bytes_from_other_files(tmp_path, engine, form):
+    import duckdb
+
+    folder = tmp_path / "data"
+    folder.mkdir()
+    data = EXAMPLES / "data" / "flights_2013.parquet"
+    ending = "parquet" if "Parquet" in form else "csv.gz" if "packed" in form else "csv"
+    parts = ["date < DATE '2013-01-02'", "date >= DATE '2013-01-02'"] if form != "one CSV file" else ["true"]
+    with duckdb.connect() as connection:
+        for position, part in enumerate(parts):
+            columns = "* EXCLUDE (carrier), carrier" if position else "*"
+            connection.execute(
+                f"COPY (SELECT {columns} FROM '{data}' WHERE date < DATE '2013-01-04' AND {part}) "
+                f"TO '{folder}/{position}.{ending}'"
+            )
+    types = "" if ending == "parquet" else f", types = {{ {CSV_TYPES} }}"
+    change = ('source = "data/flights_2013.parquet"', f'source = {{ files = "{folder}/*.{ending}"{types} }}')
+    rules = [change, ('by = "carrier"', 'by = "carrier"\nwhere = "distance > 500 and origin != \'JFK\'"')]
+    assert published(tmp_path / engine, engine, DAY, *rules) == published(
+        tmp_path / "expected", "duckdb", DAY, *rules[1:]
+    )
+
+
 def test_a_day_with_missing_units_is_refused_in_the_same_words(tmp_path, engine):
     change = ('missing_unit = "drop"', 'missing_unit = "error"')
     said = []
@@ -101,7 +128,7 @@ def test_units_in_several_cells_are_refused_in_the_same_words(tmp_path, engine):
 def test_a_replay_asks_no_engine(tmp_path, engine, monkeypatch):
     job = load_job(flights(tmp_path / engine, engine))
     first = run_job(job, DAY)
-    monkeypatch.setattr("pkdp_pipeline.jobs.running.open_source", None)
+    monkeypatch.setattr("pkdp_pipeline.jobs.session.open_source", None)
     again = run_job(job, DAY)
     assert again.replayed
     assert again.releases[0].release.to_bytes() == first.releases[0].release.to_bytes()
@@ -154,8 +181,7 @@ def test_an_error_of_spark_while_counting_says_nothing_of_the_data(tmp_path, cap
             f"COPY (SELECT DATE '{DAY}' AS date, 'b' || i AS tailnum, 'Secretville' AS carrier FROM range(99) r(i)) "
             f"TO '{folder}/2.parquet'"
         )
-    data = str(EXAMPLES / "data" / "flights_2013.parquet")
-    job = flights(tmp_path / "job", "spark", (data, str(folder)))
+    job = flights(tmp_path / "job", "spark", ("data/flights_2013.parquet", str(folder)))
     ran = CliRunner().invoke(cli.app, ["run", str(job), "--date", DAY.isoformat()])
     assert ran.exit_code == 2
     assert "cannot be read to its end as a Parquet file" in " ".join(ran.output.split())

@@ -92,11 +92,7 @@ def test_every_kind_of_key_comes_back_as_it_is_in_the_release(tmp_path_factory, 
     job = load_job(folder / "job.toml")
     write_duckdb(job, DAY, [("select", made)])
     with duckdb.connect(job.output.duckdb) as connection:
-        read = (
-            connection.sql('SELECT * EXCLUDE (period, release_id) FROM "Order"."select"')
-            .fetch_record_batch()
-            .read_all()
-        )
+        read = connection.sql('SELECT * EXCLUDE (period, release_id) FROM "Order"."select"').to_arrow_table()
     held = [tuple(map(plain, row.values())) for row in read.to_pylist()]
     assert list(map(_naive, held)) == list(map(_naive, rows(made)))
 
@@ -223,3 +219,24 @@ def test_keys_that_duckdb_cannot_hold_are_refused_with_the_way_out(job):
     fine = release({"town": [pd.Timestamp("2020-01-01 10:00:00.000000001", tz="UTC")]}, [5])
     with pytest.raises(ConfigError, match="cut them to microseconds"):
         write(job, DAY, fine)
+
+
+def test_moments_that_nanoseconds_cannot_reach_are_refused_without_being_quoted(job, ask):
+    write(job, DAY, release({"town": [pd.Timestamp("2020-01-01 10:00:00.000000001")]}, [5]))
+    with pytest.raises(ConfigError, match="has the column changed") as caught:
+        write(job, NEXT, release({"town": [pd.Timestamp("1500-01-01")]}, [5]))
+    assert "1500" not in str(caught.value)
+    assert caught.value.__context__ is None
+    assert ask("SELECT count(*) FROM people_by_town") == [(1,)]
+    ask("DROP TABLE people_by_town")
+    write(job, DAY, release({"town": [pd.Timestamp("1500-01-01")]}, [5]))
+    with pytest.raises(ConfigError) as caught:
+        write(job, NEXT, release({"town": [pd.Timestamp("2020-01-01 10:00:00.000000001")]}, [5]))
+    assert "1500" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_texts_with_odd_characters_come_back(job, ask):
+    odd = ["a\x00b", "\u202e", "💶", "'; DROP TABLE pkdp_releases; --"]
+    write(job, DAY, release({"town": odd}, [5, 6, 7, 8]))
+    assert [town for (town,) in ask("SELECT town FROM people_by_town")] == odd

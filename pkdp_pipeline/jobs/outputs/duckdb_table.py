@@ -6,6 +6,7 @@ import decimal
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs.public_columns import PublicColumn
-from pkdp_pipeline.jobs.outputs.tables import check_names, check_tables, replace_period
+from pkdp_pipeline.jobs.outputs.tables import check_names, check_tables, does_not_fit, replace_period
 from pkdp_pipeline.release import Release
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ class _DuckDBStore:
     ) -> None:
         import pyarrow as pa
 
-        keys = [_arrow(column, kind) for column, kind in columns]
+        keys = [self._arrow(table, column, kind) for column, kind in columns]
         rows = pa.table([*keys, pa.array(counts, pa.int64())], names=[f"c{place}" for place in range(len(keys) + 1)])
         self._connection.register(_ROWS, rows)
         listed = ", ".join(
@@ -202,6 +203,22 @@ class _DuckDBStore:
         )
         self.run(f"INSERT INTO {self.place(table)} SELECT $1::DATE, {listed}, $2 FROM {_ROWS}", period, release_id)
         self._connection.unregister(_ROWS)
+
+    def _arrow(self, table: str, column: PublicColumn, kind: str) -> Any:
+        """Return the keys as Arrow values that DuckDB casts to `kind` without changing them."""
+        import pyarrow as pa
+
+        values = column.values
+        if _digits(kind) is not None:
+            values = tuple(None if value is None else decimal.Decimal(value) for value in values)
+        elif kind == "DOUBLE":
+            values = tuple(None if value is None else float(value) for value in values)
+        held = None
+        with suppress(pa.ArrowException, OverflowError, ValueError, TypeError):  # which would quote a key
+            held = pa.array(values, _arrow_type(kind))
+        if held is None:
+            raise does_not_fit(_KEY, table, column, kind)
+        return held
 
 
 _TYPES = {
@@ -224,22 +241,18 @@ def _digits(kind: str) -> tuple[int, int] | None:
     return None if found is None else (int(found[1]) - int(found[2]), int(found[2]))
 
 
-def _arrow(column: PublicColumn, kind: str) -> Any:
-    """Return the keys as Arrow values that DuckDB casts to `kind` without changing them."""
+def _arrow_type(kind: str) -> Any:
     import pyarrow as pa
 
     number = _digits(kind)
-    if kind == "DOUBLE":
-        return pa.array([None if value is None else float(value) for value in column.values], pa.float64())
     if number is not None:
-        exact = [None if value is None else decimal.Decimal(value) for value in column.values]
-        return pa.array(exact, pa.decimal128(sum(number), number[1]))
-    arrow = {
+        return pa.decimal128(sum(number), number[1])
+    return {
         "VARCHAR": pa.string(),
         "BOOLEAN": pa.bool_(),
+        "DOUBLE": pa.float64(),
         "DATE": pa.date32(),
         "TIMESTAMP": pa.timestamp("us"),
         "TIMESTAMP_NS": pa.timestamp("ns"),
         "TIMESTAMP WITH TIME ZONE": pa.timestamp("us", "UTC"),
-    }
-    return pa.array(column.values, arrow[kind])
+    }[kind]

@@ -50,7 +50,7 @@ _FIXES = {
     "42501": "grant its user the right to create and change tables in the schema",
     "25006": "the server is read-only, a standby perhaps: connect to the primary",
     "53": "the server has run out of room: make room",
-    "22021": "a key holds a character that PostgreSQL cannot hold: write it to files only",
+    "22P05": "a key holds a character that the database's encoding lacks: use a database in UTF-8",
 }
 
 
@@ -87,7 +87,7 @@ def _in_transaction(job: Job, work: Callable[[_PostgresStore], None]) -> None:
         given = psycopg.conninfo.conninfo_to_dict(address)
         defaults = {"connect_timeout": "10", "application_name": "pkdp_pipeline"}
         connection = psycopg.connect(
-            psycopg.conninfo.make_conninfo("", **{**defaults, **given}),
+            psycopg.conninfo.make_conninfo("", **{**defaults, **given, "client_encoding": "utf8"}),
             prepare_threshold=None,  # prepared statements do not survive a pooling proxy
             cursor_factory=psycopg.RawCursor,
         )

@@ -17,7 +17,7 @@ from pkdp_pipeline.keys import canonical_key
 from pkdp_pipeline.ledger.spelling import folded
 from pkdp_pipeline.release import Release
 
-__all__ = ["REGISTRY", "TableStore", "check_names", "check_tables", "replace_period"]
+__all__ = ["REGISTRY", "TableStore", "check_names", "check_tables", "does_not_fit", "replace_period"]
 
 REGISTRY = "pkdp_releases"
 """The table that says which release a period's rows are."""
@@ -143,6 +143,15 @@ def replace_period(store: TableStore, job: Job, day: date, releases: Sequence[tu
         )
 
 
+def does_not_fit(key: str, table: str, column: PublicColumn, held: str) -> ConfigError:
+    """Return the error of a column that cannot hold a release's keys."""
+    return ConfigError(
+        f"{key}: the column {column.name!r} of the table {table!r} has the type {held}, which cannot hold this "
+        f"release's keys ({column.kind}): has the column changed in the source? Drop the table, so that pkdp backfill "
+        "writes it again from the ledger, or choose another schema with output.schema."
+    )
+
+
 def _registry_columns(store: TableStore) -> dict[str, str]:
     texts = dict.fromkeys(("release_id", "sentence", "certificate"), store.text)
     return {"dataset": store.text, "name": store.text, "period": "DATE", **texts}
@@ -207,11 +216,7 @@ def _fitted(store: TableStore, table: str, columns: Sequence[PublicColumn]) -> l
         before = held[column.name]
         after = store.wider(before, kind)
         if after is None or (store.is_real(after) and not _stays(store, table, column, before)):
-            raise ConfigError(
-                f"{store.key}: the column {column.name!r} of the table {table!r} has the type {before}, which cannot "
-                f"hold this release's keys ({column.kind}): has the column changed in the source? Drop the table, so "
-                "that pkdp backfill writes it again from the ledger, or choose another schema with output.schema."
-            )
+            raise does_not_fit(store.key, table, column, before)
         if after != before:
             store.run(f"ALTER TABLE {store.place(table)} ALTER COLUMN {store.quoted(column.name)} TYPE {after}")
         fitted.append(after)

@@ -90,7 +90,7 @@ def _facets(job: Job, record: RunRecord) -> dict[str, RunFacet]:
 
 def _outputs(job: Job, record: RunRecord) -> list[OutputDataset]:
     """Return where the releases of a run went: files, and tables by OpenLineage's rules for naming them."""
-    found = []
+    found: list[OutputDataset] = []
     folder = Path(job.output.directory) / record.day.isoformat()
     for release in record.releases:
         files = (str(folder / f"{release.name}.{suffix}") for suffix in job.output.formats)

@@ -27,12 +27,18 @@ class DayReader:
         Returns the source, open.
     stopping : Stopping
         Lets a signal take effect while data are read.
+
+    Attributes
+    ----------
+    verdicts : list of (str, bool)
+        The rules that the day was held to, and whether it keeps them.
     """
 
     def __init__(self, job: Job, day: date, opened: Callable[[], Source], stopping: Stopping) -> None:
         self._job, self._day = job, day
         self._opened, self._stopping = opened, stopping
         self._checked: CheckedDay | None = None
+        self.verdicts: list[tuple[str, bool]] = []
 
     @property
     def rows(self) -> int | None:
@@ -49,13 +55,12 @@ class DayReader:
         InputCheckError
             If the day does not look as declared.
         """
-        self._stopping.read()
-        try:
-            source = self._opened()
-            self._checked = check_input(source, self._job, self._day, named)
+        # Not among what a signal interrupts: DuckDB ends the process when it is interrupted while it is imported.
+        source = self._opened()
+        with self._stopping.reading():
+            self.verdicts.clear()
+            self._checked = check_input(source, self._job, self._day, named, verdicts=self.verdicts)
             keep_rows(self._job, source, self._day)
-        finally:
-            self._stopping.finish()
 
     def counted(self, one: NamedRequest) -> Counted:
         """Return what a release has counted."""

@@ -7,12 +7,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.exit_codes import exit_code
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.lineage import check_lineage, lineage_ended, lineage_started
-from pkdp_pipeline.jobs.records import RunRecord, check_records, write_record
+from pkdp_pipeline.jobs.records import CheckRecord, RunRecord, check_records, write_record
 from pkdp_pipeline.jobs.stopping import Stopped
 from pkdp_pipeline.release import Release
 
@@ -26,6 +27,12 @@ class Done:
     releases: list[tuple[str, Release]] = field(default_factory=list)
     files: Sequence[Path] = ()
     head: str | None = None
+    verdicts: Sequence[tuple[str, bool]] = ()
+
+    def noted(self) -> dict[str, Any]:
+        """Return what a record holds of it, by the names that `RunRecord` has for it."""
+        checks = [CheckRecord(rule=rule, passed=passed) for rule, passed in self.verdicts]
+        return {"releases": self.releases, "files": self.files, "head": self.head, "checks": checks}
 
 
 def check_recording(job: Job) -> None:
@@ -59,9 +66,14 @@ def recorded(job: Job, day: date) -> Iterator[Done]:
     except BaseException as error:
         code = error.exit_code if isinstance(error, Stopped) else exit_code(error)
         with suppress(PkdpError):
-            _end(job, record.stopped(error, code, releases=done.releases, files=done.files, head=done.head))
+            _end(job, record.stopped(error, code, **done.noted()))
         raise
-    _end(job, record.succeeded(done.releases, files=done.files, head=done.head))
+    try:
+        _end(job, record.succeeded(**done.noted()))
+    except PkdpError as error:
+        raise type(error)(
+            f"{error} The releases themselves are published, charged once, and written: only the record is missing."
+        ) from error
 
 
 @contextmanager

@@ -154,12 +154,14 @@ class JobSession:
         new_ledger = not self._known and next(self._ledger.entries(), None) is None
         to_read = self._refuse(named, revise=revise)
         reader = DayReader(self._job, day, self._opened, self._stopping)
+        done.verdicts = reader.verdicts
         if to_read:
             reader.check(to_read)
         published = self._publish(named, day, reader, done, revise=revise)
         self._known = True
         result = self._write(day, named, published, new_ledger=new_ledger)
-        done.files, done.head = [file for one in result.releases for file in one.files], result.head
+        done.files = [*(file for one in result.releases for file in one.files), result.summary]
+        done.head = result.head
         return result
 
     def total(self) -> Certificate | None:
@@ -206,8 +208,6 @@ class JobSession:
                 raise type(error)(
                     f"release {one.name!r}: {error} Only {others} was published before it; running again replays that."
                 ) from error
-            finally:
-                self._stopping.finish()
             check_output(release, asked)
             published.append((asked, release))
             done.releases.append((one.name, release))

@@ -84,6 +84,9 @@ def test_a_run_and_its_replay_leave_a_record_each(job):
     assert (first["digest"], first["head"]) == (job.digest, result.head)
     assert {Path(file).name for file in first["files"]} >= {"people_by_town.parquet", "people_by_town.certificate.json"}
     assert first["started"] <= first["ended"]
+    assert "unit 'person' must be present in some row" in {check["rule"] for check in first["checks"]}
+    assert all(check["passed"] for check in first["checks"])
+    assert second["checks"] == []  # a replay reads no data
     assert first["versions"]["pkdp_pipeline"] == pkdp.__version__
 
 
@@ -92,6 +95,9 @@ def test_a_refused_run_leaves_a_record_with_our_words_and_no_data(job):
         run_job(job, date(2021, 1, 1))
     (refused,) = read(job)
     assert (refused["outcome"], refused["exit_code"], refused["releases"]) == ("refused", 3, [])
+    verdicts = {check["rule"]: check["passed"] for check in refused["checks"]}
+    assert verdicts["column 'day' must have rows on that date"] is False
+    assert verdicts["column 'town' must exist"] is True
     assert refused["error"]["kind"] == "InputCheckError"
     assert "rows" in refused["error"]["message"]
     run_job(job, DAY)

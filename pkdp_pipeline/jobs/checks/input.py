@@ -11,7 +11,7 @@ from pkdp_pipeline.errors import ArgumentError, InputCheckError
 from pkdp_pipeline.jobs.checks.built_in import rules_of_columns, rules_of_counts, rules_of_rows
 from pkdp_pipeline.jobs.checks.expectations import Expectation, read_expectations
 from pkdp_pipeline.jobs.checks.great_expectations import judge
-from pkdp_pipeline.jobs.checks.rules import broken
+from pkdp_pipeline.jobs.checks.rules import Rule, broken
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.requests import NamedRequest, requests_of
 from pkdp_pipeline.jobs.sources import Source
@@ -36,7 +36,14 @@ class CheckedDay:
     counted: Mapping[str, Counted]
 
 
-def check_input(source: Source, job: Job, day: date, named: Sequence[NamedRequest] | None = None) -> CheckedDay:
+def check_input(
+    source: Source,
+    job: Job,
+    day: date,
+    named: Sequence[NamedRequest] | None = None,
+    *,
+    verdicts: list[tuple[str, bool]] | None = None,
+) -> CheckedDay:
     """Check one day of the source before anything is charged.
 
     Parameters
@@ -46,6 +53,8 @@ def check_input(source: Source, job: Job, day: date, named: Sequence[NamedReques
     day : datetime.date
     named : sequence of NamedRequest, optional
         The releases to be published; None for all of the job's.
+    verdicts : list, optional
+        Gets each rule that was looked at, and whether the day keeps it.
 
     Returns
     -------
@@ -59,12 +68,13 @@ def check_input(source: Source, job: Job, day: date, named: Sequence[NamedReques
         If the source cannot be read, or does not have what a release asks for.
     """
     expectations = read_expectations(job.checks)
+    told = [] if verdicts is None else verdicts
     columns = rules_of_columns(source, job, expectations)
     if any(rule.outside for rule in columns):
-        raise _failure(broken(columns), day)
+        raise _failure(_broken(columns, told), day)
     rows = rules_of_rows(source, job, day)
     if rows[0].outside:
-        raise _failure(broken(rows[:1]), day)
+        raise _failure(_broken([*columns, *rows[:1]], told), day)
     wanted = requests_of(job, day) if named is None else named
     counted, uncounted = {}, None
     try:
@@ -73,13 +83,19 @@ def check_input(source: Source, job: Job, day: date, named: Sequence[NamedReques
         uncounted = error
     if uncounted is not None:
         # What cannot be counted may be what a rule is about, such as a column without values.
-        problems = broken(rows)
+        problems = _broken([*columns, *rows], told)
         raise _failure(problems, day) if problems else uncounted
-    problems = broken([*columns, *rows, *rules_of_counts(counted)])
-    problems += _unmet(source, job, day, expectations)
+    problems = _broken([*columns, *rows, *rules_of_counts(counted)], told)
+    problems += _unmet(source, job, day, expectations, told)
     if problems:
         raise _failure(problems, day)
     return CheckedDay(rows=rows[0].number, counted=counted)
+
+
+def _broken(rules: Sequence[Rule], told: list[tuple[str, bool]]) -> list[str]:
+    problems = broken(rules)
+    told += [(rule.text, rule.text not in problems) for rule in rules]
+    return problems
 
 
 def _counted(source: Source, job: Job, day: date, one: NamedRequest) -> Counted:
@@ -90,7 +106,9 @@ def _counted(source: Source, job: Job, day: date, one: NamedRequest) -> Counted:
     raise ArgumentError(f"release {one.name!r}: {problem}")
 
 
-def _unmet(source: Source, job: Job, day: date, expectations: Sequence[Expectation]) -> list[str]:
+def _unmet(
+    source: Source, job: Job, day: date, expectations: Sequence[Expectation], told: list[tuple[str, bool]]
+) -> list[str]:
     """Return the user's own rules that stop the job; tell the curator of the others."""
     if not expectations:
         return []
@@ -100,6 +118,7 @@ def _unmet(source: Source, job: Job, day: date, expectations: Sequence[Expectati
     problems = []
     verdicts = judge(frame, [(one.type, one.arguments) for one in expectations])
     for one, verdict in zip(expectations, verdicts, strict=True):
+        told.append((one.rule, verdict == "met"))
         if verdict == "met":
             continue
         rule = f"{one.rule} {'is not met' if verdict == 'not met' else 'does not fit what the columns hold'}"

@@ -6,7 +6,7 @@ import datetime
 import re
 import zoneinfo
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -59,7 +59,7 @@ def run(
 ) -> None:
     """Publish what a job asks for on one date, or replay what it has published."""
     from pkdp_pipeline.job_views import print_day, print_result
-    from pkdp_pipeline.jobs import JobSession, load_job
+    from pkdp_pipeline.jobs import load_job
     from pkdp_pipeline.jobs.backfilling import missed_days, run_days
 
     if catch_up and revise:
@@ -70,8 +70,7 @@ def run(
     if dry_run:
         _plan(job, (*missed, day), revise=revise)
         return
-    with _stoppable() as stopping, JobSession(job, stopping=stopping) as session:
-        _remark(session)
+    with _stoppable() as stopping, _session(job, (*missed, day)[0], stopping) as session:
         try:
             for _ in run_days(session, missed, progress=print_day):
                 pass
@@ -98,7 +97,7 @@ def backfill(
     """Publish the dates of a period in order; after a stop or a crash the same command goes on where it was."""
     from pkdp_pipeline.job_progress import Watch
     from pkdp_pipeline.job_views import print_backfill
-    from pkdp_pipeline.jobs import JobSession, load_job
+    from pkdp_pipeline.jobs import load_job
     from pkdp_pipeline.jobs.backfilling import days_of, run_days
 
     job = load_job(job_file)
@@ -107,8 +106,7 @@ def backfill(
         _plan(job, days, revise=revise)
         return
     stopped: PkdpError | None = None
-    with _stoppable() as stopping, JobSession(job, stopping=stopping) as session:
-        _remark(session)
+    with _stoppable() as stopping, _session(job, days[0], stopping) as session:
         with Watch(len(days)) as watch:
             try:
                 for _ in run_days(session, days, revise=revise, keep_going=keep_going, progress=watch.saw):
@@ -154,9 +152,18 @@ def _stoppable() -> Iterator[Stopping]:
         raise typer.Exit(stopped.exit_code) from None
 
 
-def _remark(session: JobSession) -> None:
-    for remark in session.remarks:
-        typer.echo(f"pkdp: {remark}", err=True)
+@contextmanager
+def _session(job: Job, first: datetime.date, stopping: Stopping) -> Iterator[JobSession]:
+    """Open a job's session, and tell the curator what is remarkable about it."""
+    from pkdp_pipeline.jobs import JobSession
+    from pkdp_pipeline.jobs.recording import recorded_failure
+
+    with ExitStack() as held:
+        with recorded_failure(job, first):
+            session = held.enter_context(JobSession(job, stopping=stopping))
+        for remark in session.remarks:
+            typer.echo(f"pkdp: {remark}", err=True)
+        yield session
 
 
 def _day(option: str, text: str, job: Job) -> datetime.date:

@@ -34,8 +34,8 @@ class Stopped(BaseException):
 class Stopping:
     """Decides where a signal takes effect.
 
-    While data are read it does at once: the charge is given back. Elsewhere the step that has begun is finished
-    first, such as a transaction of the ledger or a file. A second signal takes effect at once everywhere.
+    While data are checked and counted it does at once, as nothing is charged yet. Elsewhere the step that has begun
+    is finished first, such as a transaction of the ledger or a file. A second signal takes effect at once everywhere.
 
     Notes
     -----
@@ -65,14 +65,20 @@ class Stopping:
         if self._received is not None:
             raise Stopped(self._received)
 
-    def read(self) -> None:
-        """From here to `finish`, let a signal take effect at once."""
-        self._at_once = True
-        self.check()
-
-    def finish(self) -> None:
-        """Let what comes now be finished."""
-        self._at_once = False
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Let a signal take effect at once."""
+        try:
+            self._at_once = True
+            self.check()
+            yield
+        except Exception:
+            # A library may have made an error of its own out of it.
+            if self._received is not None:
+                raise Stopped(self._received) from None
+            raise
+        finally:
+            self._at_once = False
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         first, self._received = self._received is None, number

@@ -18,7 +18,8 @@ from pkdp_pipeline.errors import (
     NotCertifiableError,
     TemporaryError,
 )
-from pkdp_pipeline.jobs import load_job, run_job, running
+from pkdp_pipeline.jobs import load_job, run_job, session
+from pkdp_pipeline.jobs.locking import LOCK_FILE
 from pkdp_pipeline.ledger import Ledger, database
 from pkdp_pipeline.release import read_release
 
@@ -58,7 +59,7 @@ def files(job) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and "sqlite" not in path.name
+        if path.is_file() and "sqlite" not in path.name and path.name != LOCK_FILE
     }
 
 
@@ -264,7 +265,7 @@ def test_a_crash_between_charging_and_writing_is_repaired_by_running_again(job_f
         raise OSError("power cut")
 
     with monkeypatch.context() as patch:
-        patch.setattr(running, "write_release", crash)
+        patch.setattr(session, "write_outputs", crash)
         with pytest.raises(OSError, match="power cut"):
             run_job(job, DAY)
     assert len(entries(job)) == 1
@@ -277,7 +278,7 @@ def test_a_crash_between_charging_and_writing_is_repaired_by_running_again(job_f
 
 def test_a_crash_between_two_releases_charges_each_once(job_file, monkeypatch):
     job = load_job(job_file(NOISY))
-    publish = running.publish
+    publish = session.publish
     calls = []
 
     def crash_at_the_second(*arguments, **names):
@@ -287,7 +288,7 @@ def test_a_crash_between_two_releases_charges_each_once(job_file, monkeypatch):
         return publish(*arguments, **names)
 
     with monkeypatch.context() as patch:
-        patch.setattr(running, "publish", crash_at_the_second)
+        patch.setattr(session, "publish", crash_at_the_second)
         with pytest.raises(OSError, match="power cut"):
             run_job(job, DAY)
     assert len(entries(job)) == 1
@@ -297,14 +298,32 @@ def test_a_crash_between_two_releases_charges_each_once(job_file, monkeypatch):
     assert len(entries(job)) == 2
 
 
-def test_a_release_that_fails_after_another_says_what_was_published(job_file):
+def test_a_release_whose_data_are_not_as_declared_stops_the_others_before_anything_is_charged(job_file):
     frame = pd.DataFrame({"day": [DAY] * 2, "person": ["a", "a"], "town": ["Ås", "Bø"]})
     job = load_job(job_file(NOISY, frame))
-    with pytest.raises(InputCheckError) as caught:
+    with pytest.raises(InputCheckError, match="release 'people_by_town'"):
         run_job(job, DAY)
+    assert entries(job) == []
+
+
+def test_a_release_that_fails_after_another_says_what_was_published_and_writes_it(job_file, monkeypatch):
+    job = load_job(job_file(NOISY))
+    publish = session.publish
+
+    def locked_at_the_second(source, request, **names):
+        if request.by is not None:
+            raise TemporaryError("the ledger is locked by another process; try again later.")
+        return publish(source, request, **names)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(session, "publish", locked_at_the_second)
+        with pytest.raises(TemporaryError) as caught:
+            run_job(job, DAY)
     assert "release 'people_by_town'" in str(caught.value)
     assert "Only 'people' was published" in str(caught.value)
     assert [entry.label for entry in entries(job)] == ["people"]
+    assert sorted(files(job)) == ["2020-01-01/people.certificate.json", "2020-01-01/people.parquet"]
+    assert [published.release.replayed for published in run_job(job, DAY).releases] == [True, False]
 
 
 def test_a_locked_ledger_is_temporary_and_charges_nothing(job_file, basic, monkeypatch):
@@ -345,7 +364,7 @@ def test_declared_cells_that_are_withheld_or_empty_look_the_same(job_file, basic
 
 
 def test_the_public_names_of_the_room():
-    assert jobs.__all__ == ["Job", "JobRelease", "JobResult", "load_job", "run_job"]
+    assert jobs.__all__ == ["Job", "JobRelease", "JobResult", "JobSession", "load_job", "run_job"]
 
 
 def test_two_noiseless_views_under_bounded_dependence_keep_their_statements(job_file, basic):

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+from pkdp_pipeline.jobs.stopping import Stopped, Stopping
+
+
+@pytest.fixture
+def stopping():
+    found = Stopping()
+    with found.listening():
+        yield found
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_takes_effect_at_once_while_data_are_read(stopping, number, code):
+    done = []
+
+    def read() -> None:
+        os.kill(os.getpid(), number)
+        done.append("went on")
+
+    with pytest.raises(Stopped) as caught, stopping.reading():
+        read()
+    assert done == []
+    assert caught.value.exit_code == code
+    assert caught.value.signal.name in ("SIGTERM", "SIGINT")
+
+
+def test_elsewhere_the_step_that_has_begun_is_finished(stopping):
+    os.kill(os.getpid(), signal.SIGTERM)
+    done = ["finished"]
+    with pytest.raises(Stopped):
+        stopping.check()
+    assert done == ["finished"]
+    with pytest.raises(Stopped), stopping.reading():
+        done.append("read")
+    assert done == ["finished"]
+
+
+def test_a_second_signal_takes_effect_at_once(stopping):
+    os.kill(os.getpid(), signal.SIGTERM)
+    with pytest.raises(Stopped):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_stop_that_a_library_makes_an_error_of_is_a_stop_all_the_same(stopping):
+    def read() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        except BaseException:
+            raise RuntimeError("could not read 4711") from None
+
+    with pytest.raises(Stopped), stopping.reading():
+        read()
+
+
+def test_an_error_without_a_signal_is_passed_on(stopping):
+    with pytest.raises(RuntimeError, match="broken"), stopping.reading():
+        raise RuntimeError("broken")
+    stopping.check()
+
+
+def test_no_signal_is_taken_for_an_error():
+    assert not issubclass(Stopped, Exception)
+
+
+def test_handlers_are_put_back_and_other_threads_left_alone():
+    before = signal.getsignal(signal.SIGTERM)
+    stopping = Stopping()
+    with stopping.listening():
+        assert signal.getsignal(signal.SIGTERM) != before
+    assert signal.getsignal(signal.SIGTERM) == before
+    seen = []
+
+    def elsewhere() -> None:
+        with Stopping().listening():
+            seen.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert seen == [before]

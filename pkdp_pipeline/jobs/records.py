@@ -9,7 +9,7 @@ import platform
 import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -228,9 +228,13 @@ def write_record(job: Job, record: RunRecord) -> Path | None:
     if job.records is None or job.records.directory is None:
         return None
     folder = _private_folder(Path(job.records.directory))
-    path = folder / f"{record.started.astimezone(UTC):%Y%m%dT%H%M%SZ}-{record.run}.json"
+    path = folder / f"{_stamp(record.started)}-{record.run}.json"
     temporary = path.with_name(f".{path.name}.partial")
     try:
+        # What killed runs have left; a younger one may belong to another job that is writing its own record.
+        for leftover in folder.glob(".*.json.partial"):
+            if leftover.name < f".{_stamp(record.started - timedelta(days=1))}":
+                leftover.unlink(missing_ok=True)
         try:
             with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(record.to_json(job).encode())
@@ -252,6 +256,10 @@ def _private_folder(folder: Path) -> Path:
     except OSError as error:
         raise ConfigError(f"the folder {str(folder)!r} cannot be created: {error.strerror}.") from error
     return folder
+
+
+def _stamp(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}"
 
 
 def _written(moment: datetime) -> str:

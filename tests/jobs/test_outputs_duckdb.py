@@ -4,6 +4,7 @@ import decimal
 import subprocess
 import sys
 from datetime import date
+from pathlib import Path
 
 import duckdb
 import pandas as pd
@@ -11,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from public_releases import plain, release, releases, rows, seal
 
+import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ConfigError, TemporaryError
-from pkdp_pipeline.jobs import load_job
+from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.outputs import check_outputs, write_outputs
 from pkdp_pipeline.jobs.outputs.duckdb_table import write_duckdb
 
@@ -68,6 +70,28 @@ def test_writing_again_restores_the_rows_and_a_revision_replaces_them(job, ask):
             [(count, again.id) for count in ([7, None, 5] if again is made else [8, None, 5])], key=str
         )
         assert ask("SELECT release_id FROM pkdp_releases") == [(again.id,)]
+
+
+def test_a_replay_without_its_source_restores_rows_and_files(job, ask):
+    made = run_job(job, DAY).releases[0].release
+    held = ask("FROM people_by_town")
+    assert held == [(DAY, town, count, made.id) for town, count in rows(made)]
+    ask("DELETE FROM people_by_town")
+    ask("DROP TABLE pkdp_releases")
+    (Path(job.output.directory) / "2020-01-01" / "people_by_town.parquet").unlink()
+    Path(job.source.files[0]).unlink()
+    assert run_job(job, DAY).replayed
+    assert ask("FROM people_by_town") == held
+    assert ask("SELECT release_id FROM pkdp_releases") == [(made.id,)]
+    assert (Path(job.output.directory) / "2020-01-01" / "people_by_town.parquet").exists()
+
+
+def test_a_table_of_something_else_stops_a_run_before_it_charges(job, ask):
+    ask("CREATE TABLE people_by_town (a INTEGER)")
+    with pytest.raises(ConfigError, match="has not the columns"):
+        run_job(job, DAY)
+    with pkdp.Ledger.open(job.ledger, dataset=job.dataset) as ledger:
+        assert list(ledger.entries()) == []
 
 
 def test_a_release_without_rows_leaves_only_its_entry(job, ask):

@@ -165,6 +165,16 @@ def test_moments_are_in_utc_and_name_the_file(job):
     assert write_record(job, record).name == f"20200102T030405Z-{'0' * 32}.json"
 
 
+def test_what_killed_runs_have_left_of_records_goes_and_what_another_job_is_writing_stays(job):
+    folder = Path(job.records.directory)
+    folder.mkdir()
+    for stamp in ("20200101T030405Z", "20200102T030400Z"):
+        (folder / f".{stamp}-a.json.partial").write_text("{")
+    record = RunRecord(run="0" * 32, day=DAY, started=datetime(2020, 1, 2, 3, 4, 6, tzinfo=UTC))
+    path = write_record(job, record.succeeded([]))
+    assert sorted(os.listdir(folder)) == [".20200102T030400Z-a.json.partial", path.name]
+
+
 def test_the_password_of_a_database_is_in_no_record(job_file, basic, monkeypatch):
     monkeypatch.setenv("PKDP_PUBLIC", "postgresql://me:sesame@localhost:1/stats")
     job = load_job(job_file(basic + 'postgres = "${PKDP_PUBLIC}"\n' + RECORDS))

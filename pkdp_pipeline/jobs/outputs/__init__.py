@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pkdp_pipeline.jobs.outputs.files import make_folder, remove_leftovers, write_atomically, write_release
+from pkdp_pipeline.jobs.outputs.files import make_folder, remove_leftovers, write_atomically
 from pkdp_pipeline.jobs.outputs.writing import check_outputs, write_outputs
 
 __all__ = [
@@ -11,5 +11,4 @@ __all__ = [
     "remove_leftovers",
     "write_atomically",
     "write_outputs",
-    "write_release",
 ]

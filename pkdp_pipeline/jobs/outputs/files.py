@@ -7,9 +7,8 @@ import re
 from pathlib import Path
 
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.release import Release
 
-__all__ = ["day_folders", "make_folder", "remove_leftovers", "remove_leftovers_in", "write_atomically", "write_release"]
+__all__ = ["day_folders", "make_folder", "remove_leftovers", "remove_leftovers_in", "write_atomically"]
 
 _DAY_FOLDER = re.compile(r"\d{4}-\d{2}-\d{2}")
 """The names of the folders that hold a day's files."""
@@ -32,14 +31,6 @@ def make_folder(folder: Path) -> None:
         _sync_folder(folder.parent)
     except OSError as error:
         raise ConfigError(f"the folder {str(folder)!r} cannot be created: {error.strerror}.") from error
-
-
-def write_release(folder: Path, name: str, release: Release) -> tuple[Path, ...]:
-    """Write ``NAME.parquet``, which carries its certificate inside, and ``NAME.certificate.json``."""
-    table, certificate = folder / f"{name}.parquet", folder / f"{name}.certificate.json"
-    write_atomically(table, release.to_bytes())
-    write_atomically(certificate, (release.certificate.to_json().rstrip("\n") + "\n").encode())
-    return table, certificate
 
 
 def write_atomically(path: Path, content: bytes) -> None:

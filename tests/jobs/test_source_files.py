@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import duckdb
 import pytest
+from local_spark import local_spark
 from source_jobs import job_of
 
 from pkdp_pipeline.errors import ConfigError
@@ -115,6 +116,8 @@ def test_the_newest_day_is_over_all_rows_and_cut_in_the_zone(opened, tmp_path):
         source.newest(AT, "n")
     with pytest.raises(ConfigError, match="no column 'nowhere'"):
         source.newest(AT, "nowhere")
+    with pytest.raises(ConfigError, match="no column 'nowhere'"):
+        source.day(PeriodTable(column="nowhere"), DAY)
 
 
 def test_a_frame_of_a_day_has_dtypes_of_its_columns_alone(opened, tmp_path):
@@ -316,3 +319,10 @@ def test_a_day_of_csv_has_both_its_parts_where_clocks_go_back_over_midnight(tmp_
             assert rows(source, day=day, time_zone="America/St_Johns") == sorted(expected, key=repr)
     finally:
         source.close()
+
+
+@pytest.mark.spark
+def test_csv_at_an_address_is_refused_with_what_to_do(tmp_path):
+    local_spark()
+    with pytest.raises(ConfigError, match="store it as Parquet"):
+        open_source(job_of((tmp_path / "a.csv").as_uri(), "spark"))

@@ -113,8 +113,10 @@ def period_kind(columns: Mapping[str, Kind], period: PeriodTable) -> Kind:
     Raises
     ------
     ConfigError
-        If it holds something else, or the time zone does not fit.
+        If there is no such column, it holds something else, or the time zone does not fit.
     """
+    if period.column not in columns:
+        raise ConfigError(f"the source has no column {period.column!r}; correct the name in the job file.")
     kind = columns[period.column]
     if kind not in ("date", "timestamp", "instant"):
         raise ConfigError(

@@ -5,6 +5,7 @@ import zoneinfo
 from datetime import UTC, date, datetime, timedelta
 
 import duckdb
+import pandas as pd
 import pytest
 from local_spark import local_spark
 from source_jobs import job_of
@@ -80,6 +81,14 @@ def test_a_column_that_a_file_lacks_or_holds_otherwise_is_an_error_where_the_job
         assert "Secretville" not in str(caught.value)
     with pytest.raises(ConfigError, match="'mine'"):
         opened(pattern, release=[{"name": "a", "where": "mine > 3", "k": 5}])
+
+
+def test_text_may_be_stored_as_categories_in_some_files(opened, tmp_path):
+    for name, dtype in (("a", "category"), ("b", "str")):
+        frame = pd.DataFrame({"at": [DAY], "n": [name], "t": pd.Series(["x"], dtype=dtype)})
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+    source = opened(str(tmp_path / "*.parquet"), release=[{"name": "a", "by": "t", "k": 5}])
+    assert rows(source, ("n", "t")) == [("a", "x"), ("b", "x")]
 
 
 def test_a_pattern_that_matches_nothing_is_an_error_that_names_it(opened, tmp_path):

@@ -6,25 +6,21 @@ import re
 from collections.abc import Collection, Sequence
 
 from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.jobs.checks.expectations import read_expectations
 from pkdp_pipeline.jobs.job import Job
 
 __all__ = ["check_unique", "named_columns", "needed_columns"]
 
-_EXPECTED = ("column", "column_A", "column_B", "column_list", "column_set")
-
 
 def named_columns(job: Job) -> tuple[str, ...]:
-    """Return the columns that the job names outside of predicates, without those of a file of expectations."""
+    """Return the columns that the job names outside of predicates."""
     names = [job.period.column, *job.unit, *(job.order_by or ())]
     for release in job.release:
         names += [*(release.by or ()), *(release.order_by or ())]
     if job.checks is not None:
         names += job.checks.columns
         names += [] if job.checks.fresh is None else [job.checks.fresh.column]
-        for expectation in job.checks.expect:
-            for key in _EXPECTED:
-                value = expectation.get(key, ())
-                names += [value] if isinstance(value, str) else [name for name in value if isinstance(name, str)]
+        names += [name for one in read_expectations(job.checks) for name in one.columns]
     return tuple(dict.fromkeys(names))
 
 

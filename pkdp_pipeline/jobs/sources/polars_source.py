@@ -61,17 +61,16 @@ class PolarsSource:
         self._failures = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
         schema: Mapping[str, Any] | None = None
         agreed: Sequence[str] | None = None
-        several: dict[str, Any] = {}
         if len(files) > 1:
-            # On what they do not agree, nothing is asked.
-            several = {"extra_columns": "ignore", "missing_columns": "insert"}
             with connect() as connection:
                 agreed = agreed_parquet_columns(connection, files, job)
         try:
             # A path is one file's name, not a pattern, and says nothing about columns.
-            self._frame = pl.scan_parquet(list(files), glob=False, hive_partitioning=False, **several)
+            frames = [pl.scan_parquet(file, glob=False, hive_partitioning=False) for file in files]
             if agreed is not None:
-                self._frame = self._frame.select(map(_column, agreed))
+                frames = [frame.select(map(_column, agreed)) for frame in frames]
+            # Relaxed: where DuckDB sees text in all files, some may hold it as categories.
+            self._frame = pl.concat(frames, how="vertical_relaxed")
             schema = self._frame.collect_schema()
         except self._failures:
             pass

@@ -14,10 +14,8 @@ from datetime import date
 from pathlib import Path
 
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs.checks import read_expectations
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.sources import Source
-from pkdp_pipeline.jobs.sources.needed import needed_columns
+from pkdp_pipeline.jobs.sources import Source, needed_columns
 
 __all__ = ["check_retention", "forget_rows", "keep_rows"]
 
@@ -64,9 +62,7 @@ def keep_rows(job: Job, source: Source, day: date) -> None:
     if job.retention is None:
         return
     check_retention(job)
-    named = {name for one in read_expectations(job.checks) for name in one.columns}
-    columns = [name for name in source.columns if name in {*needed_columns(job, source.columns), *named}]
-    rows = source.pandas(job.period, day, columns)
+    rows = source.pandas(job.period, day, needed_columns(job, source.columns))
     folder = Path(job.retention.directory)
     file = folder / f"{_stem(job)}{day.isoformat()}{_SUFFIX}"
     temporary = folder / f".{file.name}.partial"

@@ -239,6 +239,16 @@ def test_a_suite_is_read_as_great_expectations_writes_it(job_file, basic, tmp_pa
     assert str(caught.value).endswith(": expect_table_row_count_to_equal (checks.json[3]) is not met.")
 
 
+def test_a_suite_names_columns_of_a_csv_file_too(job_file, basic, tmp_path):
+    """The job itself names them in `types` alone; without that they hold text."""
+    rows().to_csv(tmp_path / "visits.csv", index=False)
+    entry = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "size", "min_value": 1, "max_value": 3}}
+    (tmp_path / "checks.json").write_text(json.dumps({"expectations": [entry]}), encoding="utf-8")
+    source = '{ files = "visits.csv", types = { size = "number" } }'
+    with pytest.raises(InputCheckError, match=r"of 'size' \(checks.json\[1\]\) is not met"):
+        checked(job_file, basic.replace('"visits.parquet"', source), "[checks]\nexpectations = 'checks.json'")
+
+
 def test_a_condition_says_which_rows_an_expectation_is_about(job_file, basic):
     text = """
         [[checks.expect]]

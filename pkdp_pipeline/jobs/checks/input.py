@@ -14,7 +14,7 @@ from pkdp_pipeline.jobs.checks.great_expectations import judge
 from pkdp_pipeline.jobs.checks.rules import Rule, broken
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.requests import NamedRequest, requests_of
-from pkdp_pipeline.jobs.sources import Source
+from pkdp_pipeline.jobs.sources.source import Source
 from pkdp_pipeline.publish import Counted, count_units
 
 __all__ = ["CheckedDay", "check_input"]

@@ -6,7 +6,7 @@ import functools
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import overload
+from typing import Any, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -64,7 +64,7 @@ def _certified(bound: Bound, epsilons: Array) -> Array:
 def _crossing(bound: Bound, target: float) -> float:
     """Return the smallest ε found at which one bound is at most `target`."""
     try:
-        return _remembered(bound, target)
+        return _remembered(cast("Any", bound), target)
     except TypeError:  # a bound that holds arrays has no hash
         return _searched(bound, target)
 
@@ -76,7 +76,6 @@ def _remembered(bound: Bound, target: float) -> float:
 
 
 def _searched(bound: Bound, target: float) -> float:
-
     def delta_at(epsilon: float) -> float:
         return float(_certified(bound, np.array([epsilon]))[0])
 

@@ -117,7 +117,8 @@ def plan_job(job: Job, days: Sequence[date], *, revise: bool = False) -> Plan:
 
 
 def _planned(job: Job, ledger: Ledger, day: date, *, revise: bool) -> PlannedDay:
-    named, releases = requests_of(job, day), []
+    named = requests_of(job, day)
+    releases: list[PlannedRelease] = []
     for asked, one in zip(job.release, named, strict=True):
         try:
             found = reserve(

@@ -37,7 +37,7 @@ def add_job_commands(app: typer.Typer, guard: Guard) -> None:
         app.command()(guard(command))
 
 
-_DAYS = "YYYY-MM-DD|today|yesterday"
+_DAYS = "DATE"
 JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)]
 Revise = Annotated[
     bool, typer.Option("--revise", help="Publish changed data as one more charged release; refused without noise.")
@@ -50,7 +50,12 @@ DryRun = Annotated[
 def run(
     job_file: JobFile,
     *,
-    date: Annotated[str, typer.Option("--date", metavar=_DAYS, help="The date to publish.", show_default=False)],
+    date: Annotated[
+        str,
+        typer.Option(
+            "--date", metavar=_DAYS, help="The date to publish: YYYY-MM-DD, today or yesterday.", show_default=False
+        ),
+    ],
     dry_run: DryRun = False,
     revise: Revise = False,
     catch_up: Annotated[
@@ -86,7 +91,12 @@ def run(
 def backfill(
     job_file: JobFile,
     *,
-    first: Annotated[str, typer.Option("--from", metavar=_DAYS, help="The first date.", show_default=False)],
+    first: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar=_DAYS, help="The first date: YYYY-MM-DD, today or yesterday.", show_default=False
+        ),
+    ],
     last: Annotated[str, typer.Option("--to", metavar=_DAYS, help="The last date, included.", show_default=False)],
     dry_run: DryRun = False,
     revise: Revise = False,

@@ -103,6 +103,10 @@ def test_a_year_killed_fifty_times_ends_as_if_nothing_had_happened(tmp_path):
 @pytest.mark.slow
 def test_a_year_stopped_by_sigterm_fifty_times_ends_as_if_nothing_had_happened(tmp_path):
     assert backfilled(tmp_path / "undisturbed", "2013-12-31", []) == [0]
-    ended = backfilled(tmp_path / "stopped", "2013-12-31", stops(50, seed=365, sent="SIGTERM"))
-    assert ended == [143] * 50 + [0]
+    plan = stops(50, seed=365, sent="SIGTERM")
+    *ended, last = backfilled(tmp_path / "stopped", "2013-12-31", plan)
+    # A process that has hardly started does not listen yet, and the signal simply ends it.
+    listening = [code for code, stop in zip(ended, plan, strict=True) if "from" not in stop]
+    assert (set(listening), last) == ({143}, 0)
+    assert set(ended) <= {143, -15}
     check_same(tmp_path / "stopped", tmp_path / "undisturbed")

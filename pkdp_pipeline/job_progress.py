@@ -89,6 +89,8 @@ class Watch:
             self._console.print(f"pkdp: {done.day.isoformat()}: {done.error}", soft_wrap=True)
         else:
             (self.tally.replayed if done.replayed else self.tally.published).append(done.day)
+        if len(self.tally) == 1:
+            self._begun = self._clock()  # the first day takes longer: everything is imported and opened
         if self._bar is not None:
             self._bar.update(self._task, advance=1, description=done.day.isoformat())
         elif self._clock() - self._spoken >= _SECONDS:
@@ -96,6 +98,6 @@ class Watch:
             self._console.print(f"pkdp: {self._line(done.day)}", soft_wrap=True)
 
     def _line(self, day: date) -> str:
-        each = (self._spoken - self._begun) / len(self.tally)
+        each = (self._spoken - self._begun) / max(1, len(self.tally) - 1)
         left = timedelta(seconds=round(each * (self._days - len(self.tally))))
         return f"{len(self.tally)} of {self._days} days, up to {day.isoformat()}; about {left} left."

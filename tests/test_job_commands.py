@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime
 import io
+import itertools
 import re
 import shutil
 import zoneinfo
@@ -197,7 +198,7 @@ def failed(day: int) -> FailedDay:
 
 
 def test_without_a_terminal_there_is_a_line_now_and_then_with_the_time_left():
-    written, clock = io.StringIO(), iter([0.0, *(second for step in range(1, 41) for second in [10.0 * step] * 2)])
+    written, clock = io.StringIO(), itertools.count(0.0, 7.0)
     with Watch(40, console=Console(file=written, width=80), clock=lambda: next(clock)) as watch:
         for day in range(1, 7):
             watch.saw(failed(day))

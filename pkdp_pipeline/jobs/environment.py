@@ -14,6 +14,9 @@ from pkdp_pipeline.jobs.tables import local
 __all__ = ["Address", "LedgerName", "from_environment", "public_address"]
 
 _SCHEMES = ("postgresql", "postgres")
+_NO_FILE = re.compile(r"\s*postgres(ql)?(\+\w+)?:|.*\b(password|passwd|pwd|sslpassword|host|dbname)\s*=", re.I | re.S)
+"""What is meant for a PostgreSQL server and is no address; as a file's name it would show its password."""
+
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _ENCODE = (
     "write postgresql://user@host:5432/database, and percent-encode what is not a letter or a digit in user and "
@@ -64,6 +67,8 @@ def _ledger(value: object) -> object:
     if isinstance(value, str) and "://" in value:
         _check(value)
         return value
+    if isinstance(value, str) and _NO_FILE.match(value):
+        raise ValueError(f"is neither a file nor an address of a PostgreSQL database: {_ENCODE}")
     return local(value)
 
 

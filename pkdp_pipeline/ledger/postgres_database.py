@@ -26,6 +26,8 @@ NAMESPACE = "pkdp"
 """The PostgreSQL schema that holds the ledger's tables, so that they meet no others."""
 
 _IDLE_SECONDS = 300
+_SECRET = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
+"""Options of an address that nothing shows."""
 
 
 class PostgresDatabase:
@@ -138,10 +140,11 @@ class PostgresDatabase:
                 "the ledger's URL cannot be read; write postgresql://user@host:5432/database, and percent-encode "
                 "special characters."
             ) from None
-        named = parsed.query.get("password", ())
-        secrets = {*((named,) if isinstance(named, str) else named), parsed.password or ""} - {""}
+        named = [parsed.query.get(option, ()) for option in _SECRET]
+        given = [value for values in named for value in ((values,) if isinstance(values, str) else values)]
+        secrets = {*given, parsed.password or ""} - {""}
         self._secrets = tuple({form for secret in secrets for form in (secret, quote(secret, ""), quote_plus(secret))})
-        shown = parsed.set(drivername="postgresql", password=None).difference_update_query(["password"])
+        shown = parsed.set(drivername="postgresql", password=None).difference_update_query(_SECRET)
         self._location = shown.render_as_string()
         defaults = {"connect_timeout": 10, "application_name": "pkdp_pipeline ledger"}
         return create_engine(

@@ -143,6 +143,25 @@ def test_a_variable_without_braces_is_no_file(written):
         load_job(written((LEDGER[0], 'ledger = "$PKDP_LEDGER"')))
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"host=db.example password={SECRET} dbname=warehouse",
+        f" user=ada password = {SECRET}",
+        f"Server=db.example;Password={SECRET}",
+        f"postgresql:/ada:{SECRET}@db.example/warehouse",
+        f"postgres:ada:{SECRET}@db.example/warehouse",
+        f"postgresql+psycopg:ada:{SECRET}@db.example/warehouse",
+    ],
+)
+def test_what_is_meant_for_a_server_does_not_become_a_ledgers_file(written, tmp_path, monkeypatch, address):
+    monkeypatch.setenv("PKDP_LEDGER", address)
+    with pytest.raises(ConfigError, match="ledger: is neither a file nor an address") as caught:
+        load_job(written(LEDGER))
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+    assert [path.name for path in tmp_path.iterdir()] == ["job.toml"]
+
+
 def test_a_ledgers_variable_may_hold_a_file(written, tmp_path, monkeypatch):
     monkeypatch.setenv("PKDP_LEDGER", "private/ledger.sqlite")
     assert load_job(written(LEDGER)).ledger == str(tmp_path / "private" / "ledger.sqlite")

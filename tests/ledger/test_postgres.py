@@ -378,6 +378,7 @@ SECRET = "p@ss/w:rd"
         ("postgresql://user:p%40ss%2Fw%3Ard@127.0.0.1:1/database", TemporaryError),
         ("postgresql+psycopg://user:p%40ss%2Fw%3Ard@127.0.0.1:1/database", TemporaryError),
         ("postgres://user@127.0.0.1:1/database?password=p%40ss%2Fw%3Ard", TemporaryError),
+        ("postgresql://user@127.0.0.1:1/database?sslpassword=p%40ss%2Fw%3Ard", TemporaryError),
         ("postgresql://user:p%40ss%2Fw%3Ard@no-host.invalid/database", TemporaryError),
         ("postgresql://user:p%40ss%2Fw%3Ard@[::1/database", ArgumentError),
         ("postgresql://user:p%40ss%2Fw%3Ard@host:port/database", ArgumentError),

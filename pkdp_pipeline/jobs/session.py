@@ -15,7 +15,14 @@ from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.checks import check_output
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.locking import job_lock
-from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, remove_leftovers, write_atomically, write_outputs
+from pkdp_pipeline.jobs.outputs import (
+    check_outputs,
+    holds_releases,
+    make_folder,
+    remove_leftovers,
+    write_atomically,
+    write_outputs,
+)
 from pkdp_pipeline.jobs.reading import DayReader
 from pkdp_pipeline.jobs.recording import Done, check_recording, recorded
 from pkdp_pipeline.jobs.requests import NamedRequest, check_together, requests_of
@@ -122,7 +129,7 @@ class JobSession:
             opening.enter_context(job_lock(folder))
             remove_leftovers(folder)
             self._ledger = opening.enter_context(_open_ledger(job))
-            self._remarks = _changed_terms(job)
+            self._remarks = _remarks(job)
             self._held = opening.pop_all()
         return self
 
@@ -133,7 +140,7 @@ class JobSession:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What the curator should know before the first day: terms that differ from those the ledger has recorded."""
+        """What the curator should know before the first day: a ledger that misses releases, or holds other terms."""
         return self._remarks
 
     def run(self, day: date, *, revise: bool = False) -> JobResult:
@@ -273,11 +280,18 @@ def _open_ledger(job: Job) -> Ledger:
     return Ledger.open(job.ledger, dataset=job.dataset, budget=job.budgets() or None, evidence=job.declared() or None)
 
 
-def _changed_terms(job: Job) -> tuple[str, ...]:
-    """Say where a job declares other terms than those under which the ledger has charged what it holds."""
+_UNKNOWN_RELEASES = (
+    "output.directory holds releases of data set {dataset!r}, and the ledger knows of none: with the wrong ledger the "
+    "same people are published about once more, with new noise, and nothing adds up what both releases tell. If the "
+    "ledger was moved, correct its path; if it is lost, restore it from a backup."
+)
+
+
+def _remarks(job: Job) -> tuple[str, ...]:
+    """Say where the ledger cannot be the right one, or has charged what it holds under other terms than the job's."""
     with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
         if next(ledger.entries(), None) is None:
-            return ()
+            return (_UNKNOWN_RELEASES.format(dataset=job.dataset),) if holds_releases(job) else ()
         recorded = ledger.terms
     changed = []
     for key, declared, known in (

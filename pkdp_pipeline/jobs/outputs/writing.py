@@ -16,7 +16,7 @@ from pkdp_pipeline.jobs.outputs.postgres_table import check_postgres, write_post
 from pkdp_pipeline.ledger.spelling import folded
 from pkdp_pipeline.release import Release
 
-__all__ = ["check_outputs", "write_outputs"]
+__all__ = ["check_outputs", "holds_releases", "write_outputs"]
 
 
 def check_outputs(job: Job) -> None:
@@ -33,6 +33,16 @@ def check_outputs(job: Job) -> None:
     for name, (check, _) in _TABLES.items():
         if getattr(job.output, name) is not None:
             check(job)
+
+
+def holds_releases(job: Job) -> bool:
+    """Return whether the output directory holds releases of the job's data set, whatever its ledger knows."""
+    for folder in day_folders(Path(job.output.directory)):
+        for path in folder.glob("*.certificate.json"):
+            dataset = _context(path).get("dataset")
+            if isinstance(dataset, str) and folded(dataset) == folded(job.dataset):
+                return True
+    return False
 
 
 def write_outputs(

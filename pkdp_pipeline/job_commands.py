@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import datetime
+import os
 import re
+import sys
 import zoneinfo
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ParamSpec, TextIO
 
 import typer
 
-from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError
+from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError, TemporaryError
 from pkdp_pipeline.exit_codes import exit_code
 from pkdp_pipeline.ledger_commands import Guard
 
@@ -36,6 +38,8 @@ def add_job_commands(app: typer.Typer, guard: Guard) -> None:
     for command in commands:
         app.command()(guard(command))
 
+
+P = ParamSpec("P")
 
 _DAYS = "DATE"
 JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)]
@@ -77,7 +81,7 @@ def run(
         return
     with _stoppable() as stopping, _session(job, (*missed, day)[0], stopping) as session:
         try:
-            for _ in run_days(session, missed, progress=print_day):
+            for _ in run_days(session, missed, progress=_unheard(print_day, sys.stdout)):
                 pass
         except InputCheckError as error:
             raise InputCheckError(
@@ -85,7 +89,7 @@ def run(
                 "without the missed days, leave --catch-up out once."
             ) from None
         result = session.run(day, revise=revise)
-        print_result(result, session.total())
+        _unheard(print_result, sys.stdout)(result, session.total())
 
 
 def backfill(
@@ -118,15 +122,18 @@ def backfill(
     stopped: PkdpError | None = None
     with _stoppable() as stopping, _session(job, days[0], stopping) as session:
         with Watch(len(days)) as watch:
+            saw = _unheard(watch.saw, sys.stderr)
             try:
-                for _ in run_days(session, days, revise=revise, keep_going=keep_going, progress=watch.saw):
+                for _ in run_days(session, days, revise=revise, keep_going=keep_going, progress=saw):
                     pass
             except PkdpError as error:
+                if isinstance(error, TemporaryError):
+                    stopping.check()
                 stopped = error
         total = None
         with suppress(PkdpError):  # what stopped the backfill, such as a locked ledger, may stop this as well
             total = session.total()
-        print_backfill(job, days, watch.tally, total)
+        _unheard(print_backfill, sys.stdout)(job, days, watch.tally, total)
     if stopped is not None:
         raise typer.Exit(exit_code(stopped))
     if watch.tally.failed:
@@ -152,7 +159,11 @@ def _stoppable() -> Iterator[Stopping]:
     stopping = Stopping()
     try:
         with stopping.listening():
-            yield stopping
+            try:
+                yield stopping
+            except TemporaryError:
+                stopping.check()  # a signal came during the wait: repeating is not what is wanted
+                raise
     except Stopped as stopped:
         typer.echo(
             f"pkdp: stopped by {stopped.signal.name}. What was published stays published, and what was not is not "
@@ -174,6 +185,22 @@ def _session(job: Job, first: datetime.date, stopping: Stopping) -> Iterator[Job
         for remark in session.remarks:
             typer.echo(f"pkdp: {remark}", err=True)
         yield session
+
+
+def _unheard(show: Callable[P, None], stream: TextIO) -> Callable[P, None]:
+    """Let what is done stand, and go on, where it cannot be shown: nobody reads on, or the disk of a log is full."""
+
+    def shown(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            show(*args, **kwargs)
+        except (OSError, SystemExit):  # Rich makes an exit of a pipe that is closed
+            with suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+                typer.echo(
+                    "pkdp: not all that was done can be shown: the output is closed, or its disk full.", err=True
+                )
+
+    return shown
 
 
 def _day(option: str, text: str, job: Job) -> datetime.date:

@@ -3,8 +3,12 @@ from __future__ import annotations
 import datetime
 import io
 import itertools
+import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
 import zoneinfo
 from pathlib import Path
 
@@ -14,13 +18,14 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from pkdp_pipeline import cli, job_commands
-from pkdp_pipeline.errors import InputCheckError
+from pkdp_pipeline.errors import InputCheckError, TemporaryError
 from pkdp_pipeline.job_progress import Watch
 from pkdp_pipeline.jobs.backfilling import FailedDay
 from pkdp_pipeline.jobs.locking import job_lock
 from pkdp_pipeline.ledger import Ledger
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+FROM_TO = ("--from", "2013-01-03", "--to", "2013-01-04")
 
 
 @pytest.fixture
@@ -135,6 +140,44 @@ def test_a_missed_day_that_fails_stops_the_others_and_the_message_says_how_to_go
     assert pkdp("run", job, "--date", "2013-01-04").exit_code == 0
     assert pkdp("run", job, "--date", "2013-01-05", "--catch-up").exit_code == 0
     assert periods(folder) == ["2013-01-02", "2013-01-04", "2013-01-05"]
+
+
+def test_days_are_caught_up_with_where_nobody_reads_what_is_printed(folder):
+    job = folder / "daily_flights.toml"
+    assert pkdp("run", job, "--date", "2013-01-02").exit_code == 0
+    command = [sys.executable, "-m", "pkdp_pipeline.cli", "run", str(job), "--date", "2013-01-05", "--catch-up"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        done = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert periods(folder) == ["2013-01-02", "2013-01-03", "2013-01-04", "2013-01-05"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_a_backfill_whose_log_is_on_a_full_disk_ends_with_the_code_of_what_it_did(folder):
+    arguments = ["backfill", folder / "daily_flights.toml", "--from", "2013-01-01", "--to", "2013-01-02"]
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        command = [sys.executable, "-m", "pkdp_pipeline.cli", *map(str, arguments)]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "defect" not in done.stderr
+    assert "can be shown" in done.stderr
+    assert periods(folder) == ["2013-01-01", "2013-01-02"]
+
+
+@pytest.mark.parametrize("command", [["run", "--date", "2013-01-03"], ["backfill", *FROM_TO]])
+def test_a_signal_while_a_locked_ledger_is_waited_for_is_not_to_be_tried_again(folder, monkeypatch, command):
+    assert pkdp("run", folder / "daily_flights.toml", "--date", "2013-01-02").exit_code == 0
+
+    def locked(self, *arguments, **names):
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise TemporaryError("the ledger is locked.")
+
+    monkeypatch.setattr(Ledger, "reserve", locked)
+    done = pkdp(command[0], folder / "daily_flights.toml", *command[1:])
+    assert done.exit_code == 143, done.stderr
+    assert "stopped by SIGTERM" in done.stderr
 
 
 def test_catching_up_and_revising_exclude_each_other(folder):

@@ -90,15 +90,29 @@ def forget_rows(job: Job) -> None:
 
     A copy's age counts from when it was written, by this machine's clock: a backfill of old dates would otherwise
     delete what it has just kept.
+
+    Raises
+    ------
+    ConfigError
+        If one cannot be deleted.
     """
     if job.retention is None:
         return
     oldest = time.time() - job.retention.days * _DAY
     ours = re.compile(re.escape(_stem(job)) + r"\d{4}-\d{2}-\d{2}" + re.escape(_SUFFIX))
-    for file in Path(job.retention.directory).glob("*"):
-        left_over = file.name.startswith(".") and ours.fullmatch(file.name[1:].removesuffix(".partial"))
-        if left_over or (ours.fullmatch(file.name) and file.lstat().st_mtime < oldest):
-            file.unlink(missing_ok=True)
+    problem: str | None = None
+    try:
+        for file in Path(job.retention.directory).glob("*"):
+            left_over = file.name.startswith(".") and ours.fullmatch(file.name[1:].removesuffix(".partial"))
+            if left_over or (ours.fullmatch(file.name) and file.lstat().st_mtime < oldest):
+                file.unlink(missing_ok=True)
+    except OSError as error:
+        problem = error.strerror
+    if problem is not None:
+        raise ConfigError(
+            f"old copies of rows in retention.directory {job.retention.directory!r} cannot be deleted: {problem}. "
+            "Delete them, or check the permissions of the folder."
+        )
 
 
 def _stem(job: Job) -> str:

@@ -16,6 +16,7 @@ import pytest
 from pkdp_pipeline.errors import ConfigError, InputCheckError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.retention import forget_rows
+from pkdp_pipeline.ledger import Ledger
 
 DAY = date(2020, 1, 1)
 SECRET = b"Secretville 1"
@@ -149,6 +150,18 @@ def test_copies_are_deleted_by_their_own_age_and_nothing_else_is(job_file, basic
     forget_rows(job)
     left = {path.name for path in folder.iterdir()}
     assert set(ages) - left == {"job.2020-01-04.rows.parquet", ".job.2020-01-05.rows.parquet.partial"}
+
+
+def test_a_copy_that_cannot_be_deleted_is_said_before_anything_is_charged(job_file, basic, tmp_path):
+    job = load_job(job_file(keeping(basic)))
+    (tmp_path / "private" / "job.2020-01-04.rows.parquet").mkdir(parents=True)
+    (tmp_path / "private").chmod(0o700)
+    os.utime(tmp_path / "private" / "job.2020-01-04.rows.parquet", (0, 0))
+    with pytest.raises(ConfigError, match=r"retention\.directory .* cannot be deleted") as caught:
+        run_job(job, DAY)
+    assert caught.value.__context__ is None
+    with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
+        assert list(ledger.entries()) == []
 
 
 def test_a_run_deletes_old_copies_even_when_it_replays(job_file, basic, tmp_path):

@@ -17,7 +17,7 @@ __all__ = ["complaints"]
 _SHAPES: Mapping[str, str] = MappingProxyType(
     {
         "release": "must be a list of tables: write [[release]], with two brackets.",
-        "budget": "must be a table or a list of tables: write [[budget]], with two brackets.",
+        "budget": "must be a table or a list of tables: write budget = { epsilon = 2.0, delta = 1e-6 }.",
         "evidence": 'must be a table or a list of tables: write evidence = { kind = "one_day_protected" }.',
         "source": 'must be a file, a list of files or a table: write source = "data/*.parquet".',
         "period": 'must be a table: write period = { column = "date" }.',

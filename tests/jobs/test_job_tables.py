@@ -199,7 +199,11 @@ def test_what_is_not_said_is_not_done(written):
             'dataset = "visits"\nevidence = { kind = "bounded_dependence", epsilon = "1" }',
             ["evidence[1].epsilon: must be a number"],
         ),
-        ('dataset = "visits"', 'dataset = "visits"\nbudget = 5', ["budget: ", "[[budget]], with two brackets"]),
+        (
+            'dataset = "visits"',
+            'dataset = "visits"\nbudget = 5',
+            ["budget: ", "budget = { epsilon = 2.0, delta = 1e-6 }"],
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_its_place_and_the_fix(written, old, new, words):

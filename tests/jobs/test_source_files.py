@@ -245,6 +245,32 @@ def test_a_wrong_value_on_another_day_does_not_matter_but_its_day_must_be_readab
         rows(opened({"files": path}))
 
 
+def test_what_is_said_of_a_period_column_that_holds_something_else_leads_to_a_job_that_runs(opened, tmp_path):
+    def refusal(source, **keys):
+        with pytest.raises(ConfigError) as caught:
+            rows(source, **keys)
+        assert '= "text"' not in str(caught.value)
+        return str(caught.value)
+
+    instants = csv(tmp_path, "at,n\n2013-01-01T23:30:00Z,1\n")
+    zone = {"column": "at", "time_zone": "Europe/Oslo"}
+    assert '(period = { column = "at", time_zone = ' in refusal(opened({"files": instants}))
+    assert rows(opened({"files": instants}, period=zone), time_zone="Europe/Oslo") == [("1",)]
+    assert "remove it from types" in refusal(opened({"files": instants, "types": {"at": "timestamp"}}))
+    times = csv(tmp_path, "at,n\n2013-01-02T23:30:00,1\n")
+    said = refusal(opened({"files": times}, period=zone), time_zone="Europe/Oslo")
+    assert "remove time_zone from period" in said
+    assert 'types = { at = "timestamp" }' in said
+    assert rows(opened({"files": times, "types": {"at": "timestamp"}})) == [("1",)]
+
+
+def test_decimals_where_whole_numbers_are_declared_are_told_their_type(opened, tmp_path):
+    path = csv(tmp_path, "at,n\n2013-01-02,1.5\n")
+    with pytest.raises(ConfigError, match=r'types = \{ n = "real" \}'):
+        rows(opened({"files": path, "types": {"n": "number"}}))
+    assert rows(opened({"files": path, "types": {"n": "real"}})) == [(1.5,)]
+
+
 def test_periods_of_csv_follow_their_declared_type_and_zone(opened, tmp_path):
     path = csv(
         tmp_path,

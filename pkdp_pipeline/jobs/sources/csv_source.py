@@ -68,7 +68,7 @@ class CsvSource:
         if job.period.column in kinds:
             kinds[job.period.column] = undeclared
         kinds |= {column: kind for column, kind in job.source.types.items() if column in kinds}
-        self._types = CsvTypes(kinds=kinds)
+        self._types = CsvTypes(kinds=kinds, period=job.period.column)
         self._needed = needed_columns(job, kinds)
         self._period = job.period.column
         self._clock = _new_name(kinds)

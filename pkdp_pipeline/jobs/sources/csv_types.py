@@ -50,9 +50,10 @@ _MARK = "pkdp_mistyped_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvTypes:
-    """The kinds of a CSV source's columns."""
+    """The kinds of a CSV source's columns, and which of them says the day."""
 
     kinds: Mapping[str, Kind]
+    period: str
 
     def typed(self, column: str) -> str:
         """Return SQL that reads a column of texts under its type; anything else in it ends the statement."""
@@ -78,9 +79,22 @@ class CsvTypes:
         column = list(self.kinds)[int(found[1])]
         return ConfigError(
             f"column {column!r} must hold {_FORMS[self.kinds[column]].words}, and holds something else; correct the "
-            f'file, declare another type (source = {{ …, types = {{ {column} = "text" }} }}), or add what stands for a '
-            "missing value to null."
+            f"file, {self._other(column)}, or add what stands for a missing value to null."
         )
+
+    def _other(self, column: str) -> str:
+        """Say how another type is declared; the texts of the period column would be no days."""
+        kind = self.kinds[column]
+        if column != self.period:
+            other = "real" if kind == "number" else "text"
+            return f'declare another type (source = {{ …, types = {{ {column} = "{other}" }} }})'
+        zoned = f'say where a day begins if it holds instants (period = {{ column = "{column}", time_zone = … }})'
+        plain = f'declare times without an offset (source = {{ …, types = {{ {column} = "timestamp" }} }})'
+        if kind == "date":
+            return f"{zoned}, {plain}"
+        if kind == "instant":
+            return f"remove time_zone from period if it holds no instants, {plain}"
+        return "remove it from types if it holds dates"
 
 
 def _written(name: str, kind: Kind) -> str:

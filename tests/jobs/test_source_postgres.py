@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 import zoneinfo
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -15,7 +18,8 @@ from source_jobs import job_of
 from pkdp_pipeline.errors import ConfigError, TemporaryError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.job import PeriodTable
-from pkdp_pipeline.jobs.sources import Rows, open_source
+from pkdp_pipeline.jobs.sources import Rows, open_source, postgres_snapshot
+from pkdp_pipeline.jobs.stopping import Stopped, Stopping
 
 pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("postgres")]
 
@@ -313,3 +317,33 @@ def test_a_job_publishes_the_same_from_a_table_as_from_a_file(
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "sesame" not in done.stdout
+
+
+def test_a_signal_ends_a_long_question_here_and_at_the_server(opened, ask):
+    source = opened(query="SELECT 1 AS n, now() AS at, pg_sleep(600)")
+    asleep = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+
+    def stop() -> None:
+        while not ask(asleep).fetchall():
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    stopping, other = Stopping(), threading.Thread(target=stop)
+    with stopping.listening():
+        other.start()
+        with pytest.raises(Stopped), stopping.reading():
+            source.newest(AT, "at")
+    other.join()
+    assert not ask(asleep).fetchall()
+
+
+def test_a_locked_table_is_temporary_and_not_waited_for_without_end(opened, ask, postgres_url, monkeypatch):
+    import psycopg
+
+    monkeypatch.setattr(postgres_snapshot, "_LOCK_SECONDS", 1)
+    ask('CREATE TABLE visits ("at" date, n int)')
+    with psycopg.connect(postgres_url) as holder:
+        holder.execute("LOCK TABLE visits IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(TemporaryError, match="locked") as caught:
+            opened()
+    quiet(caught.value)

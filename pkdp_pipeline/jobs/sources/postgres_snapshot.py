@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,7 @@ _SETTINGS = (
     # Between two days a job may wait for the lock of its ledger.
     "SET LOCAL idle_in_transaction_session_timeout = 0",
 )
+_LOCK_SECONDS = 30
 #: In what the server or the client library says where connecting again would not help.
 _REFUSED = (
     "authentication failed",
@@ -99,7 +102,7 @@ class PostgresSnapshot:
         problem: PkdpError | None = None
         try:
             self._connection = dbapi.connect(self._address)
-            for setting in _SETTINGS:
+            for setting in (*_SETTINGS, f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'"):
                 self._run(setting, rows=False)
         except Exception as error:  # whatever is said could hold the address with its password
             problem = self._complaint(error)
@@ -110,15 +113,20 @@ class PostgresSnapshot:
     def _run(self, sql: str, *, rows: bool = True) -> Any:
         assert self._connection is not None
         with self._connection.cursor() as cursor:
-            cursor.execute(sql)
-            return cursor.fetch_arrow_table() if rows else None
+
+            def fetched() -> Any:
+                cursor.execute(sql)
+                return cursor.fetch_arrow_table() if rows else None
+
+            return _interruptible(fetched, cursor.adbc_cancel)
 
     def _complaint(self, error: Exception) -> PkdpError:
         state = str(getattr(error, "sqlstate", None) or "")
         lost = type(error).__name__ == "OperationalError" and not any(sign in str(error) for sign in _REFUSED)
         if state.startswith(_PASSING) or (not state and lost):
             return TemporaryError(
-                f"the PostgreSQL source {self._name!r} cannot be reached, or has no room for one more: try again later."
+                f"the PostgreSQL source {self._name!r} cannot be reached, or has no room for one more, or is locked: "
+                "try again later."
             )
         if state.startswith("42501"):
             return ConfigError(
@@ -134,6 +142,19 @@ class PostgresSnapshot:
             f"(SQLSTATE {state}); check the names of tables and columns, and that source.query is one SELECT that can "
             "be read to its end."
         )
+
+
+def _interruptible(work: Callable[[], Any], cancel: Callable[[], None]) -> Any:
+    """Wait for `work`, done in another thread: one that waits inside the driver learns of SIGTERM when it is over."""
+    with ThreadPoolExecutor(1) as other:
+        asked = other.submit(work)
+        try:
+            return asked.result()
+        except BaseException:
+            if not asked.done():
+                with suppress(Exception):
+                    cancel()
+            raise
 
 
 def _with_defaults(address: str) -> str:

@@ -113,6 +113,8 @@ def _print_release(console: Console, day: date, published: JobRelease) -> None:
         table.caption = f"and {len(rows) - _ROWS_SHOWN} more in the file"
     console.print(f"{published.asked.name}, {day.isoformat()}")
     console.print(table)
+    if not rows:
+        console.print("Nothing reached the rule for publishing.")
     for line in filter(None, noise_line(published.release)):
         console.print(line)
     console.print(published.release.certificate.sentence())

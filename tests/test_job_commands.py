@@ -74,6 +74,16 @@ def test_a_backfill_prints_what_it_did_and_fits_on_80_columns(folder):
         assert len(line) <= 80 or str(folder) in line
 
 
+def test_a_day_on_which_no_cell_reaches_k_says_so_on_the_terminal(folder):
+    job = folder / "daily_flights.toml"
+    job.write_text(job.read_text(encoding="utf-8").replace("k = 50", "k = 5000"), encoding="utf-8")
+    shown = pkdp("run", job, "--date", "2013-01-03")
+    assert shown.exit_code == 0, shown.output
+    assert "Nothing reached the rule for publishing." in shown.stdout
+    job = folder / "daily_flights_noisy.toml"
+    assert "Nothing reached" not in pkdp("run", job, "--date", "2013-01-03").stdout
+
+
 def test_a_backfill_stops_at_the_first_day_that_fails_with_its_exit_code(folder):
     without(folder, "2013-01-02")
     done = pkdp("backfill", folder / "daily_flights.toml", "--from", "2013-01-01", "--to", "2013-01-04")

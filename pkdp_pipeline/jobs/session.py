@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from pkdp_pipeline.errors import PkdpError
+from pkdp_pipeline.errors import ConfigError, PkdpError
 from pkdp_pipeline.jobs.checks import check_output
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.locking import job_lock
@@ -20,6 +21,7 @@ from pkdp_pipeline.jobs.outputs import (
     holds_releases,
     make_folder,
     remove_leftovers,
+    stored_certificate,
     write_atomically,
     write_outputs,
 )
@@ -163,6 +165,7 @@ class JobSession:
         reader = DayReader(self._job, day, self._opened, self._stopping)
         done.verdicts = reader.verdicts
         if to_read:
+            self._refuse_lost(to_read, day)
             reader.check(to_read)
         published = self._publish(named, day, reader, done, revise=revise)
         self._known = True
@@ -189,6 +192,22 @@ class JobSession:
                 for one, attacker in self._against(named)
             ]
         return [one for one, reserved in found if not isinstance(reserved, Entry)]
+
+    def _refuse_lost(self, named: Sequence[NamedRequest], day: date) -> None:
+        """Refuse to publish over a release that the ledger does not know: files are written after the ledger only."""
+        found = {one.name: stored_certificate(self._job, day, one.name) for one in named}
+        lost = {name: json.loads(text) for name, text in found.items() if text is not None}
+        if not lost:
+            return
+        known = [json.loads(entry.certificate) for entry in self._ledger.entries() if entry.state == "published"]
+        for name, certificate in lost.items():
+            if certificate not in known:
+                raise ConfigError(
+                    f"output.directory holds release {name!r} of {day.isoformat()}, and the ledger does not know it: "
+                    "published anew, both together would tell what neither may. If the ledger was moved, correct its "
+                    "path; if it is lost, restore it from a backup; if these are other people's releases, give the job "
+                    "another output.directory. Nothing was read or charged."
+                )
 
     def _publish(
         self, named: Sequence[NamedRequest], day: date, reader: DayReader, done: Done, *, revise: bool

@@ -119,3 +119,24 @@ def test_sessions_give_what_single_runs_give(job_file, basic):
     assert [run_job(job, one.day).releases[0].release.id for one in days] == [
         one.releases[0].release.id for one in days
     ]
+
+
+def test_a_release_that_the_ledger_does_not_know_is_not_published_over(job_file):
+    first = run_job(load_job(job_file(NOISED)), DAY)
+    before = {file: file.read_bytes() for one in first.releases for file in one.files}
+    misspelt = load_job(job_file(NOISED.replace("out/ledger", "out/leger").replace("1.25", "9.0")))
+    with JobSession(misspelt) as session:
+        session.run(NEXT_DAY)  # this folder holds nothing of that day; a remark has said what is odd
+        assert "the ledger knows of none" in session.remarks[0]
+        with pytest.raises(ConfigError, match="the ledger does not know it"):
+            session.run(DAY)
+    assert {file: file.read_bytes() for file in before} == before
+    assert {event.period for event in entries(misspelt)} == {NEXT_DAY.isoformat()}
+    # What the ledger knows may be followed by another question under the same name.
+    asked = NOISED.replace("epsilon = 0.5 }\n\n    [output]", "epsilon = 0.25 }\n\n    [output]")
+    assert not run_job(load_job(job_file(asked.replace("1.25", "2.0"))), DAY).replayed
+
+
+def entries(job):
+    with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
+        return list(ledger.entries())

@@ -16,7 +16,7 @@ from pkdp_pipeline.jobs.outputs.postgres_table import check_postgres, write_post
 from pkdp_pipeline.ledger.spelling import folded
 from pkdp_pipeline.release import Release
 
-__all__ = ["check_outputs", "holds_releases", "write_outputs"]
+__all__ = ["check_outputs", "holds_releases", "stored_certificate", "write_outputs"]
 
 
 def check_outputs(job: Job) -> None:
@@ -33,6 +33,15 @@ def check_outputs(job: Job) -> None:
     for name, (check, _) in _TABLES.items():
         if getattr(job.output, name) is not None:
             check(job)
+
+
+def stored_certificate(job: Job, day: date, name: str) -> str | None:
+    """Return the certificate in the day's folder of a release of the job's data set; None where there is none."""
+    path = Path(job.output.directory) / day.isoformat() / f"{name}.certificate.json"
+    dataset = _context(path).get("dataset")
+    if isinstance(dataset, str) and folded(dataset) == folded(job.dataset):
+        return path.read_text(encoding="utf-8")
+    return None
 
 
 def holds_releases(job: Job) -> bool:

@@ -10,7 +10,7 @@ from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.requests import NamedRequest
 from pkdp_pipeline.jobs.retention import keep_rows
 from pkdp_pipeline.jobs.sources import Source
-from pkdp_pipeline.jobs.stopping import Stopping
+from pkdp_pipeline.jobs.stopping import Stopping, interruptible
 from pkdp_pipeline.publish import Counted
 
 __all__ = ["DayReader"]
@@ -58,9 +58,13 @@ class DayReader:
         # Not among what a signal interrupts: DuckDB ends the process when it is interrupted while it is imported.
         source = self._opened()
         with self._stopping.reading():
-            self.verdicts.clear()
-            self._checked = check_input(source, self._job, self._day, named, verdicts=self.verdicts)
-            keep_rows(self._job, source, self._day)
+            self._checked = interruptible(lambda: self._looked(source, named), source.interrupt)
+
+    def _looked(self, source: Source, named: Sequence[NamedRequest]) -> CheckedDay:
+        self.verdicts.clear()
+        checked = check_input(source, self._job, self._day, named, verdicts=self.verdicts)
+        keep_rows(self._job, source, self._day)
+        return checked
 
     def counted(self, one: NamedRequest) -> Counted:
         """Return what a release has counted."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import TypeVar
 
-__all__ = ["Stopped", "Stopping"]
+__all__ = ["Stopped", "Stopping", "interruptible"]
+
+Answer = TypeVar("Answer")
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -84,3 +88,19 @@ class Stopping:
         first, self._received = self._received is None, number
         if self._at_once or not first:
             raise Stopped(number)
+
+
+def interruptible(work: Callable[[], Answer], cancel: Callable[[], None]) -> Answer:
+    """Wait for `work`, done in another thread, and cancel it when a signal comes.
+
+    One that waits inside a driver or an engine learns of a signal only when it is over.
+    """
+    with ThreadPoolExecutor(1) as other:
+        asked = other.submit(work)
+        try:
+            return asked.result()
+        except BaseException:
+            if not asked.done():
+                with suppress(Exception):
+                    cancel()
+            raise

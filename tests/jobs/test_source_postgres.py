@@ -19,7 +19,7 @@ from pkdp_pipeline.errors import ConfigError, TemporaryError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.job import PeriodTable
 from pkdp_pipeline.jobs.sources import Rows, open_source, postgres_snapshot
-from pkdp_pipeline.jobs.stopping import Stopped, Stopping
+from pkdp_pipeline.jobs.stopping import Stopped, Stopping, interruptible
 
 pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("postgres")]
 
@@ -332,7 +332,7 @@ def test_a_signal_ends_a_long_question_here_and_at_the_server(opened, ask):
     with stopping.listening():
         other.start()
         with pytest.raises(Stopped), stopping.reading():
-            source.newest(AT, "at")
+            interruptible(lambda: source.newest(AT, "at"), source.interrupt)
     other.join()
     assert not ask(asleep).fetchall()
 

@@ -3,10 +3,13 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from datetime import date
 
 import pytest
 
+from pkdp_pipeline.jobs import JobSession, load_job
 from pkdp_pipeline.jobs.stopping import Stopped, Stopping
+from pkdp_pipeline.ledger import Ledger
 
 
 @pytest.fixture
@@ -85,3 +88,30 @@ def test_handlers_are_put_back_and_other_threads_left_alone():
     thread.start()
     thread.join()
     assert seen == [before]
+
+
+def test_a_signal_ends_a_long_query_of_the_source_and_nothing_is_charged(stopping, tmp_path):
+    import duckdb
+
+    with duckdb.connect(str(tmp_path / "rows.duckdb")) as connection:
+        connection.execute("CREATE TABLE rows AS SELECT i FROM range(3000000) r(i)")
+    # Far more rows than can be counted in the time of a test.
+    query = "SELECT DATE '2020-01-01' + (a.i * b.i % 2)::INT AS day, a.i AS person FROM rows a, rows b"
+    (tmp_path / "job.toml").write_text(f"""
+        dataset = "visits"
+        source = {{ duckdb = "rows.duckdb", query = "{query}" }}
+        period = {{ column = "day" }}
+        unit = "person"
+        ledger = "ledger.sqlite"
+        release = [{{ name = "people", noise = {{ epsilon = 0.5 }} }}]
+        output = {{ directory = "out" }}
+    """)
+    job = load_job(tmp_path / "job.toml")
+    with JobSession(job, stopping=stopping) as session:
+        timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGTERM))
+        timer.start()
+        with pytest.raises(Stopped):
+            session.run(date(2020, 1, 1))
+        timer.join()
+    with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
+        assert list(ledger.entries()) == []

@@ -81,6 +81,10 @@ class CsvSource:
         self._connection.close()
         self._home.close()
 
+    def interrupt(self) -> None:
+        """See `Source.interrupt`."""
+        self._connection.interrupt()
+
     @property
     def columns(self) -> Mapping[str, Kind]:
         """See `Source.columns`."""

@@ -81,6 +81,9 @@ class PolarsSource:
     def close(self) -> None:
         """See `Source.close`; a lazy frame holds nothing open."""
 
+    def interrupt(self) -> None:
+        """See `Source.interrupt`; a query of Polars ends by itself."""
+
     @property
     def columns(self) -> Mapping[str, Kind]:
         """See `Source.columns`."""

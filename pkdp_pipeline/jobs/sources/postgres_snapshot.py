@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +60,7 @@ class PostgresSnapshot:
         self._address = _with_defaults(address)
         self._name = name
         self._connection: Connection | None = None
+        self._cursor: Any = None
         self._begin()
 
     def close(self) -> None:
@@ -113,12 +112,18 @@ class PostgresSnapshot:
     def _run(self, sql: str, *, rows: bool = True) -> Any:
         assert self._connection is not None
         with self._connection.cursor() as cursor:
-
-            def fetched() -> Any:
+            self._cursor = cursor
+            try:
                 cursor.execute(sql)
                 return cursor.fetch_arrow_table() if rows else None
+            finally:
+                self._cursor = None
 
-            return _interruptible(fetched, cursor.adbc_cancel)
+    def interrupt(self) -> None:
+        """Make a question that another thread has asked end, also at the server."""
+        cursor = self._cursor
+        if cursor is not None:
+            cursor.adbc_cancel()
 
     def _complaint(self, error: Exception) -> PkdpError:
         state = str(getattr(error, "sqlstate", None) or "")
@@ -142,19 +147,6 @@ class PostgresSnapshot:
             f"(SQLSTATE {state}); check the names of tables and columns, and that source.query is one SELECT that can "
             "be read to its end."
         )
-
-
-def _interruptible(work: Callable[[], Any], cancel: Callable[[], None]) -> Any:
-    """Wait for `work`, done in another thread: one that waits inside the driver learns of SIGTERM when it is over."""
-    with ThreadPoolExecutor(1) as other:
-        asked = other.submit(work)
-        try:
-            return asked.result()
-        except BaseException:
-            if not asked.done():
-                with suppress(Exception):
-                    cancel()
-            raise
 
 
 def _with_defaults(address: str) -> str:

@@ -75,6 +75,11 @@ class PostgresSource:
         self._snapshot.close()
         self._connection.close()
 
+    def interrupt(self) -> None:
+        """See `Source.interrupt`."""
+        self._snapshot.interrupt()
+        self._connection.interrupt()
+
     @property
     def columns(self) -> Mapping[str, Kind]:
         """See `Source.columns`."""

@@ -83,6 +83,10 @@ class RelationSource:
         """See `Source.close`."""
         self._connection.close()
 
+    def interrupt(self) -> None:
+        """See `Source.interrupt`."""
+        self._connection.interrupt()
+
     @property
     def columns(self) -> Mapping[str, Kind]:
         """See `Source.columns`."""

@@ -102,6 +102,10 @@ class Source(Protocol):
         """
         ...
 
+    def interrupt(self) -> None:
+        """Make a query that another thread waits for fail, where the engine can."""
+        ...
+
     def close(self) -> None:
         """Close the source; frames made from it can no longer be read."""
         ...

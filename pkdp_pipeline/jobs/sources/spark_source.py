@@ -83,6 +83,9 @@ class SparkSource:
         """See `Source.close`; a session that was here before stays."""
         self._session.close()
 
+    def interrupt(self) -> None:
+        """See `Source.interrupt`; a job of Spark ends by itself: the session may be another program's."""
+
     @property
     def columns(self) -> Mapping[str, Kind]:
         """See `Source.columns`."""

@@ -98,7 +98,9 @@ class CsvTypes:
 
 
 def _written(name: str, kind: Kind) -> str:
-    # DuckDB reads +01:00 and +01; four digits without a colon are the basic form of the same.
+    """Return SQL for a text in a form that every version of DuckDB reads: with seconds, and a colon in the offset."""
+    if kind in ("timestamp", "instant"):
+        name = rf"regexp_replace({name}, '^([^ T]+[T ][0-9]{{2}}:[0-9]{{2}})([^:]|$)', '\1:00\2')"
     if kind == "instant":
         return rf"regexp_replace({name}, '([+-][0-9]{{2}})([0-9]{{2}})$', '\1:\2')"
     return name

@@ -18,7 +18,7 @@ from pkdp_pipeline.jobs.sources.files import shown
 from pkdp_pipeline.jobs.sources.homes import home_of
 from pkdp_pipeline.jobs.sources.needed import needed_columns
 from pkdp_pipeline.jobs.sources.pandas_rows import pandas_rows
-from pkdp_pipeline.jobs.sources.relation_source import connect, count_rows
+from pkdp_pipeline.jobs.sources.relation_source import connect, count_rows, disconnect
 from pkdp_pipeline.jobs.sources.source import Kind, Rows, day_kind, period_kind
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class CsvSource:
 
     def close(self) -> None:
         """See `Source.close`."""
-        self._connection.close()
+        disconnect(self._connection)
         self._home.close()
 
     def interrupt(self) -> None:

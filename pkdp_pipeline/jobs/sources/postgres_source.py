@@ -15,7 +15,7 @@ from pkdp_pipeline.jobs.sources.needed import check_unique, needed_columns
 from pkdp_pipeline.jobs.sources.pandas_rows import pandas_rows
 from pkdp_pipeline.jobs.sources.postgres_snapshot import PostgresSnapshot
 from pkdp_pipeline.jobs.sources.postgres_types import column_of
-from pkdp_pipeline.jobs.sources.relation_source import connect
+from pkdp_pipeline.jobs.sources.relation_source import connect, disconnect
 from pkdp_pipeline.jobs.sources.source import Kind, Rows, day_kind, period_kind
 from pkdp_pipeline.jobs.sources.tables import rows_sql
 
@@ -73,7 +73,7 @@ class PostgresSource:
     def close(self) -> None:
         """See `Source.close`."""
         self._snapshot.close()
-        self._connection.close()
+        disconnect(self._connection)
 
     def interrupt(self) -> None:
         """See `Source.interrupt`."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["RelationSource", "connect", "count_rows", "kind_of"]
+__all__ = ["RelationSource", "connect", "count_rows", "disconnect", "kind_of"]
 
 _NUMBER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DECIMAL\(.*\)")
 
@@ -42,6 +42,14 @@ def connect(*, spill: bool = True) -> duckdb.DuckDBPyConnection:
     connection.execute(f"SET temp_directory = {literal(_private_folder() if spill else '')}")
     connection.execute("SET TimeZone = 'UTC'")
     return connection
+
+
+def disconnect(connection: duckdb.DuckDBPyConnection) -> None:
+    """Close an embedded DuckDB; one that a stopped query still holds goes with the process."""
+    import duckdb
+
+    with suppress(duckdb.Error):
+        connection.close()
 
 
 def _private_folder() -> str:
@@ -81,7 +89,7 @@ class RelationSource:
 
     def close(self) -> None:
         """See `Source.close`."""
-        self._connection.close()
+        disconnect(self._connection)
 
     def interrupt(self) -> None:
         """See `Source.interrupt`."""

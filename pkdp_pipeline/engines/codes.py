@@ -9,11 +9,12 @@ nothing here depends on hashes being different, but for how fast the answer come
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["MOST", "counted_by_code", "joinable"]
+__all__ = ["MOST", "answered", "counted_by_code", "joinable"]
 
 #: More cells than this are counted another way.
 MOST = 1 << 12
@@ -30,3 +31,13 @@ def counted_by_code(codes: _Hashes, often: Mapping[int, int]) -> npt.NDArray[np.
     """Return how many units each cell has, given how many have each joined hash; None if one is no cell's."""
     counts = np.array([often.get(int(code), 0) for code in codes], dtype=np.int64)
     return counts if counts.sum() == sum(often.values()) else None
+
+
+def answered(cells: Any, counts: npt.NDArray[np.int64], *, missing_unit: bool) -> Any:
+    """Return an Arrow table of cells with what a query about units of one cell each adds: n and the two answers."""
+    import pyarrow as pa
+
+    answer = cells.append_column("n", pa.array(counts, pa.int64()))
+    for name, value in (("missing_unit", missing_unit), ("several_cells", False)):
+        answer = answer.append_column(name, pa.array(np.full(len(counts), value)))
+    return answer

@@ -17,9 +17,9 @@ __all__ = ["run_job"]
 def run_job(job: Job, day: date, *, revise: bool = False, stopping: Stopping | None = None) -> JobResult:
     """Publish what a job asks for on one date, or show again what it has published.
 
-    Whatever can be refused without data is refused before any is read. Each release is charged before it is
-    counted and stored when it is made; files are written from the stored bytes afterwards, so a run that was
-    interrupted can be repeated.
+    Whatever can be refused without data is refused before any is read. The day is checked and counted before
+    anything is charged; each release is charged before it is made, and stored then; files are written from the
+    stored bytes afterwards, so a run that was interrupted can be repeated.
 
     Parameters
     ----------

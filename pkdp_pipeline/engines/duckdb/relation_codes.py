@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pkdp_pipeline.engines.codes import MOST, counted_by_code, joinable
+from pkdp_pipeline.engines.codes import MOST, answered, counted_by_code, joinable
 from pkdp_pipeline.engines.duckdb.relation_rows import RelationRows
 from pkdp_pipeline.engines.duckdb.statements import numbered
 from pkdp_pipeline.engines.places import Places
@@ -40,8 +40,6 @@ def cells_by_code(rows: RelationRows, *, kinds: list[str], keys: int) -> Any:
     pyarrow.Table or None
         What `cells_statement` would have given.
     """
-    import pyarrow as pa
-
     if not rows.is_stored():
         return None
     cell = ", ".join(numbered("b", keys))
@@ -55,10 +53,7 @@ def cells_by_code(rows: RelationRows, *, kinds: list[str], keys: int) -> Any:
     if counted is None:
         return None
     counts, missing_unit = counted
-    answer = cells.drop_columns("code").append_column("n", pa.array(counts))
-    for name, value in (("missing_unit", missing_unit), ("several_cells", False)):
-        answer = answer.append_column(name, pa.array(np.full(len(codes), value)))
-    return answer
+    return answered(cells.drop_columns("code"), counts, missing_unit=missing_unit)
 
 
 def _by_place(rows: RelationRows, code: str, codes: _Hashes) -> tuple[npt.NDArray[np.int64], bool] | None:

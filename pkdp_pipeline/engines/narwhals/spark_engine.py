@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from pkdp_pipeline.engines.codes import MOST, counted_by_code, joinable
+from pkdp_pipeline.engines.codes import MOST, answered, counted_by_code, joinable
 from pkdp_pipeline.engines.narwhals.answers import cell_counts
 from pkdp_pipeline.engines.narwhals.engine import ENGINE as ANYWHERE
 from pkdp_pipeline.engines.narwhals.source import Source, asked
@@ -42,8 +41,6 @@ ENGINE = SparkEngine()
 #: The nodes of a plan that reads stored rows once, one by one; of files, those that store columns.
 _SCANS = frozenset({"Project", "Filter", "InMemoryRelation", "LocalRelation", "LogicalRelation"})
 _COLUMNAR = frozenset({"parquet", "orc"})
-
-
 #: A whole number of Spark in 31 bits and a sign, and the one that stands for a missing key; larger ones have no code.
 _WIDEST, _MISSING = 2**30, 2**31 - 1
 _MASK = 2**32 - 1
@@ -70,7 +67,7 @@ def _by_code(rows: Any, *, units: int, keys: int) -> Any:
         return None
     often, missing = _homes(rows, units, code, most=len(codes))
     counts = counted_by_code(codes, {home % 2**64: n for home, n in often.items()})  # Spark's numbers have a sign
-    return None if counts is None else _answer(cells.drop_columns("code"), counts, missing=missing)
+    return None if counts is None else answered(cells.drop_columns("code"), counts, missing_unit=missing)
 
 
 def _by_number(rows: Any, units: int) -> Any:
@@ -95,7 +92,7 @@ def _by_number(rows: Any, units: int) -> Any:
     numbers = [None if low == _MISSING else low - (low >> 31 << 32) for low in cells]
     types = {"tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64()}
     named = pa.table({"b0": pa.array(numbers, types[rows.schema["b0"].dataType.simpleString()])})
-    return _answer(named, np.array(list(cells.values())), missing=missing)
+    return answered(named, np.array(list(cells.values())), missing_unit=missing)
 
 
 def _homes(rows: Any, units: int, code: Any, *, most: int) -> tuple[dict[int, int], bool]:
@@ -111,15 +108,6 @@ def _homes(rows: Any, units: int, code: Any, *, most: int) -> tuple[dict[int, in
     often = dict(zip(found["home"].to_pylist(), found["n"].to_pylist(), strict=True))
     missing = often.pop(None, None) is not None
     return (often, missing) if len(often) <= most else ({-1: 1}, missing)
-
-
-def _answer(cells: Any, counts: npt.NDArray[np.int64], *, missing: bool) -> Any:
-    import pyarrow as pa
-
-    answer = cells.append_column("n", pa.array(counts, pa.int64()))
-    for name, value in (("missing_unit", missing), ("several_cells", False)):
-        answer = answer.append_column(name, pa.array(np.full(len(counts), value)))
-    return answer
 
 
 def _is_stored(rows: Any) -> bool:

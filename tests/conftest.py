@@ -2,8 +2,8 @@
 
 ``PKDP_HYPOTHESIS=search`` draws other cases each time. No case has a time limit: a busy machine is not a defect.
 
-A test marked ``spark``, ``ibis``, ``dbt``, ``dagster`` or ``airflow`` is skipped where what it needs is not
-installed, and fails in CI (``CI=true``). Its module is imported all the same, so it imports PySpark or Ibis inside
+A test marked ``spark``, ``ibis``, ``dbt``, ``dagster``, ``airflow`` or ``browser`` is skipped where what it needs is
+not installed, and fails in CI (``CI=true``). Its module is imported all the same, so it imports PySpark or Ibis inside
 tests and fixtures. All Spark tests of a run share one process, as they share one Java machine.
 """
 
@@ -51,6 +51,8 @@ def _lacking(mark: str) -> str | None:
         return "dbt is not installed in .venv-duckdb1; run: make duckdb1."
     if mark in ("dagster", "airflow") and not (SCHEDULERS / "bin" / mark).is_file():
         return f"{mark.title()} is not installed in .venv-schedulers; run: make schedulers."
+    if mark == "browser" and shutil.which("chromium") is None:
+        return "Chromium is not installed; on Debian: apt-get install chromium."
     return None
 
 
@@ -62,7 +64,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    for mark in ("spark", "ibis", "dbt", "dagster", "airflow"):
+    for mark in ("spark", "ibis", "dbt", "dagster", "airflow", "browser"):
         lacking = _lacking(mark) if item.get_closest_marker(mark) is not None else None
         if lacking is not None and os.environ.get("CI") == "true":
             pytest.fail(lacking, pytrace=False)

@@ -153,8 +153,8 @@ class BudgetLine:
         Which total it limits; a budget on both is two lines.
     window_days : int or None
     spent : float or None
-        The total's ε at this δ, rounded up; `math.inf` where none is certified, None for a window, or where the
-        releases do not add up.
+        The total's ε at this δ, rounded up; for a window that of the fullest one. `math.inf` where none is
+        certified, None where the releases do not add up, or not every window could be looked at.
     """
 
     words: str
@@ -199,7 +199,10 @@ class LedgerAccount:
     head : str
         The head of the chain.
     verify : str
-        The command that checks the chain, ready to be pasted.
+        The command that checks the chain, ready to be pasted; for the public, ``LEDGER`` stands for where it is.
+    remarks : tuple of str
+        Sentences on what else the ledger holds: other jobs' releases, whose tables are not in the report, other
+        privacy units, releases that are charged and not public.
     """
 
     unit: str
@@ -213,6 +216,7 @@ class LedgerAccount:
     points: tuple[SpentPoint, ...]
     head: str
     verify: str
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ import pandas as pd
 
 from pkdp_pipeline.engines.duckdb.cell_codes import CellCodes, encode_cells
 from pkdp_pipeline.engines.duckdb.columns import check_columns
+from pkdp_pipeline.engines.duckdb.connecting import connect
 from pkdp_pipeline.engines.duckdb.selection import selected_rows
 from pkdp_pipeline.engines.duckdb.statements import cells_statement, numbered, tally_statement
 from pkdp_pipeline.engines.places import counted_by_place
@@ -168,7 +169,7 @@ def _aggregate(columns: dict[str, Any], statement: str) -> pd.DataFrame:
     import duckdb
 
     problem = ""
-    connection = duckdb.connect(":memory:")
+    connection = connect()
     try:
         connection.register("pkdp_rows", pd.DataFrame(columns, copy=False))
         answer: pd.DataFrame = connection.sql(statement).to_arrow_table().to_pandas()

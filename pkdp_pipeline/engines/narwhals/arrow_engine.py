@@ -10,6 +10,7 @@ import narwhals.stable.v2 as nw
 import pandas as pd
 
 from pkdp_pipeline.engines.duckdb.columns import check_columns
+from pkdp_pipeline.engines.duckdb.connecting import connect
 from pkdp_pipeline.engines.duckdb.relation_engine import ENGINE as RELATIONS
 from pkdp_pipeline.engines.narwhals.source import Source, asked
 from pkdp_pipeline.engines.narwhals.statements import numbered
@@ -35,12 +36,10 @@ class ArrowEngine:
 
     def tally(self, frame: Any, question: Question) -> Tally:
         """See `Engine.tally`."""
-        import duckdb
-
         _check_names(frame, question)
         rows = Source(asked(partial(_typed, frame))).marked(question)
         table = asked(lambda: _readable(rows.collect(backend="pyarrow").to_native()))
-        with duckdb.connect(":memory:") as connection:
+        with connect() as connection:
             relation = asked(lambda: connection.from_arrow(table))
             return RELATIONS.tally(relation, Question(unit=tuple(numbered("u", len(question.unit))), where="hit"))
 
@@ -50,8 +49,6 @@ ENGINE = ArrowEngine()
 
 def cells_of_rows(rows: Any, schema: Mapping[str, Any], question: Question) -> CellCounts:
     """Count an Arrow table of (u0, …, b0, …, o0, …, hit) in DuckDB; `schema` has the frame's own types."""
-    import duckdb
-
     table = asked(lambda: _readable(rows))
     renamed = replace(
         question,
@@ -60,7 +57,7 @@ def cells_of_rows(rows: Any, schema: Mapping[str, Any], question: Question) -> C
         order_by=tuple(numbered("o", len(question.order_by))),
         where="hit",
     )
-    with duckdb.connect(":memory:") as connection:
+    with connect() as connection:
         relation = asked(lambda: connection.from_arrow(table))
         counted = RELATIONS.cells(relation, renamed)
     keys = {

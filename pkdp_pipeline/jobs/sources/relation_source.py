@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import stat
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pkdp_pipeline.engines.duckdb.connecting import connect as private_connection
+from pkdp_pipeline.engines.duckdb.connecting import disconnect
 from pkdp_pipeline.engines.duckdb.relation_types import is_number
-from pkdp_pipeline.engines.duckdb.statements import literal, quoted
+from pkdp_pipeline.engines.duckdb.statements import quoted
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.job import PeriodTable
 from pkdp_pipeline.jobs.sources.day_sql import newest_day, on_day
@@ -30,38 +27,10 @@ _NUMBER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DECIMAL\(.*\)")
 
 
 def connect(*, spill: bool = True) -> duckdb.DuckDBPyConnection:
-    """Return an embedded DuckDB that fetches nothing from elsewhere; without `spill` it writes nothing to disk.
-
-    What does not fit into memory goes to a folder that its owner alone can open, and is deleted with the connection;
-    what a killed run leaves, by a later one.
-    """
-    import duckdb
-
-    connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
-    # By default rows would go, readable by everybody, to the folder in which the program was started.
-    connection.execute(f"SET temp_directory = {literal(_private_folder() if spill else '')}")
+    """Return a private DuckDB whose clock is UTC's; see `engines.duckdb.connecting.connect`."""
+    connection = private_connection(spill=spill)
     connection.execute("SET TimeZone = 'UTC'")
     return connection
-
-
-def disconnect(connection: duckdb.DuckDBPyConnection) -> None:
-    """Close an embedded DuckDB; one that a stopped query still holds goes with the process."""
-    import duckdb
-
-    with suppress(duckdb.Error):
-        connection.close()
-
-
-def _private_folder() -> str:
-    """Return a folder for temporary files that nobody else can open; empty where there is none."""
-    folder = Path(tempfile.gettempdir()) / f"pkdp-{os.getuid()}"
-    with suppress(OSError):
-        # Always the same: DuckDB deletes there what processes that are dead have left.
-        folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077:
-            return str(folder)
-    return ""
 
 
 class RelationSource:

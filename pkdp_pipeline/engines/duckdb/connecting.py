@@ -1,0 +1,84 @@
+"""Embedded DuckDBs of our own: they fetch nothing from elsewhere, and what does not fit into memory stays private."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shutil
+import socket
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["connect", "disconnect"]
+
+_NUMBERS = itertools.count(1)
+
+
+def connect(*, spill: bool = True) -> duckdb.DuckDBPyConnection:
+    """Return an embedded DuckDB that fetches nothing from elsewhere; without `spill` it writes nothing to disk.
+
+    What does not fit into memory goes to a folder that its owner alone can open, and is deleted with the connection;
+    what a killed process leaves, by a later connection.
+    """
+    import duckdb
+
+    # By default rows would go, readable by everybody, to the folder in which the program was started.
+    place = _place_of_its_own() if spill else ""
+    return duckdb.connect(config={"autoinstall_known_extensions": "false", "temp_directory": place})
+
+
+def disconnect(connection: duckdb.DuckDBPyConnection) -> None:
+    """Close an embedded DuckDB; one that a stopped query still holds goes with the process."""
+    import duckdb
+
+    with suppress(duckdb.Error):
+        connection.close()
+
+
+def _place_of_its_own() -> str:
+    """Return a path for one connection's temporary files; empty where nothing would be private.
+
+    DuckDB makes a folder of it when it needs one, and removes it. No two connections share one: before version 2 they
+    would write over each other's files.
+    """
+    private = _private_folder()
+    if private is None:
+        return ""
+    here = f"{re.sub(r'[^A-Za-z0-9]', '_', socket.gethostname())}-"
+    with suppress(OSError):
+        for left in private.iterdir():
+            pid = left.name.removeprefix(here).partition("-")[0]
+            # Of another host, a container perhaps, nobody here knows which processes live.
+            if left.name.startswith(here) and pid.isdecimal() and not _lives(int(pid)):
+                shutil.rmtree(left, ignore_errors=True)
+    return str(private / f"{here}{os.getpid()}-{next(_NUMBERS)}")
+
+
+def _private_folder() -> Path | None:
+    """Return a folder that nobody else can open; None where there is none."""
+    if not hasattr(os, "getuid"):
+        return None
+    folder = Path(tempfile.gettempdir()) / f"pkdp-{os.getuid()}"
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077:
+            return folder
+    return None
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True

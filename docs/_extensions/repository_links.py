@@ -1,0 +1,99 @@
+"""Links of the Markdown pages that leave ``docs/``: to other pages, to shown examples, or plain names of files.
+
+The pages are written to be read in the repository as well, where ``../README.md`` and ``../examples/…`` are files
+beside them. On the site the README, the changelog and the guide for contributors are pages of their own, the examples
+are shown on one page, and any other file is named without a link. Where the text of a link is the name of a page, the
+site shows its title.
+
+The pages that stand for files of the repository hold a pointer to the file, for whoever reads them there.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+__all__ = ["EXAMPLES", "example_label", "rewritten", "setup"]
+
+ROOT = Path(__file__).parents[2]
+#: Files of the repository that are pages of the site.
+_PAGES = {
+    "README.md": "start.md",
+    "CHANGELOG.md": "reference/changelog.md",
+    "CONTRIBUTING.md": "reference/contributing.md",
+}
+_LINK = re.compile(r"(?<!!)\[([^\]\[]+)\]\(([^)\s]+)\)")
+_LISTED = re.compile(r"^\.\. literalinclude:: \.\./\.\./(\S+)", re.MULTILINE)
+#: The files that `reference/examples.rst` shows.
+EXAMPLES = frozenset(_LISTED.findall((ROOT / "docs/reference/examples.rst").read_text(encoding="utf-8")))
+
+
+def example_label(path: str) -> str:
+    """Return the label above an example on the page of examples."""
+    return "file-" + re.sub(r"[^a-z0-9]+", "-", path.lower())
+
+
+def rewritten(text: str, folder: str, page: str) -> str:
+    """Return Markdown with its links made for the site.
+
+    Parameters
+    ----------
+    text : str
+        The Markdown.
+    folder : str
+        The folder of the repository that its links are relative to.
+    page : str
+        The page of the site that it becomes, relative to ``docs/``.
+    """
+
+    def anew(found: re.Match[str]) -> str:
+        words, target = found.groups()
+        path, _, anchor = target.partition("#")
+        if "://" in target or target.startswith("mailto:") or not path:
+            return found[0]
+        file = posixpath.normpath(posixpath.join(folder, path))
+        if file in EXAMPLES:
+            return f"{{ref}}`{words.strip('`')} <{example_label(file)}>`"
+        if file in _PAGES:
+            home = _PAGES[file]
+        elif file.startswith("docs/") and file.endswith(".md"):
+            home = file.removeprefix("docs/")
+        else:
+            return words if "`" in words else f"`{words}`" if "/" in words or "." in words else words
+        named = words.strip("`") in (file, posixpath.basename(file), path)
+        address = posixpath.relpath(home, posixpath.dirname(page) or ".") + (f"#{anchor}" if anchor else "")
+        return f"[{'' if named and not anchor else words}]({address})"
+
+    lines, fenced = [], False
+    for line in text.split("\n"):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        lines.append(line)
+        if fenced:
+            lines[-1] = "\0" + line
+    whole = "\n".join(lines)
+    # Links may run over the end of a line, code is left as it is.
+    parts = re.split(r"((?:^\0.*\n?)+)", whole, flags=re.MULTILINE)
+    return "".join(part.replace("\0", "") if part.startswith("\0") else _LINK.sub(anew, part) for part in parts if part)
+
+
+def _read(app: Sphinx, page: str, source: list[str]) -> None:
+    path = app.env.doc2path(page)
+    if path.suffix != ".md":
+        return
+    for file, home in _PAGES.items():
+        if home == f"{page}.md":
+            app.env.note_dependency(str(ROOT / file))
+            source[0] = rewritten((ROOT / file).read_text(encoding="utf-8"), "", home)
+            return
+    source[0] = rewritten(source[0], "docs", f"{page}.md")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Rewrite the pages as they are read."""
+    app.connect("source-read", _read)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

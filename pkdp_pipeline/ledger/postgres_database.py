@@ -7,11 +7,11 @@ import hashlib
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import quote, quote_plus
 
-from pkdp_pipeline.errors import ArgumentError, LedgerError, TemporaryError
+from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger import database
 from pkdp_pipeline.ledger.postgres_schema import changed_objects
 from pkdp_pipeline.ledger.schema import SCHEMA_VERSION, schema_script
@@ -133,13 +133,14 @@ class PostgresDatabase:
                 "a ledger in PostgreSQL needs SQLAlchemy and psycopg, which are not installed: "
                 'pip install "pkdp-pipeline[postgres]".'
             ) from None
-        try:
+        parsed = None
+        with suppress(MalformedUrl, ValueError):
             parsed = make_url(url).set(drivername="postgresql+psycopg")
-        except (MalformedUrl, ValueError):
+        if parsed is None:
             raise ArgumentError(
                 "the ledger's URL cannot be read; write postgresql://user@host:5432/database, and percent-encode "
                 "special characters."
-            ) from None
+            )
         named = [parsed.query.get(option, ()) for option in _SECRET]
         given = [value for values in named for value in ((values,) if isinstance(values, str) else values)]
         secrets = {*given, parsed.password or ""} - {""}
@@ -253,10 +254,12 @@ class PostgresDatabase:
         except SQLAlchemyError as error:
             self._refuse(error, "", lost=False)
         except (OverflowError, UnicodeError):  # psycopg's own words quote what it was given
-            raise LedgerError(
-                f"the ledger {self._location} cannot hold what it was given: a text that is not valid Unicode, or a "
-                "number too large."
-            ) from None
+            _raise_alone(
+                LedgerError(
+                    f"the ledger {self._location} cannot hold what it was given: a text that is not valid Unicode, or "
+                    "a number too large."
+                )
+            )
 
     def _refuse(self, error: BaseException, state: str, *, lost: bool) -> NoReturn:
         said = str(error).strip().partition("\n")[0].rstrip(".")
@@ -264,18 +267,29 @@ class PostgresDatabase:
             said = said.replace(secret, "***")
         start = f"the ledger {self._location} "
         if state == "55P03":
-            raise TemporaryError(
-                start + "is locked by another process; this call changed nothing: try again later."
-            ) from None
+            _raise_alone(
+                TemporaryError(start + "is locked by another process; this call changed nothing: try again later.")
+            )
         refused = any(hint in said for hint in _NOT_ALLOWED)
         unreachable = not state and type(error).__name__ == "OperationalError" and not refused
         if lost or unreachable or state[:2] in _PASSING or state in _PASSING:
-            raise TemporaryError(
-                f"{start}cannot be reached: {said}. Run again later: what this call charged, if anything, is charged "
-                "once."
-            ) from None
+            _raise_alone(
+                TemporaryError(
+                    f"{start}cannot be reached: {said}. Run again later: what this call charged, if anything, is "
+                    "charged once."
+                )
+            )
         fix = " Check user, password and database." if refused else _FIXES.get(state) or _FIXES.get(state[:2], "")
-        raise LedgerError(f"{start}cannot be used: {said}.{fix}") from None
+        _raise_alone(LedgerError(f"{start}cannot be used: {said}.{fix}"))
+
+
+def _raise_alone(error: PkdpError) -> NoReturn:
+    """Raise an error that does not carry the driver's own, whose words may quote values or a password."""
+    try:
+        raise error
+    except PkdpError:
+        error.__context__ = None
+        raise
 
 
 @functools.lru_cache(maxsize=512)

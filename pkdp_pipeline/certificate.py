@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from html import escape
 from typing import Any, Self, overload
 
 import numpy as np
@@ -17,7 +16,6 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.guarantee import Guarantee, epsilon_points
 from pkdp_pipeline.profiles import THEOREMS, Applied, Bound, Protects, WorstCase
 from pkdp_pipeline.profiles.rounding import Array
-from pkdp_pipeline.sentences import rounded_up
 from pkdp_pipeline.version import VERSION
 
 __all__ = ["Certificate"]
@@ -63,6 +61,15 @@ class Certificate(ABC):
     @abstractmethod
     def assumptions(self) -> tuple[str, ...]:
         """What is assumed, in words."""
+
+    @property
+    @abstractmethod
+    def limits(self) -> tuple[str, ...]:
+        """What limits the statement, in plain sentences."""
+
+    @abstractmethod
+    def protection(self, delta: float = 1e-6) -> str:
+        """Return what the statement at `delta` protects and what it does not, as one sentence."""
 
     @abstractmethod
     def sentence(self, delta: float = 1e-6) -> str:
@@ -243,12 +250,6 @@ class Certificate(ABC):
         return self.sentence()
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{epsilon:g}</td><td>{rounded_up(delta)}</td></tr>"
-            for epsilon, delta in zip((0.1, 0.5, 1.0, 2.0), self.delta(np.array([0.1, 0.5, 1.0, 2.0])), strict=True)
-        )
-        titles = "; ".join(THEOREMS[key].title for key in self.theorems)
-        return (
-            f"<div><p>{escape(self.sentence())}</p><table><thead><tr><th>ε</th><th>δ at most</th></tr></thead>"
-            f"<tbody>{rows}</tbody></table><p><small>{escape(titles)}</small></p></div>"
-        )
+        from pkdp_pipeline.statement import Statement
+
+        return Statement.of(self).to_html()

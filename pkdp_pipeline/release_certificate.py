@@ -90,6 +90,13 @@ class ReleaseCertificate(Certificate):
         """
         return replace(self, attacker=AttackerModel(), _stored=None)
 
+    def protection(self, delta: float = 1e-6) -> str:
+        """Return what the statement at `delta` protects and what it does not, as one sentence."""
+        target, theorem = probability("delta", delta), "noise"
+        if self._partial:
+            _, theorem = self._partial_statement(target, self._partial_epsilon(target))
+        return protection(self.mechanism, self.protects, theorem)
+
     def sentence(self, delta: float = 1e-6) -> str:
         """Return the guarantee at `delta`, its assumptions and its limits, in plain English."""
         target = probability("delta", delta)

@@ -48,6 +48,7 @@ MATHEMATICS = {
     "refusal",
     "release_certificate",
     "sentences",
+    "statement",
     "version",
 }
 #: What mathematics may import besides itself. Nothing here reads files, clocks, the environment or randomness.

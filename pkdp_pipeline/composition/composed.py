@@ -116,6 +116,10 @@ class ComposedCertificate(Certificate):
             )
         return tuple(dict.fromkeys((*listed, *(text for part, _ in self.parts for text in part.assumptions))))
 
+    def protection(self, delta: float = 1e-6) -> str:
+        """Return what the statement at `delta` protects and what it does not, as one sentence."""
+        return self.parts[0][0].protection(delta) if self.rule == "single" else self._total.protection
+
     def sentence(self, delta: float = 1e-6) -> str:
         """Return the guarantee at `delta`, what was declared and its limits, in plain English."""
         target = probability("delta", delta)

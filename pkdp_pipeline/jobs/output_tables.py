@@ -35,6 +35,11 @@ class OutputTable(Table):
         description="The schema of these tables; the database's own when left out.",
         examples=["public"],
     )
+    report: bool = Field(
+        default=False,
+        description="Write report.html, for the public: beside each date's releases, and at the end of a backfill "
+        "about all of them. Needs the extra report.",
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

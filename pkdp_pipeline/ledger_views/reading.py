@@ -115,11 +115,14 @@ def stated_total(reading: Reading, unit: str) -> Certificate:
     return accounts.total(reading.database, ledger.dataset, tuple(json.loads(unit)), ledger.terms)
 
 
-def verify_command(reading: Reading, head: str) -> str:
-    """Return the command that checks a data set's chain and that it holds `head`, to be pasted."""
+def verify_command(reading: Reading, head: str, location: str | None = None) -> str:
+    """Return the command that checks a data set's chain and that it holds `head`, to be pasted.
+
+    `location` stands in for where the ledger is, which not everybody may know.
+    """
     ((several,),) = reading.database.execute("SELECT COUNT(*) > 1 FROM dataset")
     named = [f"--dataset {shlex.quote(reading.ledger.dataset)}"] if several else []
-    return command("verify", reading.ledger.location, *named, f"--head {head}")
+    return command("verify", location or reading.ledger.location, *named, f"--head {head}")
 
 
 def _opened(location: str) -> Database:

@@ -1,0 +1,206 @@
+"""Reporting: what a job adds to a report: which releases of the ledger are its own, their words, files, checks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pkdp_pipeline.arguments import choice, probability
+from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError
+from pkdp_pipeline.jobs.environment import public_address
+from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.outputs import make_folder, write_atomically
+from pkdp_pipeline.jobs.requests import requests_of
+from pkdp_pipeline.jobs.summary import describe
+from pkdp_pipeline.jobs.together import Together
+from pkdp_pipeline.ledger import Ledger, find_former
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.ledger_views.history import History, Line
+    from pkdp_pipeline.ledger_views.reading import Reading
+    from pkdp_pipeline.report.content import Audience, CheckLine, Report
+    from pkdp_pipeline.report.subject import DayTotal, Subject
+
+__all__ = ["check_report", "report_of", "report_place", "write_report"]
+
+_FILE = "report.html"
+
+
+def report_of(job: Job, day: date | None = None, *, audience: Audience = "public", delta: float = 1e-6) -> Report:
+    """Return the report of what a job has published about one date, or about all of them.
+
+    Read from the ledger: no data are read, nothing is charged or written.
+
+    Parameters
+    ----------
+    job : Job
+    day : datetime.date, optional
+        None: everything the job has published.
+    audience : {"public", "auditor"}, default "public"
+    delta : float, default 1e-6
+        At which every ε is stated.
+
+    Raises
+    ------
+    ArgumentError
+        If nothing is published of that date.
+    LedgerError, TemporaryError
+        If the job has published nothing, or the ledger cannot be read.
+    """
+    from pkdp_pipeline.ledger_views.history import read_history
+    from pkdp_pipeline.report.gathering import gather
+
+    choice("audience", audience, ("public", "auditor"))
+    probability("delta", delta)
+    with ExitStack() as held:
+        reading = held.enter_context(_opened(job))
+        held.enter_context(reading.database.snapshot())
+        ledger, history = reading.ledger, read_history(reading.ledger)
+        return gather(
+            reading,
+            history,
+            _subject(job, ledger, history, day, audience),
+            period=None if day is None else day.isoformat(),
+            together=None if day is None else _together(job, ledger, day),
+            audience=audience,
+            delta=delta,
+        )
+
+
+def check_report(job: Job) -> None:
+    """Refuse a report that could not be drawn, before anything is charged.
+
+    Raises
+    ------
+    ConfigError
+        If the extra ``report`` is not installed.
+    """
+    if job.output.report:
+        from pkdp_pipeline.report import check_extra
+
+        check_extra()
+
+
+def report_place(job: Job, day: date | None) -> Path:
+    """Return where ``[output] report = true`` writes the report of a date, or of all of them."""
+    return Path(job.output.directory, *(() if day is None else (day.isoformat(),)), _FILE)
+
+
+def write_report(job: Job, day: date | None) -> Path:
+    """Write the public report of a date, or of all of them, into the output directory; and return where.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be written, or the extra ``report`` is not installed.
+    LedgerError, TemporaryError
+        If the ledger cannot be read.
+    """
+    from pkdp_pipeline.report import render
+
+    page = render(report_of(job, day), "html")
+    place = report_place(job, day)
+    make_folder(place.parent)
+    write_atomically(place, page.encode())
+    return place
+
+
+@contextmanager
+def _opened(job: Job) -> Iterator[Reading]:
+    from pkdp_pipeline.ledger_views.reading import open_for_reading
+
+    sqlite = "://" not in job.ledger
+    nothing = (
+        f"the ledger {job.ledger if sqlite else public_address(job.ledger)!r} holds no release of data set "
+        f"{job.dataset!r}, and a report is about what is published: publish a date first, with pkdp run; or correct "
+        "ledger or dataset in the job file."
+    )
+    if sqlite and not Path(job.ledger).exists():
+        raise LedgerError(nothing)
+    with ExitStack() as held:
+        try:
+            reading = held.enter_context(open_for_reading(job.ledger, job.dataset))
+        except ArgumentError:  # it holds other data sets only
+            raise LedgerError(nothing) from None
+        yield reading
+
+
+def _subject(job: Job, ledger: Ledger, history: History, day: date | None, audience: Audience) -> Subject:
+    from pkdp_pipeline.report.subject import AskedRelease, Subject
+
+    held = _held(job, ledger, history)
+    newest = max((line.standing.period for line in history.lines if line.holding.entry in held), default=None)
+    about = day if day is not None or newest is None else date.fromisoformat(newest)
+    return Subject(
+        title=job.dataset,
+        job=job.name,
+        digest=job.digest,
+        unit=job.unit,
+        releases=tuple(AskedRelease(name=one.name, asked=describe(job, one)) for one in job.release),
+        held=held,
+        suffixes=(*(one for one in ("parquet", "csv") if one in job.output.formats), "certificate.json"),
+        checks=_checks(job, about) if audience == "auditor" and about is not None else (),
+    )
+
+
+def _held(job: Job, ledger: Ledger, history: History) -> Mapping[int, str]:
+    """Return the names that the job has for entries of the ledger: for those that are published, and its own."""
+    days: dict[str, list[Line]] = {}
+    for line in history.lines:
+        if line.state == "published":
+            days.setdefault(line.standing.period, []).append(line)
+    held: dict[int, str] = {}
+    for text, lines in days.items():
+        try:
+            named = requests_of(job, date.fromisoformat(text))
+        except ValueError:  # a month, or a label: not a period of a job
+            continue
+        keys = {one.request.key(ledger.dataset): one for one in named}
+        for one in (one for key, one in keys.items() if all(line.key != key for line in lines)):
+            if len(lines) == sum(line.key in keys for line in lines):
+                break  # every release of the day is known by its key
+            with suppress(DifferencingError):  # a former version's label may be this day, and nobody can tell
+                former = find_former(ledger, one.request)
+                keys |= {} if former is None else {former.key: one}
+        held |= {line.holding.entry: keys[line.key].name for line in lines if line.key in keys}
+    return held
+
+
+def _together(job: Job, ledger: Ledger, day: date) -> DayTotal | None:
+    from pkdp_pipeline.report.subject import DayTotal
+
+    found = Together.of(ledger.beside(requests_of(job, day)[0].request.standing()))
+    if found is None:
+        return None
+    return DayTotal(total=found.total, reason="" if found.total is not None else found.sentence(day))
+
+
+def _checks(job: Job, day: date) -> tuple[CheckLine, ...]:
+    """Return the rules that the data of a day were held to: as recorded, else as the job file has them.
+
+    Without a record they are those that stop the job: nothing is published of a day that breaks one.
+    """
+    from pkdp_pipeline.jobs.checks.stated import stated_rules
+    from pkdp_pipeline.report.content import CheckLine
+
+    recorded = _recorded_checks(job, day)
+    if recorded is not None:
+        return tuple(CheckLine(rule=one["rule"], passed=one["passed"]) for one in recorded)
+    return tuple(CheckLine(rule=rule, passed=True) for rule in stated_rules(job, day))
+
+
+def _recorded_checks(job: Job, day: date) -> Sequence[Mapping[str, Any]] | None:
+    """Return the checks of the latest recorded run that published the day; None where there is no such record."""
+    if job.records is None or job.records.directory is None:
+        return None
+    for file in sorted(Path(job.records.directory).glob("[0-9]*.json"), reverse=True):
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            found = json.loads(file.read_bytes())
+            about = (found["job"], found["dataset"], found["day"], found["outcome"])
+            if about == (job.name, job.dataset, day.isoformat(), "published") and found["checks"]:
+                return [{"rule": str(one["rule"]), "passed": one["passed"] is True} for one in found["checks"]]
+    return None

@@ -1,0 +1,133 @@
+"""Gathering: a report from a ledger, which holds all that is public; no data are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pkdp_pipeline.errors import ArgumentError, LedgerError
+from pkdp_pipeline.ledger_views.history import History
+from pkdp_pipeline.ledger_views.reading import Reading
+from pkdp_pipeline.report.account import account_of, total_of
+from pkdp_pipeline.report.content import Audience, Provenance, ReleaseView, Report, Series
+from pkdp_pipeline.report.plain_text import printable
+from pkdp_pipeline.report.promises import Guarantees, promise_of
+from pkdp_pipeline.report.published import Published, ReadRelease
+from pkdp_pipeline.report.subject import DayTotal, Subject
+from pkdp_pipeline.report.tables import MOST_PERIODS, published_table, series_of
+from pkdp_pipeline.version import VERSION
+
+__all__ = ["gather"]
+
+
+def gather(
+    reading: Reading,
+    history: History,
+    subject: Subject,
+    *,
+    period: str | None = None,
+    together: DayTotal | None = None,
+    audience: Audience = "public",
+    delta: float = 1e-6,
+) -> Report:
+    """Return the report of one date, or of all that the job has published.
+
+    Parameters
+    ----------
+    reading : Reading
+        Inside a snapshot.
+    history : History
+        Of the same snapshot.
+    subject : Subject
+    period : str, optional
+        None: all dates.
+    together : DayTotal, optional
+        What everything public about the date adds up to; None where it is a single release, and for all dates.
+    audience : {"public", "auditor"}, default "public"
+    delta : float, default 1e-6
+        At which every ε is stated.
+
+    Raises
+    ------
+    ArgumentError
+        If nothing is published of that date.
+    LedgerError
+        If the job has published nothing.
+    """
+    published = Published(ledger=reading.ledger, history=history, subject=subject)
+    _check(published, period)
+    shown = published.about(published.periods[-1] if period is None else period)
+    guarantees = Guarantees(published.everything() if period is None else shown)
+    total, reason = total_of(reading, subject)
+    account = account_of(reading, history, subject, audience=audience, delta=delta, total=total, reason=reason)
+    if period is None and account.releases > 1:
+        together = DayTotal(total=total, reason=reason)
+    about = "" if period is None else f" about {printable(period)}"
+    first = () if together is None or together.total is None else (together.total,)
+    promises = (
+        *(promise_of(f"everything published{about}", one, delta) for one in first),
+        *guarantees.promises(delta),
+    )
+    return Report(
+        title=printable(subject.title),
+        period=_stretch(published.periods) if period is None else printable(period),
+        audience=audience,
+        lead=promises[0].statement if together is None or first else None,
+        lead_reason="" if together is None else together.reason,
+        promises=promises,
+        releases=tuple(
+            _view(one, subject, len(first) + guarantees.place(one.entry.certificate), delta) for one in shown
+        ),
+        series=tuple(_series(published)) if period is None else (),
+        ledger=account,
+        checks=subject.checks if audience == "auditor" else (),
+        provenance=Provenance(
+            job=subject.job,
+            digest=subject.digest,
+            version=VERSION,
+            theorems=tuple(dict.fromkeys(one for promise in promises for one in promise.statement.theorems)),
+            head=published.last_of(shown if period is not None else None).hash,
+        ),
+    )
+
+
+def _check(published: Published, period: str | None) -> None:
+    if not published.periods:
+        raise LedgerError("the job has published nothing yet: run it for a date first, with pkdp run.")
+    if period is not None and period not in published.periods:
+        raise ArgumentError(
+            f"nothing is published of {period}: the ledger holds releases of this job for "
+            f"{_stretch(published.periods)}. Name a date of these, or publish this one first."
+        )
+
+
+def _stretch(periods: Sequence[str]) -> str:
+    return periods[0] if len(periods) == 1 else f"{periods[0]} to {periods[-1]}"
+
+
+def _view(one: ReadRelease, subject: Subject, promise: int, delta: float) -> ReleaseView:
+    release = one.release()
+    mechanism = release.certificate.mechanism
+    (asked,) = (asked.asked for asked in subject.releases if asked.name == one.name)
+    return ReleaseView(
+        name=one.name,
+        period=one.period,
+        asked=printable(asked),
+        rule=release.error.suppression,
+        table=published_table(release.table),
+        k=mechanism.k,
+        error=None if mechanism.noise is None else release.error,
+        sentence=release.certificate.sentence(delta),
+        promise=promise,
+        id=release.id,
+        revision=one.entry.revision,
+        files=tuple(f"{one.period}/{one.name}.{suffix}" for suffix in subject.suffixes),
+    )
+
+
+def _series(published: Published) -> Iterator[Series]:
+    for asked in published.subject.releases:
+        periods = published.named(asked.name)
+        if periods:
+            shown = periods[-MOST_PERIODS:]
+            releases = {period: published.read(period, asked.name).release() for period in shown}
+            yield series_of(asked.name, releases, more_periods=len(periods) - len(shown))

@@ -1,0 +1,82 @@
+"""Promises: the different guarantees of a report, each read in several ways."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.release_certificate import release_certificate
+from pkdp_pipeline.report.content import Promise
+from pkdp_pipeline.report.published import ReadRelease, guarantee_key
+from pkdp_pipeline.statement import GuaranteeCurve, Statement, knowledge_curves, what_if
+
+__all__ = ["Guarantees", "promise_of"]
+
+
+def promise_of(name: str, certificate: Certificate, delta: float) -> Promise:
+    """Return one guarantee, read at `delta` and in all other ways."""
+    return Promise(
+        name=name,
+        statement=Statement.of(certificate, delta),
+        curve=GuaranteeCurve.of(certificate, delta),
+        knowledge=knowledge_curves(certificate, delta=delta),
+        scenarios=what_if(certificate, delta=delta),
+        certificate=json.loads(certificate.to_json()),
+    )
+
+
+@dataclass(slots=True)
+class _Group:
+    """Releases with the same guarantee: the first and the last period of each name, and the latest certificate."""
+
+    text: str
+    period: str
+    names: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+class Guarantees:
+    """The different guarantees of releases; that of the latest period is the first.
+
+    Parameters
+    ----------
+    releases : iterable of ReadRelease
+        By period, then in the job's order. One certificate stands for all that promise the same: the latest.
+    """
+
+    def __init__(self, releases: Iterable[ReadRelease]) -> None:
+        groups: dict[str, _Group] = {}
+        for one in releases:
+            text, period = one.entry.certificate, one.period
+            group = groups.setdefault(guarantee_key(text), _Group(text=text, period=period))
+            if group.period != period:  # of one period the first release, which is the one a reader meets first
+                group.text, group.period = text, period
+            first, _ = group.names.get(one.name, (period, period))
+            group.names[one.name] = first, period
+        # Stable: of one period they stay in the job's order.
+        self._groups = dict(sorted(groups.items(), key=lambda item: item[1].period, reverse=True))
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def place(self, certificate: str) -> int:
+        """Return which of the guarantees a certificate has."""
+        return list(self._groups).index(guarantee_key(certificate))
+
+    def promises(self, delta: float) -> tuple[Promise, ...]:
+        """Return them, read at `delta`."""
+        often = Counter(name for group in self._groups.values() for name in group.names)
+        return tuple(
+            promise_of(_named(group, often), release_certificate(group.text), delta) for group in self._groups.values()
+        )
+
+
+def _named(group: _Group, often: Counter[str]) -> str:
+    """Return the names of the releases; with the periods, where a name stands for several guarantees."""
+    names = []
+    for name, (first, last) in group.names.items():
+        stretch = first if first == last else f"{first} to {last}"
+        names.append(f"{name} ({stretch})" if often[name] > 1 else name)
+    return ", ".join(names)

@@ -1,0 +1,170 @@
+"""The report as one self-contained HTML page: no script, no request, text that is escaped."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.figures.style import CSS_DARK, CSS_LIGHT
+from pkdp_pipeline.report import plain_words
+from pkdp_pipeline.report.content import BudgetLine, Promise, ReleaseView, Report
+from pkdp_pipeline.report.pictures import Pictures, about
+from pkdp_pipeline.report.readings import reading_counts, reading_guarantee, reading_knowledge, reading_spending
+from pkdp_pipeline.sentences import rounded_up
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["to_html"]
+
+
+def to_html(report: Report) -> str:
+    """Return the page; equal reports have equal bytes.
+
+    Raises
+    ------
+    ConfigError
+        If jinja2 or matplotlib is not installed.
+    """
+    try:
+        template = _environment().get_template("report.html.jinja")
+    except ImportError:
+        raise ConfigError(
+            "an HTML report needs jinja2 and matplotlib: pip install 'pkdp-pipeline[report]'; format = 'md' and "
+            "'json' need neither."
+        ) from None
+    numbers: Counter[str] = Counter()
+
+    def number(kind: str) -> int:
+        numbers[kind] += 1
+        return numbers[kind]
+
+    return template.render(
+        report=report,
+        pictures=Pictures(report=report),
+        number=number,
+        about=lambda promise: about(report, promise),
+        contents=_contents(report),
+        noised=[release for release in report.releases if release.error is not None],
+        exact=[release for release in report.releases if release.error is None],
+        said={report.lead and report.lead.sentence, *(release.sentence for release in report.releases)},
+        notes=lambda release: _notes(release, report.promises),
+        parquet=next((name for release in report.releases for name in release.files if name.endswith(".parquet")), ""),
+    )
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("pkdp_pipeline.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "document": _document,
+        "down": plain_words.rounded_down,
+        "epsilon": plain_words.epsilon_text,
+        "first_sentence": _first_sentence,
+        "literal": json.dumps,
+        "plain": _plain,
+        "up": rounded_up,
+        "whole": _whole,
+    }
+    environment.globals |= {
+        "anyone": plain_words.anyone,
+        "infinity": math.inf,
+        "meaning": plain_words.meaning,
+        "reading_counts": reading_counts,
+        "reading_guarantee": reading_guarantee,
+        "reading_knowledge": reading_knowledge,
+        "reading_spending": reading_spending,
+        "spent": _spent,
+        "stylesheet": Markup(_stylesheet(environment)),
+        "worst_meaning": plain_words.worst_meaning,
+    }
+    return environment
+
+
+def _stylesheet(environment: Environment) -> str:
+    """Return the style sheet with the colours of the figures, which the whole page uses."""
+    colours = {
+        name: "\n".join(f"  {variable}: {value};" for variable, value in values.items())
+        for name, values in (("light", CSS_LIGHT), ("dark", CSS_DARK))
+    }
+    return environment.get_template("report.css").render(colours)
+
+
+def _contents(report: Report) -> list[tuple[str, str]]:
+    sections = [("promise", "What is promised"), ("published", "What was published")]
+    if report.series:
+        sections.append(("series", "Over time"))
+    return [
+        *sections,
+        ("strength", "How strong is the promise"),
+        ("error", "How exact are the counts"),
+        ("ledger", "The ledger"),
+        ("checks", "Input checks"),
+        ("provenance", "Where this comes from, and how to check it"),
+        ("glossary", "Words"),
+    ]
+
+
+def _first_sentence(text: str) -> tuple[str, str]:
+    first, dot, rest = text.partition(". ")
+    return (f"{first}.", rest) if dot else (text, "")
+
+
+def _whole(number: int) -> str:
+    """Return a whole number with its thousands apart, and a minus sign that is one."""
+    return f"{number:,}".replace("-", "\N{MINUS SIGN}")
+
+
+def _plain(number: float) -> str:
+    """Return a declared number as it was declared."""
+    return re.sub(r"e-0?", "e-", f"{number:.15g}")
+
+
+def _document(certificate: Mapping[str, Any]) -> str:
+    return json.dumps(certificate, indent=1, ensure_ascii=False, sort_keys=True)
+
+
+def _spent(budget: BudgetLine) -> str:
+    allowed = _plain(budget.epsilon)
+    against = "anyone at all" if budget.part == "worst_case" else "the declared attacker"
+    over = "" if budget.window_days is None else f" in any {budget.window_days} days"
+    if budget.spent is None:
+        return f"ε = {allowed} allowed against {against}{over}"
+    spent = "no ε certified" if budget.spent == math.inf else f"ε = {rounded_up(budget.spent)} spent"
+    return f"{spent} of {allowed} allowed against {against}{over}"
+
+
+def _notes(release: ReleaseView, promises: tuple[Promise, ...]) -> list[str]:
+    """Return what a reader of the table has to know about what is not in it; never how much of it there is."""
+    lines = [release.rule]
+    blank = "it may be empty" if release.table.columns else "it may be 0"
+    noisy = " The two reasons cannot be told apart." if release.error is not None and release.k is not None else ""
+    if None in release.table.counts:
+        subject = "A cell that is marked “suppressed”" if release.table.columns else "A suppressed count"
+        lines.append(f"{subject} did not meet this rule: {blank}, and a reader cannot tell whether it is.{noisy}")
+    elif release.table.columns and _cells(promises[release.promise]) != "declared":
+        lines.append(
+            "Cells that do not meet this rule leave no trace: of a cell that is not listed, nobody can tell whether "
+            f"it is empty.{noisy}"
+        )
+    return lines
+
+
+def _cells(promise: Promise) -> str | None:
+    context = promise.certificate.get("context")
+    return context.get("cells") if isinstance(context, dict) else None

@@ -1,0 +1,119 @@
+"""What ε and δ mean for a reader who has met neither; every number is rounded so that no promise sounds better."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+
+from pkdp_pipeline.sentences import rounded_up
+from pkdp_pipeline.statement import Statement
+
+__all__ = ["anyone", "chance", "epsilon_text", "factor", "meaning", "rounded_down", "sureness", "worst_meaning"]
+
+
+def rounded_down(value: float, digits: int = 3) -> str:
+    """Return `value` as text, rounded down to `digits` significant digits: for what is attained, not for claims."""
+    if value in (0.0, math.inf):
+        return rounded_up(value)
+    short = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(Decimal(repr(float(value))))
+    return rounded_up(float(short), digits)
+
+
+def epsilon_text(epsilon: float) -> str:
+    """Return a certified ε as text, rounded up; ``none`` where none is certified."""
+    return "none" if epsilon == math.inf else rounded_up(epsilon)
+
+
+def factor(epsilon: float) -> str:
+    """Return e to the power of ε as it is shown, rounded up to two digits; ``infinity`` where it is too large."""
+    shown = float(rounded_up(epsilon))
+    if shown == 0.0:
+        return "1"
+    # A little more than what `exp` may be wrong by.
+    return rounded_up(math.exp(shown) * (1.0 + 1e-12) if shown < 700.0 else math.inf, 2)
+
+
+def sureness(epsilon: float) -> str | None:
+    """Return how sure, in whole per cent, fifty-fifty can become at ε as shown; None above 99 %."""
+    percent = math.ceil(100.0 / (1.0 + math.exp(-float(rounded_up(epsilon)))) - 1e-12) if epsilon < 700.0 else 100
+    return f"{percent} %" if percent <= 99 else None
+
+
+def chance(delta: float) -> str:
+    """Return a small probability as ``one in N``, N rounded down to two digits; empty where that says nothing."""
+    if not 1e-15 <= delta <= 0.1:
+        return ""
+    number = math.floor(1 / Fraction(repr(float(delta))))
+    unit = 10 ** max(0, len(str(number)) - 2)
+    return f"one in {number // unit * unit:,}"
+
+
+def anyone(statement: Statement) -> bool:
+    """Return whether the guarantee that is named holds against anyone at all."""
+    if statement.worst_case is None:
+        return False
+    epsilon, delta = statement.worst_case
+    return epsilon <= statement.epsilon and delta <= statement.delta
+
+
+def meaning(statement: Statement) -> str:
+    """Return in plain words what (ε, δ) of a statement means for one person.
+
+    Any two laws within (ε, δ) of each other are what somebody who sees the following can work out: with probability δ
+    the truth, else a hint that changes the odds by a factor of e^ε. That is what the words say.
+    """
+    if statement.epsilon == math.inf:
+        return (
+            f"At δ = {rounded_up(statement.delta)} nothing is certified against the declared attacker: no factor "
+            "limits what the published tables may tell about a person."
+        )
+    who = "Nobody at all" if anyone(statement) else "Nobody who fits the assumptions"
+    return (
+        f"Take any one person, and what the sentence protects about that person: {_secret(statement)}. "
+        f"{who} learns more about it than {_hint(statement.epsilon)}{_but(statement.delta)}"
+    )
+
+
+def worst_meaning(statement: Statement) -> str:
+    """Return in plain words what remains against anyone at all."""
+    if statement.worst_case is None:
+        return (
+            "Against somebody who already knows everybody else's records nothing is certified: what protects a person "
+            "is that others are unknown to the attacker, and nothing else does."
+        )
+    epsilon, delta = statement.worst_case
+    return (
+        "Even somebody who already knows everybody else's records learns no more about it than "
+        f"{_hint(epsilon)}{_but(delta)}"
+    )
+
+
+def _secret(statement: Statement) -> str:
+    if statement.protects == "value":
+        return "which of two published cells the person is in"
+    return "whether the person is counted"
+
+
+def _hint(epsilon: float) -> str:
+    odds = factor(epsilon)
+    if odds == "1":
+        return "before"
+    power = f"e to the power {rounded_up(epsilon)}, rounded up"
+    if odds == "infinity":
+        return f"from a hint that may change the odds by {power}: that is no limit in practice"
+    sure = sureness(epsilon)
+    after = f"somebody who thought it fifty-fifty is then at most {sure} sure"
+    if sure is None:
+        after = "that is hardly a limit, for somebody who thought it fifty-fifty may become practically certain"
+    return f"from a hint that changes the odds by a factor of at most {odds} ({power}): {after}"
+
+
+def _but(delta: float) -> str:
+    if delta == 0.0:
+        return "."
+    rare = f" ({chance(delta)})" if chance(delta) else ""
+    return (
+        f". There is an exception: with a probability of at most δ = {rounded_up(delta)}{rare} the table may tell "
+        "more, even everything."
+    )

@@ -1,0 +1,46 @@
+"""How to read a figure, in one or two sentences."""
+
+from __future__ import annotations
+
+import math
+
+from pkdp_pipeline.report.content import ReleaseView
+from pkdp_pipeline.sentences import rounded_up
+from pkdp_pipeline.statement import GuaranteeCurve, KnowledgeCurve
+
+__all__ = ["reading_counts", "reading_guarantee", "reading_knowledge", "reading_spending"]
+
+reading_spending = (
+    "The line says how far everything published up to a date may move the odds about one person, together; horizontal "
+    "lines are the budgets, beyond which the ledger refuses a release."
+)
+
+
+def reading_counts(release: ReleaseView) -> str:
+    """Return how to read the bars of a table."""
+    line = ""
+    if release.k is not None and release.error is None:
+        line = f" The line is at k = {release.k}: smaller counts are not published."
+    elif release.k is not None:
+        line = f" The line is at k = {release.k}, which a count has to reach before noise is added."
+    hidden = " Where a count is suppressed there is no bar, whatever the count." if None in release.table.counts else ""
+    return f"A bar is as long as the published count.{line}{hidden}"
+
+
+def reading_guarantee(curve: GuaranteeCurve) -> str:
+    """Return how to read the guarantee curve."""
+    mark = " The dot is the pair that the sentence names." if curve.mark is not None else ""
+    anyone = " The other line holds against anyone at all." if curve.worst_case is not None else ""
+    return (
+        "For a factor of e to the power ε, the upper line is the δ that no attacker within the assumptions exceeds, "
+        f"and the lower edge of the band is one that some of them attain; lower is better.{mark}{anyone}"
+    )
+
+
+def reading_knowledge(curve: KnowledgeCurve) -> str:
+    """Return how to read ε against what the attacker knows."""
+    if curve.floor is not None and curve.floor < math.inf:
+        end = f"; the line never goes above ε = {rounded_up(curve.floor)}, which the noise alone guarantees"
+    else:
+        end = "; there is no noise, so where the line ends nothing is certified"
+    return f"The dot is the declared attacker. A stronger attacker makes ε grow{end}."

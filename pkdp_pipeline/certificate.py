@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,9 @@ from pkdp_pipeline.guarantee import Guarantee, epsilon_points
 from pkdp_pipeline.profiles import THEOREMS, Applied, Bound, Protects, WorstCase
 from pkdp_pipeline.profiles.rounding import Array
 from pkdp_pipeline.version import VERSION
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Certificate"]
 
@@ -242,6 +245,30 @@ class Certificate(ABC):
         """
         compare("certificate", json.loads(self.to_json()), self._again().with_caveats(*self.caveats)._document())
         return True
+
+    def plot(self, *, delta: float = 1e-6, axes: Axes | None = None) -> Axes:
+        """Draw the certified δ against ε, with what attackers attain and what the noise alone guarantees.
+
+        Parameters
+        ----------
+        delta : float, default 1e-6
+            The δ that is marked, with the ε certified there.
+        axes : matplotlib.axes.Axes, optional
+            Where to draw. None: in a new figure, which a notebook shows where it is a cell's last value;
+            ``certificate.plot().figure.savefig("guarantee.png")`` saves it.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ConfigError
+            If matplotlib is not installed.
+        """
+        from pkdp_pipeline.figures.plots import plot_certificate
+
+        return plot_certificate(self, delta=delta, axes=axes)
 
     def _partial_epsilon(self, delta: float) -> float:
         return Guarantee(tuple(applied.bound for applied in self.partial_bounds)).epsilon(probability("delta", delta))

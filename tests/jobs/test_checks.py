@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from pkdp_pipeline import Ledger
-from pkdp_pipeline.errors import ArgumentError, ConfigError, InputCheckError
+from pkdp_pipeline.errors import ArgumentError, ConfigError, InputCheckError, PkdpError
+from pkdp_pipeline.exit_codes import exit_code
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.checks import check_input
 from pkdp_pipeline.jobs.checks.rules import Rule, broken
@@ -55,10 +56,6 @@ def test_a_day_as_declared_passes(job_file, basic, engine):
     ("text_change", "frame_change", "day", "words"),
     [
         ((), {}, date(2020, 2, 1), ["'day'", "rows on that date"]),
-        (("person", "citizen"), {}, DAY, ["'citizen'", "must exist"]),
-        (('by = "town"', 'by = "city"'), {}, DAY, ["'city'", "must exist"]),
-        (("day", "when"), {}, DAY, ["'when'", "must exist"]),
-        (('"drop"', '"drop"\norder_by = "rank"\none_cell = "first"'), {}, DAY, ["'rank'", "must exist"]),
         (('"drop"', '"error"'), {"person": ["Ann", None]}, DAY, ["'person'", "every row", "missing_unit"]),
         ((), {"person": [None, None]}, DAY, ["'person'", "some row"]),
         ((), {"town": [None, None]}, DAY, ["'town'", "not be empty"]),
@@ -78,6 +75,36 @@ def test_each_broken_rule_is_named_without_values(
         assert word in message
     for value in ("Ann", "Bob", "Ås", "Bø", "Traceback"):
         assert value not in message
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (('"person"', '"preson"'), "no column 'preson' (unit, did you mean 'person'?)"),
+        (('by = "town"', 'by = "Town"'), "no column 'Town' (by of release 'people_by_town', did you mean 'town'?)"),
+        (("day", "when"), "no column 'when' (period.column)"),
+        (('"drop"', '"drop"\norder_by = "rank"\none_cell = "first"'), "no column 'rank' (order_by)"),
+        (("k = 5", 'k = 5\nwhere = "twon == 1"'), "'twon', which the frame does not have. Did you mean 'town'?"),
+    ],
+)
+def test_a_column_that_is_not_there_is_a_matter_of_the_job_file_and_the_like_is_named(
+    job_file, basic, change, told, engine
+):
+    with pytest.raises(PkdpError) as caught:
+        outcome(job_file, basic.replace(*change), frame(), engine=engine)
+    assert told in str(caught.value)
+    assert exit_code(caught.value) == 2
+
+
+def test_all_columns_that_are_not_there_are_named_at_once(job_file, basic):
+    text = basic.replace('"person"', '"citizen"').replace('by = "town"', 'by = ["town", "street"]')
+    with pytest.raises(ConfigError, match=r"columns 'citizen' \(unit\), 'street' \(by of release 'people_by_town'\);"):
+        outcome(job_file, text, frame())
+
+
+def test_where_the_job_makes_a_rule_of_it_the_data_are_wrong(job_file, basic):
+    text = f'{basic}\n[checks]\ncolumns = {{ street = "text" }}\n'.replace('by = "town"', 'by = "street"')
+    assert "column 'street' must exist" in complaint(job_file, text, frame())
 
 
 def test_a_missing_date_is_reported_alone(job_file, basic):

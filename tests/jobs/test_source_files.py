@@ -324,8 +324,47 @@ def test_what_is_no_csv_file_is_an_error_without_its_content(opened, tmp_path, c
     assert caught.value.__context__ is None
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"at,n\n2013-01-02,1,secret\n", "file 'b.csv' of source"),
+        (b"at,n\n2013-01-02\n", "file 'b.csv' of source"),
+        ("at,n\n2013-01-02,Ås\n".encode("latin-1"), "file 'b.csv' of source"),
+        (b"at,\n2013-01-02,1\n", "the first line of 'b.csv'"),
+        (b"", "the first line of 'b.csv'"),
+        (b"at,n\nsecret,1\n", "correct file 'b.csv'"),
+        (b"at,n\n2013-01-02,secret\n", "correct file 'b.csv'"),
+    ],
+)
+@pytest.mark.parametrize("days", [1, 3])
+def test_of_several_files_the_one_that_is_wrong_is_named(opened, tmp_path, content, told, days):
+    csv(tmp_path, "at,n\n2013-01-02,1\n", "a.csv")
+    csv(tmp_path, content, "b.csv")
+    csv(tmp_path, "n,at\n1,2013-01-02\n", "c.csv")
+
+    def read():
+        source = opened({"files": str(tmp_path / "*.csv"), "types": {"n": "number"}})
+        for day in range(days, 0, -1):  # with the second day, what the files hold is kept
+            rows(source, day=date(2013, 1, 1 + day))
+
+    with pytest.raises(ConfigError) as caught:
+        read()
+    assert told in str(caught.value)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(opened, tmp_path):
+    for folder in ("x", "y"):
+        (tmp_path / folder).mkdir()
+        csv(tmp_path / folder, "at,n\n2013-01-02,1\n", "a.csv")
+    csv(tmp_path / "y", "at,n\n2013-01-02\n", "a.csv")
+    with pytest.raises(ConfigError, match=r"file '.*/y/a\.csv' of source"):
+        rows(opened(str(tmp_path / "*" / "a.csv")))
+
+
 def test_a_type_for_a_column_that_is_not_there_is_an_error(opened, tmp_path):
-    with pytest.raises(ConfigError, match=r"source.types names column 'm'"):
+    with pytest.raises(ConfigError, match=r"no column 'm' \(source.types\)"):
         opened({"files": csv(tmp_path, "at,n\n"), "types": {"m": "number"}})
 
 

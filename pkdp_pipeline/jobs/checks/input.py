@@ -14,6 +14,7 @@ from pkdp_pipeline.jobs.checks.great_expectations import judge
 from pkdp_pipeline.jobs.checks.rules import Rule, broken
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.requests import NamedRequest, requests_of
+from pkdp_pipeline.jobs.sources.needed import check_named
 from pkdp_pipeline.jobs.sources.source import Source
 from pkdp_pipeline.publish import Counted, count_units
 
@@ -69,6 +70,7 @@ def check_input(
     """
     expectations = read_expectations(job.checks)
     told = [] if verdicts is None else verdicts
+    check_named(job, source.columns)
     columns = rules_of_columns(source, job, expectations)
     if any(rule.outside for rule in columns):
         raise _failure(_broken(columns, told), day)

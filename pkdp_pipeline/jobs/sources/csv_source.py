@@ -59,10 +59,11 @@ class CsvSource:
         self._home = home_of(job.engine)
         self._connection = connect(spill=False)
         try:
-            self._relation = text_rows(self._connection, job)
+            texts = text_rows(self._connection, job)
         except BaseException:
             self.close()
             raise
+        self._relation, self._of_file = texts.all, texts.of_file
         undeclared: Kind = "date" if job.period.time_zone is None else "instant"
         kinds: dict[str, Kind] = dict.fromkeys(self._relation.columns, "text")
         if job.period.column in kinds:
@@ -98,14 +99,14 @@ class CsvSource:
         """See `Source.counts`."""
         named = {column for sort in rows for column in sort.present}
         table = self._rows(period, day, named)
-        return self._asked(lambda: count_rows(self._connection.from_arrow(table), rows, self.columns))
+        return self._asked(lambda _: count_rows(self._connection.from_arrow(table), rows, self.columns))
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
         """See `Source.newest`."""
         kind = day_kind(self.columns, column)
         typed = f"{self._types.typed(column)} AS {quoted(column)}"
         found: date | None = self._asked(
-            lambda: self._relation.project(typed).aggregate(newest_day(quoted(column), kind, period)).fetchall()[0][0]
+            lambda texts: texts.project(typed).aggregate(newest_day(quoted(column), kind, period)).fetchall()[0][0]
         )
         return found
 
@@ -121,16 +122,17 @@ class CsvSource:
         if self._day is not None and self._day[1] != day:
             self._keep()
         wanted = [column for column in self.columns if column in {*columns, *self._needed}]
-        table = self._asked(lambda: self._read(period, day, wanted))
+        table = self._asked(lambda texts: self._read(texts, period, day, wanted))
         self._day = (period, day, table)
         return table
 
-    def _read(self, period: PeriodTable, day: date, columns: Sequence[str]) -> Any:
+    def _read(self, texts: duckdb.DuckDBPyRelation, period: PeriodTable, day: date, columns: Sequence[str]) -> Any:
         names = [quoted(column) for column in columns]
-        if self._kept is not None and period.column == self._period and {*columns} <= {*self._needed}:
-            rows = self._kept
+        kept = self._kept if texts is self._relation and period.column == self._period else None
+        if kept is not None and {*columns} <= {*self._needed}:
+            rows = kept
         else:
-            rows = self._relation.project(", ".join([*names, self._with_clock(period.column)]))
+            rows = texts.project(", ".join([*names, self._with_clock(period.column)]))
         clock, kind = quoted(self._clock), self.columns[period.column]
         # In two steps: what is wrong on another day does not matter on this one.
         found = rows.filter(on_day(clock, kind, period, day)).project(", ".join(names)).to_arrow_table()
@@ -145,9 +147,13 @@ class CsvSource:
         self._tried_to_keep = True
         names = [quoted(column) for column in self._needed]
 
-        def keep() -> None:
+        def keep(texts: duckdb.DuckDBPyRelation) -> None:
+            rows = texts.project(", ".join([*names, self._with_clock(self._period)]))
+            if texts is not self._relation:
+                rows.to_arrow_table()  # one file, to see whether it is the one that is wrong
+                return
             with suppress(duckdb.OutOfMemoryException):
-                self._relation.project(", ".join([*names, self._with_clock(self._period)])).create(_KEPT)
+                rows.create(_KEPT)
                 self._kept = self._connection.table(_KEPT)
 
         self._asked(keep)
@@ -155,20 +161,44 @@ class CsvSource:
     def _with_clock(self, column: str) -> str:
         return f"{self._types.typed(column)} AS {quoted(self._clock)}"
 
-    def _asked(self, question: Callable[[], Answer]) -> Answer:
-        """Return what DuckDB answers; what it says when it cannot quotes the file, and is not passed on."""
+    def _asked(self, question: Callable[[duckdb.DuckDBPyRelation], Answer]) -> Answer:
+        """Return what DuckDB answers about the texts; its words when it cannot quote them, and are not passed on."""
         import duckdb
 
         complaint: ConfigError | None = None
         try:
-            return question()
+            return question(self._relation)
         except duckdb.OutOfMemoryException:
             complaint = ConfigError(
                 f"source {self._name!r}: the rows of one day do not fit into memory; store the files as Parquet."
             )
+        except duckdb.InterruptException:
+            complaint = csv_not_readable(self._name)
         except duckdb.Error as error:
             complaint = self._types.mistyped(error) or csv_not_readable(self._name)
+            for name, texts in self._of_file.items():
+                found = self._wrong_with(name, texts, question)
+                if found is not None:
+                    complaint = found
+                    break
         raise complaint
+
+    def _wrong_with(
+        self,
+        name: str,
+        texts: Callable[[], duckdb.DuckDBPyRelation],
+        question: Callable[[duckdb.DuckDBPyRelation], object],
+    ) -> ConfigError | None:
+        """Ask about one of several files, and return what is wrong with it."""
+        import duckdb
+
+        try:
+            question(texts())
+        except (duckdb.OutOfMemoryException, duckdb.InterruptException):
+            return csv_not_readable(self._name)
+        except duckdb.Error as error:
+            return self._types.mistyped(error, name) or csv_not_readable(self._name, name)
+        return None
 
 
 def _new_name(columns: Collection[str]) -> str:

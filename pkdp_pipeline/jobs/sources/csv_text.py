@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import csv
 import gzip
+import os
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.engines.duckdb.statements import literal, quoted
@@ -18,15 +21,31 @@ from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.source_tables import FileSourceTable
 from pkdp_pipeline.jobs.sources.files import agreed_columns, files_of, shown
 from pkdp_pipeline.jobs.sources.needed import needed_columns
+from pkdp_pipeline.jobs.sources.source import no_such_column
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["csv_not_readable", "text_rows"]
+__all__ = ["TextRows", "csv_not_readable", "text_rows"]
 
 
-def text_rows(connection: duckdb.DuckDBPyConnection, job: Job) -> duckdb.DuckDBPyRelation:
-    """Return the rows of the job's CSV files, every column as text and the declared texts as NULL.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextRows:
+    """The rows of CSV files, every column as text and the declared texts as NULL.
+
+    Parameters
+    ----------
+    all : duckdb.DuckDBPyRelation
+    of_file : mapping
+        For each of several files, by its name for messages, what returns its own rows; to find the one that is wrong.
+    """
+
+    all: duckdb.DuckDBPyRelation
+    of_file: Mapping[str, Callable[[], duckdb.DuckDBPyRelation]]
+
+
+def text_rows(connection: duckdb.DuckDBPyConnection, job: Job) -> TextRows:
+    """Return the rows of the job's CSV files.
 
     Raises
     ------
@@ -40,42 +59,56 @@ def text_rows(connection: duckdb.DuckDBPyConnection, job: Job) -> duckdb.DuckDBP
     if any("://" in file for file in table.files):
         raise ConfigError("source: CSV is read from files of this machine, not from addresses; store it as Parquet.")
     files, name = files_of(table.files), shown(table.files)
-    headers = {file: _header(file, table.delimiter, name) for file in files}
+    labels = _labels(files)
+    headers = {file: _header(file, table.delimiter, name, labels.get(file)) for file in files}
     somewhere = list(dict.fromkeys(column for header in headers.values() for column in header))
     undefined = [column for column in table.types if column not in somewhere]
     if undefined:
-        raise ConfigError(f"source.types names column {undefined[0]!r}, which the header of {name!r} does not have.")
+        raise no_such_column(dict.fromkeys(undefined, "source.types"), somewhere)
     schemas = {file: dict.fromkeys(header, "text") for file, header in headers.items()}
     columns = agreed_columns(schemas, needed_columns(job, somewhere), source=name)
     alike: dict[tuple[tuple[str, ...], bool], list[str]] = {}
     for file, header in headers.items():
         alike.setdefault((header, _is_compressed(file)), []).append(file)
     selected = ", ".join(f"{_value(column, table.null)} AS {quoted(column)}" for column in columns)
-    parts = [
-        f"SELECT {selected} FROM {_reading(group, header, table.delimiter, compressed)}"
-        for (header, compressed), group in alike.items()
-    ]
+
+    def reading(group: Sequence[str]) -> str:
+        header, compressed = headers[group[0]], _is_compressed(group[0])
+        return f"SELECT {selected} FROM {_reading(group, header, table.delimiter, compressed)}"
+
     try:
-        return connection.sql(" UNION ALL ".join(parts))
+        return TextRows(
+            all=connection.sql(" UNION ALL ".join(map(reading, alike.values()))),
+            of_file={label: partial(connection.sql, reading([file])) for file, label in labels.items()},
+        )
     except duckdb.Error:
         pass
     raise csv_not_readable(name)
 
 
-def csv_not_readable(name: str) -> ConfigError:
-    """Return what to say of files that are not as a CSV file must be."""
+def csv_not_readable(name: str, file: str | None = None) -> ConfigError:
+    """Return what to say of files that are not as a CSV file must be; `file` is one of them, where it is known."""
+    what = f"source {name!r}" if file is None else f"file {file!r} of source {name!r}"
     return ConfigError(
-        f"source {name!r} cannot be read to its end as CSV: a file must be UTF-8 text with a header, the declared "
+        f"{what} cannot be read to its end as CSV: a file must be UTF-8 text with a header, the declared "
         'delimiter, " around texts that hold a delimiter, a quote or a line break, and in every line as many values as '
         "the header has names."
     )
+
+
+def _labels(files: Sequence[str]) -> dict[str, str]:
+    """Return how each of several files is named: by its base name, where that tells it from the others."""
+    if len(files) < 2:
+        return {}
+    names = [os.path.basename(file) for file in files]
+    return {file: name if names.count(name) == 1 else file for file, name in zip(files, names, strict=True)}
 
 
 def _is_compressed(file: str) -> bool:
     return file.lower().endswith(".gz")
 
 
-def _header(file: str, delimiter: str, name: str) -> tuple[str, ...]:
+def _header(file: str, delimiter: str, name: str, label: str | None) -> tuple[str, ...]:
     header: list[str] | None = None
     try:
         opened: Any = gzip.open if _is_compressed(file) else open
@@ -84,12 +117,12 @@ def _header(file: str, delimiter: str, name: str) -> tuple[str, ...]:
     except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error):
         pass
     if header is None:
-        raise csv_not_readable(name)
+        raise csv_not_readable(name, label)
     # Names are compared without regard to case by what reads the files.
     if not header or not all(header) or len({column.casefold() for column in header}) < len(header):
         raise ConfigError(
-            f"source {name!r}: the first line of a CSV file must name every column, each name once (capitals and small "
-            "letters are not told apart)."
+            f"source {name!r}: the first line of {'a CSV file' if label is None else repr(label)} must name every "
+            "column, each name once (capitals and small letters are not told apart)."
         )
     return tuple(header)
 

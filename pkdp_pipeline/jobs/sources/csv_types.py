@@ -71,15 +71,16 @@ class CsvTypes:
         """Return SQL that reads several columns under their names."""
         return ", ".join(f"{self.typed(column)} AS {quoted(column)}" for column in columns)
 
-    def mistyped(self, error: duckdb.Error) -> ConfigError | None:
-        """Return what to say where an error of DuckDB is one of `typed`: column and rule, never the value."""
+    def mistyped(self, error: duckdb.Error, file: str | None = None) -> ConfigError | None:
+        """Return what to say where an error of DuckDB is one of `typed`: file, column and rule, never the value."""
         found = re.search(rf"{_MARK}(\d+)", str(error))
         if found is None:
             return None
         column = list(self.kinds)[int(found[1])]
+        where = "the file" if file is None else f"file {file!r}"
         return ConfigError(
-            f"column {column!r} must hold {_FORMS[self.kinds[column]].words}, and holds something else; correct the "
-            f"file, {self._other(column)}, or add what stands for a missing value to null."
+            f"column {column!r} must hold {_FORMS[self.kinds[column]].words}, and holds something else; correct "
+            f"{where}, {self._other(column)}, or add what stands for a missing value to null."
         )
 
     def _other(self, column: str) -> str:

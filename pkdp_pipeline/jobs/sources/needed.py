@@ -3,20 +3,46 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.checks.expectations import read_expectations
 from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.sources.source import no_such_column
 
-__all__ = ["check_unique", "named_columns", "needed_columns"]
+__all__ = ["check_named", "check_unique", "named_columns", "needed_columns"]
+
+
+def check_named(job: Job, columns: Collection[str]) -> None:
+    """Raise `ConfigError` where the job names a column outside of predicates that its source does not have.
+
+    What ``[checks]`` names is left to the input check, by which it has been made a rule about the data.
+    """
+    missing: dict[str, str] = {}
+    for key, column in _keys(job):
+        if column not in columns and column not in job.checks.columns:
+            missing.setdefault(column, key)
+    if missing:
+        raise no_such_column(missing, columns)
+
+
+def _keys(job: Job) -> Iterator[tuple[str, str]]:
+    """Yield each key of the job file that names columns, with one of these."""
+    yield "period.column", job.period.column
+    for column in job.unit:
+        yield "unit", column
+    for column in job.order_by or ():
+        yield "order_by", column
+    for release in job.release:
+        for column in release.by or ():
+            yield f"by of release {release.name!r}", column
+        for column in release.order_by or ():
+            yield f"order_by of release {release.name!r}", column
 
 
 def named_columns(job: Job) -> tuple[str, ...]:
     """Return the columns that the job names outside of predicates."""
-    names = [job.period.column, *job.unit, *(job.order_by or ())]
-    for release in job.release:
-        names += [*(release.by or ()), *(release.order_by or ())]
+    names = [column for _, column in _keys(job)]
     if job.checks is not None:
         names += job.checks.columns
         names += [] if job.checks.fresh is None else [job.checks.fresh.column]

@@ -6,7 +6,8 @@ instead, so that a job's errors do not depend on its engine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -22,6 +23,7 @@ __all__ = [
     "Rows",
     "Source",
     "day_kind",
+    "no_such_column",
     "not_readable",
     "not_readable_to_its_end",
     "not_selectable",
@@ -120,7 +122,7 @@ def period_kind(columns: Mapping[str, Kind], period: PeriodTable) -> Kind:
         If there is no such column, it holds something else, or the time zone does not fit.
     """
     if period.column not in columns:
-        raise ConfigError(f"the source has no column {period.column!r}; correct the name in the job file.")
+        raise no_such_column({period.column: "period.column"}, columns)
     kind = columns[period.column]
     if kind not in ("date", "timestamp", "instant"):
         raise ConfigError(
@@ -148,10 +150,22 @@ def day_kind(columns: Mapping[str, Kind], column: str) -> Kind:
         If there is no such column, or it holds something else.
     """
     if column not in columns:
-        raise ConfigError(f"the source has no column {column!r}; correct the name in the job file.")
+        raise no_such_column({column: "checks.fresh"}, columns)
     if columns[column] not in ("date", "timestamp", "instant"):
         raise ConfigError(f"column {column!r} holds {_WORDS[columns[column]]}, not dates: it has no newest day.")
     return columns[column]
+
+
+def no_such_column(missing: Mapping[str, str], columns: Collection[str]) -> ConfigError:
+    """Return what to say of columns that a source does not have: which key names each, and what may be meant."""
+    told = []
+    for column, key in missing.items():
+        close = difflib.get_close_matches(column, columns, n=1) or [
+            known for known in columns if known.casefold() == column.casefold()
+        ]
+        told.append(f"{column!r} ({key}{f', did you mean {close[0]!r}?' if close else ''})")
+    named = f"column{'' if len(told) == 1 else 's'} {', '.join(told)}"
+    return ConfigError(f"the source has no {named}; correct the job file or the source.")
 
 
 def not_readable(path: str) -> ConfigError:

@@ -92,7 +92,7 @@ class AttackerModel:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> AttackerModel:
-        """Rebuild an attacker from `to_dict`; unknown fields are an `ArgumentError`."""
+        """Rebuild an attacker from the `fields` of `to_dict`; unknown ones are an `ArgumentError`."""
         known = set(cls.__dataclass_fields__)
         strangers = sorted(set(fields) - known, key=str)
         if strangers:

@@ -134,7 +134,19 @@ class Certificate(ABC):
     def epsilon(self, delta: float) -> float:
         """Return the smallest ε that is certified at `delta`, rounded up; `math.inf` when there is none.
 
-        ``self.delta(self.epsilon(delta)) <= delta`` holds as evaluated, whenever the result is finite.
+        Parameters
+        ----------
+        delta : float in [0, 1]
+
+        Returns
+        -------
+        float
+            ``self.delta(self.epsilon(delta)) <= delta`` holds as evaluated, whenever it is finite.
+
+        Raises
+        ------
+        ArgumentError
+            If `delta` is not a probability.
         """
         return Guarantee(self._bounds).epsilon(delta)
 
@@ -145,7 +157,15 @@ class Certificate(ABC):
     def delta_bounds(self, epsilon: ArrayLike) -> tuple[float, float] | tuple[Array, Array]:
         """Return (attained, certified) δ: some declared attacker reaches the first, none exceeds the second.
 
-        The attained side is 0 where no attack on the release as a whole has been computed.
+        Parameters
+        ----------
+        epsilon : float or array of floats
+            At least 0 and finite.
+
+        Returns
+        -------
+        tuple of two floats or arrays
+            The attained side is 0 where no attack on the release as a whole has been computed.
         """
         points, scalar = epsilon_points(epsilon)
         flat = points.ravel()
@@ -168,7 +188,18 @@ class Certificate(ABC):
         return attained.reshape(points.shape), certified.reshape(points.shape)
 
     def with_caveats(self, *sentences: str) -> Self:
-        """Return the same certificate with further limits stated."""
+        """Return the same certificate with further limits stated.
+
+        Parameters
+        ----------
+        *sentences : str
+            Plain sentences; they become part of `caveats` and of the sentence.
+
+        Raises
+        ------
+        ArgumentError
+            If one is not a non-empty text.
+        """
         if not all(isinstance(sentence, str) and sentence.strip() for sentence in sentences):
             raise ArgumentError("caveats must be sentences: non-empty texts.")
         return replace(self, caveats=(*self.caveats, *sentences), _stored=None)
@@ -209,6 +240,11 @@ class Certificate(ABC):
     @staticmethod
     def from_json(text: str) -> Certificate:
         """Read a certificate back. Its numbers are recomputed when asked for; `verify` compares the stored ones.
+
+        Parameters
+        ----------
+        text : str
+            What `to_json` returned.
 
         Raises
         ------

@@ -56,12 +56,22 @@ class Release:
         table : pandas.DataFrame
             The by-columns and ``count`` (Int64), under a plain index.
         certificate : ReleaseCertificate
+
+        Returns
+        -------
+        Release
         """
         return cls.from_bytes(_parquet(table, certificate.to_json()))
 
     @classmethod
     def from_bytes(cls, content: bytes, *, replayed: bool = False) -> Release:
         """Read a release from the bytes of its Parquet file.
+
+        Parameters
+        ----------
+        content : bytes
+        replayed : bool, default False
+            Whether a ledger had it already.
 
         Raises
         ------
@@ -92,6 +102,10 @@ class Release:
 
     def to_parquet(self, path: str | PathLike[str]) -> None:
         """Write the table, with its certificate inside, as a Parquet file.
+
+        Parameters
+        ----------
+        path : path-like
 
         Raises
         ------

@@ -77,7 +77,7 @@ class ReleaseCertificate(Certificate):
         return (*self.context.limits(theorems=self.theorems, noised=noised, partial=partial), *self.caveats)
 
     def in_context(self, context: Context) -> ReleaseCertificate:
-        """Return the same certificate as that of one publication."""
+        """Return the same certificate as that of one publication, whose facts `context` holds."""
         return replace(self, context=context, _stored=None)
 
     def worst_case_only(self) -> ReleaseCertificate:

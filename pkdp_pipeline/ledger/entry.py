@@ -43,7 +43,7 @@ class Reservation:
 
     @classmethod
     def of(cls, entry: Entry) -> Reservation:
-        """Return the reservation that an entry records."""
+        """Return the reservation that `entry` records."""
         return cls(
             key=entry.key,
             revision=entry.revision,

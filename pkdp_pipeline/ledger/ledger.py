@@ -147,7 +147,7 @@ class Ledger:
         return self._journal.head(self.dataset)
 
     def find(self, key: str) -> Entry | None:
-        """Return the latest published revision of this key, or None."""
+        """Return the latest published revision of what `key` asks, or None."""
         entry = self._entries.published(self.dataset, key)
         return None if entry is None else self._entries.read(entry)
 
@@ -169,7 +169,7 @@ class Ledger:
         return [self._entries.read(entry) for entry in self._entries.beside(self.dataset, standing)]
 
     def check(self, standing: Standing) -> Admission:
-        """Refuse a release that cannot stand beside what is charged already; it needs no data, and charges nothing.
+        """Refuse a `standing` that cannot be beside what is charged already; it needs no data, and charges nothing.
 
         Call it only when `find` has no entry of the same key: the rule is about different releases.
 
@@ -186,7 +186,7 @@ class Ledger:
             return accounts.admit(self._database, self.dataset, standing, self.terms)
 
     def admission(self, entry: Entry) -> Admission:
-        """Return what stands beside a charged release now, and what a new certificate of it may claim."""
+        """Return what stands beside the charged `entry` now, and what a new certificate of it may claim."""
         self._check_own(entry)
         with self._database.snapshot():
             return self._allowed(entry)
@@ -273,6 +273,8 @@ class Ledger:
 
         Raises
         ------
+        ArgumentError
+            If `content` is not bytes, or the reservation is of another data set.
         LedgerError, TemporaryError
             If the ledger cannot be used or is locked, or another run gave the reservation back: `content` may
             not be shown to anybody. The same request, run again, finishes what this one began.
@@ -304,8 +306,8 @@ class Ledger:
     def give_back(self, reservation: Reservation) -> bool:
         """Take the charge away of a release that was not published, and never will be.
 
-        Only a run that has shown nothing to anybody may do this: the ledger cannot know what happened outside. False
-        is returned when it was published meanwhile.
+        Only a run that has shown nothing to anybody may do this with its `reservation`: the ledger cannot know what
+        happened outside. Returns False when it was published meanwhile.
         """
         self._check_own(reservation)
         with self._database.transaction(self.dataset):
@@ -322,8 +324,9 @@ class Ledger:
     def recertify(self, entry: Entry, certificate_json: str, release_id: str, content: bytes) -> Entry:
         """Store a published table under another certificate; the table is the same, and nothing new is published.
 
-        `content` is the same table with the new certificate. Another certificate that was stored meanwhile, or one
-        that claims more than `admission` allows by now, is a `TemporaryError`.
+        `content` is the table of `entry` with the new certificate, `certificate_json`, and `release_id` its id. Returns
+        the entry as it is now. An entry that is not published is an `ArgumentError`; a certificate that another run
+        stored meanwhile, or one that claims more than `admission` allows by now, is a `TemporaryError`.
         """
         from pkdp_pipeline.certificate import Certificate
 

@@ -126,7 +126,7 @@ class Standing:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Standing:
-        """Rebuild a standing from `to_dict`.
+        """Rebuild a standing from the `fields` of `to_dict`.
 
         Raises
         ------

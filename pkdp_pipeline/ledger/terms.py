@@ -53,7 +53,7 @@ class Terms:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Terms:
-        """Rebuild terms from `to_dict`.
+        """Rebuild terms from the `fields` of `to_dict`.
 
         Raises
         ------

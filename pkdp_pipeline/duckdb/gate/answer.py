@@ -34,7 +34,7 @@ class Answer:
 
     @classmethod
     def of(cls, table: Any, types: tuple[str, ...], releases: tuple[Release, ...]) -> Answer:
-        """Return the answer that holds a `pyarrow.Table`."""
+        """Return the answer that holds `table`, a `pyarrow.Table`, with its SQL `types` and the `releases` in it."""
         return cls(tuple(table.column_names), types, releases, table, [0])
 
     def arrow(self) -> Any:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.figures import style
-from pkdp_pipeline.figures.frame import dress, is_narrow
+from pkdp_pipeline.figures.frame import dress, is_narrow, root
 from pkdp_pipeline.figures.labels import Labels, Spot
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ MOST_ROWS = 30
 """So many rows are drawn."""
 
 _LONGEST = 34
+_WORD = 84.0  # the word "suppressed" with its gap, in points
 _LONGEST_NARROW = 16
 
 
@@ -46,7 +47,7 @@ def draw_counts(table: TableShape, k: int | None, axes: Axes) -> None:
     narrow = is_narrow(axes)
     counts = list(table.counts)[:MOST_ROWS]
     left_out = len(table.counts) - len(counts) + table.more
-    dress(axes, x=_title(left_out), y=" / ".join(table.columns) or "count", rules="x")
+    dress(axes, x=_title(left_out), y=" / ".join(table.columns), rules="x")
     shown = [count for count in counts if count is not None]
     low, high = min([0, *shown]), max([0, *shown, *(() if k is None else (k,))])
     span = (high - low) or 1
@@ -71,11 +72,13 @@ def draw_counts(table: TableShape, k: int | None, axes: Axes) -> None:
         linewidth=1.0,
         zorder=2,
     )
-    for row, count in enumerate(counts):
-        _value(axes, row, count)
     if k is not None:
         axes.axvline(k, color=style.WARN, linewidth=1.4, dashes=(5, 3), zorder=4, label="threshold")
     labels = Labels(axes)
+    # Suppressed cells all have their word at the same place: at zero, or past the threshold where it would cross it.
+    away = 0.0 if k is None else _distance(axes, k)
+    for row, count in enumerate(counts):
+        _value(axes, row, count, start=k if k is not None and away < _WORD else 0)
     if k is not None:
         spots = [Spot(x=float(k), y=-0.68, right=5, up=0), Spot(x=float(k), y=-0.68, right=-5, up=0, ha="right")]
         labels.place(f"k = {k:,}", spots, color=style.WARN, weight="bold")
@@ -86,17 +89,23 @@ def draw_counts(table: TableShape, k: int | None, axes: Axes) -> None:
 
 def _title(left_out: int) -> str:
     if left_out == 0:
-        return "people counted"
-    return f"people counted  ({left_out:,} more {'row is' if left_out == 1 else 'rows are'} not drawn)"
+        return "published count"
+    return f"published count  ({left_out:,} more {'row is' if left_out == 1 else 'rows are'} not drawn)"
 
 
-def _value(axes: Axes, row: int, count: int | None) -> None:
-    """Write a count beside its bar; a suppressed one as a word at zero, whatever it is."""
+def _distance(axes: Axes, k: int) -> float:
+    """Return how far the threshold is from zero, in points."""
+    pixels = axes.transData.transform((float(k), 0.0))[0] - axes.transData.transform((0.0, 0.0))[0]
+    return float(pixels * 72.0 / root(axes).dpi)
+
+
+def _value(axes: Axes, row: int, count: int | None, *, start: int) -> None:
+    """Write a count beside its bar; a suppressed one as a word at `start`, whatever it is."""
     text = "suppressed" if count is None else f"{count:,}".replace("-", "−")
     is_negative = count is not None and count < 0
     axes.annotate(
         text,
-        (float(count or 0), float(row)),
+        (float(start if count is None else count), float(row)),
         xytext=(-5 if is_negative else 5, 0),
         textcoords="offset points",
         ha="right" if is_negative else "left",

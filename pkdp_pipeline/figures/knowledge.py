@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from pkdp_pipeline.figures import style
-from pkdp_pipeline.figures.frame import dress, is_narrow
+from pkdp_pipeline.figures.frame import dress, is_narrow, root
 from pkdp_pipeline.figures.labels import Labels, Spot, around
 from pkdp_pipeline.sentences import rounded_up
 
@@ -21,6 +21,7 @@ __all__ = ["draw_knowledge"]
 
 _ALONG: tuple[tuple[float, Literal["left", "center", "right"]], ...] = ((0.0, "left"), (0.5, "center"), (1.0, "right"))
 
+_ROOM_UPRIGHT, _ROOM_ACROSS = 18.0, 150.0  # in points
 _LOGARITHMIC_FROM = 8.0  # how many times the declared ε the largest one may be on a plain scale
 
 
@@ -46,9 +47,13 @@ def draw_knowledge(curve: KnowledgeShape, axes: Axes) -> None:
     values, epsilons = (np.array(side) for side in zip(*pairs, strict=True))
     finite = np.isfinite(epsilons)
     narrow = is_narrow(axes)
-    dress(axes, x=curve.words + ("" if narrow else "  (knows more →)"), y=f"ε at δ = {rounded_up(curve.delta)}")
     declared = _at(curve.declared, values, epsilons, backward=backward)
     top = _scale(axes, epsilons[finite], declared, curve.floor)
+    dress(
+        axes,
+        x=curve.words + ("" if narrow else "  (knows more →)"),
+        y=f"ε certified at δ = {rounded_up(curve.delta)}" + (" (log scale)" if axes.get_yscale() == "log" else ""),
+    )
     low, high = float(values[0]), float(values[-1])
     if low == high:
         low, high = low - 0.5, high + 0.5
@@ -85,9 +90,15 @@ def draw_knowledge(curve: KnowledgeShape, axes: Axes) -> None:
     _declared(curve.declared, declared, axes, labels, top)
     if not finite.all():
         middle = (start + high) / 2.0
-        across = [Spot(x=middle, y=y, right=0, up=0, ha="center") for y in _heights(axes, 0.55, 0.75, 0.35, 0.15)]
-        beside = [Spot(x=start, y=y, right=-8, up=0, ha="right") for y in _heights(axes, 0.85, 0.7, 0.55)]
-        labels.place("nothing is certified", [*across, *beside], color=style.WARN, weight="bold")
+        room = (axes.transData.transform((high, top)) - axes.transData.transform((start, top)))[0]
+        room *= 72.0 / root(axes).dpi
+        heights = _heights(axes, 0.5, 0.75, 0.35, 0.15, 0.07)
+        if room < _ROOM_UPRIGHT:
+            spots = [Spot(x=start, y=y, right=-8, up=0, ha="right") for y in heights]
+        else:
+            spots = [Spot(x=middle, y=y, right=0, up=0, ha="center") for y in heights]
+        upright = _ROOM_UPRIGHT <= room < _ROOM_ACROSS
+        labels.place("nothing is certified", spots, color=style.WARN, weight="bold", upright=upright)
     if curve.floor is not None and math.isfinite(curve.floor):
         text = f"the noise alone: ε = {rounded_up(curve.floor)}"
         text += "" if narrow else ", whatever they know"
@@ -111,6 +122,10 @@ def _scale(axes: Axes, finite: np.ndarray, declared: float, floor: float | None)
     """Set the scale of ε, and return its upper end."""
     from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
 
+    if not finite.size:
+        axes.yaxis.set_major_locator(NullLocator())
+        axes.set_ylim(0.0, 1.0)
+        return 1.0
     marked = [one for one in (declared, floor) if one is not None and math.isfinite(one)]
     most = max([*finite.tolist(), *marked], default=1.0) or 1.0
     least = min((one for one in (*finite.tolist(), *marked) if one > 0.0), default=most)
@@ -128,7 +143,6 @@ def _scale(axes: Axes, finite: np.ndarray, declared: float, floor: float | None)
         axes.yaxis.set_major_locator(FixedLocator(ticks))
         axes.yaxis.set_major_formatter(FixedFormatter([f"{one:g}" for one in ticks]))
         axes.yaxis.set_minor_locator(NullLocator())
-        axes.set_title(f"{axes.get_title(loc='left')} (log scale)", loc="left")
     else:
         bottom, top = 0.0, most * 1.22
         axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))

@@ -66,7 +66,9 @@ class Labels:
         pieces = [np.linspace(start, end, 2 + int(np.abs(end - start).max() // 4)) for start, end in pairwise(shown)]
         self._lines.append(np.concatenate(pieces) if pieces else shown)
 
-    def place(self, text: str, spots: Iterable[Spot], *, color: str, weight: str = "normal") -> Annotation:
+    def place(
+        self, text: str, spots: Iterable[Spot], *, color: str, weight: str = "normal", upright: bool = False
+    ) -> Annotation:
         """Write a text at the first spot where it covers nothing; at the least bad one where there is none."""
         listed = list(spots)
         label = self._axes.annotate(
@@ -79,6 +81,8 @@ class Labels:
             fontweight=weight,
             zorder=6,
             annotation_clip=False,
+            rotation=90 if upright else 0,
+            rotation_mode="anchor",
         )
         label.set_in_layout(False)
         best = min(range(len(listed)), key=lambda index: (self._cost(label, listed[index]), index))

@@ -44,7 +44,7 @@ def draw_series(series: SeriesShape, axes: Axes) -> None:
     title = "period"
     if left_out:
         title += f"  ({left_out:,} more {'cell is' if left_out == 1 else 'cells are'} not drawn)"
-    dress(axes, x=title, y="people counted")
+    dress(axes, x=title, y="published count")
     timeline = Timeline.of(series.periods)
     timeline.put_on(axes)
     axes.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 2.5, 5, 10]))
@@ -90,7 +90,9 @@ def _line(axes: Axes, timeline: Timeline, line: np.ndarray, *, number: int, labe
     places = np.array(timeline.places)
     breaks = timeline.breaks()
     parted_places, parted = np.insert(places, breaks, places[breaks]), np.insert(line, breaks, np.nan)
-    (drawn,) = axes.plot(parted_places, parted, color=_colour(number), linewidth=1.8, zorder=4, label=label)
+    (drawn,) = axes.plot(
+        parted_places, parted, color=_colour(number), linewidth=1.8 if len(places) <= 60 else 1.2, zorder=4, label=label
+    )
     if number >= len(style.SERIES):
         drawn.set_dashes(_DASHES)
     known = np.isfinite(parted)
@@ -130,7 +132,7 @@ def _names(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
     heights = [float(axes.transData.transform((right, height))[1]) * scale for height, *_ in ends]
     frame = axes.get_window_extent()
     moved = _apart(heights, style.SMALL * 1.25, frame.y0 * scale, frame.y1 * scale)
-    for text, height, place, (value, last, _, colour) in zip(written, heights, moved, ends, strict=True):
+    for text, height, place, (value, last, *_) in zip(written, heights, moved, ends, strict=True):
         text.xyann = (14, place - height)
         away = float(axes.transData.transform((right, value))[0] - axes.transData.transform((last, value))[0]) * scale
         axes.annotate(
@@ -139,7 +141,14 @@ def _names(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
             xycoords="data",
             xytext=(12 + away, place - height),
             textcoords="offset points",
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkA": 0, "shrinkB": 3},
+            arrowprops={
+                "arrowstyle": "-",
+                "color": style.MUTED,
+                "linewidth": 0.8,
+                "linestyle": (0, (1, 2)),
+                "shrinkA": 0,
+                "shrinkB": 4,
+            },
             annotation_clip=False,
             zorder=3,
         )

@@ -87,7 +87,7 @@ def draw_spending(points: Sequence[PointShape], budgets: Sequence[BudgetShape], 
     if not np.isfinite(epsilons).all():
         first = float(places[~np.isfinite(epsilons)][0])
         spots = [
-            Spot(x=first, y=top, right=8, up=-6, va="top"),
+            Spot(x=first, y=top, right=8, up=-12, va="top"),
             Spot(x=first, y=top, right=-8, up=-6, ha="right", va="top"),
         ]
         labels.place("× no ε is certified", spots, color=style.WARN, weight="bold")
@@ -108,8 +108,8 @@ def _line(
     label: str,
     dashes: tuple[float, float] | None = None,
 ) -> None:
-    """Draw steps, with dots where they are few, and crosses at the top where no ε is certified."""
-    shown = np.where(np.isfinite(epsilons), epsilons, np.nan)
+    """Draw steps, with dots where they are few; where no ε is certified they leave the picture, below a cross."""
+    shown = np.where(np.isfinite(epsilons), epsilons, 10.0 * top)
     (drawn,) = axes.plot(
         places,
         shown,

@@ -131,10 +131,22 @@ def _rewritten(element: Tree.Element, names: dict[str, str]) -> Iterator[Tree.El
         made.extend(_rewritten(child, names))
     if tag in ("g", "defs") and not len(made):
         return
+    _hoist(made)
     if tag == "g" and not made.attrib:
         yield from made
         return
     yield made
+
+
+def _hoist(group: Tree.Element) -> None:
+    """Say once for a group of markers what is the same for all of them."""
+    styles = {child.get("style") for child in group}
+    if group.tag == "g" and len(styles) == 1 and all(child.tag == "use" for child in group):
+        shared = styles.pop()
+        if shared is not None and group.get("style") is None:
+            group.set("style", shared)
+            for child in group:
+                del child.attrib["style"]
 
 
 def _attributes(element: Tree.Element, tag: str) -> Iterator[tuple[str, str]]:
@@ -180,19 +192,30 @@ def _short(number: str) -> str:
 
 
 def _path(text: str) -> str:
-    """Return a path in few letters: two decimals, and ``H`` and ``V`` for lines along the axes."""
+    """Return a path in few letters: two decimals, straight lines by how far they go, ``h`` and ``v`` along the axes."""
     found: list[str] = []
-    x = y = ""
+    x = y = 0.0
     for command, inner in re.findall(r"([MLCQSz])([^MLCQSz]*)", text):
-        numbers = [_short(one) for one in inner.split()]
-        if command == "L" and numbers == [x, y]:
+        numbers = [round(float(one), 2) for one in inner.split()]
+        if command != "L":
+            found.append(command + _joined(numbers))
+        elif (across := numbers[0] - x, down := numbers[1] - y) == (0.0, 0.0):
             continue
-        if command == "L" and numbers[1] == y:
-            found.append(f"H{numbers[0]}")
-        elif command == "L" and numbers[0] == x:
-            found.append(f"V{numbers[1]}")
+        elif down == 0.0:
+            found.append("h" + _joined([across]))
+        elif across == 0.0:
+            found.append("v" + _joined([down]))
         else:
-            found.append(command + " ".join(numbers))
+            found.append("l" + _joined([across, down]))
         if numbers:
             x, y = numbers[-2:]
     return "".join(found)
+
+
+def _joined(numbers: list[float]) -> str:
+    """Return numbers in two decimals, with blanks where they are needed."""
+    written = ""
+    for number in numbers:
+        text = f"{round(number, 2) + 0.0:.2f}".rstrip("0").rstrip(".").replace("0.", ".", 1 if abs(number) < 1.0 else 0)
+        written += text if not written or text.startswith("-") else f" {text}"
+    return written

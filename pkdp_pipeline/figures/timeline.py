@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.errors import PkdpError
-from pkdp_pipeline.figures.frame import is_narrow
+from pkdp_pipeline.figures.frame import root
 from pkdp_pipeline.ledger.period import Period
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Timeline:
         first, last = self.places[0], self.places[-1]
         room = 0.02 * (last - first) or 1.0
         axes.set_xlim(first - room, last + room)
-        most = 4 if is_narrow(axes) else 7
+        most = max(2, int(axes.get_window_extent().width * 72.0 / root(axes).dpi / _ROOM))
         places, names = self._days(most) if self.is_dated else self._labels(most)
         axes.xaxis.set_major_locator(FixedLocator(places))
         axes.xaxis.set_major_formatter(FixedFormatter(names))
@@ -68,32 +68,31 @@ class Timeline:
 
     def _days(self, most: int) -> tuple[list[float], list[str]]:
         """Return first days of years or months where they are enough, else some of the periods' own days."""
-        first, last = (datetime.date.fromordinal(int(self.places[end])) for end in (0, -1))
-        if (last - first).days > 60:
-            months = (last.year - first.year) * 12 + last.month - first.month
-            step = next(one for one in (1, 2, 3, 4, 6, 12, 24, 60, 120, 240, 600, 1200, 10**6) if months / one < most)
-            starts = [
-                datetime.date(year, month + 1, 1)
-                for year, month in (divmod(one, 12) for one in range(12 * first.year, 12 * last.year + 12))
-                if (12 * year + month) % step == 0 and year > 0
-            ]
-            starts = [day for day in starts if first <= day <= last]
-            if len(starts) > 1:
-                written = "%Y" if step >= 12 else "%b %Y"
-                return [float(day.toordinal()) for day in starts], [_date(day, written) for day in starts]
-        step = -(-len(self.places) // most)
-        days = [datetime.date.fromordinal(int(place)) for place in self.places[::step]]
-        return [float(day.toordinal()) for day in days], [
-            f"{day.day} {_MONTHS[day.month - 1]} {day.year}" for day in days
-        ]
+        days = [datetime.date.fromordinal(int(place)) for place in self.places]
+        starts = _month_starts(days[0], days[-1], most) if (days[-1] - days[0]).days > 60 else []
+        named = starts if len(starts) > 1 else days[:: -(-len(days) // most)]
+        names = []
+        for before, day in zip([None, *named], named, strict=False):
+            shown = [str(day.day)] if named is not starts else []
+            if named is not starts or any(one.month > 1 for one in named):
+                shown.append(_MONTHS[day.month - 1])
+            # The year is said once.
+            if before is None or before.year != day.year:
+                shown.append(str(day.year))
+            names.append(" ".join(shown))
+        return [float(day.toordinal()) for day in named], names
 
 
+def _month_starts(first: datetime.date, last: datetime.date, most: int) -> list[datetime.date]:
+    """Return the first days of every so many months, at most `most` of them."""
+    begin, end = 12 * first.year + first.month - 1 + (first.day > 1), 12 * last.year + last.month - 1
+    step = next(one for one in _STEPS if (end - begin) // one < most)
+    return [datetime.date(one // 12, one % 12 + 1, 1) for one in range(begin + -begin % step, end + 1, step)]
+
+
+_STEPS = (1, 2, 3, 4, 6, *(12 * years for years in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10000)))  # months
+_ROOM = 72.0  # for one tick's name, in points
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-
-
-def _date(day: datetime.date, written: str) -> str:
-    """Write a date in English, whatever the locale."""
-    return f"{day.year}" if written == "%Y" else f"{_MONTHS[day.month - 1]} {day.year}"
 
 
 def _last_day(period: str) -> datetime.date | None:

@@ -273,8 +273,6 @@ class Ledger:
 
         Raises
         ------
-        ArgumentError
-            If `content` is not bytes, or the reservation is of another data set.
         LedgerError, TemporaryError
             If the ledger cannot be used or is locked, or another run gave the reservation back: `content` may
             not be shown to anybody. The same request, run again, finishes what this one began.
@@ -306,8 +304,8 @@ class Ledger:
     def give_back(self, reservation: Reservation) -> bool:
         """Take the charge away of a release that was not published, and never will be.
 
-        Only a run that has shown nothing to anybody may do this with its `reservation`: the ledger cannot know what
-        happened outside. Returns False when it was published meanwhile.
+        Only a run that has shown nothing of its `reservation` to anybody may do this. Returns False when it was
+        published meanwhile.
         """
         self._check_own(reservation)
         with self._database.transaction(self.dataset):
@@ -325,8 +323,8 @@ class Ledger:
         """Store a published table under another certificate; the table is the same, and nothing new is published.
 
         `content` is the table of `entry` with the new certificate, `certificate_json`, and `release_id` its id. Returns
-        the entry as it is now. An entry that is not published is an `ArgumentError`; a certificate that another run
-        stored meanwhile, or one that claims more than `admission` allows by now, is a `TemporaryError`.
+        the entry as it is now. A certificate that was stored meanwhile, or claims more than `admission` allows by now,
+        is a `TemporaryError`.
         """
         from pkdp_pipeline.certificate import Certificate
 

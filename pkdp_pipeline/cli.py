@@ -18,6 +18,7 @@ from pkdp_pipeline.exit_codes import DEFECT, exit_code
 from pkdp_pipeline.gate_commands import gate_app
 from pkdp_pipeline.job_commands import add_job_commands
 from pkdp_pipeline.ledger_commands import ledger_app
+from pkdp_pipeline.report_commands import add_report_command
 from pkdp_pipeline.version import VERSION
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def _options(
 
 
 add_job_commands(app, _with_exit_codes)
+add_report_command(app, _with_exit_codes)
 
 PMax = Annotated[float | None, typer.Option(help="See AttackerModel; conditional on absence for histograms.")]
 PMin = Annotated[float | None, typer.Option(help="Smallest probability of an unknown person.")]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.jobs import Job, JobSession
     from pkdp_pipeline.jobs.stopping import Stopping
 
-__all__ = ["add_job_commands"]
+__all__ = ["add_job_commands", "chosen_day"]
 
 
 def add_job_commands(app: typer.Typer, guard: Guard) -> None:
@@ -74,10 +74,11 @@ def run(
     if catch_up and revise:
         raise ArgumentError("--catch-up and --revise exclude each other: missed days have nothing to revise.")
     job = load_job(job_file)
-    day = _day("--date", date, job)
+    day = chosen_day("--date", date, job)
     missed = missed_days(job, day) if catch_up else ()
     if dry_run:
-        _plan(job, (*missed, day), revise=revise)
+        named = f"report.html of {'each of these dates' if missed else day.isoformat()}"
+        _plan(job, (*missed, day), named, revise=revise)
         return
     with _stoppable() as stopping, _session(job, (*missed, day)[0], stopping) as session:
         try:
@@ -115,16 +116,16 @@ def backfill(
     from pkdp_pipeline.jobs.backfilling import days_of, run_days
 
     job = load_job(job_file)
-    days = days_of(_day("--from", first, job), _day("--to", last, job))
+    days = days_of(chosen_day("--from", first, job), chosen_day("--to", last, job))
     if dry_run:
-        _plan(job, days, revise=revise)
+        _plan(job, days, "report.html about everything published", revise=revise)
         return
     stopped: PkdpError | None = None
     with _stoppable() as stopping, _session(job, days[0], stopping) as session:
         with Watch(len(days)) as watch:
             saw = _unheard(watch.saw, sys.stderr)
             try:
-                for _ in run_days(session, days, revise=revise, keep_going=keep_going, progress=saw):
+                for _ in run_days(session, days, revise=revise, keep_going=keep_going, progress=saw, reports=False):
                     pass
             except PkdpError as error:
                 if isinstance(error, TemporaryError):
@@ -133,20 +134,29 @@ def backfill(
         total = None
         with suppress(PkdpError):  # what stopped the backfill, such as a locked ledger, may stop this as well
             total = session.total()
-        _unheard(print_backfill, sys.stdout)(job, days, watch.tally, total)
+        report, unwritten = None, None
+        try:
+            report = session.write_report()
+        except PkdpError as error:
+            unwritten = error
+        _unheard(print_backfill, sys.stdout)(job, days, watch.tally, total, report)
     if stopped is not None:
         raise typer.Exit(exit_code(stopped))
     if watch.tally.failed:
+        if unwritten is not None:
+            typer.echo(f"pkdp: {unwritten}", err=True)
         raise typer.Exit(exit_code(watch.tally.failed[0].error))
+    if unwritten is not None:
+        raise unwritten
 
 
-def _plan(job: Job, days: Sequence[datetime.date], *, revise: bool) -> None:
+def _plan(job: Job, days: Sequence[datetime.date], report: str, *, revise: bool) -> None:
     """Print the dry run; it ends with the exit code of what would be refused first."""
     from pkdp_pipeline.job_views import print_plan
     from pkdp_pipeline.jobs.dry_run import plan_job
 
     plan = plan_job(job, days, revise=revise)
-    print_plan(job, plan)
+    print_plan(job, plan, report if job.output.report else None)
     if plan.refused is not None and plan.refused.refused is not None:
         raise typer.Exit(exit_code(plan.refused.refused))
 
@@ -203,7 +213,7 @@ def _unheard(show: Callable[P, None], stream: TextIO) -> Callable[P, None]:
     return shown
 
 
-def _day(option: str, text: str, job: Job) -> datetime.date:
+def chosen_day(option: str, text: str, job: Job) -> datetime.date:
     """Read a date; only YYYY-MM-DD, so that nobody means another day, or a word for one in the job's time zone."""
     if text in ("today", "yesterday"):
         zone = zoneinfo.ZoneInfo(job.period.time_zone or "UTC")

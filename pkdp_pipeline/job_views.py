@@ -47,6 +47,8 @@ def print_result(result: JobResult, total: Certificate | None) -> None:
             "A new ledger was started for this data set: nothing was known to be published about these people before."
         )
     console.print(f"Files in {result.summary.parent}", soft_wrap=True)
+    if result.report is not None:
+        console.print(f"Report: {result.report}", soft_wrap=True)
 
 
 def print_day(done: JobResult | FailedDay) -> None:
@@ -55,8 +57,8 @@ def print_day(done: JobResult | FailedDay) -> None:
         _console().print(f"{done.day.isoformat()}: {'replayed' if done.replayed else 'published'}", soft_wrap=True)
 
 
-def print_plan(job: Job, plan: Plan) -> None:
-    """Print a dry run: what would become of which days, and what it would add up to."""
+def print_plan(job: Job, plan: Plan, report: str | None = None) -> None:
+    """Print a dry run: what would become of which days, what it would add up to, and which report would be written."""
     screen = Screen()
     screen.title(f"Dry run of {Path(job.file).name}: nothing is read, charged or written")
     at = f"ε at δ = {exactly(DELTA)}"
@@ -77,11 +79,16 @@ def print_plan(job: Job, plan: Plan) -> None:
     if not charged:
         totals = totals[:1]
     screen.pairs((name, _total(total)) for name, total in totals)
+    if report is not None and any(one.refused is None for one in plan.days):
+        screen.head("The report")
+        screen.say(f"{report}, in output.directory, would be written anew.")
     screen.head("Not looked at")
     screen.say("the source: whether the days pass their input checks is found out when they are run.")
 
 
-def print_backfill(job: Job, days: Sequence[date], tally: Tally, total: Certificate | None) -> None:
+def print_backfill(
+    job: Job, days: Sequence[date], tally: Tally, total: Certificate | None, report: Path | None = None
+) -> None:
     """Print what became of the days of a backfill, and what the ledger adds up to."""
     screen = Screen()
     screen.title(f"{job.dataset}, {_stretch(days)}")
@@ -98,7 +105,7 @@ def print_backfill(job: Job, days: Sequence[date], tally: Tally, total: Certific
     screen.head("The ledger now")
     screen.say(total.sentence() if total is not None else "Its releases do not add up: no evidence says how.")
     screen.head("Files")
-    screen.lines([job.output.directory])
+    screen.lines([job.output.directory, *([] if report is None else [str(report)])])
 
 
 def _print_release(console: Console, day: date, published: JobRelease) -> None:

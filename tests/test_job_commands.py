@@ -225,9 +225,9 @@ def test_today_and_yesterday_are_days_of_the_jobs_time_zone(monkeypatch, zone, e
 
     monkeypatch.setattr(job_commands.datetime, "datetime", Noon)
     job = type("Job", (), {"period": type("Period", (), {"time_zone": zone})})
-    today = job_commands._day("--date", "today", job)
+    today = job_commands.chosen_day("--date", "today", job)
     assert today.isoformat() == expected
-    assert today - job_commands._day("--date", "yesterday", job) == datetime.timedelta(days=1)
+    assert today - job_commands.chosen_day("--date", "yesterday", job) == datetime.timedelta(days=1)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -47,12 +48,15 @@ class BackfillResult:
         Days whose input check failed, with `keep_going`.
     total : Certificate or None
         What everything that the ledger holds about the job's unit adds up to; None where it does not add up.
+    report : pathlib.Path or None
+        The report of everything the job has published, where ``[output] report`` asks for it.
     """
 
     published: tuple[date, ...]
     replayed: tuple[date, ...]
     failed: tuple[FailedDay, ...]
     total: Certificate | None
+    report: Path | None = None
 
 
 def backfill(
@@ -67,7 +71,8 @@ def backfill(
 ) -> BackfillResult:
     """Publish the days of a period in order; days that were published before are replayed.
 
-    A backfill that was stopped or killed goes on where it was when it is started again.
+    A backfill that was stopped or killed goes on where it was when it is started again. The days get no reports of
+    their own: where the job asks for one, it is written at the end, about everything, also after a day that fails.
 
     Parameters
     ----------
@@ -94,13 +99,24 @@ def backfill(
     ended: dict[bool, list[date]] = {False: [], True: []}
     failed: list[FailedDay] = []
     with JobSession(job, stopping=stopping) as session:
-        for done in run_days(session, days, revise=revise, keep_going=keep_going, progress=progress):
-            if isinstance(done, FailedDay):
-                failed.append(done)
-            else:
-                ended[done.replayed].append(done.day)
-        total = session.total()
-    return BackfillResult(published=tuple(ended[False]), replayed=tuple(ended[True]), failed=tuple(failed), total=total)
+        try:
+            for done in run_days(session, days, revise=revise, keep_going=keep_going, progress=progress, reports=False):
+                if isinstance(done, FailedDay):
+                    failed.append(done)
+                else:
+                    ended[done.replayed].append(done.day)
+        except PkdpError:
+            with suppress(PkdpError):  # what stopped the backfill, such as a locked ledger, may stop this as well
+                session.write_report()
+            raise
+        total, report = session.total(), session.write_report()
+    return BackfillResult(
+        published=tuple(ended[False]),
+        replayed=tuple(ended[True]),
+        failed=tuple(failed),
+        total=total,
+        report=report,
+    )
 
 
 def run_days(
@@ -110,15 +126,17 @@ def run_days(
     revise: bool = False,
     keep_going: bool = False,
     progress: Progress | None = None,
+    reports: bool = True,
 ) -> Iterator[JobResult | FailedDay]:
     """Run days in order, and yield what became of each; the error of the first that fails is raised.
 
-    With `keep_going`, days whose input check fails are yielded, and the next one is run.
+    With `keep_going`, days whose input check fails are yielded, and the next one is run. Without `reports` no day
+    gets a report of its own.
     """
     for day in days:
         done: JobResult | FailedDay
         try:
-            done = session.run(day, revise=revise)
+            done = session.run(day, revise=revise, report=reports)
         except PkdpError as error:
             done = FailedDay(day=day, error=error)
         if progress is not None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.arguments import choice, probability
-from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError
+from pkdp_pipeline.errors import ArgumentError, ConfigError, DifferencingError, LedgerError, PkdpError
 from pkdp_pipeline.jobs.environment import public_address
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import make_folder, write_atomically
@@ -25,9 +25,13 @@ if TYPE_CHECKING:
     from pkdp_pipeline.report.content import Audience, CheckLine, Report
     from pkdp_pipeline.report.subject import DayTotal, Subject
 
-__all__ = ["check_report", "report_of", "report_place", "write_report"]
+__all__ = ["NothingPublishedError", "check_report", "report_of", "report_place", "write_report"]
 
 _FILE = "report.html"
+
+
+class NothingPublishedError(LedgerError):
+    """The ledger holds nothing that the job has published."""
 
 
 def report_of(job: Job, day: date | None = None, *, audience: Audience = "public", delta: float = 1e-6) -> Report:
@@ -48,8 +52,10 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
     ------
     ArgumentError
         If nothing is published of that date.
+    NothingPublishedError
+        If the job has published nothing; a `LedgerError`.
     LedgerError, TemporaryError
-        If the job has published nothing, or the ledger cannot be read.
+        If the ledger cannot be read.
     """
     from pkdp_pipeline.ledger_views.history import read_history
     from pkdp_pipeline.report.gathering import gather
@@ -60,10 +66,13 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
         reading = held.enter_context(_opened(job))
         held.enter_context(reading.database.snapshot())
         ledger, history = reading.ledger, read_history(reading.ledger)
+        subject = _subject(job, ledger, history, day, audience)
+        if not subject.held:
+            raise NothingPublishedError(_nothing(job))
         return gather(
             reading,
             history,
-            _subject(job, ledger, history, day, audience),
+            subject,
             period=None if day is None else day.isoformat(),
             together=None if day is None else _together(job, ledger, day),
             audience=audience,
@@ -96,13 +105,21 @@ def write_report(job: Job, day: date | None) -> Path:
     Raises
     ------
     ConfigError
-        If it cannot be written, or the extra ``report`` is not installed.
+        If it cannot be drawn or written, or the extra ``report`` is not installed.
     LedgerError, TemporaryError
-        If the ledger cannot be read.
+        If the ledger cannot be read, or holds nothing to report.
     """
     from pkdp_pipeline.report import render
 
-    page = render(report_of(job, day), "html")
+    try:
+        page = render(report_of(job, day), "html")
+    except PkdpError:
+        raise
+    except Exception as error:  # a drawing that fails must not hide that the releases are published
+        raise ConfigError(
+            f"the report cannot be drawn ({type(error).__name__}): check that jinja2 and matplotlib work, with pip "
+            "check, or write report = false under [output]."
+        ) from error
     place = report_place(job, day)
     make_folder(place.parent)
     write_atomically(place, page.encode())
@@ -113,20 +130,22 @@ def write_report(job: Job, day: date | None) -> Path:
 def _opened(job: Job) -> Iterator[Reading]:
     from pkdp_pipeline.ledger_views.reading import open_for_reading
 
-    sqlite = "://" not in job.ledger
-    nothing = (
-        f"the ledger {job.ledger if sqlite else public_address(job.ledger)!r} holds no release of data set "
-        f"{job.dataset!r}, and a report is about what is published: publish a date first, with pkdp run; or correct "
-        "ledger or dataset in the job file."
-    )
-    if sqlite and not Path(job.ledger).exists():
-        raise LedgerError(nothing)
+    if "://" not in job.ledger and not Path(job.ledger).exists():
+        raise NothingPublishedError(_nothing(job))
     with ExitStack() as held:
         try:
             reading = held.enter_context(open_for_reading(job.ledger, job.dataset))
         except ArgumentError:  # it holds other data sets only
-            raise LedgerError(nothing) from None
+            raise NothingPublishedError(_nothing(job)) from None
         yield reading
+
+
+def _nothing(job: Job) -> str:
+    location = public_address(job.ledger) if "://" in job.ledger else job.ledger
+    return (
+        f"the ledger {location!r} holds nothing that this job has published about {job.dataset!r}, and a report is "
+        "about what is published: publish a date first, with pkdp run; or correct ledger or dataset in the job file."
+    )
 
 
 def _subject(job: Job, ledger: Ledger, history: History, day: date | None, audience: Audience) -> Subject:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from pkdp_pipeline.jobs.outputs import (
 )
 from pkdp_pipeline.jobs.reading import DayReader
 from pkdp_pipeline.jobs.recording import Done, check_recording, recorded
+from pkdp_pipeline.jobs.reporting import NothingPublishedError, check_report, write_report
 from pkdp_pipeline.jobs.requests import NamedRequest, check_together, requests_of
 from pkdp_pipeline.jobs.retention import check_retention, forget_rows
 from pkdp_pipeline.jobs.sources import Source, open_source
@@ -76,6 +77,8 @@ class JobResult:
     head : str
         Hash of the ledger's event that holds the last of these releases; ``pkdp ledger verify --head`` finds
         out whether a ledger still has it.
+    report : pathlib.Path or None
+        The date's report, where ``[output] report`` asks for it.
     """
 
     day: date
@@ -85,6 +88,7 @@ class JobResult:
     new_ledger: bool
     total: Certificate | None
     head: str
+    report: Path | None = None
 
     @property
     def replayed(self) -> bool:
@@ -145,20 +149,24 @@ class JobSession:
         """What the curator should know before the first day: a ledger that misses releases, or holds other terms."""
         return self._remarks
 
-    def run(self, day: date, *, revise: bool = False) -> JobResult:
-        """Publish what the job asks for on one date, or show again what it has published; see `run_job`."""
+    def run(self, day: date, *, revise: bool = False, report: bool = True) -> JobResult:
+        """Publish what the job asks for on one date, or show again what it has published; see `run_job`.
+
+        Without `report` the date gets no report of its own, whatever the job says: see `write_report`.
+        """
         self._stopping.check()
         if not self._checked:
             check_recording(self._job)
         with recorded(self._job, day) as done:
             if not self._checked:
                 check_outputs(self._job)
+                check_report(self._job)
                 check_retention(self._job)
                 forget_rows(self._job)
                 self._checked = True
-            return self._run(day, done, revise=revise)
+            return self._run(day, done, revise=revise, report=report)
 
-    def _run(self, day: date, done: Done, *, revise: bool) -> JobResult:
+    def _run(self, day: date, done: Done, *, revise: bool, report: bool) -> JobResult:
         named = requests_of(self._job, day)
         new_ledger = not self._known and next(self._ledger.entries(), None) is None
         to_read = self._refuse(named, revise=revise)
@@ -171,6 +179,10 @@ class JobSession:
         self._known = True
         result = self._write(day, named, published, new_ledger=new_ledger)
         done.files = [*(file for one in result.releases for file in one.files), result.summary]
+        if report and self._job.output.report:
+            with _published():
+                result = replace(result, report=write_report(self._job, day))
+            done.files = [*done.files, *filter(None, (result.report,))]
         done.head = result.head
         return result
 
@@ -181,6 +193,24 @@ class JobSession:
         """
         with Ledger.open(self._job.ledger, dataset=self._job.dataset) as ledger:
             return total_of_unit(ledger, self._job.unit)
+
+    def write_report(self) -> Path | None:
+        """Write the report of all that the job has published, where ``[output] report`` asks for it; return where.
+
+        None where it is not asked for, or nothing is published.
+
+        Raises
+        ------
+        PkdpError
+            If it cannot be made or written; what is published stays published.
+        """
+        if not self._job.output.report:
+            return None
+        try:
+            with _published():
+                return write_report(self._job, None)
+        except NothingPublishedError:
+            return None
 
     def _refuse(self, named: Sequence[NamedRequest], *, revise: bool) -> list[NamedRequest]:
         """Refuse what may not be published, all of the day together; return the releases that need data."""

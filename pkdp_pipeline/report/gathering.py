@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pkdp_pipeline.errors import ArgumentError, LedgerError
+from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.ledger_views.history import History
 from pkdp_pipeline.ledger_views.reading import Reading
 from pkdp_pipeline.report.account import account_of, total_of
@@ -38,6 +38,7 @@ def gather(
     history : History
         Of the same snapshot.
     subject : Subject
+        Of a job that has published something.
     period : str, optional
         None: all dates.
     together : DayTotal, optional
@@ -50,11 +51,13 @@ def gather(
     ------
     ArgumentError
         If nothing is published of that date.
-    LedgerError
-        If the job has published nothing.
     """
     published = Published(ledger=reading.ledger, history=history, subject=subject)
-    _check(published, period)
+    if period is not None and period not in published.periods:
+        raise ArgumentError(
+            f"nothing is published of {period}: the ledger holds releases of this job for "
+            f"{_stretch(published.periods)}. Name a date of these, or publish this one first."
+        )
     shown = published.about(published.periods[-1] if period is None else period)
     guarantees = Guarantees(published.everything() if period is None else shown)
     total, reason = total_of(reading, subject)
@@ -88,16 +91,6 @@ def gather(
             head=published.last_of(shown if period is not None else None).hash,
         ),
     )
-
-
-def _check(published: Published, period: str | None) -> None:
-    if not published.periods:
-        raise LedgerError("the job has published nothing yet: run it for a date first, with pkdp run.")
-    if period is not None and period not in published.periods:
-        raise ArgumentError(
-            f"nothing is published of {period}: the ledger holds releases of this job for "
-            f"{_stretch(published.periods)}. Name a date of these, or publish this one first."
-        )
 
 
 def _stretch(periods: Sequence[str]) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import pandas as pd
-
 __all__ = ["in_markdown", "key_text", "printable", "table_line"]
 
 _MARKS = re.compile(r"([\\`*_\[\]<>|~&!$@{}])|(?<=[A-Za-z])(:)(?=//)|(?<=[Ww]{3})(\.)")
@@ -22,6 +20,8 @@ def printable(value: object) -> str:
 
 def key_text(value: object) -> str:
     """Return the value of a by-column as one line of text that is never empty."""
+    import pandas as pd
+
     if pd.isna(value):  # type: ignore[call-overload]  # a key is a scalar
         return "(missing)"
     return printable(value) or "(empty)"

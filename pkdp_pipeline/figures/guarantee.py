@@ -111,13 +111,17 @@ def draw_guarantee(curve: GuaranteeShape, axes: Axes) -> None:
         )
         return
     labels.place(
-        "certified: nobody exceeds it" if narrow else "certified: no declared attacker exceeds it",
+        "certified" if narrow else "certified: no declared attacker exceeds it",
         _beside(epsilons, certified, bottom),
         color=style.ACCENT,
         weight="bold",
     )
     if is_attained:
-        labels.place("attained by an attack", _beside(epsilons, attained, bottom, under=True), color=style.ACCENT)
+        labels.place(
+            "attained" if narrow else "attained by an attack",
+            _beside(epsilons, attained, bottom, under=True),
+            color=style.ACCENT,
+        )
     if worst is not None and (worst < 1.0).any():
         text = "noise alone, against anyone" if narrow else "the noise alone, against anyone at all"
         labels.place(text, _beside(epsilons, worst, bottom), color=style.MUTED)
@@ -186,6 +190,6 @@ def _beside(
             left.append(Spot(x=x, y=y, right=-gap, up=-gap, ha="right", va="top"))
     edge = [
         Spot(x=0.0, y=max(float(deltas[shown[0]]), bottom), right=4, up=-down, va="top")
-        for down in (12.0, 26.0, 40.0, 54.0, 70.0)
+        for down in (12.0, 26.0, 40.0, 54.0, 70.0, 88.0, 106.0, 124.0)
     ]
     return [*left, *edge] if under else [*right, *left, *edge]

@@ -68,6 +68,8 @@ class BudgetShape(Protocol):
     @property
     def epsilon(self) -> float: ...  # noqa: D102
     @property
+    def delta(self) -> float: ...  # noqa: D102
+    @property
     def part(self) -> str: ...  # noqa: D102
     @property
     def window_days(self) -> int | None: ...  # noqa: D102

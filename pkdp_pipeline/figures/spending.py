@@ -57,15 +57,11 @@ def draw_spending(points: Sequence[PointShape], budgets: Sequence[BudgetShape], 
     axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
 
     for limit in limits:
-        only_worst = all(budget.part == "worst_case" for budget in budgets if budget.epsilon == limit)
-        axes.axhline(
-            limit,
-            color=style.WARN,
-            linewidth=1.4,
-            linestyle=(0, (5, 3)) if only_worst else "-",
-            zorder=3,
-            label="budget",
-        )
+        held = [budget for budget in budgets if budget.epsilon == limit]
+        is_other = all(budget.window_days is not None or budget.delta != delta for budget in held)
+        only_worst = all(budget.part == "worst_case" for budget in held)
+        dashes = (0, (1, 2)) if is_other else (0, (5, 3)) if only_worst else "-"
+        axes.axhline(limit, color=style.WARN, linewidth=1.4, linestyle=dashes, zorder=3, label="budget")
     has_worst = bool(np.isfinite(worst).any()) and not np.array_equal(worst, epsilons)
     if has_worst:
         _line(axes, places, worst, top, color=style.MUTED, width=1.6, label="worst case", dashes=(5, 3))
@@ -78,23 +74,37 @@ def draw_spending(points: Sequence[PointShape], budgets: Sequence[BudgetShape], 
     for limit in limits:
         labels.keep_clear(axes.get_xlim(), [limit, limit])
     for limit in limits:
-        words = list(dict.fromkeys(budget.words for budget in budgets if budget.epsilon == limit))
-        text = f"budget: ε = {limit:g}" if narrow else f"budget: {'; '.join(words)}"
+        text = _budget_text([budget for budget in budgets if budget.epsilon == limit], delta, narrow=narrow)
         labels.place(text, _along(axes, limit), color=style.WARN, weight="bold")
     if math.isfinite(epsilons[-1]):
         text = f"now ε = {rounded_up(float(epsilons[-1]))}"
         labels.place(text, _beside_end(places, epsilons), color=style.ACCENT, weight="bold")
     if not np.isfinite(epsilons).all():
         first = float(places[~np.isfinite(epsilons)][0])
+        before = float(places[np.isfinite(epsilons)][-1]) if np.isfinite(epsilons).any() else first
         spots = [
             Spot(x=first, y=top, right=8, up=-12, va="top"),
-            Spot(x=first, y=top, right=-8, up=-6, ha="right", va="top"),
+            Spot(x=first, y=top, right=-8, up=-12, ha="right", va="top"),
+            Spot(x=before, y=top, right=-8, up=-12, ha="right", va="top"),
+            Spot(x=before, y=top, right=8, up=-12, va="top"),
         ]
         labels.place("× no ε is certified", spots, color=style.WARN, weight="bold")
     if has_worst:
         known = np.isfinite(worst)
         text = "against anyone: the noise" if narrow else "against anyone at all: the noise alone"
         labels.place(text, _beside_end(places[known], worst[known]), color=style.MUTED)
+
+
+def _budget_text(budgets: Sequence[BudgetShape], delta: float, *, narrow: bool) -> str:
+    """Return what budgets with the same ε hold; where the line is not for the total at `delta`, what it is for."""
+    words = list(dict.fromkeys(budget.words for budget in budgets))
+    if len(words) == 1 and not narrow:
+        return f"budget: {words[0]}"
+    kinds = []
+    for budget in budgets:
+        kind = "" if budget.delta == delta else f" at δ = {budget.delta:g}"
+        kinds.append(kind + ("" if budget.window_days is None else f", {budget.window_days} days"))
+    return f"budget: ε = {budgets[0].epsilon!r}".removesuffix(".0") + ";".join(dict.fromkeys(kinds))
 
 
 def _line(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.composition.compose import compose
 from pkdp_pipeline.errors import ArgumentError, LedgerError, NoEvidenceError
-from pkdp_pipeline.ledger.admission import Admission, admission_of, admit
+from pkdp_pipeline.ledger.admission import Admission, admission_of, admit, least_admission
 from pkdp_pipeline.ledger.bundle import Bundle
 from pkdp_pipeline.ledger.components import bundles, unit_text
 from pkdp_pipeline.ledger.database import Database
@@ -24,7 +24,18 @@ from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import add_up, unit_named
 from pkdp_pipeline.ledger.trial import Trial
 
-__all__ = ["Admission", "admission_of", "admit", "charge", "rebuild_and_compare", "recertified", "total", "withdraw"]
+__all__ = [
+    "Admission",
+    "admission_of",
+    "admit",
+    "asked_unit",
+    "charge",
+    "least_admission",
+    "rebuild_and_compare",
+    "recertified",
+    "total",
+    "withdraw",
+]
 
 
 def charge(
@@ -129,22 +140,34 @@ def total(db: Database, dataset: str, unit: object, terms: Terms) -> Certificate
         If the data set has no releases for `unit`.
     """
     units = units_of(db, dataset)
-    named = "; ".join(unit_named(one) for one in units)
-    if unit is None and len(units) > 1:
-        raise NoEvidenceError(
-            f"data set {dataset!r} has releases for several privacy units ({named}), and nothing says how one person's "
-            "records are spread over them: ask for the total of one, total(unit=…)."
-        )
-    if unit is None:
-        asked = units[0] if units else None
-    else:
-        asked = unit_text(_columns(unit))
-        if asked not in units and units:
-            raise ArgumentError(f"unit must be one of those that data set {dataset!r} has releases for: {named}.")
+    asked = asked_unit(db, dataset, unit)
     if asked is None or asked not in units:
         return compose([])
     found = _sum_of(db, read_tally(db, dataset, asked), terms, others=len(units) > 1)
     return found.with_caveats(*_limits(asked, units))
+
+
+def asked_unit(db: Database, dataset: str, unit: object) -> str | None:
+    """Return the privacy unit that is asked for (see `unit_text`), or the only one; None where there is none.
+
+    Raises
+    ------
+    NoEvidenceError, ArgumentError
+        See `total`.
+    """
+    units = units_of(db, dataset)
+    named = "; ".join(unit_named(one) for one in units)
+    if unit is None and len(units) > 1:
+        raise NoEvidenceError(
+            f"data set {dataset!r} has releases for several privacy units ({named}), and nothing says how one person's "
+            "records are spread over them: ask for one of them, as in total(unit=…)."
+        )
+    if unit is None:
+        return units[0] if units else None
+    asked = unit_text(_columns(unit))
+    if asked not in units and units:
+        raise ArgumentError(f"unit must be one of those that data set {dataset!r} has releases for: {named}.")
+    return asked
 
 
 def _check_adds_up(db: Database, entry: int, terms: Terms) -> None:

@@ -24,7 +24,7 @@ from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 
-__all__ = ["Admission", "admission_of", "admit", "check_claims"]
+__all__ = ["Admission", "admission_of", "admit", "check_claims", "least_admission"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +87,12 @@ def admission_of(db: Database, entry: int, standing: Standing, terms: Terms) -> 
     excepted = standing.exact_count and may_stand_together(company)
     covered = allows_overlap(terms.evidence)
     return Admission(alone=alone, claims=alone or excepted or covered, covered=covered)
+
+
+def least_admission(db: Database, entry: int, standing: Standing, several: Iterable[Terms]) -> Admission:
+    """Return what a charged release may claim now under each of several terms: the least of it."""
+    held = [admission_of(db, entry, standing, terms) for terms in several]
+    return min(held, key=lambda one: (one.claims, one.covered))
 
 
 def check_claims(allowed: Admission, certificate: Certificate) -> None:

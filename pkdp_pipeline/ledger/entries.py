@@ -86,10 +86,15 @@ class Entries:
         )
         return (int(rows[0][0]), int(rows[0][1]), str(rows[0][2])) if rows else None
 
-    def state(self, entry: int) -> str | None:
-        """Return the state of an entry, or None when there is no such entry."""
+    def state(self, entry: int) -> str:
+        """Return the state of a reservation that was made; that it is not there is a `LedgerError`."""
         rows = self._database.execute("SELECT state FROM entry WHERE id = :entry", entry=entry)
-        return str(rows[0][0]) if rows else None
+        if not rows:
+            raise LedgerError(
+                f"the ledger {self._database.location!r} does not hold the reservation: it is another ledger, or its "
+                "end was cut off. Nothing was published."
+            )
+        return str(rows[0][0])
 
     def reserved(self, entry: int, *, dataset: str, key: str, revision: int, standing: Standing) -> None:
         """Record a new reservation; its id is the sequence of the event that made it."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.errors import ArgumentError, LedgerError, TemporaryError
+from pkdp_pipeline.errors import ArgumentError, TemporaryError
 from pkdp_pipeline.ledger import accounts
 from pkdp_pipeline.ledger.admission import Admission, check_claims
 from pkdp_pipeline.ledger.chain import GENESIS
@@ -23,6 +22,8 @@ from pkdp_pipeline.ledger.terms import Terms, given
 from pkdp_pipeline.ledger.verification import verify
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from pkdp_pipeline.certificate import Certificate
 
 __all__ = ["Ledger"]
@@ -102,9 +103,7 @@ class Ledger:
     def __enter__(self) -> Ledger:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -193,11 +192,7 @@ class Ledger:
 
     def _allowed(self, entry: Entry) -> Admission:
         # A new certificate records no terms of its own: those recorded must allow it, and those given as well.
-        held = [
-            accounts.admission_of(self._database, entry.sequence, entry.standing, terms)
-            for terms in (self._recorded, self.terms)
-        ]
-        return min(held, key=lambda one: (one.claims, one.covered))
+        return accounts.least_admission(self._database, entry.sequence, entry.standing, (self._recorded, self.terms))
 
     def total(self, unit: object = None) -> Certificate:
         """Return what everything charged adds up to, under the evidence in force.
@@ -214,6 +209,22 @@ class Ledger:
         """
         with self._database.snapshot():
             return accounts.total(self._database, self.dataset, unit, self.terms)
+
+    def plot(self, *, unit: object = None, delta: float = 1e-6, axes: Axes | None = None) -> Axes:
+        """Draw the total ε at `delta` after each period, with the budgets.
+
+        Parameters
+        ----------
+        unit : as for `total`
+        delta : float, default 1e-6
+        axes : matplotlib.axes.Axes, optional
+            Where to draw. None: in a new figure, as for `Certificate.plot`.
+        """
+        from pkdp_pipeline.figures.plots import plot_ledger
+
+        with self._database.snapshot():
+            asked = accounts.asked_unit(self._database, self.dataset, unit)
+            return plot_ledger(self, asked, delta=delta, axes=axes)
 
     def reserve(
         self, key: str, standing: Standing, offer: Callable[[Admission, str], Any], *, revise: bool = False
@@ -281,7 +292,7 @@ class Ledger:
         if not isinstance(content, bytes) or not isinstance(release_id, str) or not release_id:
             raise ArgumentError("content must be the released bytes, and release_id a non-empty text.")
         with self._database.transaction(self.dataset):
-            state = self._state(reservation)
+            state = self._entries.state(reservation.entry)
             if state == "published":
                 return self._entries.read(reservation.entry), True
             if state == "given_back":
@@ -309,7 +320,7 @@ class Ledger:
         """
         self._check_own(reservation)
         with self._database.transaction(self.dataset):
-            state = self._state(reservation)
+            state = self._entries.state(reservation.entry)
             if state != "reserved":
                 return state == "given_back"
             self._journal.append(
@@ -387,12 +398,3 @@ class Ledger:
     def _check_own(self, given: Reservation | Entry) -> None:
         if given.dataset != self.dataset:
             raise ArgumentError(f"it belongs to data set {given.dataset!r}, this ledger object to {self.dataset!r}.")
-
-    def _state(self, reservation: Reservation) -> str:
-        state = self._entries.state(reservation.entry)
-        if state is None:
-            raise LedgerError(
-                f"the ledger {self.location!r} does not hold the reservation: it is another ledger, or its end was cut "
-                "off. Nothing was published."
-            )
-        return state

@@ -87,12 +87,14 @@ def _keys(schema: dict[str, Any], titles: dict[str, str]) -> list[str]:
             facts.append("needed")
         elif about.get("default") not in (None, [], {}) and "$ref" not in about:
             facts.append(f"by default ``{_written(about['default'])}``")
-        lines += [f"``{key}``", f"   {'; '.join(facts)}.", ""]
+        lines.append(f"``{key}``")
         if about.get("description"):
             lines += [f"   {escaped(about['description'])}", ""]
+        stated = "; ".join(facts)
+        line = f"   {stated[0].upper()}{stated[1:]}."
         if about.get("examples"):
-            shown = " or ".join(f"``{key} = {_written(value)}``" for value in about["examples"])
-            lines += [f"   For example {shown}.", ""]
+            line += " For example " + " or ".join(f"``{key} = {_written(value)}``" for value in about["examples"]) + "."
+        lines += [line, ""]
     return lines
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING, Literal
 
 from pkdp_pipeline.errors import ConfigError
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["dress", "is_narrow", "need_matplotlib", "new_axes", "root", "settle"]
+__all__ = ["dress", "is_narrow", "need_matplotlib", "new_axes", "root", "settle", "width_in_points"]
 
 
 def need_matplotlib() -> None:
@@ -62,14 +63,21 @@ def dress(axes: Axes, *, x: str, y: str, rules: Literal["x", "y", "both"] = "y")
     axes.tick_params(axis="both", which="both", labelsize=style.SMALL, labelcolor=style.MUTED, color=style.MUTED)
     axes.tick_params(axis="y", which="both", length=0)
     axes.tick_params(axis="x", which="minor", length=0)
-    axes.set_xlabel(x, fontsize=style.SMALL, color=style.INK, labelpad=6)
+    lines = wrap(x, width=max(20, int(width_in_points(axes) / (0.56 * style.SMALL))))
+    # Lines of a text in SVG have their places from here and their letters from the page: only the left can agree.
+    place: Literal["left", "center"] = "center" if len(lines) == 1 else "left"
+    axes.set_xlabel("\n".join(lines), loc=place, fontsize=style.SMALL, color=style.INK, labelpad=6)
     axes.set_title(y, loc="left", pad=9, fontsize=style.SMALL, fontweight="normal", color=style.INK)
 
 
 def is_narrow(axes: Axes) -> bool:
     """Return whether the axes are too narrow for long texts inside them."""
-    figure = root(axes)
-    return axes.get_window_extent().width * 72.0 / figure.dpi < 380.0
+    return width_in_points(axes) < 380.0
+
+
+def width_in_points(axes: Axes) -> float:
+    """Return the width of the axes."""
+    return float(axes.get_window_extent().width * 72.0 / root(axes).dpi)
 
 
 def settle(axes: Axes) -> None:

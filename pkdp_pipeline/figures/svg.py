@@ -22,6 +22,7 @@ _COLOURS = ("fill", "stroke", "stop-color")
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _IDLE = {("stroke-linejoin", "miter"), ("stroke-linejoin", "round"), ("text-anchor", "start"), ("stroke-width", "1")}
+_LONG = 60_000  # characters; a picture of so many points needs less of each
 _LETTERS = ("font-family", "font")
 
 
@@ -60,7 +61,8 @@ def inline_svg(
         raise ArgumentError("title and description must be non-empty texts: they are what a screen reader says.")
     if not (100.0 <= width <= 4000.0 and 100.0 <= height <= 4000.0):
         raise ArgumentError("width and height must be px, from 100 to 4000.")
-    root = Tree.fromstring(_drawn(draw, width, height))
+    text = _drawn(draw, width, height)
+    root = Tree.fromstring(text)
     picture = Tree.Element("svg", {"xmlns": _NAMESPACE, "role": "img"})
     picture.set("aria-labelledby", f"{name}-title {name}-description")
     picture.set("viewBox", f"0 0 {width:g} {height:g}")
@@ -69,9 +71,10 @@ def inline_svg(
     picture.set("stroke-linejoin", "round")
     Tree.SubElement(picture, "title", {"id": f"{name}-title"}).text = title
     Tree.SubElement(picture, "desc", {"id": f"{name}-description"}).text = description
+    decimals = 2 if len(text) < _LONG else 1
     names = {old: f"{name}-{number}" for number, old in enumerate(_referenced(root), start=1)}
     for child in root:
-        picture.extend(_rewritten(child, names))
+        picture.extend(_rewritten(child, names, decimals))
     return Tree.tostring(picture, encoding="unicode")
 
 
@@ -112,14 +115,14 @@ def _referenced(root: Tree.Element) -> list[str]:
     return [one for element in root.iter() if (one := element.get("id")) in used and one is not None]
 
 
-def _rewritten(element: Tree.Element, names: dict[str, str]) -> Iterator[Tree.Element]:
+def _rewritten(element: Tree.Element, names: dict[str, str], decimals: int) -> Iterator[Tree.Element]:
     """Yield what stands for an element: itself without what a page does not need, its children, or nothing."""
     tag = _local(element.tag)
     if tag in ("metadata", "style"):
         return
     made = Tree.Element(tag)
     made.text = element.text if tag == "text" else None
-    for key, value in _attributes(element, tag):
+    for key, value in _attributes(element, decimals):
         if key == "id":
             if value in names:
                 made.set("id", names[value])
@@ -128,7 +131,7 @@ def _rewritten(element: Tree.Element, names: dict[str, str]) -> Iterator[Tree.El
         else:
             made.set(key, _REFERENCE.sub(lambda found: f"url(#{names[found[1]]})", value))
     for child in element:
-        made.extend(_rewritten(child, names))
+        made.extend(_rewritten(child, names, decimals))
     if tag in ("g", "defs") and not len(made):
         return
     _hoist(made)
@@ -149,7 +152,7 @@ def _hoist(group: Tree.Element) -> None:
                 del child.attrib["style"]
 
 
-def _attributes(element: Tree.Element, tag: str) -> Iterator[tuple[str, str]]:
+def _attributes(element: Tree.Element, decimals: int) -> Iterator[tuple[str, str]]:
     for key, value in element.attrib.items():
         local = _local(key)
         if local == "style":
@@ -159,7 +162,7 @@ def _attributes(element: Tree.Element, tag: str) -> Iterator[tuple[str, str]]:
         elif local == "transform" and re.fullmatch(r"rotate\(-?0 .*\)", value):
             continue
         elif local == "d":
-            yield "d", _path(value)
+            yield "d", _path(value, decimals)
         elif local in _COLOURS:
             yield local, _colour(value)
         elif local in ("x", "y", "width", "height", "transform"):
@@ -191,12 +194,12 @@ def _short(number: str) -> str:
     return f"{round(float(number), 2) + 0.0:g}" if abs(float(number)) < 1e4 else f"{float(number):.1f}"
 
 
-def _path(text: str) -> str:
-    """Return a path in few letters: two decimals, straight lines by how far they go, ``h`` and ``v`` along the axes."""
+def _path(text: str, decimals: int) -> str:
+    """Return a path in few letters: few decimals, straight lines by how far they go, ``h`` and ``v`` along the axes."""
     found: list[str] = []
     x = y = 0.0
     for command, inner in re.findall(r"([MLCQSz])([^MLCQSz]*)", text):
-        numbers = [round(float(one), 2) for one in inner.split()]
+        numbers = [round(float(one), decimals) for one in inner.split()]
         if command != "L":
             found.append(command + _joined(numbers))
         elif (across := numbers[0] - x, down := numbers[1] - y) == (0.0, 0.0):

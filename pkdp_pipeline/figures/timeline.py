@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.errors import PkdpError
-from pkdp_pipeline.figures.frame import root
+from pkdp_pipeline.figures.frame import width_in_points
 from pkdp_pipeline.ledger.period import Period
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Timeline:
         first, last = self.places[0], self.places[-1]
         room = 0.02 * (last - first) or 1.0
         axes.set_xlim(first - room, last + room)
-        most = max(2, int(axes.get_window_extent().width * 72.0 / root(axes).dpi / _ROOM))
+        most = max(2, int(width_in_points(axes) / _ROOM))
         places, names = self._days(most) if self.is_dated else self._labels(most)
         axes.xaxis.set_major_locator(FixedLocator(places))
         axes.xaxis.set_major_formatter(FixedFormatter(names))

@@ -26,6 +26,9 @@ __all__ = ["Release", "check_table", "read_release", "release_id"]
 _CERTIFICATE = b"pkdp.certificate"
 _RELEASE = b"pkdp.release"
 _SCHEMA = "pkdp-release/1"
+_ROWS = 60
+"""A notebook shows this many rows; all are in `Release.table`."""
+_CELL = "text-align:left;padding:0.15em 1.2em 0.15em 0;border-bottom:1px solid currentColor"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -268,12 +271,30 @@ class Release:
         return f"Release(id={self.id!r}, replayed={self.replayed})\n{self._table}"
 
     def _repr_html_(self) -> str:
-        state = " (replayed)" if self.replayed else ""
-        shown = self._table.assign(count=self._table["count"].astype("string").fillna("suppressed"))
+        from pkdp_pipeline.statement import Statement
+
+        state = " It was replayed from the ledger." if self.replayed else ""
         return (
-            f"<div>{shown.to_html(index=False)}<p>{escape(self.certificate.sentence())}</p>"
-            f"<p><small>{escape(self.error.suppression)} Release {self.id}{state}.</small></p></div>"
+            f"<div>{_shown(self._table)}<p>{escape(self.error.suppression)}</p>"
+            f"{Statement.of(self.certificate).to_html()}<p><small>Release {self.id}.{state}</small></p></div>"
         )
+
+
+def _shown(table: pd.DataFrame) -> str:
+    """Return the first rows of a public table as HTML; suppressed counts are named so."""
+    head = "".join(f'<th scope="col" style="{_CELL}">{escape(str(column))}</th>' for column in table.columns)
+    rows = []
+    for values in table.head(_ROWS).itertuples(index=False, name=None):
+        *keys, count = values
+        number = "<em>suppressed</em>" if pd.isna(count) else str(int(count))
+        cells = "".join(f'<td style="{_CELL}">{escape("<NA>" if pd.isna(key) else str(key))}</td>' for key in keys)
+        rows.append(f'<tr>{cells}<td style="{_CELL};text-align:right">{number}</td></tr>')
+    more = len(table) - len(rows)
+    left = "" if more <= 0 else f"<p>… {more} more {'row' if more == 1 else 'rows'}</p>"
+    return (
+        f'<table style="border-collapse:collapse"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>{left}"
+    )
 
 
 def read_release(path: str | PathLike[str]) -> Release:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pkdp_pipeline.statement.curve import GuaranteeCurve
-from pkdp_pipeline.statement.knowledge import KnowledgeCurve
+from pkdp_pipeline.statement.knowledge import KnowledgeCurve, knowledge_curves
 from pkdp_pipeline.statement.statement import Statement
-from pkdp_pipeline.statement.what_if import Scenario
+from pkdp_pipeline.statement.what_if import Scenario, what_if
 
-__all__ = ["GuaranteeCurve", "KnowledgeCurve", "Scenario", "Statement"]
+__all__ = ["GuaranteeCurve", "KnowledgeCurve", "Scenario", "Statement", "knowledge_curves", "what_if"]

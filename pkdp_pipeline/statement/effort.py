@@ -6,9 +6,13 @@ from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.composition.composed import ComposedCertificate
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 
-__all__ = ["affordable", "effort"]
+__all__ = ["SLOW", "affordable", "effort", "slowness"]
+
+SLOW = 4
+"""From here on an evaluation takes a large part of a second."""
 
 _MANY_KNOWN = 100
+_LARGE = 500
 _MANY_UNKNOWN = 100_000
 _UNCERTAIN = ("counting", "noisy_counting", "options")
 
@@ -19,15 +23,21 @@ def effort(certificate: Certificate) -> int:
         mixed = 2 if len({part for part, _ in certificate.parts}) > 1 else 1
         return max((mixed, *(effort(part) for part, _ in certificate.parts)))
     if not isinstance(certificate, ReleaseCertificate):
-        return 4
+        return SLOW
     keys, known = certificate.theorems, certificate.attacker.known
-    if "histogram_value" in keys and known > 0:
-        return 4
-    if known > _MANY_KNOWN and certificate.attacker.influence == "passive":
-        return 4
+    if known > 0 and ("histogram_value" in keys or known > _MANY_KNOWN) and slowness(certificate) > 1:
+        return SLOW
     if any(key in keys for key in _UNCERTAIN):
-        return 4 if (certificate.attacker.unknown or 0) > _MANY_UNKNOWN else 2
+        return SLOW if (certificate.attacker.unknown or 0) > _MANY_UNKNOWN else 2
     return 1
+
+
+def slowness(leaf: ReleaseCertificate) -> int:
+    """Return how much slower one release's certificate is with merely known people, who count or do not: 1 to 4."""
+    thresholds = (leaf.mechanism.k, getattr(leaf.mechanism, "k_complement", None))
+    if leaf.attacker.influence == "active" or thresholds == (None, None):
+        return 1
+    return SLOW if "histogram_value" in leaf.theorems or max(k or 0 for k in thresholds) > _LARGE else 2
 
 
 def affordable(certificate: Certificate, points: int, least: int) -> int:

@@ -1,0 +1,137 @@
+"""Words: attackers who are stronger than declared, in plain English."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+
+from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.release_certificate import ReleaseCertificate
+from pkdp_pipeline.statement.stronger import THRESHOLDS, UNCERTAIN, Change, keys_of, threshold_of
+
+__all__ = ["fewer_unknown", "knowing", "listed", "more_known", "more_sure", "percent", "place", "surely_there"]
+
+_TOLD = ("histogram_presence", "histogram_value")
+_AVERAGED = ("thresholding", "thresholding_complement", *_TOLD)
+"""Theorems that average over how many of the merely known people count."""
+
+
+def percent(share: float, *, up: bool = False) -> str:
+    """Return a probability as a percentage of at most six digits, rounded so that fewer attackers are named."""
+    rounding = ROUND_CEILING if up else ROUND_FLOOR
+    short = Context(prec=6, rounding=rounding).create_decimal(Decimal(repr(share)) * 100).normalize()
+    return f"{short:f} %" if short == 0 or short >= Decimal("1e-6") else f"{short:e} %"
+
+
+def listed(clauses: Iterable[str]) -> str:
+    """Return clauses joined by ``and``, each once."""
+    return ", and ".join(dict.fromkeys(clauses))
+
+
+def place(found: tuple[ReleaseCertificate, ...]) -> str:
+    """Return where people are whose number matters to a threshold."""
+    if len(found) > 1:
+        return "counted in each release"
+    keys = keys_of(found[0])
+    if "thresholding" in keys:
+        return "in the group"
+    return "outside the group" if "thresholding_complement" in keys else "in one cell"
+
+
+def knowing(found: tuple[ReleaseCertificate, ...]) -> str:
+    """Return what the attacker does about known people: knowing a record is less than choosing it."""
+    controls = all(leaf.attacker.influence == "active" for leaf in found)
+    return "controls" if controls else "knows the records of"
+
+
+def more_known(found: tuple[ReleaseCertificate, ...], share: Fraction) -> str:
+    """Return the clause for knowing more people, by a share of k; empty where no theorem counts the known."""
+    counting = tuple(leaf for leaf in found if any(key in THRESHOLDS for key in keys_of(leaf)))
+    if not counting:
+        return ""
+    verb, each = knowing(counting), " in each release" if len(counting) > 1 else ""
+    numbers = {threshold_of(leaf) or 0 for leaf in counting}
+    if len(numbers) > 1:
+        return f"{verb} more people{each} ({_share(share)} of its threshold k)"
+    k = numbers.pop()
+    more = math.ceil(share * k)
+    noun = "1 more person" if more == 1 else f"{more} more people"
+    return f"{verb} {noun}{each} ({_share(share)} of k = {k})"
+
+
+def surely_there(found: tuple[ReleaseCertificate, ...], share: Fraction) -> str:
+    """Return the clause for known people who surely count; empty where the other rows say as much."""
+    counting = tuple(leaf for leaf in found if any(key in _AVERAGED for key in keys_of(leaf)))
+    if all(leaf.attacker.influence == "active" for leaf in counting):
+        return ""
+    numbers = {(threshold_of(leaf) or 0, leaf.attacker.known) for leaf in counting}
+    if len(numbers) > 1:
+        return f"knows people who are surely {place(counting)} ({_share(share)} of its threshold k), or controls them"
+    k, known = numbers.pop()
+    number = known + math.ceil(share * k)
+    who = "1 person who is" if number == 1 else f"{number} people who are"
+    them = "that person" if number == 1 else "them"
+    return f"knows {who} surely {place(counting)}, or controls {them}"
+
+
+def fewer_unknown(found: tuple[ReleaseCertificate, ...], share: Fraction) -> str:
+    """Return the clause for being uncertain about a share fewer; empty where no theorem counts the unknown."""
+    counting = tuple(leaf for leaf in found if any(key in UNCERTAIN for key in keys_of(leaf)))
+    if not counting:
+        return ""
+    numbers = {leaf.attacker.unknown or 0 for leaf in counting}
+    if len(numbers) > 1:
+        return f"is uncertain about {_share(share)} fewer people in each release"
+    declared = numbers.pop()
+    left = math.floor(declared * (1 - share))
+    return f"is uncertain about {_share(share)} fewer people ({left} instead of {declared})"
+
+
+def more_sure(found: tuple[ReleaseCertificate, ...], change: Change) -> str:
+    """Return the clause for an attacker who is twice as sure; empty where that changes nothing."""
+    clauses: dict[str, None] = {}
+    for leaf in found:
+        for clause in _surer(leaf, change(leaf)):
+            clauses[clause] = None
+    if not clauses:
+        return ""
+    if len(found) > 1 and len(clauses) > 1:
+        return "is twice as sure in each release (the odds are doubled)"
+    return f"is twice as sure {listed(clauses)}"
+
+
+def _surer(leaf: ReleaseCertificate, other: AttackerModel) -> list[str]:
+    keys, attacker = keys_of(leaf), leaf.attacker
+    clauses = []
+    at_most = _changed(attacker.p_max, other.p_max)
+    at_least = _changed(attacker.p_min, other.p_min, up=True)
+    if at_most and at_least and any(key in keys for key in ("counting", "noisy_counting")):
+        return [
+            f"whether each other person is counted: between {percent(other.p_min or 0.0, up=True)} and "
+            f"{percent(other.p_max or 0.0)} instead of between {percent(attacker.p_min or 0.0, up=True)} and "
+            f"{percent(attacker.p_max or 0.0)}"
+        ]
+    if at_most and "thresholding" in keys:
+        clauses.append(f"that another person is in the group: {at_most}")
+    if at_most and any(key in keys for key in _TOLD):
+        clauses.append(f"of another person's cell, told that it is that or absent: {at_most}")
+    if at_least and "thresholding_complement" in keys:
+        clauses.append(f"that another person is outside the group: {at_least} that the person is in it")
+    between = _changed(attacker.p_max_between, other.p_max_between)
+    if between and "histogram_between" in keys:
+        clauses.append(f"which of two cells another person is in: {between}")
+    if at_least and "options" in keys:
+        clauses.append(f"which options other people did not choose: at least {at_least} for every option")
+    return clauses
+
+
+def _changed(old: float | None, new: float | None, *, up: bool = False) -> str:
+    if old is None or new is None or old == new:
+        return ""
+    return f"{percent(new, up=up)} instead of {percent(old, up=up)}"
+
+
+def _share(share: Fraction) -> str:
+    return f"{float(100 * share):g} %"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -16,8 +17,11 @@ from pkdp_pipeline.profiles.thresholding import Thresholding
 from pkdp_pipeline.profiles.value_through_absence import ValueThroughAbsence
 from pkdp_pipeline.profiles.worst_case import NoiseCurve
 from pkdp_pipeline.sentences import rounded_up
+from pkdp_pipeline.wording import Speech, Worded
 
 __all__ = ["refusal"]
+
+Choice = Callable[[Speech], str]
 
 _EPSILON = 1.0
 _DELTA = 1e-6
@@ -25,23 +29,29 @@ _MOST = 1_000_000
 _MANY = 200
 
 
-def refusal(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, obstacles: tuple[str, ...]) -> str:
+def refusal(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, obstacles: tuple[str, ...]) -> Worded:
     """Return the message of a `NotCertifiableError`; every number in it comes from the certificates' engine."""
-    choices = []
-    for choice in (_by_threshold, _by_uncertainty, _by_noise):
-        text = choice(mechanism, attacker, protects)
-        if text is not None:
-            choices.append(text)
+    found = [choice(mechanism, attacker, protects) for choice in (_by_threshold, _by_uncertainty)]
+    choices: list[Choice] = [partial(_plain, text) for text in found if text is not None]
+    noised = _by_noise(mechanism, protects)
+    if noised is not None:
+        choices.append(noised)
     aim = "which cell a person is in" if protects == "value" else "whether a person is there"
     subject = (
         "this count hides whether a person is counted"
         if isinstance(mechanism, Count)
         else f"this histogram hides {aim}"
     )
-    return (
+    start = (
         f"Not certifiable: no theorem shows that {subject}, because {'; and '.join(obstacles)}. "
-        f"Each of these would give epsilon = {_EPSILON:g}, delta = {rounded_up(_DELTA)}: {'; or '.join(choices)}."
+        f"Each of these would give epsilon = {_EPSILON:g}, delta = {rounded_up(_DELTA)}: "
     )
+    return Worded(lambda say: f"{start}{'; or '.join(choice(say) for choice in choices)}.")
+
+
+def _plain(text: str, say: Speech) -> str:
+    """Return what is the same in every speech."""
+    return text
 
 
 def _reaches(bound: Bound) -> bool:
@@ -102,17 +112,18 @@ def _by_uncertainty(mechanism: Mechanism, attacker: AttackerModel, protects: Pro
     return None if people is None else f"unknown = {people} people who choose every option with p_min = {share!r}"
 
 
-def _by_noise(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> str | None:
+def _by_noise(mechanism: Mechanism, protects: Protects) -> Choice | None:
     """Name the noise that gives the target against any attacker."""
     cells = 2 if protects == "value" else 1
     noise = _EPSILON / cells
     if isinstance(mechanism, Count) and mechanism.k_complement is not None:
-        return f"no thresholds but noise=pkdp.GeometricNoise({noise:g}), whatever the attacker knows"
+        return lambda say: f"no thresholds but {say.noise(noise)}, whatever the attacker knows"
     if mechanism.k is None:
-        return f"noise=pkdp.GeometricNoise({noise:g}), whatever the attacker knows"
+        return lambda say: f"{say.noise(noise)}, whatever the attacker knows"
     gap = least_whole(lambda r: _reaches(NoiseCurve(theorem="noise", noise=noise, cells=cells, appears_at=r)), 0, _MOST)
     if gap is None:
         return None
-    return (
-        f"noise=pkdp.GeometricNoise({noise:g}) with release_threshold={mechanism.k + gap}, whatever the attacker knows"
+    reached = mechanism.k + gap
+    return lambda say: (
+        f"{say.noise(noise)} with {say.setting('release_threshold', reached)}, whatever the attacker knows"
     )

@@ -137,12 +137,12 @@ class Request:
             return
         if self.mechanism.k is None:
             raise ArgumentError(
-                "domain=None publishes cells found in the data, so it needs k: only cells that reach k may appear. "
+                "without domain, the cells are found in the data, which needs k: only cells that reach k may appear. "
                 "Give k, or declare the public cells in domain."
             )
         if self.mechanism.noise is not None and self.mechanism.release_threshold is None:
             raise ArgumentError(
-                "domain=None with noise needs release_threshold: without it, a cell's mere appearance has no noise. "
+                "without domain, noise needs release_threshold: otherwise a cell's mere appearance has no noise. "
                 "Give release_threshold, or declare the public cells in domain."
             )
         if self.undeclared != "error":

@@ -21,7 +21,7 @@ def bounded_participation(parts: tuple[Part, ...], evidence: tuple[Evidence, ...
         worst=noise_total("worst_case_parts", parts, most),
         protection=trajectory(parts, most),
         reason=(
-            "bounded participation alone says nothing about how people's records depend on one another: declare "
-            "IndependentGivenHabits beside it, for the data after any capping"
+            "bounded participation alone says nothing about how people's records depend on one another: declare as "
+            "well that they are independent given people's habits, for the data after any capping"
         ),
     )

@@ -9,11 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 from pkdp_pipeline.arguments import probability, whole_number
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.wording import Speech, Worded
 
 __all__ = [
     "BoundedDependence",
@@ -256,10 +258,7 @@ def read_evidence(given: object) -> tuple[Evidence, ...]:
     if len(set(keys)) < len(keys):
         raise ArgumentError("evidence names a kind twice; declare each once.")
     if len(keys) > 1 and set(keys) not in _TOGETHER:
-        raise ArgumentError(
-            f"no rule takes {' and '.join(sorted(type(one).__name__ for one in found))} together: a list may hold "
-            "BoundedParticipation with IndependentGivenHabits or with OneDayProtected."
-        )
+        raise ArgumentError(Worded(partial(_not_together, sorted(type(one).__name__ for one in found))))
     order = list(_KINDS)
     return tuple(sorted(found, key=lambda one: order.index(one.key)))
 
@@ -288,6 +287,14 @@ def evidence_from_dicts(documents: object) -> tuple[Evidence, ...]:
 
 def _short(number: float) -> str:
     return repr(number).replace("e-0", "e-").removesuffix(".0")
+
+
+def _not_together(kinds: list[str], say: Speech) -> str:
+    habits, day, taking = map(say.evidence_name, ("IndependentGivenHabits", "OneDayProtected", "BoundedParticipation"))
+    return (
+        f"no rule takes {' and '.join(map(say.evidence_name, kinds))} together: a list may hold {taking} with {habits} "
+        f"or with {day}."
+    )
 
 
 def _choices() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 
 from pkdp_pipeline.composition.bounded_dependence import bounded_dependence
@@ -16,6 +17,7 @@ from pkdp_pipeline.composition.one_day_protected import one_day_protected
 from pkdp_pipeline.composition.part import Part, Total
 from pkdp_pipeline.composition.same_people import same_people, without_evidence
 from pkdp_pipeline.errors import NoEvidenceError
+from pkdp_pipeline.wording import Speech, Worded
 
 __all__ = ["RULES", "apply_rule"]
 
@@ -37,11 +39,13 @@ RULES: Mapping[frozenset[str], Rule] = MappingProxyType(
 )
 """What was declared → the rule that uses it."""
 
-_CHOICES = (
-    "DisjointUnits (the parts are about different people, fixed in advance), IndependentGivenHabits (a person's days "
-    "are independent given her habits), OneDayProtected (one day is protected, all others being given), "
-    "BoundedDependence(epsilon, delta) (of each release on all earlier ones), BoundedParticipation(times) beside "
-    "IndependentGivenHabits, OncePerUnit (everybody appears once); or SamePeople for one exact count beside noise"
+_WHEN = (
+    ("DisjointUnits", "the parts are about different people, fixed in advance"),
+    ("IndependentGivenHabits", "a person's days are independent given her habits"),
+    ("OneDayProtected", "one day is protected, all others being given"),
+    ("BoundedDependence", "of each release on all earlier ones"),
+    ("BoundedParticipation", "nobody is in more of them; beside independence given habits"),
+    ("OncePerUnit", "everybody appears once"),
 )
 
 
@@ -65,9 +69,14 @@ def apply_rule(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total
     total = RULES[frozenset(one.key for one in evidence)](parts, evidence)
     if not total.partial and total.worst is None:
         reason = total.reason or "no rule makes a total of them"
-        raise NoEvidenceError(
-            f"these releases do not add up: {reason}, and not all of them are noised with a finite worst case. "
-            f"Declare evidence that holds: {_CHOICES}. Or put noise on all of them; or publish one cross-tabulated "
-            "histogram and derive the others from it."
-        )
+        raise NoEvidenceError(Worded(partial(_unsummed, reason)))
     return total
+
+
+def _unsummed(reason: str, say: Speech) -> str:
+    choices = ", ".join(f"{say.evidence(kind)} ({when})" for kind, when in _WHEN)
+    return (
+        f"these releases do not add up: {reason}, and not all of them are noised with a finite worst case. Declare "
+        f"evidence that holds: {choices}{say.same_people}. Or put noise on all of them; or publish one cross-tabulated "
+        "histogram and derive the others from it."
+    )

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.wording import JOB_FILE, worded_for
 
 __all__ = ["complaints"]
 
@@ -70,7 +71,9 @@ def _complaint(detail: ErrorDetails) -> str:
 def _message(detail: ErrorDetails, key: str) -> str:
     sort, given = detail["type"], detail.get("input")
     if sort == "value_error":
-        return detail["msg"].removeprefix("Value error, ")
+        raised = detail.get("ctx", {}).get("error")
+        said = worded_for(raised, JOB_FILE) if isinstance(raised, ValueError) else detail["msg"]
+        return said.removeprefix("Value error, ")
     if sort == "missing":
         return "is required."
     if sort == "literal_error":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pkdp_pipeline.composition.compose import compose
 from pkdp_pipeline.errors import PkdpError
+from pkdp_pipeline.jobs.advice import in_job_words
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.requests import check_together, requests_of
 from pkdp_pipeline.ledger import Entry, Ledger
@@ -121,9 +122,10 @@ def _planned(job: Job, ledger: Ledger, day: date, *, revise: bool) -> PlannedDay
     releases: list[PlannedRelease] = []
     for asked, one in zip(job.release, named, strict=True):
         try:
-            found = reserve(
-                one.request, attacker=job.attacker_of(asked), ledger=ledger, alone=len(named) == 1, revise=revise
-            )
+            with in_job_words(one.name):
+                found = reserve(
+                    one.request, attacker=job.attacker_of(asked), ledger=ledger, alone=len(named) == 1, revise=revise
+                )
         except PkdpError as error:
             return PlannedDay(day=day, releases=tuple(releases), refused=error)
         text = found.certificate if isinstance(found, Entry) else found.certificate_json

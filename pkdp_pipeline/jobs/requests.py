@@ -13,6 +13,7 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError, DifferencingError, 
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.ledger import check_differencing
 from pkdp_pipeline.request import Request
+from pkdp_pipeline.wording import JOB_FILE, worded_for
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.repairs import Repair
@@ -58,7 +59,7 @@ def check_together(named: Sequence[NamedRequest], *, dataset: str, evidence: tup
         _check_together(named, dataset, evidence)
     except DifferencingError as error:
         # All releases of a job are of the same day, so to name it says nothing.
-        refusal = str(error).replace(f", period {named[0].request.period}", "")
+        refusal = worded_for(error, JOB_FILE).replace(f", period {named[0].request.period}", "")
     if refusal:
         repair = _repair(named[0].job, date.fromisoformat(str(named[0].request.period)))
         raise DifferencingError(refusal if repair is None else f"{refusal}\n\n{repair.words}\n\n{repair.toml}")

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from pkdp_pipeline.errors import ConfigError, PkdpError
+from pkdp_pipeline.jobs.advice import in_job_words
 from pkdp_pipeline.jobs.checks import check_output
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.locking import job_lock
@@ -217,11 +218,15 @@ class JobSession:
         if not revise and all(_is_published(self._ledger, one) for one in named):
             return []
         with rehearsal(self._ledger) as trial:
-            found = [
-                (one, reserve(one.request, attacker=attacker, ledger=trial, alone=len(named) == 1, revise=revise))
-                for one, attacker in self._against(named)
-            ]
-        return [one for one, reserved in found if not isinstance(reserved, Entry)]
+            found = []
+            for one, attacker in self._against(named):
+                with in_job_words(one.name):
+                    reserved = reserve(
+                        one.request, attacker=attacker, ledger=trial, alone=len(named) == 1, revise=revise
+                    )
+                if not isinstance(reserved, Entry):
+                    found.append(one)
+        return found
 
     def _refuse_lost(self, named: Sequence[NamedRequest], day: date) -> None:
         """Refuse to publish over a release that the ledger does not know: files are written after the ledger only."""
@@ -246,23 +251,25 @@ class JobSession:
         for asked, (one, attacker) in zip(self._job.release, self._against(named), strict=True):
             self._stopping.check()
             try:
-                release = publish(
-                    partial(reader.counted, one),
-                    one.request,
-                    attacker=attacker,
-                    ledger=self._ledger,
-                    alone=len(named) == 1,
-                    revise=revise,
-                    check=partial(check_output, asked=asked, rows=reader.rows),
-                )
+                with in_job_words(one.name):
+                    release = publish(
+                        partial(reader.counted, one),
+                        one.request,
+                        attacker=attacker,
+                        ledger=self._ledger,
+                        alone=len(named) == 1,
+                        revise=revise,
+                        check=partial(check_output, asked=asked, rows=reader.rows),
+                    )
             except PkdpError as error:
                 if not published:
                     raise
                 with suppress(PkdpError):
                     write_outputs(self._job, day, published)
                 others = ", ".join(repr(other.name) for other, _ in published)
+                about = str(error).removeprefix(f"release {one.name!r}: ")
                 raise type(error)(
-                    f"release {one.name!r}: {error} Only {others} was published before it; running again replays that."
+                    f"release {one.name!r}: {about} Only {others} was published before it; running again replays that."
                 ) from error
             check_output(release, asked)
             published.append((asked, release))

@@ -8,6 +8,7 @@ from typing import Any
 
 from pkdp_pipeline.arguments import choice, probability, whole_number
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.wording import Worded
 
 __all__ = ["Budget"]
 
@@ -49,9 +50,8 @@ class Budget:
     def __post_init__(self) -> None:
         epsilon: object = self.epsilon
         if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0.0 <= epsilon < 1e300:
-            raise ArgumentError(
-                "epsilon of a budget must be a number, at least 0 and finite: write pkdp.Budget(1.0, 1e-6)."
-            )
+            rule = "epsilon of a budget must be a number, at least 0 and finite: write "
+            raise ArgumentError(Worded(lambda say: f"{rule}{say.budget}."))
         object.__setattr__(self, "epsilon", float(epsilon) + 0.0)
         object.__setattr__(self, "delta", probability("delta of a budget", self.delta))
         if self.delta >= 1.0:
@@ -75,7 +75,7 @@ class Budget:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Budget:
-        """Rebuild a budget from `to_dict`; unknown or missing fields are an `ArgumentError`."""
+        """Rebuild a budget from the `fields` of `to_dict`; unknown or missing ones are an `ArgumentError`."""
         if not isinstance(fields, Mapping) or set(fields) != {"epsilon", "delta", "part", "window_days"}:
             raise ArgumentError("a budget must have the fields epsilon, delta, part and window_days.")
         return cls(fields["epsilon"], fields["delta"], part=fields["part"], window_days=fields["window_days"])

@@ -13,6 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.errors import ArgumentError, DifferencingError
@@ -21,6 +22,7 @@ from pkdp_pipeline.ledger.entries import Entries
 from pkdp_pipeline.ledger.period import Period
 from pkdp_pipeline.ledger.spelling import folded
 from pkdp_pipeline.ledger.standing import Standing
+from pkdp_pipeline.wording import Speech, Worded
 
 if TYPE_CHECKING:
     from pkdp_pipeline.ledger.entry import Entry
@@ -116,12 +118,12 @@ def former_entry(db: Database, dataset: str, request: Request) -> int | None:
         if compared:
             return entry
         if former.may_be(period):
-            raise DifferencingError(
+            start = (
                 f"the same question was published for data set {dataset!r} under the period {former.period!r}, which a "
                 f"former version took for a label; it may be {period.text!r}, and its numbers would be drawn a second "
-                f"time. Read the published ones with pkdp ledger show (entry {entry}); if it is another time, publish "
-                "with revise=True, which charges another release."
+                f"time. Read the published ones with pkdp ledger show (entry {entry}); if it is another time, "
             )
+            raise DifferencingError(Worded(partial(_maybe_published, start)))
     return None
 
 
@@ -153,3 +155,7 @@ def _under(request: Request, period: str) -> Request:
     former = copy.copy(request)
     object.__setattr__(former, "period", period)
     return former
+
+
+def _maybe_published(start: str, say: Speech) -> str:
+    return f"{start}{say.revise}, which charges another release."

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pkdp_pipeline.ledger.period import Period
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.mechanisms import Count
+from pkdp_pipeline.wording import Speech, Worded
 
 __all__ = ["crossing", "overlap"]
 
 
-def overlap(standing: Standing, other: Standing, dataset: str, *, through: Standing | None = None) -> str:
+def overlap(standing: Standing, other: Standing, dataset: str, *, through: Standing | None = None) -> Worded:
     """Return why two releases about the same people in overlapping periods are refused.
 
     Parameters
@@ -27,29 +28,41 @@ def overlap(standing: Standing, other: Standing, dataset: str, *, through: Stand
     pair = f"{_named(standing)} and {_named(other)}"
     if _named(standing) == _named(other):
         pair = f"{_named(standing)} and the release of this name that stands already"
-    return (
+    start = (
         f"{pair} are two releases about the same people (data set {dataset!r}) in "
         f"{met}, and not all of them are noised: {case}. What one tells about other people takes away the uncertainty "
         f"that protects a person in the other{_noised_too(standing, other)}. Ways out: (1) {repair}; (2) put noise "
         "with a finite worst case on all of them (noise without k, or noise with a release_threshold), so that their "
-        f"worst-case guarantees add up{_exception(standing, other)}; (3) evidence of bounded dependence between them: "
-        "open the ledger with evidence=pkdp.BoundedDependence(epsilon, delta), where you can argue it."
+        f"worst-case guarantees add up{_exception(standing, other)}; (3) declare bounded dependence between them, "
+        "where you can argue it, "
     )
+    return Worded(lambda say: f"{start}{say.declare('BoundedDependence')}.")
 
 
-def crossing(standing: Standing, other: Standing, dataset: str) -> str:
+def crossing(standing: Standing, other: Standing, dataset: str) -> Worded:
     """Return why releases about different periods of one data set need evidence."""
-    return (
+    start = (
         f"{_named(standing)} and {_named(other)} are about the same people (data set {dataset!r}) in different "
         "periods, day over day, and not all of them are noised: whoever changes between two tables shows, above all "
         "where a cell crosses k, and what they add up to depends on how a person's periods depend on each other. Ways "
-        "out: (1) declare what you can argue when you open the ledger: evidence=pkdp.IndependentGivenHabits(), "
-        "pkdp.OneDayProtected(), pkdp.OncePerUnit(), pkdp.BoundedDependence(epsilon, delta), or "
-        "pkdp.DisjointUnits() where different periods are about different people by a list fixed beforehand "
-        "(pkdp.BoundedParticipation(times) alone is enough only for noised releases; with "
-        "pkdp.IndependentGivenHabits() it serves here too); (2) put noise with a finite worst case on all of them; "
-        "(3) publish one release for the whole stretch instead of one for each period."
+        "out: (1) declare what you can argue "
     )
+    end = (
+        "; (2) put noise with a finite worst case on all of them; (3) publish one release for the whole stretch "
+        "instead of one for each period."
+    )
+
+    def said(say: Speech) -> str:
+        habits = say.evidence("IndependentGivenHabits")
+        others = ", ".join(map(say.evidence, ("OneDayProtected", "OncePerUnit", "BoundedDependence")))
+        return (
+            f"{start}{say.declare('IndependentGivenHabits')}, {others}, or {say.evidence('DisjointUnits')} where "
+            "different periods are about different people by a list fixed beforehand "
+            f"({say.evidence('BoundedParticipation')} alone is enough only for noised releases; with {habits} it "
+            f"serves here too){end}"
+        )
+
+    return Worded(said)
 
 
 def _named(standing: Standing) -> str:

@@ -19,6 +19,7 @@ from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger.bundle import Bundle
 from pkdp_pipeline.ledger.standing import kind_of
 from pkdp_pipeline.release_certificate import ReleaseCertificate
+from pkdp_pipeline.wording import Worded
 
 __all__ = ["add_up", "unit_named", "whole_parts"]
 
@@ -127,11 +128,12 @@ def _check(
     kinds = {kind_of(one.mechanism) for one, _ in rest}
     count = sum(number for _, number in exact)
     if "noiseless" in kinds or count > 1 or (count and (kinds - {"pure noise"} or bundle.company != "same unit")):
-        raise NoEvidenceError(
+        start = (
             "these releases do not add up: noiseless ones stand beside others about the same people in overlapping "
-            "periods. They were let in under BoundedDependence, or before this version; declare "
-            "pkdp.BoundedDependence(epsilon, delta) if it can be argued."
+            "periods. They were let in under bounded dependence, or before this version; declare it if it can be "
+            "argued, "
         )
+        raise NoEvidenceError(Worded(lambda say: f"{start}{say.declare('BoundedDependence')}."))
 
 
 def _merged(listed: Iterable[tuple[Certificate, int]]) -> Parts:

@@ -23,6 +23,7 @@ from pkdp_pipeline.ledger.windows import window, windows
 from pkdp_pipeline.noise import SMALLEST_EPSILON, noise_scale
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 from pkdp_pipeline.sentences import rounded_up
+from pkdp_pipeline.wording import Speech, Worded
 
 __all__ = ["Trial", "drawn"]
 
@@ -138,7 +139,7 @@ class Trial:
         certificate: ReleaseCertificate,
         *,
         others: bool,
-    ) -> str:
+    ) -> Worded:
         """Return the message; the release has left the running state."""
         where = f"data set {self._dataset!r}, unit {unit_named(asked.unit)}"
         if budget.window_days is not None:
@@ -146,15 +147,18 @@ class Trial:
             where += "" if asked.start is None else f" from {date.fromordinal(max(1, asked.start)).isoformat()}"
         subject = f"{self._standing.label!r} (period {self._standing.period})"
         if measure == "worst_case" and total.worst_case_bound is None:
-            way = (
-                'hold only the other total to it with pkdp.Budget(…, part="partial_knowledge"), or put noise on it'
-                if budget.part is None
-                else "put noise with a finite worst case on it"
-            )
-            return (
+            start = (
                 f"{subject} has no guarantee against any attacker, or stands in a total that has none, and the budget "
-                f"of {where} holds the worst-case total to epsilon = {budget.epsilon!r}: {way}. Nothing was charged."
+                f"of {where} holds the worst-case total to epsilon = {budget.epsilon!r}: "
             )
+
+            def way(say: Speech) -> str:
+                if budget.part is not None:
+                    return "put noise with a finite worst case on it"
+                other = say.budget_of_part("partial_knowledge")
+                return f"hold only the other total to it with {other}, or put noise on it"
+
+            return Worded(lambda say: f"{start}{way(say)}. Nothing was charged.")
         prior = (
             read_tally(self._db, self._dataset, asked.unit)
             if budget.window_days is None
@@ -165,12 +169,13 @@ class Trial:
         together = _lesser(_epsilon(total, measure, budget.delta), self._drawn(asked.held), budget)
         excess = self._hair(asked.held, budget)
         named = _MEASURES[measure] if total.has_partial_knowledge else _MEASURES["worst_case"]
-        return (
+        message = (
             f"{subject} would exceed the budget of {where} for the {named}: prior: epsilon = "
             f"{_shown(amounts[0])}, requested: {_shown(alone)}, together: {_shown(together)}, allowed: "
             f"{budget.epsilon!r} (all at delta = {budget.delta!r}){excess}. Nothing was read or charged. Ask for less "
-            "(more noise, a larger k, fewer releases), or open the ledger with a larger budget, where you can argue it."
+            "(more noise, a larger k, fewer releases), or "
         )
+        return Worded(lambda say: f"{message}{say.larger_budget}, where you can argue it.")
 
     def _amount(self, held: Mapping[Bundle, int], measure: str, budget: Budget, *, others: bool) -> float:
         if not held:

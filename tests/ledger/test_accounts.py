@@ -158,7 +158,7 @@ def test_once_per_unit_costs_one_release():
     [
         (OncePerUnit(), [COUNT], "OncePerUnit adds up histograms"),
         (OncePerUnit(), [NOISED, THRESHOLDED], "OncePerUnit adds up histograms"),
-        (BoundedParticipation(2), [TABLE], "IndependentGivenHabits beside it"),
+        (BoundedParticipation(2), [TABLE], "declare as well that they are independent"),
     ],
 )
 def test_a_release_that_no_total_could_hold_is_refused(evidence, mechanisms, words):

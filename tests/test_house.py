@@ -50,6 +50,7 @@ MATHEMATICS = {
     "sentences",
     "statement",
     "version",
+    "wording",
 }
 #: What mathematics may import besides itself. Nothing here reads files, clocks, the environment or randomness.
 PURE = {

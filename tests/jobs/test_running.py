@@ -145,7 +145,7 @@ def test_another_date_of_a_noiseless_job_needs_evidence(job_file):
     job = load_job(job_file())
     assert run_job(job, DAY).total.rule == "single"
     Path(job.source.files[0]).unlink()
-    with pytest.raises(DifferencingError, match="OneDayProtected"):
+    with pytest.raises(DifferencingError, match="one_day_protected"):
         run_job(job, NEXT_DAY)
     assert [entry.period for entry in entries(job)] == ["2020-01-01"]
 

@@ -46,6 +46,8 @@ myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
 
 html_theme = "furo"
+pygments_dark_style = "github-dark"
+toc_object_entries_show_parents = "hide"
 html_title = f"pkdp_pipeline {VERSION}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]

@@ -2,7 +2,8 @@
 
 The pages are written to be read in the repository as well, where ``../README.md`` and ``../examples/…`` are files
 beside them. On the site the README, the changelog and the guide for contributors are pages of their own, the examples
-are shown on one page, and any other file is named without a link. Where the text of a link is the name of a page, the
+are shown on one page, finished documents in HTML are copied, notebooks can be downloaded, and any other file is named
+without a link. Where the text of a link is the name of a page, the
 site shows its title.
 
 The pages that stand for files of the repository hold a pointer to the file, for whoever reads them there.
@@ -12,10 +13,13 @@ from __future__ import annotations
 
 import posixpath
 import re
+import shutil
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
 
 __all__ = ["EXAMPLES", "example_label", "rewritten", "setup"]
 
@@ -27,6 +31,7 @@ _PAGES = {
     "CONTRIBUTING.md": "reference/contributing.md",
 }
 _LINK = re.compile(r"(?<!!)\[([^\]\[]+)\]\(([^)\s]+)\)")
+_IMAGE = re.compile(r"(!\[[^\]]*\])\(([^)\s]+)\)")
 _LISTED = re.compile(r"^\.\. literalinclude:: \.\./\.\./(\S+)", re.MULTILINE)
 #: The files that `reference/examples.rst` shows.
 EXAMPLES = frozenset(_LISTED.findall((ROOT / "docs/reference/examples.rst").read_text(encoding="utf-8")))
@@ -62,11 +67,22 @@ def rewritten(text: str, folder: str, page: str) -> str:
             home = _PAGES[file]
         elif file.startswith("docs/") and file.endswith(".md"):
             home = file.removeprefix("docs/")
+        elif file.startswith("docs/") and file.endswith(".html") and (ROOT / file).is_file():
+            return f'<a href="{near(file)}">{escape(words.strip("`"))}</a>'
+        elif file.endswith(".ipynb") and (ROOT / file).is_file():
+            return f"[{words}]({near(file)})"  # a download
         else:
             return words if "`" in words else f"`{words}`" if "/" in words or "." in words else words
         named = words.strip("`") in (file, posixpath.basename(file), path)
-        address = posixpath.relpath(home, posixpath.dirname(page) or ".") + (f"#{anchor}" if anchor else "")
+        address = near(f"docs/{home}") + (f"#{anchor}" if anchor else "")
         return f"[{'' if named and not anchor else words}]({address})"
+
+    def near(file: str) -> str:
+        return posixpath.relpath(file, posixpath.dirname(f"docs/{page}"))
+
+    def drawn(found: re.Match[str]) -> str:
+        path = found[2]
+        return found[0] if "://" in path else f"{found[1]}({near(posixpath.normpath(posixpath.join(folder, path)))})"
 
     lines, fenced = [], False
     for line in text.split("\n"):
@@ -78,7 +94,11 @@ def rewritten(text: str, folder: str, page: str) -> str:
     whole = "\n".join(lines)
     # Links may run over the end of a line, code is left as it is.
     parts = re.split(r"((?:^\0.*\n?)+)", whole, flags=re.MULTILINE)
-    return "".join(part.replace("\0", "") if part.startswith("\0") else _LINK.sub(anew, part) for part in parts if part)
+    return "".join(
+        part.replace("\0", "") if part.startswith("\0") else _IMAGE.sub(drawn, _LINK.sub(anew, part))
+        for part in parts
+        if part
+    )
 
 
 def _read(app: Sphinx, page: str, source: list[str]) -> None:
@@ -93,7 +113,19 @@ def _read(app: Sphinx, page: str, source: list[str]) -> None:
     source[0] = rewritten(source[0], "docs", f"{page}.md")
 
 
+def _copied(app: Sphinx, error: Exception | None) -> None:
+    """Copy the finished documents of ``docs/``, such as reports, to where the pages link to them."""
+    if error is None and app.builder.format == "html":
+        for file in sorted((ROOT / "docs").rglob("*.html")):
+            place = Path(app.outdir) / file.relative_to(ROOT / "docs")
+            if any(file.with_suffix(ending).exists() for ending in (".md", ".rst")):
+                raise ExtensionError(f"{file.name} has the name of a page: give it another one")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, place)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Rewrite the pages as they are read."""
     app.connect("source-read", _read)
+    app.connect("build-finished", _copied)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

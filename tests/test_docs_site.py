@@ -183,6 +183,9 @@ def test_links_to_files_of_the_repository_become_pages_or_names(pages, site):
     assert rewritten("[README](../README.md#limits)", "docs", "sql.md") == "[README](start.md#limits)"
     assert rewritten("```text\n[a](../x.py)\n```\n", "docs", "sql.md") == "```text\n[a](../x.py)\n```\n"
     assert rewritten("[`x.py`](../x.py) [the\nfile](../y/z.py)", "docs", "sql.md") == "`x.py` the\nfile"
+    assert rewritten("![x](docs/a.png) ![y](https://a.b/c.png)", "", "start.md") == (
+        "![x](a.png) ![y](https://a.b/c.png)"
+    )
     # Every example that is linked to is shown, and every one that is shown is there.
     text = "\n".join(path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *DOCS.glob("*.md")])
     linked = {found for found in re.findall(r"\]\((?:\.\./)?(examples/[^)#\s]+)\)", text) if (ROOT / found).is_file()}

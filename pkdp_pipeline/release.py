@@ -282,7 +282,8 @@ class Release:
 
 def _shown(table: pd.DataFrame) -> str:
     """Return the first rows of a public table as HTML; suppressed counts are named so."""
-    head = "".join(f'<th scope="col" style="{_CELL}">{escape(str(column))}</th>' for column in table.columns)
+    keyed = "".join(f'<th scope="col" style="{_CELL}">{escape(str(column))}</th>' for column in table.columns[:-1])
+    head = f'{keyed}<th scope="col" style="{_CELL};text-align:right">{escape(str(table.columns[-1]))}</th>'
     rows = []
     for values in table.head(_ROWS).itertuples(index=False, name=None):
         *keys, count = values

@@ -126,7 +126,7 @@ def _against_anyone(certificate: Certificate, delta: float) -> tuple[float, floa
     if isinstance(certificate, ComposedCertificate):
         if certificate.rule == "single":
             return _against_anyone(certificate.parts[0][0], delta)
-        epsilon = certificate.worst_case.epsilon(delta)
+        epsilon = certificate.worst_case.epsilon(delta) if certificate.parts else float("inf")
         if epsilon < float("inf"):
             return epsilon, delta
     pair = certificate.worst_case.parameters

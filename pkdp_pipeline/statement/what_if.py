@@ -88,11 +88,11 @@ def what_if(certificate: Certificate, *, delta: float = 1e-6) -> tuple[Scenario,
     Returns
     -------
     tuple of Scenario
-        The declared attacker; one who knows more, by 10 % to 50 % of the threshold k (in three steps where five take long), or is uncertain about 10 % to
-        50 % fewer people, or both, whichever the theorems rest on; one who knows half of k people who surely
-        count; one whose odds are doubled; one who profits
-        from a false declaration; one who knows everything. Where nothing rests on what the attacker does not
-        know, the first and the last.
+        The declared attacker; one who knows more, by 10 % to 50 % of the threshold k, or is uncertain about 10 % to
+        50 % fewer people, or both, whichever the theorems rest on (fewer steps where each takes long); one who
+        knows half of k people who surely count; one whose odds are doubled; one who profits from a false
+        declaration; one who knows everything. Where nothing rests on what the attacker does not know, the first
+        and the last.
 
     Raises
     ------
@@ -142,8 +142,7 @@ def more_by(share: Fraction, *, surely: bool = False) -> Change:
 
 def _knowing_more(certificate: Certificate) -> Iterator[tuple[str, Change]]:
     found = leaves(certificate)
-    is_slow = any(slowness(leaf) >= SLOW for leaf in found)
-    for share in SHARES[::2] if is_slow else SHARES:
+    for share in _affordable_shares(certificate, found):
         words = listed(clause for clause in (more_known(found, share), fewer_unknown(found, share)) if clause)
         if words:
             yield words, more_by(share)
@@ -151,6 +150,12 @@ def _knowing_more(certificate: Certificate) -> Iterator[tuple[str, Change]]:
     if words:
         unknown = fewer_unknown(found, SHARES[-1])
         yield listed((words, unknown) if unknown else (words,)), more_by(SHARES[-1], surely=True)
+
+
+def _affordable_shares(certificate: Certificate, found: tuple[ReleaseCertificate, ...]) -> tuple[Fraction, ...]:
+    if not any(slowness(leaf) >= SLOW for leaf in found):
+        return SHARES
+    return SHARES[-1:] if isinstance(certificate, ComposedCertificate) else SHARES[::2]
 
 
 def _without_evidence(certificate: Certificate) -> tuple[str, Certificate | None]:

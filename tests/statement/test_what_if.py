@@ -1,0 +1,233 @@
+"""Stronger attackers: every number is that of a certificate made here from the changed attacker."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.sentences import rounded_up
+from pkdp_pipeline.statement import knowledge_curves, what_if
+from pkdp_pipeline.statement.stronger import likelier
+
+A = pkdp.AttackerModel
+DELTA = 1e-5
+CLOSE = 1e-6
+
+
+def number(mechanism, attacker, protects="presence", delta=DELTA):
+    try:
+        return pkdp.certify(mechanism, attacker, protects=protects).epsilon(delta)
+    except pkdp.NotCertifiableError:
+        return math.inf
+
+
+@st.composite
+def releases(draw):
+    """Thresholds and histograms, noised or not, against all kinds of attackers."""
+    k = draw(st.integers(2, 40))
+    noise = draw(st.sampled_from([None, 0.5, 1.5]))
+    extra = {} if noise is None else {"noise": pkdp.GeometricNoise(noise), "release_threshold": k + 20}
+    known = draw(st.integers(0, 6))
+    influence = draw(st.sampled_from(["passive", "active"]))
+    kind = draw(st.sampled_from(["count", "presence", "between"]))
+    if kind == "between":
+        share = draw(st.integers(50, 99)) / 100
+        attacker = A(p_max_between=share, known=known, influence=influence)
+        return pkdp.Histogram(k=k, **extra), attacker, "value"
+    attacker = A(p_max=draw(st.integers(1, 95)) / 100, known=known, influence=influence)
+    return (pkdp.Count if kind == "count" else pkdp.Histogram)(k=k, **extra), attacker, "presence"
+
+
+@given(releases())
+@settings(max_examples=20, deadline=None)
+def test_scenarios_are_certificates_of_the_changed_attacker(drawn):
+    mechanism, attacker, protects = drawn
+    try:
+        certificate = pkdp.certify(mechanism, attacker, protects=protects)
+    except pkdp.NotCertifiableError:
+        return
+    rows = what_if(certificate, delta=DELTA)
+    assert rows[0].kind == "declared"
+    assert rows[0].epsilon == certificate.epsilon(DELTA)
+    assert rows[0].delta_at_one == certificate.delta(1.0)
+    assert rows[-1].kind == "everything_known"
+    assert rows[-1].epsilon == pytest.approx(certificate.worst_case.epsilon(DELTA), rel=CLOSE)
+    assert all(row.epsilon >= rows[0].epsilon and row.delta_at_one >= rows[0].delta_at_one for row in rows)
+    assert all(row.epsilon <= rows[-1].epsilon and row.delta_at_one <= rows[-1].delta_at_one for row in rows)
+    if not certificate.has_partial_knowledge:
+        assert [row.kind for row in rows] == ["declared", "everything_known"]
+        return
+    more = [row for row in rows if row.kind == "knows_more"]
+    models = [replace(attacker, known=attacker.known + math.ceil(Fraction(t, 10) * mechanism.k)) for t in range(1, 6)]
+    if attacker.influence == "passive" and protects == "presence":
+        models.append(replace(models[-1], influence="active"))
+    assert len(more) == len(models)
+    assert all(left.epsilon <= right.epsilon for left, right in pairwise(more))
+    for row, model in zip(more, models, strict=True):
+        assert row.epsilon == pytest.approx(number(mechanism, model, protects), rel=CLOSE)
+    for row in rows:
+        if row.kind == "surer":
+            field = "p_max" if protects == "presence" else "p_max_between"
+            twice = likelier(getattr(attacker, field), Fraction(2))
+            assert f"{twice * 100:g} %" in row.words
+            model = replace(attacker, **{field: twice})
+            assert row.epsilon == pytest.approx(number(mechanism, model, protects), rel=CLOSE)
+
+
+@given(releases())
+@settings(max_examples=6, deadline=None)
+def test_curves_are_certificates_of_the_moved_attacker(drawn):
+    mechanism, attacker, protects = drawn
+    try:
+        certificate = pkdp.certify(mechanism, attacker, protects=protects)
+    except pkdp.NotCertifiableError:
+        return
+    for curve in knowledge_curves(certificate, delta=DELTA):
+        assert list(curve.values) == sorted(set(curve.values))
+        assert list(curve.epsilons) == sorted(curve.epsilons)
+        assert curve.declared == getattr(attacker, curve.field)
+        assert curve.epsilons[curve.values.index(curve.declared)] == certificate.epsilon(DELTA)
+        floor = certificate.worst_case.epsilon(DELTA)
+        assert curve.floor == (None if floor == math.inf else floor)
+        for value, epsilon in zip(curve.values, curve.epsilons, strict=True):
+            moved = int(value) if curve.field == "known" else value
+            exact = number(mechanism, replace(attacker, **{curve.field: moved}), protects)
+            assert epsilon == pytest.approx(exact, rel=CLOSE)
+
+
+@given(st.integers(1, 999), st.integers(1, 50))
+def test_the_odds_are_at_least_multiplied_and_the_number_is_short(thousandths, tenths):
+    p, factor = Fraction(thousandths, 1000), Fraction(10 + tenths, 10)
+    up, down = likelier(float(p), factor), likelier(float(p), 1 / factor)
+    odds = p / (1 - p)
+    assert Fraction(repr(up)) / (1 - Fraction(repr(up))) >= odds * factor
+    assert Fraction(repr(up)) / (1 - Fraction(repr(up))) <= odds * factor * Fraction(102, 100)
+    assert Fraction(repr(down)) / (1 - Fraction(repr(down))) <= odds / factor
+    assert min(len(repr(up)), len(repr(1 - Fraction(repr(up))))) <= 12
+    assert (likelier(0.0, factor), likelier(1.0, factor), likelier(0.3, None)) == (0.0, 1.0, 1.0)
+    assert likelier(float(p), Fraction(1)) == float(p)
+
+
+def test_a_count_without_a_threshold_moves_the_unknown():
+    box = A(p_min=0.2, p_max=0.7, unknown=205)
+    rows = what_if(pkdp.certify(pkdp.Count(), box), delta=DELTA)
+    more = [row for row in rows if row.kind == "knows_more"]
+    assert more[0].words == "is uncertain about 10 % fewer people (184 instead of 205)"
+    for tenths, row in enumerate(more, start=1):
+        left = 205 * (10 - tenths) // 10
+        assert row.epsilon == pytest.approx(number(pkdp.Count(), replace(box, unknown=left)), rel=0.01)
+    (surer,) = [row for row in rows if row.kind == "surer"]
+    assert "between 11.1 % and 82.4 % instead of between 20 % and 70 %" in surer.words
+    assert surer.epsilon == pytest.approx(number(pkdp.Count(), replace(box, p_min=0.111, p_max=0.824)), rel=0.01)
+    (curve,) = knowledge_curves(pkdp.certify(pkdp.Count(), box), delta=DELTA)
+    assert (curve.field, curve.values[0], curve.values[-1]) == ("unknown", 0.0, 205.0)
+    assert curve.epsilons[0] == math.inf
+    assert list(curve.epsilons) == sorted(curve.epsilons, reverse=True)
+    for value, epsilon in zip(curve.values, curve.epsilons, strict=True):
+        exact = number(pkdp.Count(), replace(box, unknown=int(value)))
+        assert epsilon == pytest.approx(exact, rel=0.01)
+
+
+THRESHOLD = pkdp.certify(pkdp.Histogram(k=20), A(p_max=0.1))
+NOISED = pkdp.certify(pkdp.Histogram(k=20, noise=pkdp.GeometricNoise(0.2), release_threshold=100), A(p_max=0.1))
+EVIDENCE = {
+    "disjoint": pkdp.DisjointUnits(),
+    "habits": pkdp.IndependentGivenHabits(),
+    "habits, bounded": [pkdp.IndependentGivenHabits(), pkdp.BoundedParticipation(2)],
+    "one day": pkdp.OneDayProtected(),
+    "dependence": pkdp.BoundedDependence(0.1),
+    "once": pkdp.OncePerUnit(),
+}
+
+
+@pytest.mark.parametrize("evidence", EVIDENCE.values(), ids=EVIDENCE)
+@pytest.mark.parametrize("part", [THRESHOLD, NOISED], ids=["plain", "noised"])
+def test_totals_are_composed_again_with_every_part_changed(part, evidence):
+    def total(attacker, declared):
+        try:
+            return pkdp.compose([(pkdp.certify(part.mechanism, attacker), 3)], declared).epsilon(DELTA)
+        except (pkdp.NotCertifiableError, pkdp.NoEvidenceError):
+            return math.inf
+
+    rows = what_if(pkdp.compose([(part, 3)], evidence), delta=DELTA)
+    found = {row.kind: row for row in rows}
+    more = [row for row in rows if row.kind == "knows_more"]
+    attacker = part.attacker
+    assert found["declared"].epsilon == total(attacker, evidence)
+    for tenths, row in enumerate(more[:5], start=1):
+        assert row.epsilon == pytest.approx(total(replace(attacker, known=2 * tenths), evidence), rel=CLOSE)
+    surely = total(replace(attacker, known=10, influence="active"), evidence)
+    assert more[5].epsilon == pytest.approx(max(surely, more[4].epsilon), rel=CLOSE)
+    assert found["surer"].epsilon == pytest.approx(total(replace(attacker, p_max=0.182), evidence), rel=CLOSE)
+    assert found["everything_known"].epsilon == pytest.approx(total(A(), evidence), rel=CLOSE)
+    broken = total(attacker, None)
+    assert found["no_evidence"].epsilon == pytest.approx(broken, rel=CLOSE)
+    assert broken == (math.inf if part is THRESHOLD else pytest.approx(total(A(), None)))
+    assert all(row.epsilon >= found["declared"].epsilon for row in rows)
+
+
+def test_parts_with_different_attackers_move_together():
+    other = pkdp.certify(pkdp.Histogram(k=30), A(p_max=0.2, known=3, influence="active"))
+    total = pkdp.compose([(THRESHOLD, 2), (other, 1)], pkdp.IndependentGivenHabits())
+    rows = what_if(total, delta=DELTA)
+    assert rows[1].words == "knows the records of more people in each release (10 % of its threshold k)"
+    one = pkdp.certify(THRESHOLD.mechanism, replace(THRESHOLD.attacker, known=2))
+    two = pkdp.certify(other.mechanism, replace(other.attacker, known=6))
+    again = pkdp.compose([(one, 2), (two, 1)], pkdp.IndependentGivenHabits())
+    assert rows[1].epsilon == pytest.approx(again.epsilon(DELTA), rel=CLOSE)
+    known, sure = knowledge_curves(total, delta=DELTA)
+    assert (known.declared, sure.declared) == (3.0, 0.2)
+    assert known.words.endswith("(most of all releases)")
+    assert known.epsilons[0] == sure.epsilons[sure.values.index(0.2)] == total.epsilon(DELTA)
+
+
+def test_a_single_release_in_a_total_is_that_release():
+    assert what_if(pkdp.compose([THRESHOLD])) == what_if(THRESHOLD)
+    assert knowledge_curves(pkdp.compose([THRESHOLD])) == knowledge_curves(THRESHOLD)
+
+
+def test_the_words_follow_if_the_attacker_and_the_verdicts_are_honest():
+    rows = what_if(NOISED, delta=DELTA)
+    floor = NOISED.worst_case.epsilon(DELTA)
+    for row in rows:
+        shown = f"ε = {rounded_up(row.epsilon)}"
+        assert row.verdict == (f"only the noise protects: {shown}" if row.epsilon >= floor else f"holds: {shown}")
+    assert what_if(THRESHOLD)[-1].verdict == "nothing is certified"
+    open_end = pkdp.certify(pkdp.Histogram(k=20), A(p_max_between=0.9), protects="value")
+    declared = what_if(open_end)[0]
+    assert declared.epsilon == math.inf
+    assert declared.verdict == f"no ε reaches δ = 1e-6; δ = {rounded_up(open_end.delta(1.0))} at ε = 1"
+    noise = what_if(pkdp.certify(pkdp.Count(noise=pkdp.GeometricNoise(0.5)), A()))
+    assert [row.verdict for row in noise] == ["holds against anyone: ε = 0.5"] * 2
+    assert knowledge_curves(pkdp.certify(pkdp.Count(noise=pkdp.GeometricNoise(0.5)), A())) == ()
+    for row in rows:
+        assert row.words.split()[0] in {"is", "knows", "can", "controls"}
+
+
+def test_the_value_through_absence_and_the_other_threshold():
+    mechanism, attacker = pkdp.Histogram(k=12), A(p_max=0.2)
+    rows = what_if(pkdp.certify(mechanism, attacker, protects="value"), delta=DELTA)
+    more = [row for row in rows if row.kind == "knows_more"]
+    models = [A(p_max=0.2, known=2), A(p_max=0.2, known=4), A(p_max=0.2, known=6)]
+    models.append(A(p_max=0.2, known=6, influence="active"))
+    for row, model in zip(more, models, strict=True):
+        assert row.epsilon == pytest.approx(number(mechanism, model, "value"), rel=CLOSE)
+    most = pkdp.Count(k_complement=30)
+    rows = what_if(pkdp.certify(most, A(p_min=0.9)), delta=DELTA)
+    (surer,) = [row for row in rows if row.kind == "surer"]
+    assert "81.8 % instead of 90 %" in surer.words
+    assert surer.epsilon == pytest.approx(number(most, A(p_min=0.818)), rel=CLOSE)
+    assert rows[1].epsilon == pytest.approx(number(most, A(p_min=0.9, known=3)), rel=CLOSE)
+
+
+def test_nothing_published_is_safe_from_anyone():
+    rows = what_if(pkdp.compose([]))
+    assert [row.epsilon for row in rows] == [0.0, 0.0]
+    assert knowledge_curves(pkdp.compose([])) == ()

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.figures.style import CSS_DARK, CSS_LIGHT
 from pkdp_pipeline.report import plain_words
 from pkdp_pipeline.report.content import BudgetLine, Promise, ReleaseView, Report
@@ -25,27 +24,14 @@ __all__ = ["to_html"]
 
 
 def to_html(report: Report) -> str:
-    """Return the page; equal reports have equal bytes.
-
-    Raises
-    ------
-    ConfigError
-        If jinja2 or matplotlib is not installed.
-    """
-    try:
-        template = _environment().get_template("report.html.jinja")
-    except ImportError:
-        raise ConfigError(
-            "an HTML report needs jinja2 and matplotlib: pip install 'pkdp-pipeline[report]'; format = 'md' and "
-            "'json' need neither."
-        ) from None
+    """Return the page; equal reports have equal bytes. It needs jinja2 and matplotlib."""
     numbers: Counter[str] = Counter()
 
     def number(kind: str) -> int:
         numbers[kind] += 1
         return numbers[kind]
 
-    return template.render(
+    return _environment().get_template("report.html.jinja").render(
         report=report,
         pictures=Pictures(report=report),
         number=number,
@@ -54,7 +40,7 @@ def to_html(report: Report) -> str:
         noised=[release for release in report.releases if release.error is not None],
         exact=[release for release in report.releases if release.error is None],
         said={report.lead and report.lead.sentence, *(release.sentence for release in report.releases)},
-        notes=lambda release: _notes(release, report.promises),
+        note=lambda release: _note(release, report.promises),
         parquet=next((name for release in report.releases for name in release.files if name.endswith(".parquet")), ""),
     )
 
@@ -111,8 +97,8 @@ def _contents(report: Report) -> list[tuple[str, str]]:
         sections.append(("series", "Over time"))
     return [
         *sections,
-        ("strength", "How strong is the promise"),
-        ("error", "How exact are the counts"),
+        ("strength", "How strong the promise is"),
+        ("error", "How exact the counts are"),
         ("ledger", "The ledger"),
         ("checks", "Input checks"),
         ("provenance", "Where this comes from, and how to check it"),
@@ -149,20 +135,19 @@ def _spent(budget: BudgetLine) -> str:
     return f"{spent} of {allowed} allowed against {against}{over}"
 
 
-def _notes(release: ReleaseView, promises: tuple[Promise, ...]) -> list[str]:
+def _note(release: ReleaseView, promises: tuple[Promise, ...]) -> str:
     """Return what a reader of the table has to know about what is not in it; never how much of it there is."""
-    lines = [release.rule]
     blank = "it may be empty" if release.table.columns else "it may be 0"
     noisy = " The two reasons cannot be told apart." if release.error is not None and release.k is not None else ""
     if None in release.table.counts:
         subject = "A cell that is marked “suppressed”" if release.table.columns else "A suppressed count"
-        lines.append(f"{subject} did not meet this rule: {blank}, and a reader cannot tell whether it is.{noisy}")
-    elif release.table.columns and _cells(promises[release.promise]) != "declared":
-        lines.append(
+        return f"{subject} did not meet this rule: {blank}, and a reader cannot tell whether it is.{noisy}"
+    if release.table.columns and _cells(promises[release.promise]) != "declared":
+        return (
             "Cells that do not meet this rule leave no trace: of a cell that is not listed, nobody can tell whether "
             f"it is empty.{noisy}"
         )
-    return lines
+    return ""
 
 
 def _cells(promise: Promise) -> str | None:

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Picture", "Pictures", "about"]
 
-_WIDE, _NARROW = 680.0, 328.0
-"""In px: for a page with room, and for a telephone. The letters keep their size; the style sheet shows one of them."""
+_WIDE, _NARROW = 600.0, 328.0
+"""For a page with room, and for a telephone; the style sheet shows one of them, the wide one somewhat enlarged."""
 
-_BESIDE = 480.0
+_BESIDE = 420.0
 """The width of a picture that has a table at its side."""
 
 _BELOW = "The numbers are in the table below the figure."
@@ -43,7 +43,7 @@ class Pictures:
 
     def counts(self, release: int) -> Picture:
         """Return the bars of a published table."""
-        from pkdp_pipeline.figures import draw_counts
+        from pkdp_pipeline.figures.counts import counts_height, draw_counts
 
         shown = self.report.releases[release - 1]
         return _drawn(
@@ -51,7 +51,7 @@ class Pictures:
             name=f"counts-{release}",
             title=f"Published counts of {shown.name}, {shown.period}",
             description=_counts_description(shown),
-            height=72.0 + 24.0 * max(2, len(shown.table.counts)),
+            height=counts_height(shown.table),
             wide=_BESIDE,
         )
 
@@ -65,7 +65,7 @@ class Pictures:
             name=f"series-picture-{series}",
             title=f"Published counts of {shown.name} over time",
             description=f"Lines for {', '.join(shown.cells)}, from {shown.periods[0]} to {shown.periods[-1]}. {_BELOW}",
-            height=340.0,
+            height=280.0,
         )
 
     def guarantee(self, promise: int) -> Picture:
@@ -82,7 +82,7 @@ class Pictures:
             title="The guarantee curve: δ at each ε" + self._about(promise),
             description=f"A curve that falls from δ = {rounded_up(curve.certified[0])} at ε = 0 to "
             f"{rounded_up(curve.certified[-1])} at ε = {rounded_up(curve.epsilons[-1])}.{marked} {_BELOW}",
-            height=340.0,
+            height=280.0,
         )
 
     def knowledge(self, promise: int, curve: int) -> Picture:
@@ -100,7 +100,7 @@ class Pictures:
             title=f"ε at δ = {rounded_up(shown.delta)}, by {shown.words}" + self._about(promise),
             description=f"As declared, at {shown.declared:g}, ε is {epsilon_text(shown.epsilons[at])}; at the right "
             f"end, at {shown.values[-1]:g}, it is {epsilon_text(shown.epsilons[-1])}.{floor} {_BELOW}",
-            height=300.0,
+            height=280.0,
         )
 
     def spending(self) -> Picture:
@@ -117,7 +117,7 @@ class Pictures:
             title=f"What all releases up to a date add up to: ε at δ = {rounded_up(ledger.delta)}",
             description=f"Up to {last.period}, {last.releases} releases add up to ε = {epsilon_text(last.epsilon)} "
             f"against the declared attacker, and {anyone} against anyone at all.{budgets} {_BELOW}",
-            height=300.0,
+            height=280.0,
         )
 
     def _about(self, promise: int) -> str:

@@ -50,11 +50,11 @@ def chance(delta: float) -> str:
 
 
 def anyone(statement: Statement) -> bool:
-    """Return whether the guarantee that is named holds against anyone at all."""
+    """Return whether the guarantee that is named, with ε as it is shown, holds against anyone at all."""
     if statement.worst_case is None:
         return False
     epsilon, delta = statement.worst_case
-    return epsilon <= statement.epsilon and delta <= statement.delta
+    return epsilon <= float(rounded_up(statement.epsilon)) and delta <= statement.delta
 
 
 def meaning(statement: Statement) -> str:
@@ -64,9 +64,10 @@ def meaning(statement: Statement) -> str:
     the truth, else a hint that changes the odds by a factor of e^ε. That is what the words say.
     """
     if statement.epsilon == math.inf:
+        some = " The guarantee curve shows what is certified at other δ." if statement.numbers[-1][1] < 1.0 else ""
         return (
-            f"At δ = {rounded_up(statement.delta)} nothing is certified against the declared attacker: no factor "
-            "limits what the published tables may tell about a person."
+            f"At δ = {rounded_up(statement.delta)} no ε is certified: whatever ε, a larger probability is left in "
+            f"which the published tables may tell anything about a person.{some}"
         )
     who = "Nobody at all" if anyone(statement) else "Nobody who fits the assumptions"
     return (

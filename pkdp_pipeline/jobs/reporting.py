@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.arguments import choice, probability
-from pkdp_pipeline.errors import ArgumentError, ConfigError, DifferencingError, LedgerError, PkdpError
+from pkdp_pipeline.composition.evidence import BoundedDependence
+from pkdp_pipeline.errors import ArgumentError, ConfigError, DifferencingError, LedgerError, NoEvidenceError, PkdpError
 from pkdp_pipeline.jobs.environment import public_address
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import make_folder, write_atomically
@@ -18,8 +19,10 @@ from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.jobs.summary import describe
 from pkdp_pipeline.jobs.together import Together
 from pkdp_pipeline.ledger import Ledger, find_former
+from pkdp_pipeline.ledger.components import unit_text
 
 if TYPE_CHECKING:
+    from pkdp_pipeline.certificate import Certificate
     from pkdp_pipeline.ledger_views.history import History, Line
     from pkdp_pipeline.ledger_views.reading import Reading
     from pkdp_pipeline.report.content import Audience, CheckLine, Report
@@ -74,7 +77,7 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
             history,
             subject,
             period=None if day is None else day.isoformat(),
-            together=None if day is None else _together(job, ledger, day),
+            together=None if day is None else _together(job, ledger, history, day),
             audience=audience,
             delta=delta,
         )
@@ -189,13 +192,26 @@ def _held(job: Job, ledger: Ledger, history: History) -> Mapping[int, str]:
     return held
 
 
-def _together(job: Job, ledger: Ledger, day: date) -> DayTotal | None:
+def _meets(line: Line, day: date) -> bool:
+    first, last = line.holding.first, line.holding.last
+    return first is None or last is None or first <= day.toordinal() <= last
+
+
+def _together(job: Job, ledger: Ledger, history: History, day: date) -> DayTotal | None:
     from pkdp_pipeline.report.subject import DayTotal
 
-    found = Together.of(ledger.beside(requests_of(job, day)[0].request.standing()))
+    beside = ledger.beside(requests_of(job, day)[0].request.standing())
+    found = Together.of(beside)
     if found is None:
         return None
-    return DayTotal(total=found.total, reason="" if found.total is not None else found.sentence(day))
+    total: Certificate | None = found.total
+    declared = any(isinstance(one, BoundedDependence) for one in ledger.terms.evidence)
+    if total is None and declared and {entry.unit for entry in beside} == {job.unit}:
+        # What is declared covers releases about one day too.
+        lines = [line for line in history.lines if _meets(line, day)]
+        with suppress(NoEvidenceError):
+            total = history.total(unit_text(job.unit), lines)
+    return DayTotal(total=total, reason="" if total is not None else found.sentence(day))
 
 
 def _checks(job: Job, day: date) -> tuple[CheckLine, ...]:

@@ -226,6 +226,22 @@ def test_where_releases_do_not_add_up_there_is_no_lead_but_a_reason(job):
     assert "The ledger holds 2 releases about these people on 2020-01-01" in of_day.lead_reason
 
 
+def test_what_is_declared_about_one_day_counts_for_its_lead(job):
+    text = (
+        BASIC.replace('{ kind = "one_day_protected" }', '{ kind = "bounded_dependence", epsilon = 0.1 }')
+        .replace("[output]", '[[release]]\n    name = "people"\n    k = 20\n    [output]')
+        .replace("epsilon = 9.0", "epsilon = 99.0")
+    )
+    read = job(text)
+    result = run_job(read, DAY)
+    assert result.together.total is None
+    report = report_of(read, DAY)
+    assert report.lead == report.promises[0].statement
+    assert report.lead.sentence.startswith("2 releases together: private at ε = ")
+    assert report.lead.epsilon == report.ledger.total.epsilon
+    assert [view.promise for view in report.releases] == [1, 2]
+
+
 def test_other_privacy_units_are_named_and_not_added(job):
     frame = visits().assign(house=lambda table: table["person"])
     read = job(frame=frame)

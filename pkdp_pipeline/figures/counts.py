@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.figures import style
 from pkdp_pipeline.figures.frame import dress, is_narrow, root
-from pkdp_pipeline.figures.labels import Labels, Spot
+from pkdp_pipeline.figures.labels import Labels, Spot, literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +47,7 @@ def draw_counts(table: TableShape, k: int | None, axes: Axes) -> None:
     narrow = is_narrow(axes)
     counts = list(table.counts)[:MOST_ROWS]
     left_out = len(table.counts) - len(counts) + table.more
-    dress(axes, x=_title(left_out), y=" / ".join(table.columns), rules="x")
+    dress(axes, x=_title(left_out), y=literal(" / ".join(table.columns)), rules="x")
     shown = [count for count in counts if count is not None]
     low, high = min([0, *shown]), max([0, *shown, *(() if k is None else (k,))])
     span = (high - low) or 1
@@ -56,7 +56,7 @@ def draw_counts(table: TableShape, k: int | None, axes: Axes) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(nbins=4 if narrow else 7, integer=True, steps=[1, 2, 2.5, 5, 10]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}".replace("-", "−")))
     longest = _LONGEST_NARROW if narrow else _LONGEST
-    names = [_shortened(" / ".join(key) or "count", longest) for key in list(table.keys)[:MOST_ROWS]]
+    names = [literal(" / ".join(key) or "count", longest) for key in list(table.keys)[:MOST_ROWS]]
     axes.yaxis.set_major_locator(FixedLocator(list(range(len(names)))))
     axes.yaxis.set_major_formatter(FixedFormatter(names))
     axes.tick_params(axis="y", labelcolor=style.INK)
@@ -116,7 +116,3 @@ def _value(axes: Axes, row: int, count: int | None, *, start: int) -> None:
         zorder=6,
         annotation_clip=False,
     )
-
-
-def _shortened(name: str, longest: int) -> str:
-    return name if len(name) <= longest else name[: longest - 1].rstrip() + "…"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.transforms import Bbox
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Labels", "Spot", "around"]
+__all__ = ["Labels", "Spot", "around", "literal"]
 
 _OUTSIDE = 1e4  # a text that is cut off is worse than one that covers something
 
@@ -106,3 +106,11 @@ class Labels:
             inside = (line > (wide.x0, wide.y0)) & (line < (wide.x1, wide.y1))
             cost += float(inside.all(axis=1).sum())
         return cost + sum(200.0 for other in self._boxes if wide.overlaps(other))
+
+
+def literal(name: str, longest: int | None = None) -> str:
+    """Return a name from the data as matplotlib shows it letter by letter: no formula, one line, at most so long."""
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in name).split())
+    if longest is not None and len(line) > longest:
+        line = line[: longest - 1].rstrip() + "…"
+    return line.replace("$", r"\$")

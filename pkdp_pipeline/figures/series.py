@@ -10,6 +10,7 @@ import numpy as np
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.figures import style
 from pkdp_pipeline.figures.frame import dress, is_narrow, settle
+from pkdp_pipeline.figures.labels import literal
 from pkdp_pipeline.figures.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -65,9 +66,7 @@ def draw_series(series: SeriesShape, axes: Axes) -> None:
     for number, (cell, line) in enumerate(zip(drawn, values, strict=True)):
         _line(axes, timeline, line, number=number, label=series.cells[cell])
         last = int(np.flatnonzero(np.isfinite(line))[-1])
-        ends.append(
-            (float(line[last]), timeline.places[last], _shortened(series.cells[cell], longest), _colour(number))
-        )
+        ends.append((float(line[last]), timeline.places[last], literal(series.cells[cell], longest), _colour(number)))
     _names(axes, ends)
 
 
@@ -172,7 +171,3 @@ def _apart(heights: Sequence[float], gap: float, low: float, high: float) -> lis
         for position, index in enumerate(members):
             found[index] = middle + gap * (position - (len(members) - 1) / 2.0)
     return found
-
-
-def _shortened(name: str, longest: int) -> str:
-    return name if len(name) <= longest else name[: longest - 1].rstrip() + "…"

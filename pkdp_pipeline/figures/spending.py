@@ -102,9 +102,15 @@ def _budget_text(budgets: Sequence[BudgetShape], delta: float, *, narrow: bool) 
         return f"budget: {words[0]}"
     kinds = []
     for budget in budgets:
-        kind = "" if budget.delta == delta else f" at δ = {budget.delta:g}"
+        kind = "" if budget.delta == delta else f" at δ = {_chosen(budget.delta)}"
         kinds.append(kind + ("" if budget.window_days is None else f", {budget.window_days} days"))
-    return f"budget: ε = {budgets[0].epsilon!r}".removesuffix(".0") + ";".join(dict.fromkeys(kinds))
+    return f"budget: ε = {_chosen(budgets[0].epsilon)}" + ";".join(dict.fromkeys(kinds))
+
+
+def _chosen(value: float) -> str:
+    """Return a number that somebody has chosen, as it was written."""
+    mantissa, mark, exponent = repr(value).partition("e")
+    return mantissa.removesuffix(".0") + (f"e{int(exponent)}" if mark else "")
 
 
 def _line(

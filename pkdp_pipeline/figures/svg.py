@@ -69,12 +69,13 @@ def inline_svg(
     picture.set("width", f"{width:g}")
     picture.set("style", "max-width:100%;height:auto")
     picture.set("stroke-linejoin", "round")
-    Tree.SubElement(picture, "title", {"id": f"{name}-title"}).text = title
-    Tree.SubElement(picture, "desc", {"id": f"{name}-description"}).text = description
+    for tag, part, said in (("title", "title", title), ("desc", "description", description)):
+        line = "".join(letter if letter.isprintable() else " " for letter in said)
+        Tree.SubElement(picture, tag, {"id": f"{name}-{part}"}).text = line
     decimals = 2 if len(text) < _LONG else 1
     names = {old: f"{name}-{number}" for number, old in enumerate(_referenced(root), start=1)}
     for child in root:
-        picture.extend(_rewritten(child, names, decimals))
+        picture.extend(list(_rewritten(child, names, decimals)))
     return Tree.tostring(picture, encoding="unicode")
 
 
@@ -131,7 +132,7 @@ def _rewritten(element: Tree.Element, names: dict[str, str], decimals: int) -> I
         else:
             made.set(key, _REFERENCE.sub(lambda found: f"url(#{names[found[1]]})", value))
     for child in element:
-        made.extend(_rewritten(child, names, decimals))
+        made.extend(list(_rewritten(child, names, decimals)))
     if tag in ("g", "defs") and not len(made):
         return
     _hoist(made)

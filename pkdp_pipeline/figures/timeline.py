@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.figures.frame import width_in_points
+from pkdp_pipeline.figures.labels import literal
 from pkdp_pipeline.ledger.period import Period
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Timeline:
 
     def _labels(self, most: int) -> tuple[list[float], list[str]]:
         step = -(-len(self.periods) // most)
-        return list(self.places[::step]), [_shortened(period) for period in self.periods[::step]]
+        return list(self.places[::step]), [literal(period, 14) for period in self.periods[::step]]
 
     def _days(self, most: int) -> tuple[list[float], list[str]]:
         """Return first days of years or months where they are enough, else some of the periods' own days."""
@@ -100,7 +101,3 @@ def _last_day(period: str) -> datetime.date | None:
         return Period.parse(period).last
     except PkdpError:
         return None
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= 14 else name[:13].rstrip() + "…"

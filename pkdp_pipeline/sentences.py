@@ -39,12 +39,19 @@ def _people(number: int) -> str:
     return "nobody" if number == 0 else "1 person" if number == 1 else f"{number} people"
 
 
-def _knows(attacker: AttackerModel, where: str) -> str:
-    verb = "controls" if attacker.influence == "active" and attacker.known else "knows"
+def _knows(attacker: AttackerModel, where: str, *, counted: bool = False) -> str:
+    """Say how many people the attacker knows or controls; `counted` where all of them may surely be `where`.
+
+    Somebody who is merely known is there only with some probability before the attacker learns it: a bound that
+    averages over that says nothing about an attacker who is sure of as many who are there.
+    """
+    controls = attacker.influence == "active" and attacker.known > 0
     number = _people(attacker.known)
     if attacker.known == 0:
-        return f"{verb} {number} {where}"
-    return f"{verb} at most {number} {where}"
+        return f"knows {number} {where}"
+    if controls or counted:
+        return f"{'controls' if controls else 'knows'} at most {number} {where}"
+    return f"knows the records of at most {number} who may be {where}"
 
 
 def _bounded(attacker: AttackerModel) -> str:
@@ -86,7 +93,7 @@ def _through_absence(attacker: AttackerModel) -> str:
 def _between(attacker: AttackerModel) -> str:
     return (
         "anyone who, told that another person is in one of two cells, is at most "
-        f"{_percent(attacker.p_max_between)} sure which, and {_knows(attacker, 'in the table')}"
+        f"{_percent(attacker.p_max_between)} sure which, and {_knows(attacker, 'in the table', counted=True)}"
         f"{_bounded(attacker)}; they may know who is present and how many people there are"
     )
 

@@ -51,7 +51,7 @@ def test_whom_it_holds_against(theorem):
     [
         (0, "passive", "knows nobody in it"),
         (0, "active", "knows nobody in it"),
-        (1, "passive", "knows at most 1 person in it"),
+        (1, "passive", "knows the records of at most 1 person who may be in it"),
         (7, "active", "controls at most 7 people in it"),
     ],
 )

@@ -51,6 +51,7 @@ toc_object_entries_show_parents = "hide"
 html_title = f"pkdp_pipeline {VERSION}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False

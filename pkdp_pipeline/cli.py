@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import functools
 import io
+import re
+import shutil
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -206,7 +209,18 @@ def _console() -> Console:
 
 
 def _complain(message: str) -> None:
-    typer.echo(f"pkdp: {message}", err=True)
+    text = f"pkdp: {message}"
+    typer.echo(_wrapped(text, shutil.get_terminal_size().columns) if sys.stderr.isatty() else text, err=True)
+
+
+def _wrapped(text: str, width: int) -> str:
+    """Return a text in lines that fit a terminal; what can be pasted into a job file stays as it is."""
+    return "\n".join(
+        line
+        if re.match(r"\[|[\w\"-]+ = ", line)
+        else textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
+        for line in text.split("\n")
+    )
 
 
 def _defect(error: Exception) -> str:

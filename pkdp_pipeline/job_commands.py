@@ -44,7 +44,11 @@ P = ParamSpec("P")
 _DAYS = "DATE"
 JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)]
 Revise = Annotated[
-    bool, typer.Option("--revise", help="Publish changed data as one more charged release; refused without noise.")
+    bool,
+    typer.Option(
+        "--revise",
+        help="Publish changed data as one more charged release, whose files replace the day's; refused without noise.",
+    ),
 ]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say what would be published, charged and refused; read no data.")
@@ -70,17 +74,21 @@ def run(
     from pkdp_pipeline.job_views import print_day, print_result
     from pkdp_pipeline.jobs import load_job
     from pkdp_pipeline.jobs.backfilling import missed_days, run_days
+    from pkdp_pipeline.jobs.recording import recorded_failure
 
     if catch_up and revise:
         raise ArgumentError("--catch-up and --revise exclude each other: missed days have nothing to revise.")
     job = load_job(job_file)
     day = chosen_day("--date", date, job)
-    missed = missed_days(job, day) if catch_up else ()
     if dry_run:
+        missed = missed_days(job, day) if catch_up else ()
         named = f"report.html of {'each of these dates' if missed else day.isoformat()}"
         _plan(job, (*missed, day), named, revise=revise)
         return
-    with _stoppable() as stopping, _session(job, (*missed, day)[0], stopping) as session:
+    with _stoppable() as stopping, ExitStack() as held:
+        with recorded_failure(job, day):
+            missed = missed_days(job, day) if catch_up else ()
+        session = held.enter_context(_session(job, (*missed, day)[0], stopping))
         try:
             for _ in run_days(session, missed, progress=_unheard(print_day, sys.stdout)):
                 pass

@@ -213,3 +213,16 @@ def test_help_needs_nothing_heavy():
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=os.environ, check=False)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_a_long_complaint_fits_the_terminal_and_what_can_be_pasted_stays_whole(monkeypatch, capsys):
+    pasted = f'by = ["{"x" * 60}", "y"]'
+    message = f"{'one long word after another ' * 9}\n\n[[release]]\n{pasted}"
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda: os.terminal_size((40, 20)))
+    cli._complain(message)
+    assert capsys.readouterr().err == f"pkdp: {message}\n"
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    cli._complain(message)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-2:] == ["[[release]]", pasted]
+    assert max(map(len, lines[:-1])) <= 40

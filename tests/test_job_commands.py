@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime
 import io
 import itertools
+import json
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ from typer.testing import CliRunner
 from pkdp_pipeline import cli, job_commands
 from pkdp_pipeline.errors import InputCheckError, TemporaryError
 from pkdp_pipeline.job_progress import Watch
+from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.jobs.backfilling import FailedDay
 from pkdp_pipeline.jobs.locking import job_lock
 from pkdp_pipeline.ledger import Ledger
@@ -138,6 +140,19 @@ def test_catching_up_publishes_the_days_missed_since_the_latest(folder):
     assert done.exit_code == 0, done.output
     assert "2013-01-03: published\n2013-01-04: published\naircraft_by_carrier, 2013-01-05" in done.stdout
     assert periods(folder) == ["2013-01-02", "2013-01-03", "2013-01-04", "2013-01-05"]
+
+
+def test_a_run_that_cannot_find_out_what_was_missed_leaves_a_record(folder):
+    job = folder / "daily_flights.toml"
+    text = job.read_text(encoding="utf-8")
+    job.write_text(f'{text}\n[records]\ndirectory = "runs"\n', encoding="utf-8")
+    ledger = Path(load_job(job).ledger)
+    ledger.parent.mkdir(parents=True, exist_ok=True)
+    ledger.write_bytes(b"no ledger" * 1000)
+    assert pkdp("run", job, "--date", "2013-01-04", "--catch-up").exit_code == 2
+    (record,) = (folder / "runs").glob("*.json")
+    told = json.loads(record.read_text(encoding="utf-8"))
+    assert (told["day"], told["outcome"], told["exit_code"]) == ("2013-01-04", "failed", 2)
 
 
 def test_a_missed_day_that_fails_stops_the_others_and_the_message_says_how_to_go_on(folder):

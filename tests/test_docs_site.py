@@ -374,32 +374,50 @@ def test_the_page_about_spark_shows_the_tested_example():
 # In a browser
 
 
-@pytest.mark.browser
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1440])
-def test_in_a_browser(site, scheme, width):
+@pytest.fixture(scope="module")
+def browser():
     sync_api = pytest.importorskip("playwright.sync_api")
     if not Path("/usr/bin/chromium").exists():
         pytest.skip("needs Chromium")
-    requested, complaints = [], []
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
+        opened = playwright.chromium.launch(
             executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-background-networking"]
         )
-        page = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 800}).new_page()
-        page.on("request", lambda request: requested.append(request.url))
-        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        for name in ("index", "start", "limits", "oracles", "mathematics", "reference/python", "reference/job_file"):
-            page.goto(f"{site.as_uri()}/{name}.html")
+        yield opened
+        opened.close()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_shown_and_searched_without_a_server(site, browser, scheme):
+    requested, complaints = [], []
+    page = browser.new_context(color_scheme=scheme).new_page()
+    page.on("request", lambda request: requested.append(request.url))
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    for name in ("index", "start", "limits", "mathematics", "reference/python"):
+        page.goto(f"{site.as_uri()}/{name}.html")
+        for width in (360, 1440):
+            page.set_viewport_size({"width": width, "height": 800})
             assert page.evaluate("document.documentElement.scrollWidth") <= width, name
-        background = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert (sum(map(int, re.findall(r"\d+", background)[:3])) < 150) == (scheme == "dark")
-        # Search works from a folder, without a server.
-        page.goto(f"{site.as_uri()}/search.html?q=waiting+times")
-        page.wait_for_selector("#search-results li a")
-        found = page.eval_on_selector_all("#search-results li a", "all => all.map(one => one.getAttribute('href'))")
-        browser.close()
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", background)[:3])) < 150) == (scheme == "dark")
+    page.goto(f"{site.as_uri()}/search.html?q=waiting+times")
+    page.wait_for_selector("#search-results li a")
+    found = page.eval_on_selector_all("#search-results li a", "all => all.map(one => one.getAttribute('href'))")
     assert any("mathematics.html" in link for link in found)
     assert [url for url in requested if not url.startswith(("file:", "data:"))] == []
     assert complaints == []
+    page.context.close()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_have_no_serious_accessibility_problem(site, browser, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page = browser.new_context(color_scheme=scheme, viewport={"width": 1440, "height": 800}).new_page()
+    for name in ("index", "limits"):
+        page.goto(f"{site.as_uri()}/{name}.html")
+        found = axe.run(page, options={"preload": False}).response["violations"]
+        assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == [], name
+    page.context.close()

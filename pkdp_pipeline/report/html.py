@@ -31,17 +31,23 @@ def to_html(report: Report) -> str:
         numbers[kind] += 1
         return numbers[kind]
 
-    return _environment().get_template("report.html.jinja").render(
-        report=report,
-        pictures=Pictures(report=report),
-        number=number,
-        about=lambda promise: about(report, promise),
-        contents=_contents(report),
-        noised=[release for release in report.releases if release.error is not None],
-        exact=[release for release in report.releases if release.error is None],
-        said={report.lead and report.lead.sentence, *(release.sentence for release in report.releases)},
-        note=lambda release: _note(release, report.promises),
-        parquet=next((name for release in report.releases for name in release.files if name.endswith(".parquet")), ""),
+    return (
+        _environment()
+        .get_template("report.html.jinja")
+        .render(
+            report=report,
+            pictures=Pictures(report=report),
+            number=number,
+            about=lambda promise: about(report, promise),
+            contents=_contents(report),
+            noised=[release for release in report.releases if release.error is not None],
+            exact=[release for release in report.releases if release.error is None],
+            said={report.lead and report.lead.sentence, *(release.sentence for release in report.releases)},
+            note=lambda release: _note(release, report.promises),
+            parquet=next(
+                (name for release in report.releases for name in release.files if name.endswith(".parquet")), ""
+            ),
+        )
     )
 
 
@@ -71,6 +77,8 @@ def _environment() -> Environment:
         "anyone": plain_words.anyone,
         "infinity": math.inf,
         "meaning": plain_words.meaning,
+        "named": plain_words.named,
+        "protected": plain_words.protected,
         "reading_counts": reading_counts,
         "reading_guarantee": reading_guarantee,
         "reading_knowledge": reading_knowledge,
@@ -137,16 +145,17 @@ def _spent(budget: BudgetLine) -> str:
 
 def _note(release: ReleaseView, promises: tuple[Promise, ...]) -> str:
     """Return what a reader of the table has to know about what is not in it; never how much of it there is."""
-    blank = "it may be empty" if release.table.columns else "it may be 0"
-    noisy = " The two reasons cannot be told apart." if release.error is not None and release.k is not None else ""
+    several = release.rule.count("published only when") > 1
+    if release.k is not None and release.error is None and not several:
+        means = f"fewer than {release.k}, possibly none"
+    elif several:
+        means = "the table does not tell which of the reasons it was, nor whether anybody is there"
+    else:
+        means = "the table does not tell whether anybody is there"
     if None in release.table.counts:
-        subject = "A cell that is marked “suppressed”" if release.table.columns else "A suppressed count"
-        return f"{subject} did not meet this rule: {blank}, and a reader cannot tell whether it is.{noisy}"
+        return f"“Suppressed” says that this rule was not met: {means}."
     if release.table.columns and _cells(promises[release.promise]) != "declared":
-        return (
-            "Cells that do not meet this rule leave no trace: of a cell that is not listed, nobody can tell whether "
-            f"it is empty.{noisy}"
-        )
+        return f"Cells that do not meet this rule leave no trace. Of a cell that is not listed: {means}."
     return ""
 
 

@@ -9,7 +9,18 @@ from fractions import Fraction
 from pkdp_pipeline.sentences import rounded_up
 from pkdp_pipeline.statement import Statement
 
-__all__ = ["anyone", "chance", "epsilon_text", "factor", "meaning", "rounded_down", "sureness", "worst_meaning"]
+__all__ = [
+    "anyone",
+    "chance",
+    "epsilon_text",
+    "factor",
+    "meaning",
+    "named",
+    "protected",
+    "rounded_down",
+    "sureness",
+    "worst_meaning",
+]
 
 
 def rounded_down(value: float, digits: int = 3) -> str:
@@ -49,12 +60,30 @@ def chance(delta: float) -> str:
     return f"one in {number // unit * unit:,}"
 
 
+def named(statement: Statement) -> tuple[float, float] | None:
+    """Return the pair (ε, δ) that a reader meets first; None where nothing is certified at the statement's δ."""
+    if statement.epsilon < math.inf:
+        return statement.epsilon, statement.delta
+    return statement.worst_case
+
+
 def anyone(statement: Statement) -> bool:
-    """Return whether the guarantee that is named, with ε as it is shown, holds against anyone at all."""
-    if statement.worst_case is None:
+    """Return whether the pair that a reader meets first, as it is shown, holds against anyone at all."""
+    pair = named(statement)
+    if pair is None or statement.worst_case is None:
         return False
     epsilon, delta = statement.worst_case
-    return epsilon <= float(rounded_up(statement.epsilon)) and delta <= statement.delta
+    return epsilon <= float(rounded_up(pair[0])) and delta <= pair[1]
+
+
+def protected(statement: Statement) -> str:
+    """Return what is protected, in the words of the sentence."""
+    said, _, _ = (statement.limits or ("",))[0].partition(";")
+    if said.startswith("Protects "):
+        return said.removeprefix("Protects ").rstrip(".")
+    return (
+        "which of two published cells a person is in" if statement.protects == "value" else "whether a person is there"
+    )
 
 
 def meaning(statement: Statement) -> str:
@@ -63,7 +92,8 @@ def meaning(statement: Statement) -> str:
     Any two laws within (ε, δ) of each other are what somebody who sees the following can work out: with probability δ
     the truth, else a hint that changes the odds by a factor of e^ε. That is what the words say.
     """
-    if statement.epsilon == math.inf:
+    pair = named(statement)
+    if pair is None:
         some = " The guarantee curve shows what is certified at other δ." if statement.numbers[-1][1] < 1.0 else ""
         return (
             f"At δ = {rounded_up(statement.delta)} no ε is certified: whatever ε, a larger probability is left in "
@@ -71,8 +101,8 @@ def meaning(statement: Statement) -> str:
         )
     who = "Nobody at all" if anyone(statement) else "Nobody who fits the assumptions"
     return (
-        f"Take any one person, and what the sentence protects about that person: {_secret(statement)}. "
-        f"{who} learns more about it than {_hint(statement.epsilon)}{_but(statement.delta)}"
+        f"Take any one person, and what the sentence says is protected: {protected(statement)}. {who} learns more "
+        f"about it than {_hint(pair[0])}{_but(pair[1])}"
     )
 
 
@@ -85,15 +115,9 @@ def worst_meaning(statement: Statement) -> str:
         )
     epsilon, delta = statement.worst_case
     return (
-        "Even somebody who already knows everybody else's records learns no more about it than "
-        f"{_hint(epsilon)}{_but(delta)}"
+        f"Even somebody who already knows everybody else's records learns no more about it than {_hint(epsilon)}"
+        f"{_but(delta)}"
     )
-
-
-def _secret(statement: Statement) -> str:
-    if statement.protects == "value":
-        return "which of two published cells the person is in"
-    return "whether the person is counted"
 
 
 def _hint(epsilon: float) -> str:

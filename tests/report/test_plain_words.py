@@ -12,7 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.report.plain_words import anyone, chance, factor, meaning, rounded_down, sureness, worst_meaning
+from pkdp_pipeline.report.plain_words import (
+    anyone,
+    chance,
+    factor,
+    meaning,
+    named,
+    protected,
+    rounded_down,
+    sureness,
+    worst_meaning,
+)
 from pkdp_pipeline.statement import Statement
 
 epsilons = st.floats(0.0, 600.0) | st.floats(0.0, 5.0)
@@ -93,6 +103,25 @@ def test_no_epsilon_no_factor():
     assert "no ε is certified" in text
     assert "at other δ" in text
     assert "factor of at most" not in text
+
+
+def test_where_no_epsilon_reaches_delta_the_noise_leads():
+    shown = statement(noise=pkdp.GeometricNoise(0.5))
+    shown = replace(shown, epsilon=math.inf, worst_case=(0.5, 2e-5))
+    assert named(shown) == (0.5, 2e-5)
+    assert anyone(shown)
+    assert "Nobody at all" in meaning(shown)
+    assert "δ = 2e-5 (one in 50,000)" in meaning(shown)
+    assert named(replace(shown, worst_case=None)) is None
+
+
+def test_what_is_protected_is_said_as_the_sentence_says_it():
+    assert protected(statement()) == "whether a person is there on this day"
+    one = pkdp.certify(pkdp.Histogram(k=50), pkdp.AttackerModel(p_max=0.5))
+    day = Statement.of(pkdp.compose([(one, 365)], pkdp.OneDayProtected()))
+    assert protected(day).startswith("one day: ")
+    assert protected(day) in day.sentence
+    assert protected(replace(statement(), limits=(), protects="value")) == "which of two published cells a person is in"
 
 
 def test_a_large_epsilon_is_called_what_it_is():

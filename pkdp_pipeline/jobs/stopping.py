@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TypeVar
 
+from pkdp_pipeline.ledger.database import while_waiting
+
 __all__ = ["Stopped", "Stopping", "interruptible"]
 
 Answer = TypeVar("Answer")
@@ -38,8 +40,9 @@ class Stopped(BaseException):
 class Stopping:
     """Decides where a signal takes effect.
 
-    While data are checked and counted it does at once, as nothing is charged yet. Elsewhere the step that has begun
-    is finished first, such as a transaction of the ledger or a file. A second signal takes effect at once everywhere.
+    While data are checked and counted it does at once, as nothing is charged yet, and so it does while the ledger is
+    locked by others. Elsewhere the step that has begun is finished first, such as a transaction of the ledger or a
+    file. A second signal takes effect at once everywhere.
 
     Notes
     -----
@@ -59,7 +62,8 @@ class Stopping:
             return
         former = {number: signal.signal(number, self._stop) for number in _SIGNALS}
         try:
-            yield
+            with while_waiting(self.check):
+                yield
         finally:
             for number, handler in former.items():
                 signal.signal(number, handler)

@@ -3,15 +3,42 @@
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError
 
-__all__ = ["LOCK_SECONDS", "Database", "open_database"]
+__all__ = ["LOCK_SECONDS", "WAIT_SECONDS", "Database", "open_database", "waiting", "while_waiting"]
 
 LOCK_SECONDS = 30.0
 """How long a transaction waits for those of other processes before it is a `TemporaryError`."""
+
+WAIT_SECONDS = 0.25
+"""How long it waits before it looks up; see `while_waiting`."""
+
+_LOOKS: ContextVar[Callable[[], None] | None] = ContextVar("_LOOKS", default=None)
+
+
+@contextmanager
+def while_waiting(look: Callable[[], None]) -> Iterator[None]:
+    """Call `look` again and again while a transaction waits for those of others; what it raises ends the wait.
+
+    It is called only where nothing has been changed yet.
+    """
+    before = _LOOKS.set(look)
+    try:
+        yield
+    finally:
+        _LOOKS.reset(before)
+
+
+def waiting() -> None:
+    """Call what `while_waiting` has given; a database calls it between its tries to get a lock."""
+    look = _LOOKS.get()
+    if look is not None:
+        look()
 
 
 class Database(Protocol):

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -26,6 +27,8 @@ NAMESPACE = "pkdp"
 """The PostgreSQL schema that holds the ledger's tables, so that they meet no others."""
 
 _IDLE_SECONDS = 300
+_LOCKED = "55P03"
+"""PostgreSQL's word for a lock that was not to be had in time."""
 _SECRET = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 """Options of an address that nothing shows."""
 
@@ -229,12 +232,30 @@ class PostgresDatabase:
 
     def _take_lock(self, connection: Connection, dataset: str) -> None:
         digest = hashlib.sha256(b"pkdp ledger:" + dataset.encode()).digest()
+        lock = {"lock": int.from_bytes(digest[:8], "big", signed=True)}
         with self._errors():
-            self._rows(
-                connection,
-                "SELECT pg_advisory_xact_lock(:lock)",
-                {"lock": int.from_bytes(digest[:8], "big", signed=True)},
-            )
+            if self._rows(connection, "SELECT pg_try_advisory_xact_lock(:lock)", lock) == [(True,)]:
+                return
+            self._wait_for_lock(connection, lock)
+
+    def _wait_for_lock(self, connection: Connection, lock: dict[str, Any]) -> None:
+        """Wait for an advisory lock, little by little: who waits can be told to stop."""
+        from sqlalchemy.exc import DBAPIError
+
+        deadline = time.monotonic() + database.LOCK_SECONDS
+        limits = [min(database.WAIT_SECONDS, database.LOCK_SECONDS), database.LOCK_SECONDS]
+        wait, usual = (f"SET LOCAL lock_timeout = '{int(seconds * 1000)}ms'" for seconds in limits)
+        while True:
+            try:
+                with connection.begin_nested():
+                    self._rows(connection, wait, {})
+                    self._rows(connection, "SELECT pg_advisory_xact_lock(:lock)", lock)
+                    self._rows(connection, usual, {})
+                return
+            except DBAPIError as error:
+                if getattr(error.orig, "sqlstate", None) != _LOCKED or time.monotonic() >= deadline:
+                    raise
+            database.waiting()
 
     @staticmethod
     def _rows(connection: Connection, sql: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -266,7 +287,7 @@ class PostgresDatabase:
         for secret in self._secrets:
             said = said.replace(secret, "***")
         start = f"the ledger {self._location} "
-        if state == "55P03":
+        if state == _LOCKED:
             _raise_alone(
                 TemporaryError(start + "is locked by another process; this call changed nothing: try again later.")
             )

@@ -188,6 +188,25 @@ class SqliteDatabase:
     def _pragma(self, name: str) -> int:
         return int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
 
+    def _begin(self, begin: str) -> None:
+        """Begin a transaction; who waits for another writer can be told to stop."""
+        deadline = time.monotonic() + database.LOCK_SECONDS
+        self._wait_for(min(database.WAIT_SECONDS, database.LOCK_SECONDS))
+        try:
+            while True:
+                try:
+                    self._connection.execute(begin)
+                    return
+                except sqlite3.OperationalError as error:
+                    if _primary(error) not in _LOCKED or time.monotonic() >= deadline:
+                        raise
+                database.waiting()
+        finally:
+            self._wait_for(database.LOCK_SECONDS)
+
+    def _wait_for(self, seconds: float) -> None:
+        self._connection.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
+
     @contextmanager
     def _begun(self, begin: str) -> Iterator[None]:
         self._check_process()
@@ -195,7 +214,7 @@ class SqliteDatabase:
             if self._busy:
                 raise ArgumentError("a ledger cannot be changed from inside one of its own transactions.")
             with self._errors():
-                self._connection.execute(begin)
+                self._begin(begin)
             self._busy = True
             try:
                 yield

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import threading
 from datetime import date
 
@@ -115,3 +116,31 @@ def test_a_signal_ends_a_long_query_of_the_source_and_nothing_is_charged(stoppin
         timer.join()
     with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
         assert list(ledger.entries()) == []
+
+
+def test_a_signal_ends_the_wait_for_a_ledger_that_is_locked(stopping, job_file):
+    job = load_job(job_file())
+    with JobSession(job, stopping=stopping) as session:
+        with sqlite3.connect(job.ledger, isolation_level=None) as other:
+            other.execute("BEGIN IMMEDIATE")
+            timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM))
+            timer.start()
+            with pytest.raises(Stopped):
+                session.run(date(2020, 1, 1))
+            timer.join()
+            other.execute("ROLLBACK")
+        other.close()
+    with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
+        assert list(ledger.entries()) == []
+
+
+def test_a_wait_without_a_signal_ends_with_the_lock(stopping, job_file):
+    job = load_job(job_file())
+    with JobSession(job, stopping=stopping) as session:
+        other = sqlite3.connect(job.ledger, isolation_level=None, check_same_thread=False)
+        other.execute("BEGIN IMMEDIATE")
+        timer = threading.Timer(0.5, other.execute, ("ROLLBACK",))
+        timer.start()
+        assert not session.run(date(2020, 1, 1)).replayed
+        timer.join()
+        other.close()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from ledger_samples import certificate, publish, publish_release, reserve, sealed, standing
@@ -9,6 +10,7 @@ from pkdp_pipeline.composition.evidence import IndependentGivenHabits
 from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.chain import GENESIS
+from pkdp_pipeline.ledger.database import while_waiting
 from pkdp_pipeline.ledger.journal import Journal
 
 HABITS = IndependentGivenHabits()
@@ -206,6 +208,43 @@ def test_a_locked_data_set_is_a_temporary_error_and_others_go_on(postgres_url):
             assert publish(ships, "first")[1]
             assert not publish(ships, "next", standing(noised=True, period="2014"))[1]
         assert not publish(other)[1]
+
+
+def test_who_waits_for_a_data_set_can_be_told_to_stop(postgres_url):
+    class Told(BaseException):
+        pass
+
+    asked = []
+
+    def look():
+        asked.append("looked")
+        if len(asked) == 2:
+            raise Told
+
+    with Ledger.open(postgres_url) as one, Ledger.open(postgres_url) as other:
+        with one._database.transaction("default"), while_waiting(look), pytest.raises(Told):
+            reserve(other)
+        reserve(other)
+        assert len(asked) == 2
+
+
+def test_who_waits_for_a_data_set_gets_it_when_it_is_free(postgres_url):
+    with Ledger.open(postgres_url) as one, Ledger.open(postgres_url) as other:
+        with ThreadPoolExecutor(1) as pool:
+            held, wait = threading.Event(), threading.Event()
+
+            def hold():
+                with one._database.transaction("default"):
+                    held.set()
+                    wait.wait()
+
+            holding = pool.submit(hold)
+            held.wait()
+            with while_waiting(wait.set):
+                reserve(other)
+            holding.result()
+        assert wait.is_set()
+        assert len(list(other.entries())) == 1
 
 
 @pytest.mark.usefixtures("no_waiting")

@@ -36,8 +36,8 @@ def draw_guarantee(curve: GuaranteeShape, axes: Axes) -> None:
     Notes
     -----
     A straight line between two points on a logarithmic scale could lie below the true δ. So the certified curve and
-    that of the noise are drawn as fine steps above the chords, which are certified; see `pkdp_pipeline.figures.smooth`. The
-    attained curve is known at its points, and straight between them.
+    that of the noise are drawn as fine steps above the chords, which are certified; see `pkdp_pipeline.figures.smooth`.
+    The attained curve is known at its points, and straight between them.
     """
     from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
 

@@ -21,6 +21,8 @@ import pytest
 
 import pkdp_pipeline as pkdp
 import pkdp_pipeline.duckdb
+import pkdp_pipeline.figures
+import pkdp_pipeline.statement
 from pkdp_pipeline.profiles import THEOREMS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -204,6 +206,10 @@ def described() -> Iterator[tuple[str, Any]]:
         yield f"pkdp_pipeline.{name}", getattr(pkdp, name)
     for name in pkdp_pipeline.duckdb.__all__:
         yield f"pkdp_pipeline.duckdb.{name}", getattr(pkdp_pipeline.duckdb, name)
+    for name in pkdp_pipeline.statement.__all__:
+        yield f"pkdp_pipeline.statement.{name}", getattr(pkdp_pipeline.statement, name)
+    for name in pkdp_pipeline.figures.__all__:
+        yield f"pkdp_pipeline.figures.{name}", getattr(pkdp_pipeline.figures, name)
     for name in ALSO:
         module, _, last = f"pkdp_pipeline.{name}".rpartition(".")
         yield f"pkdp_pipeline.{name}", getattr(import_module(module), last)

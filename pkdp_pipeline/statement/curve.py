@@ -54,7 +54,7 @@ class GuaranteeCurve:
 
     @classmethod
     def of(cls, certificate: Certificate, delta: float = 1e-6, points: int = 61) -> Self:
-        """Evaluate `certificate` from ε = 0 to somewhat beyond the ε that the sentence names.
+        """Return the curve of `certificate` from ε = 0 to somewhat beyond the ε that the sentence names.
 
         Parameters
         ----------

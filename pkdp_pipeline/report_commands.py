@@ -47,9 +47,7 @@ def report(
     form: Annotated[str, typer.Option("--format", metavar="html|md|json", help="A page, Markdown or JSON.")] = "html",
     audience: Annotated[
         str,
-        typer.Option(
-            "--audience", metavar="public|auditor", help="For an auditor: with the input checks."
-        ),
+        typer.Option("--audience", metavar="public|auditor", help="For an auditor: with the input checks."),
     ] = "public",
     delta: Annotated[float, typer.Option("--delta", min=0.0, max=1.0, help="State epsilon at this delta.")] = 1e-6,
 ) -> None:
@@ -60,7 +58,8 @@ def report(
     from pkdp_pipeline.ledger_views.exporting import write_out
     from pkdp_pipeline.report import FORMATS, check_extra, render
 
-    if form not in FORMATS:
+    chosen = next((one for one in FORMATS if one == form), None)
+    if chosen is None:
         raise ArgumentError(f"--format must be html, md or json, got {form!r}.")
     if audience not in ("public", "auditor"):
         raise ArgumentError(f"--audience must be public or auditor, got {audience!r}.")
@@ -73,7 +72,7 @@ def report(
         check_extra()
     day = None if date is None else chosen_day("--date", date, job)
     made = report_of(job, day, audience="auditor" if audience == "auditor" else "public", delta=delta)
-    text = render(made, form)
+    text = render(made, chosen)
     if out is None:
         typer.echo(text, nl=False)
         return

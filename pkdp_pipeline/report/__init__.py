@@ -10,9 +10,11 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError
 if TYPE_CHECKING:
     from pkdp_pipeline.report.content import Report
 
-__all__ = ["FORMATS", "check_extra", "render"]
+__all__ = ["FORMATS", "Format", "check_extra", "render"]
 
-FORMATS = ("html", "md", "json")
+Format = Literal["html", "md", "json"]
+
+FORMATS: tuple[Format, ...] = ("html", "md", "json")
 """What a report can be rendered to; HTML needs the extra ``report``."""
 
 
@@ -31,7 +33,7 @@ def check_extra() -> None:
         )
 
 
-def render(report: Report, format: Literal["html", "md", "json"]) -> str:
+def render(report: Report, format: Format) -> str:
     """Return a report as a text.
 
     Parameters

@@ -18,7 +18,7 @@ SCHEDULERS := .venv-schedulers/.ready
 MARKS ?= not slow
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow lint types bench engines duckdb1 test-duckdb1 schedulers test-schedulers \
+.PHONY: help demo test slow lint types bench docs reports engines duckdb1 test-duckdb1 schedulers test-schedulers \
 	lock clean
 
 help:
@@ -28,6 +28,8 @@ help:
 	@echo "make lint    check style and formatting (ruff)"
 	@echo "make types   check types (mypy --strict)"
 	@echo "make bench   run the benchmarks"
+	@echo "make docs    build the documentation's site in build/site"
+	@echo "make reports write the example reports in docs/reports anew"
 	@echo "make engines add PySpark and Ibis to .venv (Spark also needs Java)"
 	@echo "make duckdb1 set up .venv-duckdb1, with DuckDB 1.5 and dbt"
 	@echo "make test-duckdb1  run the tests of engines and SQL with DuckDB 1.5"
@@ -95,6 +97,23 @@ lint: $(READY)
 
 types: $(READY)
 	$(BIN)/mypy --strict
+
+# Every warning is an error. Pages that are made from the code are made anew each time (-E).
+docs: $(READY)
+	$(BIN)/sphinx-build -W --keep-going -n -E -q -b html -d build/doctrees docs build/site
+
+# Of the example job, in a folder of its own: a day, when nothing else was published yet, and the whole year.
+EXAMPLE := cd build/reports/examples && ../../../$(BIN)/pkdp
+
+reports: $(READY)
+	rm -rf build/reports
+	mkdir -p build/reports docs/reports
+	cp -r examples build/reports/examples
+	rm -rf build/reports/examples/out
+	$(EXAMPLE) run daily_flights.toml --date 2013-01-02
+	$(EXAMPLE) report daily_flights.toml --date 2013-01-02 --out ../../../docs/reports/flights_2013-01-02.html
+	$(EXAMPLE) backfill daily_flights.toml --from 2013-01-01 --to 2013-12-31
+	$(EXAMPLE) report daily_flights.toml --out ../../../docs/reports/flights_2013.html
 
 bench: $(READY)
 	@set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file; done

@@ -105,7 +105,7 @@ def print_backfill(
     screen.head("The ledger now")
     screen.say(total.sentence() if total is not None else "Its releases do not add up: no evidence says how.")
     screen.head("Files")
-    screen.lines([job.output.directory, *([] if report is None else [str(report)])])
+    screen.lines([job.output.directory, *([] if report is None else [f"{report.name} there: everything published"])])
 
 
 def _print_release(console: Console, day: date, published: JobRelease) -> None:

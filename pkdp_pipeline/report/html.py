@@ -147,15 +147,15 @@ def _note(release: ReleaseView, promises: tuple[Promise, ...]) -> str:
     """Return what a reader of the table has to know about what is not in it; never how much of it there is."""
     several = release.rule.count("published only when") > 1
     if release.k is not None and release.error is None and not several:
-        means = f"fewer than {release.k}, possibly none"
+        means = f"there are fewer than {release.k}, possibly none"
     elif several:
-        means = "the table does not tell which of the reasons it was, nor whether anybody is there"
+        means = "the table does not tell which of the reasons it is, nor whether anybody is there"
     else:
         means = "the table does not tell whether anybody is there"
     if None in release.table.counts:
-        return f"“Suppressed” says that this rule was not met: {means}."
+        return f"“Suppressed” says that this rule is not met: {means}."
     if release.table.columns and _cells(promises[release.promise]) != "declared":
-        return f"Cells that do not meet this rule leave no trace. Of a cell that is not listed: {means}."
+        return f"Cells that do not meet this rule leave no trace; where a cell is not listed, {means}."
     return ""
 
 

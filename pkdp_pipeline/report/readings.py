@@ -11,8 +11,8 @@ from pkdp_pipeline.statement import GuaranteeCurve, KnowledgeCurve
 __all__ = ["reading_counts", "reading_guarantee", "reading_knowledge", "reading_spending"]
 
 reading_spending = (
-    "The line says how far everything published up to a date may move the odds about one person, together; horizontal "
-    "lines are the budgets, beyond which the ledger refuses a release."
+    "The line is the ε that is certified for everything published up to a date; where it ends, none is certified at "
+    "this δ. Horizontal lines are the budgets, each at its own δ, beyond which the ledger refuses a release."
 )
 
 

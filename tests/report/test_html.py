@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import date, timedelta
 from itertools import pairwise
 
 import pytest
@@ -310,6 +311,20 @@ def test_equal_reports_have_equal_bytes(name):
 @pytest.mark.parametrize(("name", "most"), [("day", 400_000), ("noisy", 400_000), ("year", 1_000_000)])
 def test_a_page_is_small(name, most):
     assert len(page(name).encode()) < most
+
+
+def test_a_year_of_days_is_small():
+    report: Report = REPORTS["year"]()
+    days = tuple((date(2013, 1, 1) + timedelta(days=day)).isoformat() for day in range(365))
+    counts = tuple(
+        tuple(None if (day + cell) % 7 == 0 else 100 + day * cell for cell in range(20)) for day in range(365)
+    )
+    series = replace(report.series[0], cells=tuple(f"cell {cell}" for cell in range(20)), periods=days, counts=counts)
+    points = tuple(replace(report.ledger.points[0], period=day, releases=1 + at) for at, day in enumerate(days))
+    year = replace(report, series=(series,), ledger=replace(report.ledger, points=points))
+    made = to_html(year)
+    assert len(rows(read(made), "series-numbers-1")) == 365
+    assert len(made.encode()) < 1_000_000
 
 
 def test_names_that_wish_no_good_are_text():

@@ -1,4 +1,4 @@
-# make demo    set up, then publish one day of the example job
+# make demo    set up, then publish one day of the example job and write its report
 # make test    set up, then run the tests
 #
 # Everything is installed into .venv from requirements.lock, whose hashes pip checks. Three more locks in .ci/:
@@ -22,7 +22,7 @@ MARKS ?= not slow
 	lock clean
 
 help:
-	@echo "make demo    publish 2013-01-02 of examples/daily_flights.toml"
+	@echo "make demo    publish 2013-01-02 of examples/daily_flights.toml, and write its report"
 	@echo "make test    run the tests, all but the slow campaigns"
 	@echo "make slow    run the slow campaigns only"
 	@echo "make lint    check style and formatting (ruff)"
@@ -74,6 +74,7 @@ $(SCHEDULERS): .ci/schedulers.lock pyproject.toml
 
 demo: $(READY)
 	$(BIN)/pkdp run examples/daily_flights.toml --date 2013-01-02
+	$(BIN)/pkdp report examples/daily_flights.toml --date 2013-01-02 --out examples/out/2013-01-02/report.html
 
 test: $(READY)
 	$(BIN)/python -m pytest -n $(WORKERS) -m "$(MARKS)"

@@ -14,6 +14,7 @@ from pkdp_pipeline.composition.compose import compose
 from pkdp_pipeline.composition.composed import ComposedCertificate
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.release_certificate import ReleaseCertificate, certify
+from pkdp_pipeline.statement.searching import certified_epsilon
 
 __all__ = [
     "THRESHOLDS",
@@ -21,6 +22,7 @@ __all__ = [
     "Change",
     "Reading",
     "again",
+    "are_surely_there",
     "everything_known",
     "keys_of",
     "knows_fewer_unknown",
@@ -42,6 +44,9 @@ THRESHOLDS = (
 )
 """Theorems that rest on how many people are known."""
 
+_AVERAGED = ("thresholding", "thresholding_complement", "histogram_presence", "histogram_value")
+"""Of them those that average over how many of the merely known people count."""
+
 UNCERTAIN = ("counting", "noisy_counting", "options")
 """Theorems that rest on how many people are unknown."""
 
@@ -59,11 +64,11 @@ class Reading:
     is_nothing: bool
 
     @classmethod
-    def of(cls, certificate: Certificate | None, delta: float) -> Reading:
-        """Return what `certificate` gives at `delta`; None is no certificate at all."""
+    def of(cls, certificate: Certificate | None, delta: float, least: float = 0.0) -> Reading:
+        """Return what `certificate` gives at `delta`; None is no certificate at all. A weaker attacker has `least`."""
         if certificate is None:
             return cls(epsilon=math.inf, delta_at_one=1.0, is_noise=False, is_nothing=True)
-        epsilon, floor = certificate.epsilon(delta), certificate.worst_case.epsilon(delta)
+        epsilon, floor = certified_epsilon(certificate, delta, least), certificate.worst_case.epsilon(delta)
         return cls(
             epsilon=epsilon,
             delta_at_one=certificate.delta(1.0),
@@ -94,6 +99,21 @@ def threshold_of(leaf: ReleaseCertificate) -> int | None:
     if any(key in keys for key in THRESHOLDS if key != "thresholding_complement"):
         return leaf.mechanism.k
     return getattr(leaf.mechanism, "k_complement", None) if "thresholding_complement" in keys else None
+
+
+def are_surely_there(found: tuple[ReleaseCertificate, ...]) -> bool:
+    """Return whether attackers of these releases who know more people shall know that those count.
+
+    They shall where nobody is known before, or where known people are chosen: that is what "knows five people" says,
+    and it is the larger number. Where some are declared whose records are merely known, more of the same are meant.
+    """
+
+    def averages(leaf: ReleaseCertificate) -> bool:
+        attacker = leaf.attacker
+        is_averaged = any(key in _AVERAGED for key in keys_of(leaf))
+        return is_averaged and attacker.known > 0 and attacker.influence == "passive"
+
+    return not any(averages(leaf) for leaf in found)
 
 
 def again(certificate: Certificate, change: Change, *, with_evidence: bool = True) -> Certificate | None:

@@ -20,6 +20,7 @@ from pkdp_pipeline.statement.stronger import (
     Change,
     Reading,
     again,
+    are_surely_there,
     everything_known,
     knows_more,
     leaves,
@@ -88,11 +89,12 @@ def what_if(certificate: Certificate, *, delta: float = 1e-6) -> tuple[Scenario,
     Returns
     -------
     tuple of Scenario
-        The declared attacker; one who knows more, by 10 % to 50 % of the threshold k, or is uncertain about 10 % to
-        50 % fewer people, or both, whichever the theorems rest on (fewer steps where each takes long); one who
-        knows half of k people who surely count; one whose odds are doubled; one who profits from a false
-        declaration; one who knows everything. Where nothing rests on what the attacker does not know, the first
-        and the last.
+        The declared attacker; one who knows more people who surely count, by 10 % to 50 % of the threshold k, or is
+        uncertain about 10 % to 50 % fewer people, or both, whichever the theorems rest on (fewer steps where each
+        takes long); one whose odds are doubled; one who profits from a false declaration; one who knows everything.
+        Where the records of some people are declared to be known to a passive attacker, more records are known
+        instead, and then half of k people who surely count. Where nothing rests on what the attacker does not
+        know, the first and the last.
 
     Raises
     ------
@@ -114,13 +116,13 @@ def what_if(certificate: Certificate, *, delta: float = 1e-6) -> tuple[Scenario,
     rows = [_scenario("declared", "is as declared", declared, target)]
     weaker = declared
     for words, change in _knowing_more(certificate):
-        weaker = _raised(Reading.of(again(certificate, change), target), weaker)
+        weaker = _raised(Reading.of(again(certificate, change), target, weaker.epsilon), weaker)
         rows.append(_scenario("knows_more", words, weaker, target))
     twice = surer(_TWICE)
     words = more_sure(leaves(certificate), twice)
     most = weaker
     if words:
-        reading = _raised(Reading.of(again(certificate, twice), target), declared)
+        reading = _raised(Reading.of(again(certificate, twice), target, declared.epsilon), declared)
         rows.append(_scenario("surer", words, reading, target))
         most = _raised(weaker, reading)
     words, broken = _without_evidence(certificate)
@@ -141,19 +143,22 @@ def more_by(share: Fraction, *, surely: bool = False) -> Change:
 
 
 def _knowing_more(certificate: Certificate) -> Iterator[tuple[str, Change]]:
-    found = leaves(certificate)
+    found, each = leaves(certificate), isinstance(certificate, ComposedCertificate)
+    surely = are_surely_there(found)
     for share in _affordable_shares(certificate, found):
-        words = listed(clause for clause in (more_known(found, share), fewer_unknown(found, share)) if clause)
+        clauses = (more_known(found, share, each=each), fewer_unknown(found, share))
+        words = listed(clause for clause in clauses if clause)
         if words:
-            yield words, more_by(share)
-    words = surely_there(found, SHARES[-1])
+            yield words, more_by(share, surely=surely)
+    words = surely_there(found, SHARES[-1], each=each)
     if words:
         unknown = fewer_unknown(found, SHARES[-1])
         yield listed((words, unknown) if unknown else (words,)), more_by(SHARES[-1], surely=True)
 
 
 def _affordable_shares(certificate: Certificate, found: tuple[ReleaseCertificate, ...]) -> tuple[Fraction, ...]:
-    if not any(slowness(leaf) >= SLOW for leaf in found):
+    surely = are_surely_there(found)
+    if not any(slowness(leaf, surely=surely) >= SLOW for leaf in found):
         return SHARES
     return SHARES[-1:] if isinstance(certificate, ComposedCertificate) else SHARES[::2]
 

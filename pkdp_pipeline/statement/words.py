@@ -9,13 +9,18 @@ from fractions import Fraction
 
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.release_certificate import ReleaseCertificate
-from pkdp_pipeline.statement.stronger import THRESHOLDS, UNCERTAIN, Change, keys_of, threshold_of
+from pkdp_pipeline.statement.stronger import (
+    THRESHOLDS,
+    UNCERTAIN,
+    Change,
+    are_surely_there,
+    keys_of,
+    threshold_of,
+)
 
-__all__ = ["fewer_unknown", "knowing", "listed", "more_known", "more_sure", "percent", "place", "surely_there"]
+__all__ = ["fewer_unknown", "listed", "more_known", "more_sure", "people_known", "percent", "place", "surely_there"]
 
 _TOLD = ("histogram_presence", "histogram_value")
-_AVERAGED = ("thresholding", "thresholding_complement", *_TOLD)
-"""Theorems that average over how many of the merely known people count."""
 
 
 def percent(share: float, *, up: bool = False) -> str:
@@ -30,50 +35,65 @@ def listed(clauses: Iterable[str]) -> str:
     return ", and ".join(dict.fromkeys(clauses))
 
 
-def place(found: tuple[ReleaseCertificate, ...]) -> str:
-    """Return where people are whose number matters to a threshold."""
-    if len(found) > 1:
-        return "counted in each release"
-    keys = keys_of(found[0])
+def place(found: tuple[ReleaseCertificate, ...], *, each: bool) -> str:
+    """Return where people are whose number matters to a threshold; `each` of several releases has such a place."""
+    places = {_place(keys_of(leaf), "each" if each else "the") for leaf in found}
+    return places.pop() if len(places) == 1 else "counted in each release"
+
+
+def _place(keys: tuple[str, ...], the: str) -> str:
     if "thresholding" in keys:
-        return "in the group"
-    return "outside the group" if "thresholding_complement" in keys else "in one cell"
+        other = " or outside it" if "thresholding_complement" in keys else ""
+        return f"in {the} group{other}"
+    return f"outside {the} group" if "thresholding_complement" in keys else f"in {the} table"
 
 
-def knowing(found: tuple[ReleaseCertificate, ...]) -> str:
-    """Return what the attacker does about known people: knowing a record is less than choosing it."""
-    controls = all(leaf.attacker.influence == "active" for leaf in found)
-    return "controls" if controls else "knows the records of"
+def people_known(found: tuple[ReleaseCertificate, ...], *, each: bool) -> str:
+    """Return what an axis that counts known people is called."""
+    if not are_surely_there(found):
+        return "people whose records the attacker knows"
+    return f"people {place(found, each=each)} whom the attacker {_knows(found)}"
 
 
-def more_known(found: tuple[ReleaseCertificate, ...], share: Fraction) -> str:
+def _knows(found: tuple[ReleaseCertificate, ...]) -> str:
+    """Return what the attacker does about known people: knowing a record is less than knowing that it counts."""
+    if not are_surely_there(found):
+        return "knows the records of"
+    controls = all(leaf.attacker.influence == "active" and leaf.attacker.known > 0 for leaf in found)
+    return "controls" if controls else "knows"
+
+
+def more_known(found: tuple[ReleaseCertificate, ...], share: Fraction, *, each: bool) -> str:
     """Return the clause for knowing more people, by a share of k; empty where no theorem counts the known."""
     counting = tuple(leaf for leaf in found if any(key in THRESHOLDS for key in keys_of(leaf)))
     if not counting:
         return ""
-    verb, each = knowing(counting), " in each release" if len(counting) > 1 else ""
+    verb, where = _knows(counting), place(counting, each=each)
+    more = "more " if any(leaf.attacker.known > 0 for leaf in counting) else ""
     numbers = {threshold_of(leaf) or 0 for leaf in counting}
     if len(numbers) > 1:
-        return f"{verb} more people{each} ({_share(share)} of its threshold k)"
+        return f"{verb} {more}people {_are(verb)}{where} ({_share(share)} of its threshold k)"
     k = numbers.pop()
-    more = math.ceil(share * k)
-    noun = "1 more person" if more == 1 else f"{more} more people"
-    return f"{verb} {noun}{each} ({_share(share)} of k = {k})"
+    number = math.ceil(share * k)
+    who = f"1 {more}person {_are(verb, 'is')}" if number == 1 else f"{number} {more}people {_are(verb)}"
+    return f"{verb} {who}{where} ({_share(share)} of k = {k})"
 
 
-def surely_there(found: tuple[ReleaseCertificate, ...], share: Fraction) -> str:
+def _are(verb: str, are: str = "are") -> str:
+    return {"controls": "", "knows": f"who {are} "}.get(verb, "who may be ")
+
+
+def surely_there(found: tuple[ReleaseCertificate, ...], share: Fraction, *, each: bool) -> str:
     """Return the clause for known people who surely count; empty where the other rows say as much."""
-    counting = tuple(leaf for leaf in found if any(key in _AVERAGED for key in keys_of(leaf)))
-    if all(leaf.attacker.influence == "active" for leaf in counting):
+    if are_surely_there(found):
         return ""
+    counting = tuple(leaf for leaf in found if any(key in THRESHOLDS for key in keys_of(leaf)))
+    where = place(counting, each=each)
     numbers = {(threshold_of(leaf) or 0, leaf.attacker.known) for leaf in counting}
     if len(numbers) > 1:
-        return f"knows people who are surely {place(counting)} ({_share(share)} of its threshold k), or controls them"
+        return f"knows people who are surely {where} ({_share(share)} of its threshold k more), or controls them"
     k, known = numbers.pop()
-    number = known + math.ceil(share * k)
-    who = "1 person who is" if number == 1 else f"{number} people who are"
-    them = "that person" if number == 1 else "them"
-    return f"knows {who} surely {place(counting)}, or controls {them}"
+    return f"knows {known + math.ceil(share * k)} people who are surely {where}, or controls them"
 
 
 def fewer_unknown(found: tuple[ReleaseCertificate, ...], share: Fraction) -> str:

@@ -45,8 +45,13 @@ def releases(draw):
     return (pkdp.Count if kind == "count" else pkdp.Histogram)(k=k, **extra), attacker, "presence"
 
 
+def surely(attacker):
+    """Whether knowing more people shall mean people who surely count."""
+    return attacker.known == 0 or attacker.influence == "active" or attacker.p_max is None
+
+
 @given(releases())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_scenarios_are_certificates_of_the_changed_attacker(drawn):
     mechanism, attacker, protects = drawn
     try:
@@ -66,7 +71,9 @@ def test_scenarios_are_certificates_of_the_changed_attacker(drawn):
         return
     more = [row for row in rows if row.kind == "knows_more"]
     models = [replace(attacker, known=attacker.known + math.ceil(Fraction(t, 10) * mechanism.k)) for t in range(1, 6)]
-    if attacker.influence == "passive" and protects == "presence":
+    if surely(attacker):
+        models = [replace(model, influence="active") for model in models]
+    else:
         models.append(replace(models[-1], influence="active"))
     assert len(more) == len(models)
     assert all(left.epsilon <= right.epsilon for left, right in pairwise(more))
@@ -82,7 +89,7 @@ def test_scenarios_are_certificates_of_the_changed_attacker(drawn):
 
 
 @given(releases())
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_curves_are_certificates_of_the_moved_attacker(drawn):
     mechanism, attacker, protects = drawn
     try:
@@ -97,9 +104,43 @@ def test_curves_are_certificates_of_the_moved_attacker(drawn):
         floor = certificate.worst_case.epsilon(DELTA)
         assert curve.floor == (None if floor == math.inf else floor)
         for value, epsilon in zip(curve.values, curve.epsilons, strict=True):
-            moved = int(value) if curve.field == "known" else value
-            exact = number(mechanism, replace(attacker, **{curve.field: moved}), protects)
-            assert epsilon == pytest.approx(exact, rel=CLOSE)
+            if curve.field == "known":
+                influence = "active" if surely(attacker) else attacker.influence
+                moved = replace(attacker, known=int(value), influence=influence)
+            else:
+                moved = replace(attacker, **{curve.field: value})
+            assert epsilon == pytest.approx(number(mechanism, moved, protects), rel=CLOSE)
+
+
+@pytest.mark.parametrize("noise", [None, pkdp.GeometricNoise(2.0)])
+@pytest.mark.parametrize("k", [30, 200])
+def test_curves_are_fine_and_end_where_nothing_but_the_noise_is_left(k, noise):
+    certificate = pkdp.certify(
+        pkdp.Count(k=k, noise=noise, release_threshold=None if noise is None else 300), A(p_max=0.1)
+    )
+    floor = certificate.worst_case.epsilon(DELTA)
+    known, sure = knowledge_curves(certificate, delta=DELTA)
+    for curve in (known, sure):
+        left = [epsilon >= floor for epsilon in curve.epsilons]
+        assert left == [False] * (len(left) - sum(left)) + [True] * sum(left)
+        assert 1 <= sum(left) <= 2
+    assert known.values[-1] == k - 1
+    steps = [right - left for left, right in pairwise(known.values[:-1])]
+    assert steps == [1.0] * len(steps) if k == 30 else max(steps) <= 5.0
+    assert sure.values[-1] == 1.0
+    odds = [value / (1 - value) for value in sure.values[sure.values.index(0.1) : -1]]
+    assert len(odds) >= 40
+    assert max(right / left for left, right in pairwise(odds)) <= 2 ** (1 / 4) * 1.01
+
+
+def test_a_declared_attacker_who_is_too_strong_leaves_the_curve_below():
+    certificate = pkdp.certify(pkdp.Histogram(k=20), A(p_max=0.6))
+    assert certificate.epsilon(DELTA) == math.inf
+    (sure,) = knowledge_curves(certificate, delta=DELTA)
+    finite = [value for value, epsilon in zip(sure.values, sure.epsilons, strict=True) if epsilon < math.inf]
+    assert len(finite) >= 4
+    assert 0.4 < finite[-1] < 0.6
+    assert (sure.declared, sure.values[-1]) == (0.6, 1.0)
 
 
 @given(st.integers(1, 999), st.integers(1, 50))
@@ -161,10 +202,11 @@ def test_totals_are_composed_again_with_every_part_changed(part, evidence):
     more = [row for row in rows if row.kind == "knows_more"]
     attacker = part.attacker
     assert found["declared"].epsilon == total(attacker, evidence)
-    for tenths, row in enumerate(more[:5], start=1):
-        assert row.epsilon == pytest.approx(total(replace(attacker, known=2 * tenths), evidence), rel=CLOSE)
-    surely = total(replace(attacker, known=10, influence="active"), evidence)
-    assert more[5].epsilon == pytest.approx(max(surely, more[4].epsilon), rel=CLOSE)
+    assert len(more) == 5
+    for tenths, row in enumerate(more, start=1):
+        model = replace(attacker, known=2 * tenths, influence="active")
+        assert row.epsilon == pytest.approx(total(model, evidence), rel=CLOSE)
+        assert row.words == f"knows {2 * tenths} people who are in each table ({tenths}0 % of k = 20)"
     assert found["surer"].epsilon == pytest.approx(total(replace(attacker, p_max=0.182), evidence), rel=CLOSE)
     assert found["everything_known"].epsilon == pytest.approx(total(A(), evidence), rel=CLOSE)
     broken = total(attacker, None)
@@ -177,8 +219,8 @@ def test_parts_with_different_attackers_move_together():
     other = pkdp.certify(pkdp.Histogram(k=30), A(p_max=0.2, known=3, influence="active"))
     total = pkdp.compose([(THRESHOLD, 2), (other, 1)], pkdp.IndependentGivenHabits())
     rows = what_if(total, delta=DELTA)
-    assert rows[1].words == "knows the records of more people in each release (10 % of its threshold k)"
-    one = pkdp.certify(THRESHOLD.mechanism, replace(THRESHOLD.attacker, known=2))
+    assert rows[1].words == "knows more people who are in each table (10 % of its threshold k)"
+    one = pkdp.certify(THRESHOLD.mechanism, replace(THRESHOLD.attacker, known=2, influence="active"))
     two = pkdp.certify(other.mechanism, replace(other.attacker, known=6))
     again = pkdp.compose([(one, 2), (two, 1)], pkdp.IndependentGivenHabits())
     assert rows[1].epsilon == pytest.approx(again.epsilon(DELTA), rel=CLOSE)
@@ -215,8 +257,7 @@ def test_the_value_through_absence_and_the_other_threshold():
     mechanism, attacker = pkdp.Histogram(k=12), A(p_max=0.2)
     rows = what_if(pkdp.certify(mechanism, attacker, protects="value"), delta=DELTA)
     more = [row for row in rows if row.kind == "knows_more"]
-    models = [A(p_max=0.2, known=2), A(p_max=0.2, known=4), A(p_max=0.2, known=6)]
-    models.append(A(p_max=0.2, known=6, influence="active"))
+    models = [A(p_max=0.2, known=known, influence="active") for known in (2, 4, 6)]
     for row, model in zip(more, models, strict=True):
         assert row.epsilon == pytest.approx(number(mechanism, model, "value"), rel=CLOSE)
     most = pkdp.Count(k_complement=30)
@@ -224,7 +265,63 @@ def test_the_value_through_absence_and_the_other_threshold():
     (surer,) = [row for row in rows if row.kind == "surer"]
     assert "81.8 % instead of 90 %" in surer.words
     assert surer.epsilon == pytest.approx(number(most, A(p_min=0.818)), rel=CLOSE)
-    assert rows[1].epsilon == pytest.approx(number(most, A(p_min=0.9, known=3)), rel=CLOSE)
+    assert rows[1].epsilon == pytest.approx(number(most, A(p_min=0.9, known=3, influence="active")), rel=CLOSE)
+    assert rows[1].words == "knows 3 people who are outside the group (10 % of k = 30)"
+
+
+WORDS = {
+    "knows 1 person who is in the group (10 % of k = 10)": (pkdp.Count(k=10), A(p_max=0.1), "presence"),
+    "knows 2 people who are in the table (10 % of k = 20)": (pkdp.Histogram(k=20), A(p_max=0.1), "presence"),
+    "controls 1 more person in the table (10 % of k = 10)": (
+        pkdp.Histogram(k=10),
+        A(p_max=0.1, known=2, influence="active"),
+        "presence",
+    ),
+    "knows the records of 1 more person who may be in the table (10 % of k = 10)": (
+        pkdp.Histogram(k=10),
+        A(p_max=0.1, known=2),
+        "presence",
+    ),
+    "knows 2 more people who are in the table (10 % of k = 20)": (
+        pkdp.Histogram(k=20),
+        A(p_max_between=0.6, known=2),
+        "value",
+    ),
+}
+AXES = {
+    "in the group": "people in the group whom the attacker knows",
+    "records": "people whose records the attacker knows",
+    "controls": "people in the table whom the attacker controls",
+    "knows": "people in the table whom the attacker knows",
+}
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_knowing_more_people_means_people_who_count_unless_records_are_declared(words):
+    mechanism, attacker, protects = WORDS[words]
+    certificate = pkdp.certify(mechanism, attacker, protects=protects)
+    rows = [row for row in what_if(certificate, delta=0.01) if row.kind == "knows_more"]
+    assert rows[0].words == words
+    axis = next(text for mark, text in AXES.items() if mark in words)
+    assert knowledge_curves(certificate, delta=0.01)[0].words == axis
+    assert len(rows) == 5 + ("records" in words)
+    if "records" in words:
+        assert rows[-1].words == "knows 7 people who are surely in the table, or controls them"
+
+
+def test_a_noisy_count_moves_the_unknown_with_numbers_that_are_close_and_certified():
+    mechanism, box = pkdp.Count(noise=pkdp.GeometricNoise(1.0)), A(p_min=0.3, p_max=0.6, unknown=150)
+    certificate = pkdp.certify(mechanism, box)
+    (curve,) = knowledge_curves(certificate, delta=DELTA)
+    asked = {float(value): epsilon for value, epsilon in zip(curve.values, curve.epsilons, strict=True)}
+    rows = [row for row in what_if(certificate, delta=DELTA) if row.kind == "knows_more"]
+    for tenths, row in enumerate(rows, start=1):
+        asked[float(15 * (10 - tenths))] = row.epsilon
+    assert len(asked) >= 8
+    for value, epsilon in asked.items():
+        again = pkdp.certify(mechanism, replace(box, unknown=int(value)))
+        assert again.delta(epsilon) <= DELTA
+        assert again.epsilon(DELTA) <= epsilon <= again.epsilon(DELTA) * 1.006
 
 
 def test_nothing_published_is_safe_from_anyone():

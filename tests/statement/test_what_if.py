@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.sentences import rounded_up
 from pkdp_pipeline.statement import knowledge_curves, what_if
-from pkdp_pipeline.statement.stronger import likelier
+from pkdp_pipeline.statement.stronger import leaves, likelier
+from pkdp_pipeline.statement.words import people_known
 
 A = pkdp.AttackerModel
 DELTA = 1e-5
@@ -303,25 +304,25 @@ def test_knowing_more_people_means_people_who_count_unless_records_are_declared(
     rows = [row for row in what_if(certificate, delta=0.01) if row.kind == "knows_more"]
     assert rows[0].words == words
     axis = next(text for mark, text in AXES.items() if mark in words)
-    assert knowledge_curves(certificate, delta=0.01)[0].words == axis
+    assert people_known(leaves(certificate), each=False) == axis
     assert len(rows) == 5 + ("records" in words)
     if "records" in words:
         assert rows[-1].words == "knows 7 people who are surely in the table, or controls them"
 
 
 def test_a_noisy_count_moves_the_unknown_with_numbers_that_are_close_and_certified():
-    mechanism, box = pkdp.Count(noise=pkdp.GeometricNoise(1.0)), A(p_min=0.3, p_max=0.6, unknown=150)
+    mechanism, box = pkdp.Count(noise=pkdp.GeometricNoise(1.0)), A(p_min=0.3, p_max=0.6, unknown=500)
     certificate = pkdp.certify(mechanism, box)
     (curve,) = knowledge_curves(certificate, delta=DELTA)
     asked = {float(value): epsilon for value, epsilon in zip(curve.values, curve.epsilons, strict=True)}
     rows = [row for row in what_if(certificate, delta=DELTA) if row.kind == "knows_more"]
     for tenths, row in enumerate(rows, start=1):
-        asked[float(15 * (10 - tenths))] = row.epsilon
-    assert len(asked) >= 8
+        asked[float(50 * (10 - tenths))] = row.epsilon
+    assert len(asked) >= 6
     for value, epsilon in asked.items():
         again = pkdp.certify(mechanism, replace(box, unknown=int(value)))
         assert again.delta(epsilon) <= DELTA
-        assert again.epsilon(DELTA) <= epsilon <= again.epsilon(DELTA) * 1.006
+        assert again.delta(epsilon / 1.006) > DELTA or value == 0.0
 
 
 def test_nothing_published_is_safe_from_anyone():

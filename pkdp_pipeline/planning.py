@@ -65,8 +65,13 @@ def smallest_k(
     if not epsilon_points(epsilon)[1]:
         raise ArgumentError("epsilon must be one number, at least 0 and finite.")
     controlled = attacker.known if isinstance(attacker, AttackerModel) else 0
-    # Refused for every k or for none: a large k says which, with the message that helps.
-    certify(Histogram(k=_MOST + controlled), attacker, protects=protects)
+    try:
+        # Refused for every k or for none: a large k says which.
+        certify(Histogram(k=_MOST + controlled), attacker, protects=protects)
+    except NotCertifiableError:
+        # The choices that a message offers are those beside the k it is about.
+        certify(Histogram(k=controlled + 2), attacker, protects=protects)
+        raise
     times, declared = whole_number("days", days, least=1), read_evidence(evidence)
 
     def holds(k: int) -> bool:

@@ -48,7 +48,7 @@ def draw_guarantee(curve: GuaranteeShape, axes: Axes) -> None:
     dress(
         axes,
         x="ε: how far probabilities may differ" + ("" if narrow else ", a factor of at most e^ε"),
-        y="δ: beyond that, at most this much (log scale)",
+        y="δ at each ε, at most (log scale)",
     )
     bottom = _bottom(curve)
     axes.set_yscale("log", nonpositive="clip")

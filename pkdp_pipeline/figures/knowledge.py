@@ -98,7 +98,7 @@ def draw_knowledge(curve: KnowledgeShape, axes: Axes) -> None:
         else:
             spots = [Spot(x=middle, y=y, right=0, up=0, ha="center") for y in heights]
         upright = _ROOM_UPRIGHT <= room < _ROOM_ACROSS
-        labels.place("nothing is certified", spots, color=style.WARN, weight="bold", upright=upright)
+        labels.place("no ε is certified", spots, color=style.WARN, weight="bold", upright=upright)
     if curve.floor is not None and math.isfinite(curve.floor):
         text = f"the noise alone: ε = {rounded_up(curve.floor)}"
         text += "" if narrow else ", whatever they know"

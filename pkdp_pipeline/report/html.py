@@ -40,6 +40,7 @@ def to_html(report: Report) -> str:
             number=number,
             about=lambda promise: about(report, promise),
             contents=_contents(report),
+            drawn_above=lambda promise: _drawn_above(promise, report.promises),
             noised=[release for release in report.releases if release.error is not None],
             exact=[release for release in report.releases if release.error is None],
             said={report.lead and report.lead.sentence, *(release.sentence for release in report.releases)},
@@ -112,6 +113,20 @@ def _contents(report: Report) -> list[tuple[str, str]]:
         ("provenance", "Where this comes from, and how to check it"),
         ("glossary", "Words"),
     ]
+
+
+def _drawn_above(promise: Promise, promises: tuple[Promise, ...]) -> str:
+    """Return the name of an earlier promise with equal curves, as one day's is that of every day; empty without one."""
+    for earlier in promises:
+        if earlier is promise:
+            break
+        if _shape(earlier) == _shape(promise):
+            return earlier.name
+    return ""
+
+
+def _shape(promise: Promise) -> object:
+    return promise.curve, [(one.field, one.values, one.epsilons, one.floor) for one in promise.knowledge]
 
 
 def _first_sentence(text: str) -> tuple[str, str]:

@@ -139,6 +139,6 @@ def _but(delta: float) -> str:
         return "."
     rare = f" ({chance(delta)})" if chance(delta) else ""
     return (
-        f". There is an exception: with a probability of at most δ = {rounded_up(delta)}{rare} the table may tell "
-        "more, even everything."
+        f". The hint comes with a leak: with probability δ = {rounded_up(delta)}{rare} it tells everything. The table "
+        "tells no more than that."
     )

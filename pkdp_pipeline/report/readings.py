@@ -42,5 +42,5 @@ def reading_knowledge(curve: KnowledgeCurve) -> str:
     if curve.floor is not None and curve.floor < math.inf:
         end = f"; the line never goes above ε = {rounded_up(curve.floor)}, which the noise alone guarantees"
     else:
-        end = "; there is no noise, so where the line ends nothing is certified"
+        end = "; where the line ends, no ε is certified at this δ"
     return f"The dot is the declared attacker. A stronger attacker makes ε grow{end}."

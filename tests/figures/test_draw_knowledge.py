@@ -37,14 +37,14 @@ def test_where_nothing_is_certified_the_curve_leaves_the_picture():
     assert y[2] > panel.get_ylim()[1]
     (area,) = [patch for patch in panel.patches if patch.get_label() == "nothing"]
     assert (area.get_x(), area.get_x() + area.get_width()) == (1.0, 3.0)
-    assert "nothing is certified" in texts(panel)
+    assert "no ε is certified" in texts(panel)
 
 
 def test_where_everything_is_certified_nothing_is_shaded():
     panel = axes()
     draw_knowledge(knowledge((1.0, 2.0)), panel)
     assert "nothing" not in {patch.get_label() for patch in panel.patches}
-    assert "nothing is certified" not in texts(panel)
+    assert "no ε is certified" not in texts(panel)
     assert "floor" not in labels(panel)
 
 

@@ -6,9 +6,10 @@ import functools
 
 from example_report import auditor_report, day_report, hostile_report, noisy_report, year_report
 
+from pkdp_pipeline.report.content import Promise, Report
 from pkdp_pipeline.report.html import to_html
 
-__all__ = ["REPORTS", "page"]
+__all__ = ["REPORTS", "drawn", "page"]
 
 REPORTS = {
     "auditor": auditor_report,
@@ -22,3 +23,16 @@ REPORTS = {
 @functools.cache
 def page(name: str) -> str:
     return to_html(REPORTS[name]())
+
+
+def drawn(report: Report) -> dict[int, Promise]:
+    """Return the promises that have figures of their own, by their number: not those with an earlier one's curves."""
+    found: dict[int, Promise] = {}
+    for number, promise in enumerate(report.promises, start=1):
+        numbers = [(one.values, one.epsilons) for one in promise.knowledge]
+        if all(
+            (earlier.curve, [(one.values, one.epsilons) for one in earlier.knowledge]) != (promise.curve, numbers)
+            for earlier in found.values()
+        ):
+            found[number] = promise
+    return found

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from pages import REPORTS, page
+from pages import REPORTS, drawn, page
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("report")]
 
@@ -220,15 +220,15 @@ def test_tables_and_curves_are_there(opened, name):
                 lines = shown.locator(f"table:has(#counts-{number}) tbody tr")
                 assert lines.count() == len(release.table.counts)
                 assert all(line.is_visible() for line in lines.all()[:20])
-            curves = [number for number, _ in enumerate(report.promises, start=1)]
+            curves = list(drawn(report))
             for number in curves:
                 lines = shown.locator(f"table:has(#guarantee-{number}) tbody tr")
                 assert lines.count() == len(report.promises[number - 1].curve.epsilons)
             figures = shown.locator("figure").count()
-            drawn = shown.locator("figure svg:visible")
-            assert drawn.count() == figures
+            pictures = shown.locator("figure svg:visible")
+            assert pictures.count() == figures
             assert figures >= len(report.series) + len(curves) + 1
-            for svg in drawn.all():
+            for svg in pictures.all():
                 box = svg.bounding_box()
                 assert box["width"] > 250
                 assert box["height"] > 80

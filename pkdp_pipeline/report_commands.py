@@ -95,7 +95,7 @@ def _own_files(job: Job) -> Iterator[tuple[str, Path]]:
 
     yield "the job file", Path(job.file)
     if "://" not in job.ledger:
-        for suffix in ("", "-wal", "-shm"):
+        for suffix in ("", "-wal", "-shm", "-journal"):
             yield "the ledger", Path(f"{job.ledger}{suffix}")
     if isinstance(job.source, DuckDBSourceTable):
         yield "the source", Path(job.source.duckdb)
@@ -103,6 +103,14 @@ def _own_files(job: Job) -> Iterator[tuple[str, Path]]:
         for pattern in job.source.files:
             for file in () if "://" in pattern else glob.iglob(pattern, recursive=True):
                 yield "a file of the source", Path(file)
+    # Reports may lie among what is published, and nothing else may be written over.
+    for file in Path(job.output.directory).glob("*/*"):
+        if file.suffix in (".parquet", ".csv") or file.name == "summary.md" or file.name.endswith(".certificate.json"):
+            yield "a published file", file
+    private = (("retention", job.retention), ("records", job.records))
+    for name, table in private:
+        if table is not None and table.directory is not None:
+            yield f"in the folder of {name}", Path(table.directory)
     for name, place in (("output.duckdb", job.output.duckdb), ("checks.expectations", job.checks.expectations)):
         if place is not None:
             yield f"the file of {name}", Path(place)

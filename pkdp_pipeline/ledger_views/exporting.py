@@ -48,7 +48,7 @@ def exported(reading: Reading) -> Iterator[str]:
 
 
 def write_out(pieces: Iterable[str], out: Path, *, ledger: str) -> None:
-    """Write a text to a file, which appears when it is complete.
+    """Write a text to a file, which appears when it is complete; a device or a pipe is written to as it is.
 
     Raises
     ------
@@ -61,6 +61,12 @@ def write_out(pieces: Iterable[str], out: Path, *, ledger: str) -> None:
         if out.exists() and Path(ledger).exists() and out.samefile(ledger):
             raise ArgumentError("--out is the ledger itself; name another file.")
     try:
+        # Where a symbolic link leads is what is meant.
+        out = out.resolve()
+        if out.exists() and not out.is_file() and not out.is_dir():
+            with out.open("w", encoding="utf-8") as stream:
+                stream.writelines(pieces)
+            return
         with NamedTemporaryFile("w", encoding="utf-8", dir=out.parent, prefix=f".{out.name}.", delete=False) as part:
             try:
                 part.writelines(pieces)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -85,11 +86,28 @@ def test_what_the_job_lives_on_is_not_overwritten(ran):
     folder = ran.parent
     (folder / "link.html").symlink_to(folder / "ledger" / "visits.sqlite")
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    for name in ("ledger/visits.sqlite", "link.html", "job.toml", "visits.parquet", "out/../visits.parquet"):
+    published = [path for path in before if path.parent.parent.name == "out" and path.suffix != ".html"]
+    assert {path.suffix for path in published} >= {".parquet", ".json", ".md"}
+    names = ("ledger/visits.sqlite", "link.html", "job.toml", "visits.parquet", "out/../visits.parquet", *published)
+    for name in names:
         done = pkdp("report", ran, "--format", "md", "--out", folder / name)
         assert done.exit_code == 2, name
         assert "--out is" in done.stderr
     assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_pipe_is_written_to_and_a_link_is_followed(ran, tmp_path):
+    pipe, link, target = tmp_path / "pipe", tmp_path / "link.md", tmp_path / "target.md"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert pkdp("report", ran, "--format", "md", "--out", pipe).exit_code == 0
+    target.write_text("old", encoding="utf-8")
+    link.symlink_to(target)
+    assert pkdp("report", ran, "--format", "md", "--out", link).exit_code == 0
+    assert os.read(reader, 1_000_000).decode() == target.read_text(encoding="utf-8") != "old"
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert link.is_symlink()
 
 
 def test_without_the_extra_html_is_refused_and_the_message_says_what_to_install(ran, monkeypatch, tmp_path):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.together import Together
+from pkdp_pipeline.report.plain_text import key_text, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,22 +80,17 @@ def noise_line(release: Release) -> list[str]:
 
 
 def public_rows(table: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
-    """Return a public table as text: column names, then rows; a missing count reads "suppressed"."""
+    """Return a public table as text: column names, then rows; a missing count reads "suppressed".
+
+    Keys are shown as in a report: different texts stay different.
+    """
     import pandas as pd
 
     rows = []
     for row in table.itertuples(index=False, name=None):
         *cell, count = row
-        rows.append([*map(_printable, cell), "suppressed" if pd.isna(count) else str(count)])
-    return [_printable(column) for column in table.columns], rows
-
-
-def _printable(value: object) -> str:
-    """Return a value as one line of text that cannot steer a terminal."""
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in str(value)
-    )
+        rows.append([*map(key_text, cell), "suppressed" if pd.isna(count) else str(count)])
+    return [printable(column) for column in table.columns], rows
 
 
 def _table_line(cells: Sequence[str]) -> str:

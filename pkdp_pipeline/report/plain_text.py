@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["in_markdown", "key_text", "printable", "table_line"]
+__all__ = ["MISSING", "in_markdown", "joined", "key_text", "printable", "table_line"]
+
+MISSING = "(missing)"
+"""What a missing key reads."""
+
+_EMPTY = "(empty)"
+
+_REPEATED_BLANK = re.compile("(?<= ) ")
+"""Which a page would show as one."""
 
 _MARKS = re.compile(r"([\\`*_\[\]<>|~&!$@{}])|(?<=[A-Za-z])(:)(?=//)|(?<=[Ww]{3})(\.)")
 
@@ -18,13 +26,36 @@ def printable(value: object) -> str:
     )
 
 
-def key_text(value: object) -> str:
-    """Return the value of a by-column as one line of text that is never empty."""
+def key_text(value: object, *, quoted: bool = False) -> str:
+    r"""Return the value of a by-column as one line that is never empty, and is different for different texts.
+
+    A backslash is doubled, since one may stand before an escape. Text is put in quotation marks where it could be
+    taken for something else: one of the words for what is missing, a text in quotation marks, blanks at an end; and
+    where `quoted` is asked for.
+    """
     import pandas as pd
 
     if pd.isna(value):  # type: ignore[call-overload]  # a key is a scalar
-        return "(missing)"
-    return printable(value) or "(empty)"
+        return MISSING
+    text = str(value)
+    if not text and not quoted:
+        return _EMPTY
+    shown = _REPEATED_BLANK.sub(r"\\x20", printable(text.replace("\\", "\\\\")))
+    if quoted or shown in (MISSING, _EMPTY) or shown.startswith('"') or shown != shown.strip():
+        return '"' + shown.replace('"', '\\"') + '"'
+    return shown
+
+
+def joined(keys: Sequence[str]) -> str:
+    """Return the texts of a cell's keys as one, which is different for different cells; empty without keys."""
+    if len(keys) == 1:
+        return keys[0]
+    return " / ".join('"' + key.replace('"', '\\"') + '"' if _is_parted(key) else key for key in keys)
+
+
+def _is_parted(key: str) -> bool:
+    """Return whether a key would look like several; one in quotation marks does not."""
+    return not key.startswith('"') and " / " in f" {key} "
 
 
 def in_markdown(text: str) -> str:

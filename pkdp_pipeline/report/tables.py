@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.report.content import PublishedTable, Series
-from pkdp_pipeline.report.plain_text import key_text, printable
+from pkdp_pipeline.report.plain_text import joined, key_text, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +27,10 @@ MOST_CELLS = 40
 MOST_PERIODS = 400
 """So many periods of a series are shown, the latest ones."""
 
-Cell = tuple[str, ...]
+Key = tuple[str, Hashable]
+"""What kind of value a key is, and the value: texts, numbers and truths are never the same key."""
+
+Cell = tuple[Key, ...]
 
 
 def published_table(table: pd.DataFrame, most: int = MOST_ROWS) -> PublishedTable:
@@ -34,7 +38,7 @@ def published_table(table: pd.DataFrame, most: int = MOST_ROWS) -> PublishedTabl
     rows = _rows(table)
     return PublishedTable(
         columns=tuple(printable(column) for column in table.columns[:-1]),
-        keys=tuple(key for key, _ in rows[:most]),
+        keys=tuple(tuple(key_text(value) for _, value in cell) for cell, _ in rows[:most]),
         counts=tuple(count for _, count in rows[:most]),
         more=max(0, len(rows) - most),
     )
@@ -61,7 +65,7 @@ def series_of(name: str, releases: Mapping[str, Release], *, more_periods: int =
     cells = [cell for cell in ordered if cell in kept]
     return Series(
         name=name,
-        cells=tuple(" / ".join(cell) or "count" for cell in cells),
+        cells=tuple(_names(cells)),
         periods=tuple(found),
         counts=tuple(tuple(of_period.get(cell) for cell in cells) for of_period in found.values()),
         more_cells=len(ordered) - len(cells),
@@ -75,8 +79,31 @@ def _rows(table: pd.DataFrame) -> list[tuple[Cell, int | None]]:
     rows: list[tuple[Cell, int | None]] = []
     for row in table.itertuples(index=False, name=None):
         *cell, count = row
-        rows.append((tuple(map(key_text, cell)), None if pd.isna(count) else int(count)))
+        rows.append((tuple(map(_key, cell)), None if pd.isna(count) else int(count)))
     return rows
+
+
+def _key(value: Any) -> Key:
+    """Return a key that is equal for equal values: 1 and 1.0 on another day, but neither "1" nor true."""
+    import pandas as pd
+
+    if pd.isna(value):
+        return "missing", None
+    if isinstance(value, str):
+        return "text", value
+    if isinstance(value, Number) and not isinstance(value, bool):
+        return "number", value
+    return type(value).__name__, value
+
+
+def _names(cells: Sequence[Cell]) -> Iterator[str]:
+    """Yield the names of cells; where two would be the same, as those of 7 and "7", texts are in quotation marks."""
+    plain = [joined([key_text(value) for _, value in cell]) for cell in cells]
+    often = Counter(plain)
+    for cell, name in zip(cells, plain, strict=True):
+        if often[name] > 1:
+            name = joined([key_text(value, quoted=kind == "text") for kind, value in cell])  # noqa: PLW2901
+        yield name or "count"
 
 
 def _in_order(tables: Sequence[pd.DataFrame]) -> list[Cell]:
@@ -86,11 +113,14 @@ def _in_order(tables: Sequence[pd.DataFrame]) -> list[Cell]:
     keys = [table.iloc[:, :-1] for table in reversed(tables)]
     if all(one.equals(keys[0]) for one in keys[1:]):
         return list(dict.fromkeys(cell for cell, _ in _rows(tables[-1])))  # the order of a declared domain
-    together: Any = pd.concat([one.astype("object") for one in keys], ignore_index=True)
-    if not together.shape[1]:
-        return [()]
-    together = together.drop_duplicates(ignore_index=True)
+    cells = list(dict.fromkeys(cell for table in reversed(tables) for cell, _ in _rows(table)))
+    columns = range(len(cells[0])) if cells else range(0)
+    # By column, and as objects: a number stays what it is.
+    values: Any = pd.DataFrame(
+        {column: pd.Series([cell[column][1] for cell in cells], dtype="object") for column in columns}
+    )
+    if values.empty:
+        return cells
     with suppress(TypeError):  # the same column held keys of another kind on another day
-        together = together.sort_values(by=list(together.columns), na_position="last", ignore_index=True)
-    cells = (tuple(map(key_text, row)) for row in together.itertuples(index=False, name=None))
-    return list(dict.fromkeys(cells))
+        values = values.sort_values(by=list(columns), na_position="last", kind="stable")
+    return [cells[place] for place in values.index]

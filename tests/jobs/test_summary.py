@@ -15,6 +15,15 @@ def test_a_missing_count_reads_suppressed_and_nothing_steers_a_terminal():
     assert rows == [["a|b", "3"], ["\\x1b[31mred", "suppressed"]]
 
 
+def test_different_cells_look_different():
+    towns = ["\n", "\\n", "", " ", "(empty)", "(missing)", None, "None", "nan"]
+    table = pd.DataFrame({"town": towns, "count": pd.array(range(9), dtype="Int64")})
+    _, rows = public_rows(table)
+    assert len({town for town, _ in rows}) == len(towns)
+    assert all(town.strip() == town != "" for town, _ in rows)
+    assert rows[6] == ["(missing)", "6"]
+
+
 def test_public_values_cannot_break_the_markdown(job_file):
     frame = pd.DataFrame({"day": [date(2020, 1, 1)] * 5, "person": list("abcde"), "town": ["a|b<i>`\n"] * 5})
     result = run_job(load_job(job_file(frame=frame)), date(2020, 1, 1))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from pkdp_pipeline.report.plain_text import in_markdown, key_text, printable, table_line
+from pkdp_pipeline.report.plain_text import in_markdown, joined, key_text, printable, table_line
 
 PARTS = st.sampled_from(
     [*HOSTILE, "`", "*", "_", "~~", "[a](b)", "![", "<b>", "&lt;", "|", "\\", "http://", "www.x.org"]
@@ -56,6 +56,32 @@ def test_no_address_is_made_a_link_of(text):
 def test_a_key_is_never_empty():
     assert [key_text(value) for value in ("", None, float("nan"), pd.NA, pd.NaT)] == ["(empty)"] + ["(missing)"] * 4
     assert [key_text(value) for value in (0, False, 1.5)] == ["0", "False", "1.5"]
+
+
+KEY_TEXT = st.one_of(
+    TEXT,
+    st.sampled_from(["", " ", "(missing)", "(empty)", '"(empty)"', "\n", "\\n", '"', "a /", "/ a", "a / b", "a  b"]),
+    st.text(alphabet='a /"\\ \nx20', max_size=8),
+)
+
+
+@given(st.tuples(KEY_TEXT, KEY_TEXT), st.tuples(KEY_TEXT, KEY_TEXT))
+def test_different_texts_look_different(one, other):
+    assert (key_text(one[0]) == key_text(other[0])) == (one[0] == other[0])
+    assert (joined([*map(key_text, one)]) == joined([*map(key_text, other)])) == (one == other)
+
+
+@given(KEY_TEXT)
+def test_a_key_has_no_blanks_that_a_page_would_drop_and_is_not_taken_for_a_missing_one(text):
+    assert " ".join(key_text(text).split()) == key_text(text) != "(missing)"
+    assert key_text(text, quoted=True)[0] == key_text(text, quoted=True)[-1] == '"'
+
+
+def test_an_ordinary_name_stays_as_it_is():
+    for name in ("New York, NY", "O'Hare", 'the "old" town', "a/b", "50 % (about)", "Zürich", "東京", "<b>"):
+        assert key_text(name) == joined([key_text(name)]) == name
+    assert joined(["a", "b/c"]) == "a / b/c"
+    assert [key_text(name) for name in (" ", "\\n", "\n", "(missing)")] == ['" "', "\\\\n", "\\n", '"(missing)"']
 
 
 @pytest.mark.parametrize("name", HOSTILE)

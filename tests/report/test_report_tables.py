@@ -61,3 +61,35 @@ def test_cells_of_several_columns_and_of_other_kinds_on_other_days():
     assert series_of("name", {"1": two}).cells == ("a / 1.0", "a / (missing)")
     mixed = {"1": release({"a": 20}), "2": release({7: 20, 5: 30})}
     assert series_of("name", mixed).cells == ("7", "5", "a")
+
+
+def test_no_count_is_lost_where_cells_look_alike():
+    alike = {"(missing)": 30, None: 44, "\n": 40, "\\n": 25, "": 31, "(empty)": 22, " ": 33}
+    days = {"1": release(alike), "2": release(dict(reversed([*alike.items()])))}
+    series = series_of("name", days)
+    assert len(set(series.cells)) == len(alike)
+    assert sorted(series.counts[0]) == sorted(series.counts[1]) == sorted(alike.values())
+    named = dict(zip(series.cells, series.counts[0], strict=True))
+    table = published_table(days["1"].table)
+    assert named == {key: count for (key,), count in zip(table.keys, table.counts, strict=True)}
+    assert named["(missing)"] == 44
+    assert named['"(missing)"'] == 30
+
+
+def test_no_count_is_lost_where_cells_of_several_columns_look_alike():
+    series = series_of("name", {"1": release({("a / b", "c"): 20, ("a", "b / c"): 30}, ("one", "other"))})
+    assert series.cells == ('"a / b" / c', 'a / "b / c"')
+    assert series.counts == ((20, 30),)
+
+
+def test_a_number_is_the_same_number_on_every_day_and_no_text():
+    days = {"1": release({7: 20}), "2": release({7.0: 21, None: 22}), "3": release({"7": 23, "8": 24})}
+    series = series_of("name", days)
+    counts = dict(zip(series.cells, zip(*series.counts, strict=True), strict=True))
+    assert counts == {
+        "7.0": (20, 21, None),
+        "(missing)": (None, 22, None),
+        "7": (None, None, 23),
+        "8": (None, None, 24),
+    }
+    assert series_of("name", {"1": release({7: 20}), "2": release({"7": 23})}).cells == ('"7"', "7")

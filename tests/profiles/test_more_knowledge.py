@@ -33,7 +33,7 @@ def assert_not_less(mechanism: Any, weaker: Any, stronger: Any, protects: str = 
     assert np.all(more * (1.0 + slack + ROUNDED) + 1e-280 >= less), (mechanism, weaker, stronger, less, more)
 
 
-@settings(max_examples=90)
+@settings(max_examples=30)
 @given(
     k=st.integers(2, 12),
     p=probabilities,
@@ -63,7 +63,7 @@ def test_thresholds(
         assert_not_less(mechanism, weaker, attacker, protects)
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(
     low=probabilities,
     high=probabilities,
@@ -90,7 +90,7 @@ def test_boxes(
         assert_not_less(mechanism, weaker, attacker, slack=SEARCHED)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     low=probabilities,
     high=probabilities,
@@ -112,7 +112,7 @@ def test_two_sided_thresholds(low: float, high: float, above: int, k: int | None
         assert_not_less(mechanism, weaker, attacker)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     least=st.floats(0.01, 0.5),
     down=st.floats(0.0, 1.0),

@@ -99,10 +99,12 @@ def meaning(statement: Statement) -> str:
             f"At δ = {rounded_up(statement.delta)} no ε is certified: whatever ε, a larger probability is left in "
             f"which the published tables may tell anything about a person.{some}"
         )
-    who = "Nobody at all" if anyone(statement) else "Nobody who fits the assumptions"
+    always = anyone(statement)
+    who = "Nobody, even knowing everybody else's records," if always else "Nobody who fits the assumptions"
+    unit = " It is about one privacy unit: of several that share a fate the table may tell more." if always else ""
     return (
         f"Take any one person, and what the sentence says is protected: {protected(statement)}. {who} learns more "
-        f"about it than {_hint(pair[0])}{_but(pair[1])}"
+        f"about it than {_hint(pair[0])}{_but(pair[1])}{unit}"
     )
 
 

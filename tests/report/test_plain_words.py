@@ -94,7 +94,8 @@ def test_against_a_declared_attacker_only():
 def test_against_anyone():
     shown = statement(noise=pkdp.GeometricNoise(0.5), p_max=0.9, known=30)
     assert anyone(shown)
-    assert "Nobody at all" in meaning(shown)
+    assert "Nobody, even knowing everybody else's records," in meaning(shown)
+    assert "It is about one privacy unit" in meaning(shown)
     assert "Even somebody who already knows everybody else" in worst_meaning(shown)
 
 
@@ -110,7 +111,8 @@ def test_where_no_epsilon_reaches_delta_the_noise_leads():
     shown = replace(shown, epsilon=math.inf, worst_case=(0.5, 2e-5))
     assert named(shown) == (0.5, 2e-5)
     assert anyone(shown)
-    assert "Nobody at all" in meaning(shown)
+    assert "Nobody, even knowing everybody else's records," in meaning(shown)
+    assert "It is about one privacy unit" in meaning(shown)
     assert "δ = 2e-5 (one in 50,000)" in meaning(shown)
     assert named(replace(shown, worst_case=None)) is None
 

@@ -14,7 +14,13 @@ attacker does not know, one by one, in both directions, and it is never read off
 We declare ``p_max_between = 0.99``. Whoever knows the age, job and schooling of a person can often guess
 on which side of 50,000 dollars she is; to be more than 99 % sure takes her pay slip or her tax return. Of
 pupils and students one can be that sure, so the release is about people of 25 and older. Those whose
-answer the attacker *has* seen, a household, some colleagues, are declared as ``known``: 100 people.
+answer the attacker *has* seen, the attacker's own household, some colleagues, are declared as ``known``: 100
+people.
+
+The number is an illustration, not one to copy. Of people without pay (an answer of the form), or with a few
+hours a week, everybody is surer than 99 %. In earnest they would be left out by a rule that is fixed beforehand,
+or counted as known. And what moves the target's answer together with that of her own household is hidden only
+from attackers who know it: for others the household is the unit, or k is larger.
 
 ``k`` follows from this assumption and from the guarantee we want, (1, 1e-6), and from nothing else: the program
 asks `smallest_k` for it before it opens the file. The closer ``p_max_between`` is to 1, the more people a cell

@@ -50,7 +50,9 @@ _LARGEST_K = 1_000_000
 _SHARES = tuple(Fraction(percent, 100) for percent in (*range(10, 50, 10), *range(50, 90, 5), *range(90, 100)))
 """How many fewer people are unknown: the first five are those of the what-if table; ε grows fast at the end."""
 
-_COARSE_SHARES = tuple(Fraction(percent, 100) for percent in (10, 20, 30, 40, 50, 70, 85, 92, 96, 98))
+_COARSE_SHARES = tuple(
+    Fraction(percent, 100) for percent in (10, 20, 30, 40, 50, 58, 65, 71, 76, 80, 84, 87, 90, 92, 94, 96, 98)
+)
 
 _QUICK = 2
 

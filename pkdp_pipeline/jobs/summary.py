@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.together import Together
+from pkdp_pipeline.report.noise_words import noise_sentence
 from pkdp_pipeline.report.plain_text import key_text, printable
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def describe(job: Job, asked: ReleaseTable) -> str:
     if asked.k_complement is not None:
         steps.append(f"{subject} is published only when the rest is at least {asked.k_complement}")
     if asked.noise is not None:
-        steps.append(f"two-sided geometric noise with epsilon = {asked.noise.epsilon:g} is added")
+        steps.append(f"two-sided geometric noise with epsilon = {asked.noise.epsilon!r} is added")
     if asked.release_threshold is not None:
         steps.append(f"it is shown only when the noisy number is at least {asked.release_threshold}")
     return f"{counted}: {'; '.join(steps)}." if steps else f"{counted}."
@@ -76,7 +77,7 @@ def noise_line(release: Release) -> list[str]:
     """Return a line on how far noise may have moved the counts, and an empty one; nothing without noise."""
     if release.certificate.mechanism.noise is None:
         return []
-    return [f"With noise: 95 % of such numbers are within ±{release.error.bound_95} of the exact ones.", ""]
+    return [noise_sentence(release.error), ""]
 
 
 def public_rows(table: pd.DataFrame) -> tuple[list[str], list[list[str]]]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pkdp_pipeline.figures.style import CSS_DARK, CSS_LIGHT
 from pkdp_pipeline.report import plain_words
 from pkdp_pipeline.report.content import BudgetLine, Promise, ReleaseView, Report
+from pkdp_pipeline.report.noise_words import selected_from
 from pkdp_pipeline.report.pictures import Pictures, about
 from pkdp_pipeline.report.readings import reading_counts, reading_guarantee, reading_knowledge, reading_spending
 from pkdp_pipeline.sentences import rounded_up
@@ -84,6 +85,7 @@ def _environment() -> Environment:
         "reading_guarantee": reading_guarantee,
         "reading_knowledge": reading_knowledge,
         "reading_spending": reading_spending,
+        "selected_from": selected_from,
         "spent": _spent,
         "stylesheet": Markup(_stylesheet(environment)),
         "worst_meaning": plain_words.worst_meaning,

@@ -8,6 +8,7 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from functools import partial
 
 from pkdp_pipeline.report.content import LedgerAccount, Promise, PublishedTable, ReleaseView, Report, Series
+from pkdp_pipeline.report.noise_words import noise_sentence
 from pkdp_pipeline.report.plain_text import in_markdown, table_line
 from pkdp_pipeline.sentences import rounded_up
 from pkdp_pipeline.statement import KnowledgeCurve, Statement
@@ -55,8 +56,8 @@ def _release(report: Report, release: ReleaseView) -> Iterator[str]:
     yield ""
     if release.error is not None:
         yield (
-            f"With noise: 95 % of such numbers are within ±{release.error.bound_95} of the exact ones; the mean "
-            f"absolute error is {rounded_up(release.error.mean_absolute)}."
+            f"{noise_sentence(release.error)} The mean absolute error of the noise is "
+            f"{rounded_up(release.error.mean_absolute)}."
         )
         yield ""
     if report.lead is None or release.sentence != report.lead.sentence:

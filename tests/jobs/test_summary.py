@@ -3,9 +3,12 @@ from __future__ import annotations
 from datetime import date
 
 import pandas as pd
+import pytest
 
+import pkdp_pipeline as pkdp
 from pkdp_pipeline.jobs import load_job, run_job
-from pkdp_pipeline.jobs.summary import describe, public_rows
+from pkdp_pipeline.jobs.summary import describe, noise_line, public_rows
+from pkdp_pipeline.release import Release
 
 
 def test_a_missing_count_reads_suppressed_and_nothing_steers_a_terminal():
@@ -36,3 +39,18 @@ def test_the_description_says_each_step(job_file, basic):
     text = describe(job, job.release[0])
     for words in ("Distinct person by town, where adult", "k = 5", "epsilon = 0.5", "at least 9"):
         assert words in text
+
+
+def test_a_declared_number_is_not_rounded_down(job_file, basic):
+    job = load_job(job_file(basic.replace("k = 5", "k = 5\nnoise = { epsilon = 1.0000004 }\nrelease_threshold = 9")))
+    assert "epsilon = 1.0000004 " in describe(job, job.release[0])
+
+
+@pytest.mark.parametrize("threshold", [None, 9])
+def test_what_noise_decides_is_said_to_lean_high(threshold):
+    noise = pkdp.GeometricNoise(0.5)
+    mechanism = pkdp.Histogram(k=5, noise=noise, release_threshold=threshold)
+    table = pd.DataFrame({"town": ["a"], "count": pd.array([30], dtype="Int64")})
+    line, _ = noise_line(Release.seal(table, pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.5))))
+    assert ("95 % of such numbers are within ±6 of the exact ones" in line) == (threshold is None)
+    assert ("Only noisy numbers of at least 9 are shown, so those near 9 lean high" in line) == (threshold == 9)

@@ -249,6 +249,19 @@ def test_the_error_of_the_noise_is_stated():
     assert "every count that is published is exact" in tree("day").one("section", id="error").text
 
 
+def test_where_noise_decides_what_is_published_the_numbers_are_said_to_lean_high():
+    root, report = tree("noisy"), REPORTS["noisy"]()
+    always, chosen = report.releases
+    section = root.one("section", id="error")
+    notes = {note.text.partition(": ")[0]: note.text for note in section.all("p") if ": " in note.text}
+    assert "as likely to be too high as too low, and may be negative" in notes[always.name]
+    assert "lean high" not in notes[always.name]
+    assert "Published numbers near 50 lean high" in notes[chosen.name]
+    assert "none is below 50" in notes[chosen.name]
+    assert "negative" not in notes[chosen.name]
+    assert section.text.count("too high as too low") == 1
+
+
 def test_input_checks_are_for_auditors():
     report = REPORTS["auditor"]()
     assert [row[0] for row in rows(tree("auditor"), "checks-list")] == [plain(check.rule) for check in report.checks]

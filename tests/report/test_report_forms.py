@@ -176,6 +176,13 @@ def test_no_number_of_the_markdown_is_below_a_certified_one():
         assert reached == "not known" or float(reached) <= attained
 
 
+def test_where_noise_decides_what_is_published_the_markdown_says_so():
+    always, chosen = (part.split("\n## ")[0] for part in shown(noisy_report()).split("With noise")[1:])
+    assert "95 % of such numbers are within" in always
+    assert "95 % of such numbers are within" not in chosen
+    assert "Only noisy numbers of at least 50 are shown, so those near 50 lean high" in chosen
+
+
 def test_hostile_names_are_text_and_nothing_else():
     tokens = page(hostile_report())
     kinds = {token.type for token in tokens} | {child.type for token in tokens for child in token.children or []}

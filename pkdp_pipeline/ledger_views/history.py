@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -181,10 +181,13 @@ def spending(
     delta: float,
     *,
     most: int = 40,
+    periods: Container[str] | None = None,
     seconds: float = 1.5,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Point]:
     """Return the total after each period, at `most` periods spread evenly over all, the last one among them.
+
+    What other units' releases about the same time take away is counted. The last point is the total of everything.
 
     Parameters
     ----------
@@ -193,30 +196,58 @@ def spending(
         See `unit_text`.
     delta : float
     most : int
+    periods : container of str, optional
+        Points are made at these periods only; what is charged in between counts in the next point, and after the
+        last of them in that.
     seconds : float
         After so long fewer points are returned, as evenly spread.
     clock : callable
     """
     lines = history.in_order()
-    own = [index for index, line in enumerate(lines) if line.holding.unit == unit]
-    ends = [index for index, after in zip(own, [*own[1:], None], strict=True) if _ends(lines, index, after)]
+    reached = _reached(lines, unit, periods)
+    ends = sorted(reached)
     if len(ends) > most:
         ends = [ends[-1 - position * (len(ends) - 1) // (most - 1)] for position in reversed(range(most))]
     found: dict[int, Point] = {}
     deadline = clock() + seconds
     for level in _halves(ends):
         finer: dict[int, Point] = {}
-        for index in level:
+        for end in level:
             if found and clock() > deadline:
-                return [found[index] for index in sorted(found)]
-            finer[index] = _point(history, unit, lines[: index + 1], delta)
+                return [found[one] for one in sorted(found)]
+            finer[end] = _point(history, unit, lines[:end], reached[end], delta)
         found |= finer
-    return [found[index] for index in sorted(found)]
+    return [found[one] for one in sorted(found)]
 
 
-def _ends(lines: Sequence[Line], index: int, after: int | None) -> bool:
-    """Return whether no later release of the unit is about the same period."""
-    return after is None or lines[index].standing.period != lines[after].standing.period
+def _reached(lines: Sequence[Line], unit: str, periods: Container[str] | None) -> dict[int, str]:
+    """Return how many of the lines stand at the end of each of the unit's periods, and its name.
+
+    Lines of whatever unit that end on the same day belong to it; to the last one belong all that remain.
+    """
+    own = [place for place, line in enumerate(lines) if line.holding.unit == unit]
+    reached: dict[int, str] = {}
+    name = ""
+    for place, after in zip(own, [*own[1:], None], strict=True):
+        period = lines[place].standing.period
+        name = period if periods is None or period in periods else name
+        if after is not None and _as_far(lines[place], lines[after]):
+            continue
+        end = place + 1
+        while end < len(lines) and _as_far(lines[place], lines[end]):
+            end += 1
+        if name:
+            reached[end], name = name, ""
+    if reached:
+        reached[len(lines)] = reached.pop(max(reached))
+    return reached
+
+
+def _as_far(one: Line, other: Line) -> bool:
+    """Return whether two periods end together."""
+    if one.holding.last is None or other.holding.last is None:
+        return one.standing.period == other.standing.period
+    return one.holding.last == other.holding.last
 
 
 def _halves(indices: Sequence[int]) -> list[list[int]]:
@@ -234,11 +265,11 @@ def _halves(indices: Sequence[int]) -> list[list[int]]:
     return [level for level in levels if level]
 
 
-def _point(history: History, unit: str, lines: Sequence[Line], delta: float) -> Point:
+def _point(history: History, unit: str, lines: Sequence[Line], period: str, delta: float) -> Point:
     epsilon, worst, at_one = math.inf, math.inf, None
     with suppress(NoEvidenceError):
         total = history.total(unit, lines)
         epsilon, worst = total.epsilon(delta), total.worst_case.epsilon(delta)
         at_one = total.delta(1.0) if epsilon == math.inf else None
     releases = sum(line.holding.unit == unit for line in lines)
-    return Point(period=lines[-1].standing.period, releases=releases, epsilon=epsilon, worst_case=worst, at_one=at_one)
+    return Point(period=period, releases=releases, epsilon=epsilon, worst_case=worst, at_one=at_one)

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.figures.style import CSS_DARK, CSS_LIGHT
+from pkdp_pipeline.ledger_views.words import exactly
 from pkdp_pipeline.report import plain_words
 from pkdp_pipeline.report.content import BudgetLine, Promise, ReleaseView, Report
 from pkdp_pipeline.report.noise_words import selected_from
 from pkdp_pipeline.report.pictures import Pictures, about
-from pkdp_pipeline.report.readings import reading_counts, reading_guarantee, reading_knowledge, reading_spending
+from pkdp_pipeline.report.plain_text import printable
+from pkdp_pipeline.report.readings import (
+    attained_at,
+    reading_counts,
+    reading_guarantee,
+    reading_knowledge,
+    reading_spending,
+)
 from pkdp_pipeline.sentences import rounded_up
 
 if TYPE_CHECKING:
@@ -71,12 +78,14 @@ def _environment() -> Environment:
         "epsilon": plain_words.epsilon_text,
         "first_sentence": _first_sentence,
         "literal": json.dumps,
-        "plain": _plain,
+        "plain": plain_words.plain_number,
+        "printable": printable,
         "up": rounded_up,
         "whole": _whole,
     }
     environment.globals |= {
         "anyone": plain_words.anyone,
+        "attained_at": attained_at,
         "infinity": math.inf,
         "meaning": plain_words.meaning,
         "named": plain_words.named,
@@ -141,17 +150,12 @@ def _whole(number: int) -> str:
     return f"{number:,}".replace("-", "\N{MINUS SIGN}")
 
 
-def _plain(number: float) -> str:
-    """Return a declared number as it was declared."""
-    return re.sub(r"e-0?", "e-", f"{number:.15g}")
-
-
 def _document(certificate: Mapping[str, Any]) -> str:
     return json.dumps(certificate, indent=1, ensure_ascii=False, sort_keys=True)
 
 
 def _spent(budget: BudgetLine) -> str:
-    allowed = _plain(budget.epsilon)
+    allowed = f"{exactly(budget.epsilon)} at δ = {exactly(budget.delta)}"
     against = "anyone at all" if budget.part == "worst_case" else "the declared attacker"
     over = "" if budget.window_days is None else f" in any {budget.window_days} days"
     if budget.spent is None:

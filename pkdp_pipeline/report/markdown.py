@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from decimal import ROUND_FLOOR, Context, Decimal
-from functools import partial
 
 from pkdp_pipeline.report.content import LedgerAccount, Promise, PublishedTable, ReleaseView, Report, Series
 from pkdp_pipeline.report.noise_words import noise_sentence
-from pkdp_pipeline.report.plain_text import in_markdown, table_line
+from pkdp_pipeline.report.plain_text import in_markdown, printable, table_line
+from pkdp_pipeline.report.plain_words import rounded_down
+from pkdp_pipeline.report.readings import attained_at
 from pkdp_pipeline.sentences import rounded_up
 from pkdp_pipeline.statement import KnowledgeCurve, Statement
 
@@ -136,19 +136,23 @@ def _numbers(promise: Promise) -> Iterator[str]:
     yield table_line(["---:"] * 4)
     for epsilon, delta in sorted(rows.items()):
         below = max(place for place in range(last + 1) if curve.epsilons[place] <= epsilon)
-        above = next((place for place in range(last + 1) if curve.epsilons[place] >= epsilon), None)
-        attained = 0.0 if above is None else curve.attained[above]
-        reached = _rounded_down(attained, 3) if attained or not delta else "not known"
+        shown = rounded_up(epsilon, 4)
+        attained = attained_at(curve, shown)
+        reached = "not known" if attained is None else rounded_down(attained)
         if curve.worst_case is None:
             anyone = "none"
         else:
             anyone = rounded_up(delta if curve.worst_case == curve.certified else curve.worst_case[below])
-        yield table_line([rounded_up(epsilon, 4), rounded_up(delta), reached, anyone])
+        yield table_line([shown, rounded_up(delta), reached, anyone])
     yield ""
 
 
 def _knowledge(curve: KnowledgeCurve) -> Iterator[str]:
-    shown = partial(rounded_up, digits=6) if curve.field == "unknown" else partial(_rounded_down, digits=6)
+    rounded = rounded_up if curve.field == "unknown" else rounded_down
+
+    def shown(value: float) -> str:
+        return f"{value:.0f}" if value == int(value) else rounded(value, 6)
+
     yield f"How ε depends on {in_markdown(curve.words)} (declared: {shown(curve.declared)}):"
     yield ""
     yield table_line([in_markdown(curve.words), f"ε at δ = {rounded_up(curve.delta)}"])
@@ -190,7 +194,7 @@ def _ledger(ledger: LedgerAccount) -> Iterator[str]:
         yield ""
     yield f"Head of the chain: `{ledger.head}`. To check it:"
     yield ""
-    yield f"    {ledger.verify}"
+    yield from (f"    {line}" for line in ledger.verify.splitlines())
     yield ""
 
 
@@ -211,7 +215,8 @@ def _provenance(report: Report) -> Iterator[str]:
     made = report.provenance
     yield "## Where this comes from"
     yield ""
-    yield f"- Job `{made.job}`" + (f", SHA-256 of what its file says: `{made.digest}`." if made.digest else ".")
+    digest = f", SHA-256 of what its file says: `{made.digest}`" if made.digest else ""
+    yield f"- Job {in_markdown(printable(made.job))}{digest}."
     yield f"- pkdp\\_pipeline {made.version}."
     yield f"- The last of these releases in the ledger's chain: `{made.head}`."
     yield ""
@@ -230,9 +235,3 @@ def _list(title: str, sentences: Sequence[str]) -> Iterator[str]:
 
 def _epsilon(epsilon: float) -> str:
     return "none" if epsilon == math.inf else rounded_up(epsilon)
-
-
-def _rounded_down(value: float, digits: int) -> str:
-    """Return a number that claims less when it is smaller, as text with so many digits at most."""
-    short = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(Decimal(repr(value)))
-    return f"{float(short):.{digits}g}"

@@ -25,6 +25,6 @@ def noise_sentence(error: ExpectedError) -> str:
     if least is None:
         return f"With noise: 95 % of such numbers are within ±{error.bound_95} of the exact ones."
     return (
-        f"With noise: 95 % of it is within ±{error.bound_95}. Only noisy numbers of at least {least} are shown, so those "
-        f"near {least} lean high."
+        f"With noise: 95 % of it is within ±{error.bound_95}. Only noisy numbers of at least {least} are shown, so "
+        f"those near {least} lean high."
     )

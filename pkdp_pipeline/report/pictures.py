@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pkdp_pipeline.ledger_views.words import exactly
 from pkdp_pipeline.report.content import Promise, ReleaseView, Report
-from pkdp_pipeline.report.plain_words import epsilon_text
+from pkdp_pipeline.report.plain_words import epsilon_text, plain_number
 from pkdp_pipeline.sentences import rounded_up
 
 if TYPE_CHECKING:
@@ -98,8 +99,9 @@ class Pictures:
             lambda axes: draw_knowledge(shown, axes),
             name=f"knowledge-picture-{promise}-{curve}",
             title=f"ε at δ = {rounded_up(shown.delta)}, by {shown.words}" + self._about(promise),
-            description=f"As declared, at {shown.declared:g}, ε is {epsilon_text(shown.epsilons[at])}; at the right "
-            f"end, at {shown.values[-1]:g}, it is {epsilon_text(shown.epsilons[-1])}.{floor} {_BELOW}",
+            description=f"As declared, at {exactly(shown.declared)}, ε is {epsilon_text(shown.epsilons[at])}; at the "
+            f"right end, at {plain_number(shown.values[-1])}, it is {epsilon_text(shown.epsilons[-1])}.{floor} "
+            f"{_BELOW}",
             height=280.0,
         )
 
@@ -110,7 +112,7 @@ class Pictures:
         ledger = self.report.ledger
         last = ledger.points[-1]
         anyone = epsilon_text(last.worst_case)
-        budgets = "".join(f" A budget allows {rounded_up(budget.epsilon)}." for budget in ledger.budgets)
+        budgets = "".join(f" A budget allows {budget.words}." for budget in ledger.budgets)
         return _drawn(
             lambda axes: draw_spending(ledger.points, ledger.budgets, axes, delta=ledger.delta),
             name="spending-picture",

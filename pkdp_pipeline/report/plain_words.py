@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
@@ -16,6 +17,7 @@ __all__ = [
     "factor",
     "meaning",
     "named",
+    "plain_number",
     "protected",
     "rounded_down",
     "sureness",
@@ -29,6 +31,11 @@ def rounded_down(value: float, digits: int = 3) -> str:
         return rounded_up(value)
     short = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(Decimal(repr(float(value))))
     return rounded_up(float(short), digits)
+
+
+def plain_number(value: float) -> str:
+    """Return a number that claims nothing as text, without an exponent where there is room."""
+    return re.sub(r"e([-+])0?", lambda found: f"e{found[1].strip('+')}", f"{value:.15g}")
 
 
 def epsilon_text(epsilon: float) -> str:

@@ -8,7 +8,7 @@ from pkdp_pipeline.report.content import ReleaseView
 from pkdp_pipeline.sentences import rounded_up
 from pkdp_pipeline.statement import GuaranteeCurve, KnowledgeCurve
 
-__all__ = ["reading_counts", "reading_guarantee", "reading_knowledge", "reading_spending"]
+__all__ = ["attained_at", "reading_counts", "reading_guarantee", "reading_knowledge", "reading_spending"]
 
 reading_spending = (
     "The line is the ε that is certified for everything published up to a date; where it ends, none is certified at "
@@ -31,10 +31,30 @@ def reading_guarantee(curve: GuaranteeCurve) -> str:
     """Return how to read the guarantee curve."""
     mark = " The dot is the pair that the sentence names." if curve.mark is not None else ""
     anyone = " The other line holds against anyone at all." if curve.worst_case is not None else ""
-    return (
-        "For a factor of e to the power ε, the upper line is the δ that no attacker within the assumptions exceeds, "
-        f"and the lower edge of the band is one that some of them attain; lower is better.{mark}{anyone}"
+    if any(curve.attained):
+        lines = (
+            "the upper line is the δ that no attacker within the assumptions exceeds, and the lower edge of the band "
+            "is one that some of them attain; lower is better."
+        )
+    else:
+        lines = (
+            "the line is the δ that no attacker within the assumptions exceeds; lower is better. How much of it an "
+            "attacker attains is not known."
+        )
+    return f"For a factor of e to the power ε, {lines}{mark}{anyone}"
+
+
+def attained_at(curve: GuaranteeCurve, shown: str) -> float | None:
+    """Return a δ that some attacker attains at an ε as it is shown; None where none is known.
+
+    What is shown is rounded up, and less is attained there: it is what is attained at the next ε of the curve.
+    """
+    at = float(shown)
+    attained = next(
+        (delta for epsilon, delta in zip(curve.epsilons, curve.attained, strict=True) if epsilon >= at), 0.0
     )
+    certified = min(delta for epsilon, delta in zip(curve.epsilons, curve.certified, strict=True) if epsilon <= at)
+    return attained if attained or not certified else None
 
 
 def reading_knowledge(curve: KnowledgeCurve) -> str:

@@ -9,7 +9,7 @@ from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.report.content import PublishedTable, Series
-from pkdp_pipeline.report.plain_text import joined, key_text, printable
+from pkdp_pipeline.report.plain_text import joined, key_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +37,7 @@ def published_table(table: pd.DataFrame, most: int = MOST_ROWS) -> PublishedTabl
     """Return a public table as text, with `most` rows at most."""
     rows = _rows(table)
     return PublishedTable(
-        columns=tuple(printable(column) for column in table.columns[:-1]),
+        columns=tuple(key_text(column) for column in table.columns[:-1]),
         keys=tuple(tuple(key_text(value) for _, value in cell) for cell, _ in rows[:most]),
         counts=tuple(count for _, count in rows[:most]),
         more=max(0, len(rows) - most),
@@ -91,7 +91,9 @@ def _key(value: Any) -> Key:
         return "missing", None
     if isinstance(value, str):
         return "text", value
-    if isinstance(value, Number) and not isinstance(value, bool):
+    if isinstance(value, bool):
+        return "bool", value
+    if isinstance(value, Number):
         return "number", value
     return type(value).__name__, value
 

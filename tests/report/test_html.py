@@ -20,6 +20,7 @@ from pages import REPORTS, drawn, page
 
 from pkdp_pipeline.report.content import CheckLine, LedgerAccount, Report
 from pkdp_pipeline.report.html import to_html
+from pkdp_pipeline.report.markdown import to_markdown
 from pkdp_pipeline.sentences import rounded_up
 
 pytestmark = pytest.mark.xdist_group("report")
@@ -186,10 +187,54 @@ def test_claimed_numbers_are_rounded_up_and_attained_ones_down(name):
         ):
             assert row[:2] == [rounded_up(epsilon), rounded_up(certified)]
             assert float(row[1]) >= certified
-            assert float(row[2]) <= attained
-            assert math.isclose(float(row[2]), attained, rel_tol=0.02, abs_tol=1e-300)
+            if any(curve.attained) and row[2] != "not known":
+                assert float(row[2]) <= attained
+                # Also at the larger ε that is shown: what is attained at the next one of the curve.
+                least = [
+                    delta for one, delta in zip(curve.epsilons, curve.attained, strict=True) if one >= float(row[0])
+                ]
+                assert float(row[2]) <= least[0]
+                assert math.isclose(float(row[2]), least[0], rel_tol=0.02, abs_tol=1e-300)
         if curve.worst_case is not None:
-            assert [row[3] for row in shown] == [rounded_up(delta) for delta in curve.worst_case]
+            assert [row[-1] for row in shown] == [rounded_up(delta) for delta in curve.worst_case]
+
+
+@every_report
+def test_what_no_attack_is_known_to_attain_is_not_shown_as_nothing(name):
+    root, report = tree(name), REPORTS[name]()
+    for number, promise in drawn(report).items():
+        one = table(root, f"guarantee-{number}")
+        reading = next(figure for figure in root.all("figure") if one in figure.all("table")).one("figcaption").text
+        heading = one.one("thead").text
+        assert ("attains" in heading) == ("lower edge of the band" in reading) == any(promise.curve.attained)
+        assert ("not known" in reading) == (not any(promise.curve.attained))
+        if any(promise.curve.attained):
+            least = {row[0]: float(row[1]) for row in rows(root, f"guarantee-{number}")}  # of equal ε the last
+            assert not any(least[row[0]] for row in rows(root, f"guarantee-{number}") if row[2] == "0")
+    assert any(not any(promise.curve.attained) for promise in drawn(REPORTS["noisy"]()).values())
+
+
+def test_a_budget_is_not_rounded_and_is_said_with_its_delta():
+    report = REPORTS["day"]()
+    words = "ε = 1.2345 at δ = 2e-6 for the total of any 7 days"
+    (line,) = report.ledger.budgets
+    budget = replace(line, words=words, epsilon=1.2345, delta=2e-6, window_days=7)
+    root = read(to_html(replace(report, ledger=replace(report.ledger, budgets=(budget,)))))
+    figure = next(one for one in root.all("figure") if any(words in text.text for text in one.all("desc")))
+    assert f"A budget allows {words}." in next(figure.all("desc")).text
+    facts = root.one("section", id="promise").text
+    assert "of 1.2345 at δ = 2e-6 allowed against the declared attacker in any 7 days" in facts
+
+
+def test_a_number_of_people_is_written_out():
+    report = REPORTS["day"]()
+    curve = report.promises[0].knowledge[0]
+    million = replace(curve, field="known", declared=12345678, values=(12345678, 23456789), epsilons=(0.1, 0.2))
+    promise = replace(report.promises[0], knowledge=(million,))
+    changed = replace(report, promises=(promise,))
+    said = [desc.text for desc in read(to_html(changed)).all("desc")]
+    assert any("As declared, at 12345678, ε is 0.1; at the right end, at 23456789, it is 0.2." in one for one in said)
+    assert "declared: 12345678" in to_markdown(changed)
 
 
 @every_report

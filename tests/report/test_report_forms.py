@@ -200,6 +200,21 @@ def test_hostile_names_are_text_and_nothing_else():
         assert key_text(name).strip() in text
 
 
+def test_the_name_of_the_job_file_is_text():
+    name = "job`[x](http:e)<b>|\n.toml"
+    report = day_report()
+    changed = dataclasses.replace(report, provenance=dataclasses.replace(report.provenance, job=name))
+    kinds = {child.type for token in page(changed) for child in token.children or []}
+    assert kinds <= {"text", "text_special", "code_inline", "softbreak"}
+    assert r"Job job`[x](http:e)<b>|\n.toml, SHA-256" in "".join(
+        child.content for token in page(changed) for child in token.children or []
+    )
+
+
+def test_numbers_of_the_markdown_are_written_in_one_way(report):
+    assert not re.search(r"\de-0\d", shown(report))
+
+
 def test_equal_reports_have_equal_bytes(report):
     for form in ("md", "json"):
         assert render(report, form) == render(dataclasses.replace(report), form)

@@ -212,6 +212,46 @@ def test_a_coarser_view_ends_where_the_fine_one_does(path):
     assert len(gaps) <= 1, "a view cut short is as evenly spread"
 
 
+def test_the_last_point_is_the_total_whatever_other_units_there_are(tmp_path):
+    from pkdp_pipeline.ledger_views.history import read_history, spending
+    from pkdp_pipeline.ledger_views.reading import open_for_reading
+
+    attacker = pkdp.AttackerModel(p_min=0.3, p_max=0.5, unknown=2000)
+    noise = pkdp.GeometricNoise(0.7)
+    frame = FRAME.assign(house=FRAME["u"])
+    for name, later in (("same", 1), ("later", 3), ("month", None)):
+        path = tmp_path / f"{name}.sqlite"
+        with Ledger.open(path) as ledger:
+            for number in (1, 2):
+                frame.pkdp.count(unit="u", attacker=attacker, noise=noise, ledger=ledger, period=day(number))
+                if number == 1:
+                    first = ledger.total("u").epsilon(1e-6)
+            period = "2013-01" if later is None else day(later)
+            frame.pkdp.count(unit="house", attacker=attacker, noise=noise, ledger=ledger, period=period)
+            total = ledger.total("u")
+        document = json.loads(run("show", path, "--unit", "u", "--json").stdout)
+        (unit,) = document["units"]
+        points = unit["spending"]
+        assert [(point["period"], point["releases"]) for point in points] == [(day(1), 1), (day(2), 2)]
+        assert points[-1]["epsilon"] == total.epsilon(1e-6)
+        assert (points[0]["epsilon"] > first) == (name == "same")
+        with open_for_reading(str(path)) as reading:
+            history = read_history(reading.ledger)
+        (only,) = spending(history, '["u"]', 1e-6, periods=(day(1),), seconds=1000)
+        assert (only.period, only.releases, only.epsilon) == (day(1), 2, total.epsilon(1e-6))
+
+
+def test_releases_that_end_together_are_one_point(tmp_path):
+    path = tmp_path / "ends.sqlite"
+    with Ledger.open(path) as ledger:
+        for period in ("2013-01", day(31), day(30)):
+            noisy(ledger, period)
+        total = ledger.total()
+    (unit,) = json.loads(run("show", path, "--json").stdout)["units"]
+    assert [(point["period"], point["releases"]) for point in unit["spending"]] == [(day(30), 1), (day(31), 3)]
+    assert unit["spending"][-1]["epsilon"] == total.epsilon(1e-6)
+
+
 def test_total_prints_the_sentence_and_as_json_the_certificate(path, facts):
     done = run("total", path)
     assert words(facts["total"].sentence(1e-6)) in words(done.stdout)

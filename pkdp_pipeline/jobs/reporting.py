@@ -77,7 +77,7 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
             history,
             subject,
             period=None if day is None else day.isoformat(),
-            together=None if day is None else _together(job, ledger, history, day),
+            together=None if day is None else _together(job, ledger, history, subject.held, day),
             audience=audience,
             delta=delta,
         )
@@ -157,6 +157,7 @@ def _subject(job: Job, ledger: Ledger, history: History, day: date | None, audie
     held = _held(job, ledger, history)
     newest = max((line.standing.period for line in history.lines if line.holding.entry in held), default=None)
     about = day if day is not None or newest is None else date.fromisoformat(newest)
+    suffixes = (*(one for one in ("parquet", "csv") if one in job.output.formats), "certificate.json")
     return Subject(
         title=job.dataset,
         job=job.name,
@@ -164,9 +165,19 @@ def _subject(job: Job, ledger: Ledger, history: History, day: date | None, audie
         unit=job.unit,
         releases=tuple(AskedRelease(name=one.name, asked=describe(job, one)) for one in job.release),
         held=held,
-        suffixes=(*(one for one in ("parquet", "csv") if one in job.output.formats), "certificate.json"),
+        suffixes=suffixes,
+        files=frozenset() if about is None else _files(job, about),
         checks=_checks(job, about) if audience == "auditor" and about is not None else (),
     )
+
+
+def _files(job: Job, day: date) -> frozenset[str]:
+    """Return which files the output directory has of a date, relative to it."""
+    folder = day.isoformat()
+    try:
+        return frozenset(f"{folder}/{path.name}" for path in Path(job.output.directory, folder).iterdir())
+    except OSError:  # not there, or not to be read
+        return frozenset()
 
 
 def _held(job: Job, ledger: Ledger, history: History) -> Mapping[int, str]:
@@ -197,7 +208,7 @@ def _meets(line: Line, day: date) -> bool:
     return first is None or last is None or first <= day.toordinal() <= last
 
 
-def _together(job: Job, ledger: Ledger, history: History, day: date) -> DayTotal | None:
+def _together(job: Job, ledger: Ledger, history: History, held: Mapping[int, str], day: date) -> DayTotal | None:
     from pkdp_pipeline.report.subject import DayTotal
 
     beside = ledger.beside(requests_of(job, day)[0].request.standing())
@@ -205,13 +216,14 @@ def _together(job: Job, ledger: Ledger, history: History, day: date) -> DayTotal
     if found is None:
         return None
     total: Certificate | None = found.total
+    lines = [line for line in history.lines if _meets(line, day)]
     declared = any(isinstance(one, BoundedDependence) for one in ledger.terms.evidence)
     if total is None and declared and {entry.unit for entry in beside} == {job.unit}:
         # What is declared covers releases about one day too.
-        lines = [line for line in history.lines if _meets(line, day)]
         with suppress(NoEvidenceError):
             total = history.total(unit_text(job.unit), lines)
-    return DayTotal(total=total, reason="" if total is not None else found.sentence(day))
+    own = all(line.holding.entry in held for line in lines)
+    return DayTotal(total=total, reason="" if total is not None else found.sentence(day), own=own)
 
 
 def _checks(job: Job, day: date) -> tuple[CheckLine, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.errors import NoEvidenceError
@@ -44,12 +44,13 @@ def account_of(
     delta: float,
     total: Certificate | None,
     reason: str,
+    periods: Container[str] | None,
 ) -> LedgerAccount:
-    """Return the account; `total` and `reason` are those of `total_of`."""
+    """Return the account; `total` and `reason` are those of `total_of`, `periods` those that may be named."""
     unit = unit_text(subject.unit)
     own = [line for line in history.lines if line.holding.unit == unit]
     budgets = spent(reading.database, history.dataset, unit, history.terms, seconds=SECONDS)
-    points = spending(history, unit, delta, most=POINTS, seconds=SECONDS)
+    points = spending(history, unit, delta, most=POINTS, periods=periods, seconds=SECONDS)
     location = None if audience == "auditor" else "LEDGER"
     return LedgerAccount(
         unit=", ".join(map(printable, subject.unit)),
@@ -71,7 +72,7 @@ def account_of(
         ),
         head=history.head,
         verify=verify_command(reading, history.head, location),
-        remarks=tuple(_remarks(history, own, subject)),
+        remarks=tuple(_remarks(history, own, subject, audience)),
     )
 
 
@@ -87,19 +88,20 @@ def _budget_line(one: Spent, *, adds_up: bool) -> BudgetLine:
     )
 
 
-def _remarks(history: History, own: Sequence[Line], subject: Subject) -> list[str]:
+def _remarks(history: History, own: Sequence[Line], subject: Subject, audience: Audience) -> list[str]:
     listed = []
     others = sum(line.state == "published" and line.holding.entry not in subject.held for line in own)
     if others:
         listed.append(
-            f"{number_of(others, 'release')} of the ledger {_is(others)} not of this job: the total counts "
-            f"{'it' if others == 1 else 'them'}, the tables are not shown here."
+            f"{number_of(others, 'release')} of the ledger {_is(others)} not of this job as its file is now: the total "
+            f"counts {'it' if others == 1 else 'them'}, the tables and dates are not shown here."
         )
     waiting = sum(line.state == "reserved" for line in own)
     if waiting:
         listed.append(
-            f"{number_of(waiting, 'release')} {_is(waiting)} charged and not public: a run was stopped, and running it "
-            "again finishes it."
+            f"{number_of(waiting, 'release')} {_is(waiting)} charged and not public: the total counts "
+            f"{'it' if waiting == 1 else 'them'}."
+            + (" A run is under way or was stopped; running it again finishes it." if audience == "auditor" else "")
         )
     units = sorted({line.holding.unit for line in history.lines} - {unit_text(subject.unit)})
     if units:

@@ -62,7 +62,8 @@ class Promise:
     scenarios : tuple of Scenario
         The first is the promise as declared.
     certificate : mapping
-        The certificate's JSON document, from which every number here can be computed again.
+        The certificate's JSON document, from which every number here can be computed again. Empty for the public
+        where it would show other releases than the job's published ones.
     """
 
     name: str
@@ -97,7 +98,7 @@ class ReleaseView:
     id : str
     revision : int
     files : tuple of str
-        Names of its files, relative to the output directory.
+        Names of its files, relative to the output directory; those that are there.
     """
 
     name: str
@@ -196,6 +197,8 @@ class LedgerAccount:
     delta : float
         The δ at which `points` are.
     points : tuple of SpentPoint
+        For the public only at periods of which the job has published something; others count in the next point, and
+        after the last one in that.
     head : str
         The head of the chain.
     verify : str

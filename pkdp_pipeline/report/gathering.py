@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.ledger.components import unit_text
 from pkdp_pipeline.ledger_views.history import History
 from pkdp_pipeline.ledger_views.reading import Reading
 from pkdp_pipeline.report.account import account_of, total_of
@@ -55,21 +56,28 @@ def gather(
     published = Published(ledger=reading.ledger, history=history, subject=subject)
     if period is not None and period not in published.periods:
         raise ArgumentError(
-            f"nothing is published of {period}: the ledger holds releases of this job for "
+            f"nothing is published of {period}: the ledger holds releases of this job, as its file is now, for "
             f"{_stretch(published.periods)}. Name a date of these, or publish this one first."
         )
     shown = published.about(published.periods[-1] if period is None else period)
     guarantees = Guarantees(published.everything() if period is None else shown)
     total, reason = total_of(reading, subject)
-    account = account_of(reading, history, subject, audience=audience, delta=delta, total=total, reason=reason)
-    if period is None and account.releases > 1:
-        together = DayTotal(total=total, reason=reason)
-    about = "" if period is None else f" about {printable(period)}"
-    first = () if together is None or together.total is None else (together.total,)
-    promises = (
-        *(promise_of(f"everything published{about}", one, delta) for one in first),
-        *guarantees.promises(delta),
+    # To the public a ledger's other periods are nothing that has been published.
+    periods = None if audience == "auditor" else published.periods
+    account = account_of(
+        reading, history, subject, audience=audience, delta=delta, total=total, reason=reason, periods=periods
     )
+    if period is None and len(history.lines) > 1:
+        unit = unit_text(subject.unit)
+        own = all(line.holding.entry in subject.held for line in history.lines if line.holding.unit == unit)
+        together = DayTotal(total=total, reason=reason, own=own)
+    about = "" if period is None else f" about {printable(period)}"
+    promises = guarantees.promises(delta)
+    first = 0
+    if together is not None and together.total is not None:
+        documented = audience == "auditor" or together.own
+        everything = promise_of(f"everything published{about}", together.total, delta, documented=documented)
+        promises, first = (everything, *promises), 1
     return Report(
         title=printable(subject.title),
         period=_stretch(published.periods) if period is None else printable(period),
@@ -77,9 +85,7 @@ def gather(
         lead=promises[0].statement if together is None or first else None,
         lead_reason="" if together is None else together.reason,
         promises=promises,
-        releases=tuple(
-            _view(one, subject, len(first) + guarantees.place(one.entry.certificate), delta) for one in shown
-        ),
+        releases=tuple(_view(one, subject, first + guarantees.place(one), delta) for one in shown),
         series=tuple(_series(published)) if period is None else (),
         ledger=account,
         checks=subject.checks if audience == "auditor" else (),
@@ -109,11 +115,13 @@ def _view(one: ReadRelease, subject: Subject, promise: int, delta: float) -> Rel
         table=published_table(release.table),
         k=mechanism.k,
         error=None if mechanism.noise is None else release.error,
-        sentence=release.certificate.sentence(delta),
+        sentence=one.certificate().sentence(delta),
         promise=promise,
         id=release.id,
         revision=one.entry.revision,
-        files=tuple(f"{one.period}/{one.name}.{suffix}" for suffix in subject.suffixes),
+        files=tuple(
+            file for suffix in subject.suffixes if (file := f"{one.period}/{one.name}.{suffix}") in subject.files
+        ),
     )
 
 

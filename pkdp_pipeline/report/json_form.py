@@ -51,7 +51,7 @@ def _promise(promise: Promise) -> dict[str, Any]:
         ],
         "scenarios": [{**asdict(one), "epsilon": _finite(one.epsilon)} for one in promise.scenarios],
         # As it is stored: its numbers are compared when it is verified.
-        "certificate": promise.certificate,
+        "certificate": promise.certificate or None,
     }
 
 

@@ -8,23 +8,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pkdp_pipeline.certificate import Certificate
-from pkdp_pipeline.release_certificate import release_certificate
 from pkdp_pipeline.report.content import Promise
-from pkdp_pipeline.report.published import ReadRelease, guarantee_key
+from pkdp_pipeline.report.published import Company, ReadRelease, certificate_in, guarantee_key
 from pkdp_pipeline.statement import GuaranteeCurve, Statement, knowledge_curves, what_if
 
 __all__ = ["Guarantees", "promise_of"]
 
 
-def promise_of(name: str, certificate: Certificate, delta: float) -> Promise:
-    """Return one guarantee, read at `delta` and in all other ways."""
+def promise_of(name: str, certificate: Certificate, delta: float, *, documented: bool = True) -> Promise:
+    """Return one guarantee, read at `delta` and in all other ways; `documented` says whether with its certificate."""
     return Promise(
         name=name,
         statement=Statement.of(certificate, delta),
         curve=GuaranteeCurve.of(certificate, delta),
         knowledge=knowledge_curves(certificate, delta=delta),
         scenarios=what_if(certificate, delta=delta),
-        certificate=json.loads(certificate.to_json()),
+        certificate=json.loads(certificate.to_json()) if documented else {},
     )
 
 
@@ -33,6 +32,7 @@ class _Group:
     """Releases with the same guarantee: the first and the last period of each name, and the latest certificate."""
 
     text: str
+    company: Company
     period: str
     names: dict[str, tuple[str, str]] = field(default_factory=dict)
 
@@ -47,10 +47,10 @@ class Guarantees:
     """
 
     def __init__(self, releases: Iterable[ReadRelease]) -> None:
-        groups: dict[str, _Group] = {}
+        groups: dict[tuple[str, Company], _Group] = {}
         for one in releases:
             text, period = one.entry.certificate, one.period
-            group = groups.setdefault(guarantee_key(text), _Group(text=text, period=period))
+            group = groups.setdefault(_key(one), _Group(text=text, company=one.company, period=period))
             if group.period != period:  # of one period the first release, which is the one a reader meets first
                 group.text, group.period = text, period
             first, _ = group.names.get(one.name, (period, period))
@@ -61,22 +61,31 @@ class Guarantees:
     def __len__(self) -> int:
         return len(self._groups)
 
-    def place(self, certificate: str) -> int:
-        """Return which of the guarantees a certificate has."""
-        return list(self._groups).index(guarantee_key(certificate))
+    def place(self, release: ReadRelease) -> int:
+        """Return which of the guarantees a release has."""
+        return list(self._groups).index(_key(release))
 
     def promises(self, delta: float) -> tuple[Promise, ...]:
         """Return them, read at `delta`."""
         often = Counter(name for group in self._groups.values() for name in group.names)
         return tuple(
-            promise_of(_named(group, often), release_certificate(group.text), delta) for group in self._groups.values()
+            promise_of(_named(group, often), certificate_in(group.company, group.text), delta)
+            for group in self._groups.values()
         )
 
 
+def _key(release: ReadRelease) -> tuple[str, Company]:
+    return guarantee_key(release.entry.certificate), release.company
+
+
 def _named(group: _Group, often: Counter[str]) -> str:
-    """Return the names of the releases; with the periods, where a name stands for several guarantees."""
+    """Return the names of the releases; with the periods, where a name stands for several guarantees.
+
+    Where others stand beside them, what the guarantee says is about each by itself, and the name says so.
+    """
     names = []
     for name, (first, last) in group.names.items():
         stretch = first if first == last else f"{first} to {last}"
         names.append(f"{name} ({stretch})" if often[name] > 1 else name)
-    return ", ".join(names)
+    alone = {"beside": [f"{'each ' if len(names) > 1 else ''}by itself"]}.get(group.company, [])
+    return ", ".join((*names, *alone))

@@ -28,10 +28,20 @@ class AskedRelease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayTotal:
-    """What several releases about one date add up to; or why nothing says so."""
+    """What several releases about one date add up to; or why nothing says so.
+
+    Parameters
+    ----------
+    total : Certificate or None
+    reason : str
+        Why there is none; empty where there is one.
+    own : bool
+        Whether all of it is public, and of this job: else its certificate shows what others charged.
+    """
 
     total: Certificate | None
     reason: str
+    own: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +62,8 @@ class Subject:
         Which of the ledger's entries are which of these releases: published ones, all revisions.
     suffixes : tuple of str
         Of the files that are written of each release.
+    files : frozenset of str
+        Which of them there are, relative to the output directory: a job whose file has changed lacks some.
     checks : tuple of CheckLine
         The rules that the data of the date were held to; for an auditor only.
     """
@@ -63,4 +75,5 @@ class Subject:
     releases: tuple[AskedRelease, ...]
     held: Mapping[int, str]
     suffixes: tuple[str, ...]
+    files: frozenset[str] = frozenset()
     checks: tuple[CheckLine, ...] = ()

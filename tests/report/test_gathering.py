@@ -11,6 +11,7 @@ import pytest
 from example_report import day_report, noisy_report, year_report
 from visit_jobs import BASIC, DAY, NOISY, TOWNS, dates, visits
 
+from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.jobs import run_job
@@ -18,6 +19,7 @@ from pkdp_pipeline.jobs.backfilling import backfill
 from pkdp_pipeline.jobs.reporting import NothingPublishedError, report_of
 from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.mechanisms import GeometricNoise
 from pkdp_pipeline.publish import reserve
 from pkdp_pipeline.report import gathering as module
 from pkdp_pipeline.report import render
@@ -170,7 +172,7 @@ def test_releases_of_other_jobs_count_and_are_not_shown(job):
     assert report.period == "2020-01-01"
     assert report.lead == report.ledger.total
     (remark,) = report.ledger.remarks
-    assert remark.startswith("1 release of the ledger is not of this job")
+    assert remark.startswith("1 release of the ledger is not of this job as its file is now")
     assert "elsewhere" not in render(report, "json")
     assert report.provenance.head != report.ledger.head
 
@@ -253,6 +255,184 @@ def test_other_privacy_units_are_named_and_not_added(job):
     report = report_of(read)
     assert report.ledger.releases == 1
     assert any("'house'" in remark for remark in report.ledger.remarks)
+
+
+PARTLY = """
+    dataset = "visits"
+    source = "visits.parquet"
+    period = { column = "day" }
+    unit = "person"
+    ledger = "ledger/visits.sqlite"
+
+    [attacker]
+    p_min = 0.3
+    p_max = 0.5
+    unknown = 2000
+
+    [[release]]
+    name = "people"
+    noise = { epsilon = 0.7 }
+
+    [output]
+    directory = "out"
+"""
+
+#: What an attacker without a model is told; the job's own noise is not.
+OTHER = PARTLY.replace("p_min = 0.3", "").replace("p_max = 0.5", "").replace("unknown = 2000", "").replace("0.7", "0.3")
+
+
+def all_numbers(report):
+    """Every ε that the report claims of what stands, besides that of the lead."""
+    return [report.ledger.points[-1].epsilon] + [
+        epsilon
+        for promise in report.promises
+        for epsilon in (promise.statement.epsilon, *(one.epsilon for one in promise.scenarios))
+    ]
+
+
+@pytest.mark.parametrize("later", [0, 1])
+def test_no_number_is_below_the_total_when_another_unit_stands_in_the_ledger(job, later):
+    frame = visits().assign(house=lambda table: table["person"])
+    read = job(PARTLY, frame)
+    run_job(read, DAY)
+    alone = report_of(read)
+    assert alone.lead.epsilon < 0.2
+    other = job(OTHER.replace('"person"', '"house"').replace('"out"', '"out2"'), frame, name="other")
+    run_job(other, dates(2)[later])
+    report = report_of(read)
+    with ledger_of(read) as ledger:
+        total = ledger.total("person")
+    assert report.lead == report.ledger.total == Statement.of(total)
+    assert total.epsilon(1e-6) > 0.6
+    assert "house" in report.lead.sentence
+    assert report.ledger.points[-1].epsilon == total.epsilon(1e-6)
+    assert min(all_numbers(report)) >= total.epsilon(1e-6)
+    of_day = report_of(read, DAY)
+    assert min(all_numbers(of_day)) >= total.epsilon(1e-6)
+    assert of_day.lead is None or of_day.lead.epsilon >= total.epsilon(1e-6)
+    if not later:
+        assert "different units" in of_day.lead_reason
+    page = render(of_day, "html")
+    assert "keeps its own promise" not in page
+    assert "comes on top" in page.partition('id="published"')[0]
+
+
+@pytest.mark.parametrize("day", [None, DAY])
+def test_what_others_beside_it_undo_is_promised_no_more(job, day):
+    read = job(PARTLY)
+    run_job(read, DAY)
+    assert report_of(read, day).promises[0].statement.epsilon < 0.2
+    by_town = '    by = "town"\n    domain = { town = ["Ås", "Bø", "Secretville"] }\n    noise'
+    other = job(
+        OTHER.replace("    noise", by_town).replace('"people"', '"towns"').replace('"out"', '"out2"'), name="other"
+    )
+    run_job(other, DAY)
+    report = report_of(read, day)
+    assert report.lead == report.promises[0].statement
+    assert report.lead.epsilon >= 1.0 - 1e-4
+    _, left = report.promises
+    assert 0.69 < left.statement.epsilon <= 0.7
+    assert left.knowledge == ()
+    assert min(all_numbers(report)) > 0.69
+    certificate = Certificate.from_json(json.dumps(left.certificate))
+    assert certificate.verify()
+    assert not certificate.has_partial_knowledge
+    (view,) = report.releases
+    assert view.sentence == left.statement.sentence
+    assert view.sentence.startswith("Private at ε = 0.7, δ = 0 against anyone at all")
+    assert "only its noise counts" in view.sentence
+    for form in ("html", "md"):
+        page = render(report, form)
+        assert "ε = 0.189" not in page
+        assert "power 0.189" not in page
+
+
+def test_without_evidence_other_dates_undo_it_too(job):
+    read = job(PARTLY)
+    for date in dates(2):
+        run_job(read, date)
+    for report in (report_of(read), report_of(read, DAY)):
+        assert min(all_numbers(report)) > 0.69
+        assert report.lead.epsilon > 0.69
+
+
+def test_with_what_is_declared_each_date_keeps_what_it_promises(job):
+    read = job(PARTLY.replace("[attacker]", 'evidence = { kind = "independent_given_habits" }\n    [attacker]'))
+    for date in dates(2):
+        run_job(read, date)
+    report = report_of(read)
+    assert report.promises[1].statement.epsilon < 0.2 < report.lead.epsilon
+    assert report.lead.epsilon == report.ledger.total.epsilon == report.ledger.points[-1].epsilon
+
+
+def test_what_only_holds_by_itself_says_so(job):
+    text = BASIC.replace('{ kind = "one_day_protected" }', '{ kind = "bounded_dependence", epsilon = 0.1 }').replace(
+        "epsilon = 9.0", "epsilon = 99.0"
+    )
+    read = job(text)
+    run_job(read, DAY)
+    assert [promise.name for promise in report_of(read).promises] == ["people_by_town"]
+    more = text.replace("people_by_town", "people").replace('    by = "town"\n', "").replace('"out"', '"out2"')
+    run_job(job(more, name="other"), DAY)
+    report = report_of(read)
+    assert [promise.name for promise in report.promises] == ["everything published", "people_by_town, by itself"]
+    assert "about the release by itself" in report.releases[0].sentence
+
+
+def test_the_public_hears_of_no_period_but_those_the_job_published(job):
+    read = job(PARTLY)
+    run_job(read, DAY)
+    with ledger_of(read) as ledger:
+        visits().pkdp.count(
+            unit="person",
+            attacker=AttackerModel(),
+            noise=GeometricNoise(0.0625),
+            ledger=ledger,
+            period="clinic /home/alice/x.csv",
+        )
+        (one,) = requests_of(read, dates(2)[1])
+        reserve(one.request, attacker=read.attacker_model(), ledger=ledger, alone=True)
+        total = ledger.total()
+    public, auditor = (report_of(read, audience=audience) for audience in ("public", "auditor"))
+    assert [(point.period, point.releases) for point in public.ledger.points] == [("2020-01-01", 3)]
+    assert public.ledger.points[-1].epsilon == auditor.ledger.points[-1].epsilon == total.epsilon(1e-6)
+    assert len(auditor.ledger.points) == 3
+    assert auditor.promises[0].certificate["rule"]
+    for report in (public, report_of(read, DAY)):
+        for form in ("html", "md", "json"):
+            text = render(report, form)
+            for hidden in ("clinic", "alice", "2020-01-02", "0.0625", "stopped"):
+                assert hidden not in text, (form, hidden)
+    assert json.loads(render(public, "json"))["promises"][0]["certificate"] is None
+    assert "is in an auditor" in render(public, "html")
+    assert "clinic" in render(auditor, "md")
+    assert any("was stopped" in remark for remark in auditor.ledger.remarks)
+
+
+def test_a_job_that_has_changed_says_that_dates_are_missing_and_lists_what_is_there(job):
+    read = job()
+    run_job(read, DAY)
+    changed = job(BASIC.replace("k = 20", "k = 24"))
+    run_job(changed, dates(2)[1])
+    report = report_of(changed)
+    assert report.period == "2020-01-02"
+    (remark,) = report.ledger.remarks
+    assert "as its file is now" in remark
+    assert remark in render(report, "html").partition('id="published"')[0]
+    with pytest.raises(ArgumentError, match="as its file is now"):
+        report_of(changed, DAY)
+    assert report.releases[0].files == (
+        "2020-01-02/people_by_town.parquet",
+        "2020-01-02/people_by_town.certificate.json",
+    )
+    renamed = job(BASIC.replace("k = 20", "k = 24").replace("people_by_town", "towns"))
+    (view,) = report_of(renamed).releases
+    assert (view.name, view.files) == ("towns", ())
+    page = render(report_of(renamed), "html")
+    assert "towns.parquet" not in page
+    assert "read_release(" not in page
+    more = job(BASIC.replace("k = 20", "k = 24").replace("[output]", '[output]\n    formats = ["csv", "parquet"]'))
+    assert report_of(more).releases[0].files == report.releases[0].files
 
 
 def test_another_attacker_makes_another_promise_about_the_dates_it_is_for(job):

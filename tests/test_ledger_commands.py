@@ -225,7 +225,7 @@ def test_the_last_point_is_the_total_whatever_other_units_there_are(tmp_path):
             for number in (1, 2):
                 frame.pkdp.count(unit="u", attacker=attacker, noise=noise, ledger=ledger, period=day(number))
                 if number == 1:
-                    first = ledger.total("u").epsilon(1e-6)
+                    assert ledger.total("u").epsilon(1e-6) < 0.2
             period = "2013-01" if later is None else day(later)
             frame.pkdp.count(unit="house", attacker=attacker, noise=noise, ledger=ledger, period=period)
             total = ledger.total("u")
@@ -234,7 +234,7 @@ def test_the_last_point_is_the_total_whatever_other_units_there_are(tmp_path):
         points = unit["spending"]
         assert [(point["period"], point["releases"]) for point in points] == [(day(1), 1), (day(2), 2)]
         assert points[-1]["epsilon"] == total.epsilon(1e-6)
-        assert (points[0]["epsilon"] > first) == (name == "same")
+        assert 0.69 < points[0]["epsilon"] < 0.71, "what stands later or beside it undoes the attacker's doubt"
         with open_for_reading(str(path)) as reading:
             history = read_history(reading.ledger)
         (only,) = spending(history, '["u"]', 1e-6, periods=(day(1),), seconds=1000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.composition.evidence import Evidence
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger import Ledger, Standing
-from pkdp_pipeline.ledger.bundle import Bundle, company_for
+from pkdp_pipeline.ledger.bundle import Bundle, Company, company_for
 from pkdp_pipeline.ledger.components import Holding, Reach, split, unit_text
 from pkdp_pipeline.ledger.parts import certificate_of, describe, sha256
 from pkdp_pipeline.ledger.terms import Terms
@@ -89,24 +89,27 @@ class History:
         """Return the releases whose periods overlap, each leading to the next, as one list each."""
         return split(line.holding for line in (self.lines if lines is None else lines))
 
-    def held(self, unit: str, lines: Iterable[Line] | None = None) -> Counter[Bundle]:
-        """Return what one unit's releases add up from."""
+    def held(self, unit: str, lines: Iterable[Line] | None = None, *, beside: bool = False) -> Counter[Bundle]:
+        """Return what one unit's releases add up from; `beside` says whether all others count as standing beside."""
         found: Counter[Bundle] = Counter()
         single: Counter[str] = Counter()
-        for group in self.components(lines):
+        chosen = None if lines is None or not beside else {line.holding.entry for line in lines}
+        for group in self.components(None if beside else lines):
+            own = [one for one in group if one.unit == unit and (chosen is None or one.entry in chosen)]
             if len(group) == 1:
-                single[group[0].part] += int(group[0].unit == unit)
-                continue
-            counted: dict[str, Counter[str]] = defaultdict(Counter)
-            for one in group:
-                counted[one.unit][one.part] += 1
-            if unit in counted:
-                found[Bundle.of(company_for(releases=len(group), units=len(counted)), counted[unit])] += 1
-        found.update({Bundle.of("alone", {part: 1}): times for part, times in single.items() if times})
+                single.update(one.part for one in own)
+            elif own:
+                among = company_for(releases=len(group), units=len({one.unit for one in group}))
+                found[Bundle.of(among, Counter(one.part for one in own))] += 1
+        # Without evidence a release in any other period may undo what is not known.
+        company: Company = "same unit" if beside and not self.evidence and len(self.lines) > 1 else "alone"
+        found.update({Bundle.of(company, {part: 1}): times for part, times in single.items()})
         return found
 
-    def total(self, unit: str, lines: Sequence[Line] | None = None) -> Certificate:
+    def total(self, unit: str, lines: Sequence[Line] | None = None, *, beside: bool = False) -> Certificate:
         """Return what releases (None: all) add up to for one unit.
+
+        `beside` says whether all others, which are not in it, count as standing beside them.
 
         Raises
         ------
@@ -114,8 +117,8 @@ class History:
             If they do not add up with the evidence in force.
         """
         listed = self.lines if lines is None else lines
-        others = len({line.holding.unit for line in listed}) > 1
-        return add_up(self.held(unit, listed), self.parts, self.evidence, beside_others=others)
+        others = len({line.holding.unit for line in (self.lines if beside else listed)}) > 1
+        return add_up(self.held(unit, listed, beside=beside), self.parts, self.evidence, beside_others=others)
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -187,7 +190,8 @@ def spending(
 ) -> list[Point]:
     """Return the total after each period, at `most` periods spread evenly over all, the last one among them.
 
-    What other units' releases about the same time take away is counted. The last point is the total of everything.
+    What all others take away from a point's releases, later ones and other units' too, is counted. The last point is
+    the total of everything.
 
     Parameters
     ----------
@@ -268,7 +272,7 @@ def _halves(indices: Sequence[int]) -> list[list[int]]:
 def _point(history: History, unit: str, lines: Sequence[Line], period: str, delta: float) -> Point:
     epsilon, worst, at_one = math.inf, math.inf, None
     with suppress(NoEvidenceError):
-        total = history.total(unit, lines)
+        total = history.total(unit, lines, beside=True)
         epsilon, worst = total.epsilon(delta), total.worst_case.epsilon(delta)
         at_one = total.delta(1.0) if epsilon == math.inf else None
     releases = sum(line.holding.unit == unit for line in lines)

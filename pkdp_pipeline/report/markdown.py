@@ -35,6 +35,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield ""
         yield from _list("It assumes:", report.lead.assumptions)
         yield from _list("What it protects, and what limits it:", report.lead.limits)
+    yield from _list("What else the ledger holds:", report.ledger.remarks)
     for release in report.releases:
         yield from _release(report, release)
     for series in report.series:
@@ -63,7 +64,8 @@ def _release(report: Report, release: ReleaseView) -> Iterator[str]:
     if report.lead is None or release.sentence != report.lead.sentence:
         yield in_markdown(release.sentence)
         yield ""
-    yield f"Release `{release.id}`. Files: {', '.join(map(in_markdown, release.files))}."
+    files = f" Files: {', '.join(map(in_markdown, release.files))}." if release.files else ""
+    yield f"Release `{release.id}`.{files}"
     yield ""
 
 
@@ -176,7 +178,6 @@ def _ledger(ledger: LedgerAccount) -> Iterator[str]:
     else:
         yield in_markdown(ledger.total.sentence)
     yield ""
-    yield from _list("", ledger.remarks)
     yield from _list("Declared about how they depend on one another:", ledger.declared)
     if ledger.budgets:
         yield table_line(["budget", "spent"])

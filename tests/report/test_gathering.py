@@ -282,8 +282,8 @@ OTHER = PARTLY.replace("p_min = 0.3", "").replace("p_max = 0.5", "").replace("un
 
 
 def all_numbers(report):
-    """Every ε that the report claims of what stands, besides that of the lead."""
-    return [report.ledger.points[-1].epsilon] + [
+    """Every ε that the report claims, besides that of the lead."""
+    return [one.epsilon for one in report.ledger.points] + [
         epsilon
         for promise in report.promises
         for epsilon in (promise.statement.epsilon, *(one.epsilon for one in promise.scenarios))

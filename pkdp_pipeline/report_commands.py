@@ -104,11 +104,11 @@ def _own_files(job: Job) -> Iterator[tuple[str, Path]]:
             for file in () if "://" in pattern else glob.iglob(pattern, recursive=True):
                 yield "a file of the source", Path(file)
     # Reports may lie among what is published, and nothing else may be written over.
-    for file in Path(job.output.directory).glob("*/*"):
-        if file.suffix in (".parquet", ".csv") or file.name == "summary.md" or file.name.endswith(".certificate.json"):
-            yield "a published file", file
-    private = (("retention", job.retention), ("records", job.records))
-    for name, table in private:
+    for published in Path(job.output.directory).glob("*/*"):
+        name = published.name
+        if published.suffix in (".parquet", ".csv") or name == "summary.md" or name.endswith(".certificate.json"):
+            yield "a published file", published
+    for name, table in (("retention", job.retention), ("records", job.records)):
         if table is not None and table.directory is not None:
             yield f"in the folder of {name}", Path(table.directory)
     for name, place in (("output.duckdb", job.output.duckdb), ("checks.expectations", job.checks.expectations)):

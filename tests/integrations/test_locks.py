@@ -12,7 +12,9 @@ ENTRY = re.compile(
     r"(?P<pin>[a-z0-9][a-z0-9-]*(?:\[[a-z,]+\])?==[\w.+]+(?: ; [^\\\n]+)?)(?: \\\n    --hash=sha256:[0-9a-f]{64})+"
 )
 #: What DuckDB 1.5 and dbt do not work with, or ask for less often than the development tools do.
-OLDER = {"colorama", "duckdb", "pathspec", "python-dateutil", "tzdata"}
+OLDER = {"cffi", "colorama", "duckdb", "pathspec", "pycparser", "python-dateutil", "tzdata"}
+#: What the schedulers ask for on other systems than the development tools do, in the same version.
+ELSEWHERE = {"attrs", "cffi", "colorama", "psutil", "pycparser"}
 
 
 def pins(path: Path) -> dict[str, list[str]]:
@@ -31,7 +33,7 @@ def pins(path: Path) -> dict[str, list[str]]:
     [
         ("engines.lock", {"pyspark", "py4j", "ibis-framework", "sqlglot", "duckdb"}, set()),
         ("duckdb1.lock", {"duckdb", "dbt-core", "dbt-duckdb", "pytest", "hypothesis", "hatchling"}, OLDER),
-        ("schedulers.lock", {"dagster", "apache-airflow", "pandas", "duckdb", "hatchling"}, {"attrs", "colorama"}),
+        ("schedulers.lock", {"dagster", "apache-airflow", "pandas", "duckdb", "hatchling"}, ELSEWHERE),
     ],
 )
 def test_a_lock_agrees_with_the_first(name, holds, others):

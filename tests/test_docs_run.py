@@ -169,8 +169,8 @@ def scratch(tmp_path, monkeypatch):
     """A folder with a copy of the examples, as the current folder."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("out", "__pycache__"))
     monkeypatch.chdir(tmp_path)
-    # A reader's snippet is in a file or typed in. Where it is neither, as in a worker of xdist, PySpark takes itself for
-    # tested by doctest and ends the process, when Great Expectations imports it.
+    # A reader's snippet is in a file or typed in. Where it is neither, as in a worker of xdist, PySpark takes it for
+    # a doctest and ends the process, when Great Expectations imports it.
     monkeypatch.setattr(sys.modules["__main__"], "__file__", __file__, raising=False)
     return tmp_path
 

@@ -11,7 +11,7 @@ from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.mechanisms import Count, Mechanism
 from pkdp_pipeline.profiles import Protects
 
-__all__ = ["against", "assumptions", "protection", "rounded_up", "suppression"]
+__all__ = ["against", "assumptions", "percent", "protection", "rounded_up", "suppression"]
 
 
 def rounded_up(value: float, digits: int = 3) -> str:
@@ -28,10 +28,10 @@ def rounded_up(value: float, digits: int = 3) -> str:
     return f"{float(mantissa):g}e{int(exponent)}"
 
 
-def _percent(share: float | None, *, rounding: str = ROUND_FLOOR) -> str:
+def percent(share: float | None, *, up: bool = False) -> str:
     """Return a share as a percentage of at most six digits, rounded so that fewer attackers are named."""
     exact = Decimal(repr(share or 0.0)) * 100
-    short = Context(prec=6, rounding=rounding).create_decimal(exact).normalize()
+    short = Context(prec=6, rounding=ROUND_CEILING if up else ROUND_FLOOR).create_decimal(exact).normalize()
     return f"{short:f} %" if short == 0 or short >= Decimal("1e-6") else f"{short:e} %"
 
 
@@ -62,14 +62,14 @@ def _bounded(attacker: AttackerModel) -> str:
 
 def _thresholding(attacker: AttackerModel) -> str:
     return (
-        f"anyone who is never more than {_percent(attacker.p_max)} sure that another person is in the group, and "
+        f"anyone who is never more than {percent(attacker.p_max)} sure that another person is in the group, and "
         f"{_knows(attacker, 'in it')}{_bounded(attacker)}; they may know for certain who is not"
     )
 
 
 def _thresholding_complement(attacker: AttackerModel) -> str:
     return (
-        f"anyone who is always at least {_percent(attacker.p_min, rounding=ROUND_CEILING)} sure that another person is "
+        f"anyone who is always at least {percent(attacker.p_min, up=True)} sure that another person is "
         f"in the group, and {_knows(attacker, 'outside it')}{_bounded(attacker)}; they may know for certain who is"
     )
 
@@ -77,7 +77,7 @@ def _thresholding_complement(attacker: AttackerModel) -> str:
 def _counting(attacker: AttackerModel) -> str:
     return (
         f"anyone who is uncertain about at least {_people(attacker.unknown or 0)}, between "
-        f"{_percent(attacker.p_min, rounding=ROUND_CEILING)} and {_percent(attacker.p_max)} for each; they may know "
+        f"{percent(attacker.p_min, up=True)} and {percent(attacker.p_max)} for each; they may know "
         "everybody else"
     )
 
@@ -85,7 +85,7 @@ def _counting(attacker: AttackerModel) -> str:
 def _through_absence(attacker: AttackerModel) -> str:
     return (
         "anyone who, told that another person is either absent or in a given cell, is at most "
-        f"{_percent(attacker.p_max)} sure that it is the cell, and {_knows(attacker, 'in the table')}"
+        f"{percent(attacker.p_max)} sure that it is the cell, and {_knows(attacker, 'in the table')}"
         f"{_bounded(attacker)}; they may know for certain who is absent"
     )
 
@@ -93,7 +93,7 @@ def _through_absence(attacker: AttackerModel) -> str:
 def _between(attacker: AttackerModel) -> str:
     return (
         "anyone who, told that another person is in one of two cells, is at most "
-        f"{_percent(attacker.p_max_between)} sure which, and {_knows(attacker, 'in the table', counted=True)}"
+        f"{percent(attacker.p_max_between)} sure which, and {_knows(attacker, 'in the table', counted=True)}"
         f"{_bounded(attacker)}; they may know who is present and how many people there are"
     )
 
@@ -101,7 +101,7 @@ def _between(attacker: AttackerModel) -> str:
 def _options(attacker: AttackerModel) -> str:
     return (
         f"anyone who is uncertain about at least {_people(attacker.unknown or 0)}, each of whom chooses every option "
-        f"with probability at least {_percent(attacker.p_min, rounding=ROUND_CEILING)}; they may know what everybody "
+        f"with probability at least {percent(attacker.p_min, up=True)}; they may know what everybody "
         "else chose"
     )
 

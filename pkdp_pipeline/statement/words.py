@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.release_certificate import ReleaseCertificate
+from pkdp_pipeline.sentences import percent
 from pkdp_pipeline.statement.stronger import (
     THRESHOLDS,
     UNCERTAIN,
@@ -18,16 +18,9 @@ from pkdp_pipeline.statement.stronger import (
     threshold_of,
 )
 
-__all__ = ["fewer_unknown", "listed", "more_known", "more_sure", "people_known", "percent", "place", "surely_there"]
+__all__ = ["fewer_unknown", "listed", "more_known", "more_sure", "people_known", "place", "surely_there"]
 
 _TOLD = ("histogram_presence", "histogram_value")
-
-
-def percent(share: float, *, up: bool = False) -> str:
-    """Return a probability as a percentage of at most six digits, rounded so that fewer attackers are named."""
-    rounding = ROUND_CEILING if up else ROUND_FLOOR
-    short = Context(prec=6, rounding=rounding).create_decimal(Decimal(repr(share)) * 100).normalize()
-    return f"{short:f} %" if short == 0 or short >= Decimal("1e-6") else f"{short:e} %"
 
 
 def listed(clauses: Iterable[str]) -> str:

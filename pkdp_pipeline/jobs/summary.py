@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.together import Together
 from pkdp_pipeline.report.noise_words import noise_sentence
-from pkdp_pipeline.report.plain_text import key_text, printable
+from pkdp_pipeline.report.plain_text import key_text, printable, table_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,5 +95,4 @@ def public_rows(table: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
 
 
 def _table_line(cells: Sequence[str]) -> str:
-    escaped = [re.sub(r"([\\|<`*_])", r"\\\1", cell) for cell in cells]
-    return f"| {' | '.join(escaped)} |"
+    return table_line([re.sub(r"([\\|<`*_])", r"\\\1", cell) for cell in cells])

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.context import Context
-from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError
+from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.public_table import Counted, count_units, public_table
 from pkdp_pipeline.release import Release
 from pkdp_pipeline.request import EACH_ROW, Request
+from pkdp_pipeline.reserving import certified_alone, check_ledger, replayed, reserve
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.ledger import Entry, Ledger, Reservation
-    from pkdp_pipeline.ledger.admission import Admission
+    from pkdp_pipeline.ledger import Ledger, Reservation
     from pkdp_pipeline.release_certificate import ReleaseCertificate
 
 __all__ = ["EACH_ROW", "Counted", "Request", "count", "count_units", "histogram", "publish", "reserve"]
@@ -74,26 +72,18 @@ def publish(
         If the ledger cannot be used. Nothing was published; where the charge was reserved already, the same
         request, run again, takes it over and is charged once.
     """
-    if not isinstance(revise, bool):
-        raise ArgumentError("revise must be True or False.")
+    check_ledger(ledger, revise=revise)
     if ledger is None:
-        if revise:
-            raise ArgumentError("revise is about what a ledger holds: give a ledger, or leave revise out.")
-        certificate = _certified(request, attacker, claims=alone).in_context(_context(request))
-        return _made(source, request, certificate, check)
-    from pkdp_pipeline.ledger import Entry, Ledger
+        return _made(source, request, certified_alone(request, attacker, claims=alone), check)
+    from pkdp_pipeline.ledger import Entry
 
-    if not isinstance(ledger, Ledger):
-        raise ArgumentError(
-            f"ledger must be a Ledger, not {type(ledger).__name__}: open one with pkdp.Ledger.open(path)."
-        )
     reserved = reserve(request, attacker=attacker, ledger=ledger, alone=alone, revise=revise)
     if isinstance(reserved, Entry):
         entry = reserved
     else:
         release = _sealed(source, request, ledger, reserved, check)
         try:
-            entry, replayed = ledger.publish(reserved, release.to_bytes(), release.id)
+            entry, was_there = ledger.publish(reserved, release.to_bytes(), release.id)
         except Exception:
             raise
         except BaseException:
@@ -101,37 +91,9 @@ def publish(
             with suppress(PkdpError):
                 ledger.give_back(reserved)
             raise
-        if not replayed:
+        if not was_there:
             return release
-    release = _replayed(entry)
-    _check_answers(request, ledger, entry, release)
-    return _certified_again(request, attacker, ledger, entry, release, alone=alone)
-
-
-def reserve(
-    request: Request, *, attacker: AttackerModel, ledger: Ledger, alone: bool = True, revise: bool = False
-) -> Reservation | Entry:
-    """Charge what `request` asks for, or return the entry that answers it; the part of `publish` that needs no data.
-
-    Raises
-    ------
-    BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError
-        If it may not be published; nothing was charged.
-    LedgerError, TemporaryError
-        If the ledger cannot be used.
-    """
-    from pkdp_pipeline.ledger import find_former
-
-    key, standing = request.key(ledger.dataset), request.standing()
-
-    def offer(admission: Admission, head: str) -> ReleaseCertificate:
-        claims = admission.claims and (alone or admission.covered or standing.exact_count)
-        facts, beside = _context(request, ledger.dataset), not (alone and admission.alone)
-        return _certified(request, attacker, claims=claims).in_context(replace(facts, beside=beside, head=head))
-
-    # A ledger of an older version may hold it under a former spelling of the data set or the period.
-    entry = None if revise else ledger.find(key) or find_former(ledger, request)
-    return ledger.reserve(key, standing, offer, revise=revise) if entry is None else entry
+    return replayed(request, attacker, ledger, entry, alone=alone)
 
 
 def _made(
@@ -164,37 +126,6 @@ def _sealed(
         with suppress(PkdpError):
             ledger.give_back(reserved)
         raise
-
-
-def _certified(request: Request, attacker: AttackerModel, *, claims: bool) -> ReleaseCertificate:
-    """Certify the request; where nothing more may be claimed, only what noise gives against anybody."""
-    from pkdp_pipeline.release_certificate import certify
-
-    return certify(request.mechanism, attacker if claims else AttackerModel(), protects=request.protects)
-
-
-def _certified_again(
-    request: Request, attacker: AttackerModel, ledger: Ledger, entry: Entry, release: Release, *, alone: bool
-) -> Release:
-    """Return the release; the same table with a new certificate where another attacker or aim is asked about.
-
-    A new certificate claims what the ledger allows beside all that has been charged since, and no more than
-    the worst case where the first one had to do with that.
-    """
-    stored = release.certificate
-    limited = not stored.has_partial_knowledge and (stored.context is None or stored.context.beside)
-    answers = (attacker, AttackerModel()) if limited else (attacker,)
-    if stored.protects == request.protects and stored.attacker in answers:
-        return release
-    allowed = ledger.admission(entry)
-    claims = allowed.claims and not limited and (alone or allowed.covered or entry.standing.exact_count)
-    asked = _certified(request, attacker, claims=claims)
-    context = stored.context or _context(request, ledger.dataset)
-    context = replace(context, beside=context.beside or not (alone and allowed.alone))
-    if (asked.attacker, asked.protects, context) == (stored.attacker, stored.protects, stored.context):
-        return release
-    anew = Release.seal(release.table, asked.in_context(context))
-    return _replayed(ledger.recertify(entry, anew.certificate.to_json(), anew.id, anew.to_bytes()))
 
 
 def count(
@@ -345,43 +276,3 @@ def histogram(
         label=label,
     )
     return publish(lambda: frame, request, attacker=attacker, ledger=ledger, revise=revise)
-
-
-def _replayed(entry: Entry) -> Release:
-    """Return the release a ledger holds, from its stored bytes."""
-    if entry.content is None:
-        raise LedgerError(f"the ledger's entry {entry.sequence} holds no release: it was altered.")
-    try:
-        release = Release.from_bytes(entry.content, replayed=True)
-    except ArgumentError as error:
-        raise LedgerError(f"the ledger's entry {entry.sequence} cannot be replayed: {error}") from error
-    if release.id != entry.release_id:
-        raise LedgerError(f"the ledger's entry {entry.sequence} holds another release than it says: it was altered.")
-    return release
-
-
-def _check_answers(request: Request, ledger: Ledger, entry: Entry, release: Release) -> None:
-    """Refuse a stored release that is not about what was asked."""
-    stored = release.certificate
-    facts = None if stored.context is None else replace(stored.context, beside=False, head=None)
-    if stored.mechanism != request.mechanism or facts not in (None, _context(request, ledger.dataset)):
-        raise LedgerError(
-            f"the ledger's entry {entry.sequence} holds a release of something else than was asked: it was altered. "
-            "Check the ledger with verify()."
-        )
-
-
-def _context(request: Request, dataset: str | None = None) -> Context:
-    """Return the public facts of the request; with a data set, those of one that a ledger knows."""
-    where = f"the predicate labelled {request.label!r}" if request.has_opaque_where else request.where
-    return Context(
-        unit=request.unit,
-        where=where,
-        missing_unit=request.missing_unit,
-        one_cell=request.one_cell,
-        undeclared=None if request.domain is None else request.undeclared,
-        cells=None if request.by is None else "found" if request.domain is None else "declared",
-        period=None if dataset is None else request.period,
-        dataset=dataset,
-        table=request.table,
-    )

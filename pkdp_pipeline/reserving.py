@@ -1,0 +1,158 @@
+"""Reserving: what answers a request before any data are read: a certificate, a charge, or what is published."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.context import Context
+from pkdp_pipeline.errors import ArgumentError, LedgerError
+from pkdp_pipeline.release import Release
+from pkdp_pipeline.request import Request
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.ledger import Entry, Ledger, Reservation
+    from pkdp_pipeline.ledger.admission import Admission
+    from pkdp_pipeline.release_certificate import ReleaseCertificate
+
+__all__ = ["certified_alone", "check_ledger", "context_of", "replayed", "reserve"]
+
+
+def check_ledger(ledger: object, *, revise: object) -> None:
+    """Refuse what is no ledger, and a revision without one, as an `ArgumentError`."""
+    if not isinstance(revise, bool):
+        raise ArgumentError("revise must be True or False.")
+    if ledger is None:
+        if revise:
+            raise ArgumentError("revise is about what a ledger holds: give a ledger, or leave revise out.")
+        return
+    from pkdp_pipeline.ledger import Ledger
+
+    if not isinstance(ledger, Ledger):
+        raise ArgumentError(
+            f"ledger must be a Ledger, not {type(ledger).__name__}: open one with pkdp.Ledger.open(path)."
+        )
+
+
+def certified_alone(request: Request, attacker: AttackerModel, *, claims: bool = True) -> ReleaseCertificate:
+    """Certify the request as it is published without a ledger.
+
+    Raises
+    ------
+    NotCertifiableError
+        If it may not be published.
+    """
+    return _certified(request, attacker, claims=claims).in_context(context_of(request))
+
+
+def reserve(
+    request: Request, *, attacker: AttackerModel, ledger: Ledger, alone: bool = True, revise: bool = False
+) -> Reservation | Entry:
+    """Charge what `request` asks for, or return the entry that answers it; the part of `publish` that needs no data.
+
+    Raises
+    ------
+    BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError
+        If it may not be published; nothing was charged.
+    LedgerError, TemporaryError
+        If the ledger cannot be used.
+    """
+    from pkdp_pipeline.ledger import find_former
+
+    key, standing = request.key(ledger.dataset), request.standing()
+
+    def offer(admission: Admission, head: str) -> ReleaseCertificate:
+        claims = admission.claims and (alone or admission.covered or standing.exact_count)
+        facts, beside = context_of(request, ledger.dataset), not (alone and admission.alone)
+        return _certified(request, attacker, claims=claims).in_context(replace(facts, beside=beside, head=head))
+
+    # A ledger of an older version may hold it under a former spelling of the data set or the period.
+    entry = None if revise else ledger.find(key) or find_former(ledger, request)
+    return ledger.reserve(key, standing, offer, revise=revise) if entry is None else entry
+
+
+def replayed(request: Request, attacker: AttackerModel, ledger: Ledger, entry: Entry, *, alone: bool = True) -> Release:
+    """Return the published release that answers `request`, certified anew where another attacker is asked about.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger holds something else than was asked: it was altered.
+    NoEvidenceError, NotCertifiableError, TemporaryError
+        If it cannot be certified anew.
+    """
+    release = _replayed(entry)
+    _check_answers(request, ledger, entry, release)
+    return _certified_again(request, attacker, ledger, entry, release, alone=alone)
+
+
+def _certified(request: Request, attacker: AttackerModel, *, claims: bool) -> ReleaseCertificate:
+    """Certify the request; where nothing more may be claimed, only what noise gives against anybody."""
+    from pkdp_pipeline.release_certificate import certify
+
+    return certify(request.mechanism, attacker if claims else AttackerModel(), protects=request.protects)
+
+
+def _certified_again(
+    request: Request, attacker: AttackerModel, ledger: Ledger, entry: Entry, release: Release, *, alone: bool
+) -> Release:
+    """Return the release; the same table with a new certificate where another attacker or aim is asked about.
+
+    A new certificate claims what the ledger allows beside all that has been charged since, and no more than
+    the worst case where the first one had to do with that.
+    """
+    stored = release.certificate
+    limited = not stored.has_partial_knowledge and (stored.context is None or stored.context.beside)
+    answers = (attacker, AttackerModel()) if limited else (attacker,)
+    if stored.protects == request.protects and stored.attacker in answers:
+        return release
+    allowed = ledger.admission(entry)
+    claims = allowed.claims and not limited and (alone or allowed.covered or entry.standing.exact_count)
+    asked = _certified(request, attacker, claims=claims)
+    context = stored.context or context_of(request, ledger.dataset)
+    context = replace(context, beside=context.beside or not (alone and allowed.alone))
+    if (asked.attacker, asked.protects, context) == (stored.attacker, stored.protects, stored.context):
+        return release
+    anew = Release.seal(release.table, asked.in_context(context))
+    return _replayed(ledger.recertify(entry, anew.certificate.to_json(), anew.id, anew.to_bytes()))
+
+
+def _replayed(entry: Entry) -> Release:
+    """Return the release a ledger holds, from its stored bytes."""
+    if entry.content is None:
+        raise LedgerError(f"the ledger's entry {entry.sequence} holds no release: it was altered.")
+    try:
+        release = Release.from_bytes(entry.content, replayed=True)
+    except ArgumentError as error:
+        raise LedgerError(f"the ledger's entry {entry.sequence} cannot be replayed: {error}") from error
+    if release.id != entry.release_id:
+        raise LedgerError(f"the ledger's entry {entry.sequence} holds another release than it says: it was altered.")
+    return release
+
+
+def _check_answers(request: Request, ledger: Ledger, entry: Entry, release: Release) -> None:
+    """Refuse a stored release that is not about what was asked."""
+    stored = release.certificate
+    facts = None if stored.context is None else replace(stored.context, beside=False, head=None)
+    if stored.mechanism != request.mechanism or facts not in (None, context_of(request, ledger.dataset)):
+        raise LedgerError(
+            f"the ledger's entry {entry.sequence} holds a release of something else than was asked: it was altered. "
+            "Check the ledger with verify()."
+        )
+
+
+def context_of(request: Request, dataset: str | None = None) -> Context:
+    """Return the public facts of the request; with a data set, those of one that a ledger knows."""
+    where = f"the predicate labelled {request.label!r}" if request.has_opaque_where else request.where
+    return Context(
+        unit=request.unit,
+        where=where,
+        missing_unit=request.missing_unit,
+        one_cell=request.one_cell,
+        undeclared=None if request.domain is None else request.undeclared,
+        cells=None if request.by is None else "found" if request.domain is None else "declared",
+        period=None if dataset is None else request.period,
+        dataset=dataset,
+        table=request.table,
+    )

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
 
-from scipy.stats import binom
-
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.profiles.binomial_tails import binomial_weights
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 from pkdp_pipeline.statement.effort import effort, slowness
 from pkdp_pipeline.statement.searching import certified_epsilon
@@ -46,6 +45,8 @@ _AVERAGED_POINTS = 32
 
 _FEWEST = 5
 _LARGEST_K = 1_000_000
+_BEYOND = 1_000
+"""Terms of a binomial tail; what lies beyond them does not move the end of an axis."""
 
 _SHARES = tuple(Fraction(percent, 100) for percent in (*range(10, 50, 10), *range(50, 90, 5), *range(90, 100)))
 """How many fewer people are unknown: the first five are those of the what-if table; ε grows fast at the end."""
@@ -138,7 +139,7 @@ def _known_at_most(leaf: ReleaseCertificate, delta: float, *, surely: bool) -> i
     if p == 0.0 or delta <= 0.0:
         return k - 1
     most = k - 1
-    while most < _LARGEST_K and binom.sf(k - 2, most, p) <= delta:
+    while most < _LARGEST_K and binomial_weights(most, p, k - 1, min(most, 2 * k + _BEYOND)).sum() <= delta:
         most = math.ceil(1.05 * most)
     return most
 

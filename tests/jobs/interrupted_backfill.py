@@ -23,11 +23,10 @@ from pathlib import Path
 
 from pkdp_pipeline import cli
 from pkdp_pipeline.jobs import outputs, session
-from pkdp_pipeline.jobs.checks import great_expectations
 from pkdp_pipeline.jobs.sources import duckdb_source
 from pkdp_pipeline.ledger import Ledger, journal, sqlite_database
 
-IMPORTED = (cli, outputs, session, great_expectations._great_expectations(), duckdb_source, sqlite_database)
+IMPORTED = (cli, outputs, session, duckdb_source, sqlite_database)
 STUCK = 300.0
 
 

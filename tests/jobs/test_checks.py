@@ -254,9 +254,12 @@ def test_great_expectations_is_lazy_and_reports_to_nobody(tmp_path):
         socket.socket.connect = refuse
         socket.getaddrinfo = refuse
         import pkdp_pipeline.jobs
+        import pandas as pd
         from pkdp_pipeline.jobs.checks import great_expectations, rules
-        assert "great_expectations" not in sys.modules
         assert rules.broken([rules.Rule(text="a", number=0, least=1)]) == ["a"]
+        assert "great_expectations" not in sys.modules
+        asked = ("expect_column_values_to_be_between", {"column": "a", "max_value": 0})
+        assert great_expectations.judge(pd.DataFrame({"a": [1]}), [asked]) == ["not met"]
         library, context = great_expectations._great_expectations()
         assert type(context).__name__ == "EphemeralDataContext"
         assert context.config.analytics_enabled is False
@@ -278,14 +281,14 @@ def test_great_expectations_is_lazy_and_reports_to_nobody(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_replay_and_a_refusal_do_not_load_great_expectations(job_file, basic):
+def test_runs_without_expectations_do_not_load_great_expectations(job_file, basic):
     file = job_file(basic)
-    run_job(load_job(file), DAY)
     program = f"""
         import sys
         from datetime import date
         from pkdp_pipeline.errors import DifferencingError
         from pkdp_pipeline.jobs import load_job, run_job
+        assert not run_job(load_job({str(file)!r}), date(2020, 1, 1)).replayed
         assert run_job(load_job({str(file)!r}), date(2020, 1, 1)).replayed
         try:
             run_job(load_job({str(file)!r}), date(2020, 1, 1), revise=True)

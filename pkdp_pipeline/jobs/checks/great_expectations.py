@@ -32,11 +32,11 @@ _DATA = "data"
 _one_at_a_time = threading.Lock()
 
 
-def judge(frame: pd.DataFrame, asked: Sequence[Asked], *, forget: bool = True) -> list[Verdict]:
+def judge(frame: pd.DataFrame, asked: Sequence[Asked]) -> list[Verdict]:
     """Return the verdict on every expectation, in the order asked.
 
-    Whatever the library raises, warns of or logs meanwhile is dropped: it can quote the data. It keeps the last
-    frame in memory; with `forget`, which takes some 20 ms, it does not.
+    Whatever the library raises, warns of or logs meanwhile is dropped: it can quote the data. It would keep the
+    last frame in memory, so it is told to forget it.
     """
     with _one_at_a_time, _quiet():
         verdicts: list[Verdict] = ["not answered"] * len(asked)
@@ -50,7 +50,7 @@ def judge(frame: pd.DataFrame, asked: Sequence[Asked], *, forget: bool = True) -
             except Exception:
                 continue
         try:
-            batch = _batches().get_batch(batch_parameters={"dataframe": frame})
+            batch = _batches(context).get_batch(batch_parameters={"dataframe": frame})
             validated = batch.validate(suite, result_format="BOOLEAN_ONLY")
             for result in validated.results:
                 # Where an expectation breaks this holds its traceback, under one key for each metric or under these.
@@ -60,16 +60,13 @@ def judge(frame: pd.DataFrame, asked: Sequence[Asked], *, forget: bool = True) -
         except Exception:
             return ["not answered"] * len(asked)
         finally:
-            if forget:
-                context.data_sources.delete(_DATA)
-                _batches.cache_clear()
+            context.data_sources.delete(_DATA)
     return verdicts
 
 
-@functools.cache
-def _batches() -> Any:
-    """Return what makes batches of frames."""
-    source = _great_expectations()[1].data_sources.add_pandas(_DATA)
+def _batches(context: Any) -> Any:
+    """Return what makes batches of frames, until the context is told to forget them."""
+    source = context.data_sources.add_pandas(_DATA)
     return source.add_dataframe_asset("frame").add_batch_definition_whole_dataframe("all")
 
 

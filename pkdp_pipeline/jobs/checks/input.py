@@ -72,10 +72,10 @@ def check_input(
     told = [] if verdicts is None else verdicts
     check_named(job, source.columns)
     columns = rules_of_columns(source, job, expectations)
-    if any(rule.outside for rule in columns):
+    if not all(rule.kept for rule in columns):
         raise _failure(_broken(columns, told), day)
     rows = rules_of_rows(source, job, day)
-    if rows[0].outside:
+    if not rows[0].kept:
         raise _failure(_broken([*columns, *rows[:1]], told), day)
     wanted = requests_of(job, day) if named is None else named
     counted, uncounted = {}, None

@@ -10,7 +10,7 @@ from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = ["SCHEMA", "compare", "parsed"]
+__all__ = ["SCHEMA", "compare", "parsed", "same_number"]
 
 SCHEMA = "pkdp-certificate/2"
 """Name and version of the JSON form; `pkdp_pipeline/schemas/certificate.v2.json` describes it."""
@@ -58,7 +58,7 @@ def compare(path: str, stored: object, fresh: object) -> None:
             compare(f"{path}[{index}]", mine, other)
         return
     if isinstance(fresh, float) and isinstance(stored, int | float) and not isinstance(stored, bool):
-        if _close(stored, fresh):
+        if same_number(stored, fresh):
             return
     elif type(stored) is type(fresh) and stored == fresh:
         return
@@ -72,7 +72,7 @@ def _library(document: object) -> object:
     return document.get("library") if isinstance(document, Mapping) else None
 
 
-def _close(stored: int | float, fresh: float) -> bool:
+def same_number(stored: int | float, fresh: float) -> bool:
     """Say whether two finite numbers, the stored one of any size, differ by no more than rounding elsewhere."""
     if isinstance(stored, float) and not math.isfinite(stored):
         return False

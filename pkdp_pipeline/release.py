@@ -21,11 +21,20 @@ if TYPE_CHECKING:
     from pkdp_pipeline.noise import ExpectedError
     from pkdp_pipeline.release_certificate import ReleaseCertificate
 
-__all__ = ["Release", "check_table", "read_release", "release_id"]
+__all__ = [
+    "CERTIFICATE_KEY",
+    "RELEASE_KEY",
+    "RELEASE_SCHEMA",
+    "Release",
+    "check_table",
+    "parquet_content",
+    "read_release",
+    "release_id",
+]
 
-_CERTIFICATE = b"pkdp.certificate"
-_RELEASE = b"pkdp.release"
-_SCHEMA = "pkdp-release/1"
+CERTIFICATE_KEY = b"pkdp.certificate"
+RELEASE_KEY = b"pkdp.release"
+RELEASE_SCHEMA = "pkdp-release/1"
 _ROWS = 60
 """A notebook shows this many rows; all are in `Release.table`."""
 _CELL = "text-align:left;padding:0.15em 1.2em 0.15em 0;border-bottom:1px solid currentColor"
@@ -83,15 +92,15 @@ class Release:
         """
         from pkdp_pipeline.release_certificate import release_certificate
 
-        table, metadata = _read(content)
+        table, metadata = parquet_content(content)
         try:
-            stated = json.loads(metadata[_RELEASE])
-            text = metadata[_CERTIFICATE].decode()
-            known = stated["schema"] == _SCHEMA
+            stated = json.loads(metadata[RELEASE_KEY])
+            text = metadata[CERTIFICATE_KEY].decode()
+            known = stated["schema"] == RELEASE_SCHEMA
         except (KeyError, TypeError, ValueError):
             raise ArgumentError("the file is a Parquet file but not a release: it carries no certificate.") from None
         if not known:
-            raise ArgumentError(f"not a release this version reads: its schema must be {_SCHEMA!r}.")
+            raise ArgumentError(f"not a release this version reads: its schema must be {RELEASE_SCHEMA!r}.")
         identity = release_id(table, text)
         if stated.get("id") != identity:
             raise ArgumentError(
@@ -344,8 +353,14 @@ def _parquet(table: pd.DataFrame, certificate_json: str) -> bytes:
     plain = table.copy(deep=False)
     plain.attrs = {}
     arrow = pa.Table.from_pandas(plain, preserve_index=False)
-    stated = json.dumps({"id": release_id(_restored(arrow), certificate_json), "schema": _SCHEMA}, sort_keys=True)
-    metadata = {**(arrow.schema.metadata or {}), _CERTIFICATE: certificate_json.encode(), _RELEASE: stated.encode()}
+    stated = json.dumps(
+        {"id": release_id(_restored(arrow), certificate_json), "schema": RELEASE_SCHEMA}, sort_keys=True
+    )
+    metadata = {
+        **(arrow.schema.metadata or {}),
+        CERTIFICATE_KEY: certificate_json.encode(),
+        RELEASE_KEY: stated.encode(),
+    }
     sink = pa.BufferOutputStream()
     # Without the stored Arrow schema, which would hold the metadata a second time.
     with pq.ParquetWriter(sink, arrow.schema, compression="zstd", store_schema=False) as writer:
@@ -354,7 +369,8 @@ def _parquet(table: pd.DataFrame, certificate_json: str) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-def _read(content: bytes) -> tuple[pd.DataFrame, dict[bytes, bytes]]:
+def parquet_content(content: bytes) -> tuple[pd.DataFrame, dict[bytes, bytes]]:
+    """Return the table of a Parquet file and what it carries besides; `ArgumentError` where it cannot be read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,100 +1,25 @@
-"""Screen: text on a terminal of any width and any encoding."""
+"""Screen: a terminal's screen that also shows budgets."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import date
-
-from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from pkdp_pipeline.ledger_views.spent import Spent
 from pkdp_pipeline.ledger_views.words import budget_words, no_epsilon, spent_words
+from pkdp_pipeline.terminal import screen
 
 __all__ = ["Screen"]
 
-_PLAIN = str.maketrans({"ε": "epsilon", "δ": "delta", "…": "...", "·": "-", "×": "x", "≥": ">=", "′": "'", "–": "-"})
 
-# Where a line may not end: within "ε = 0.5", "50 %", "no. 3", "rule 7". Rich breaks lines at a no-break space too, so
-# another character stands for it until they are broken.
-_KEPT = re.compile(r"(?<=\w) (?==+ \S)|(?<= =) (?=\S)|(?<=\d) (?=%)|(?<=\bno\.) (?=\d)|(?<=\b[Rr]ule) (?=\d)")
-_BOUND = "\ue000"
-
-
-class Screen:
-    """Prints paragraphs, tables and bars; the words are data, so no markup is read in them.
+class Screen(screen.Screen):
+    """Prints what a ledger says: text, tables, and bars for its budgets.
 
     Parameters
     ----------
     console : rich.console.Console, optional
     """
-
-    def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Console(markup=False, highlight=False, emoji=False)
-
-    @property
-    def width(self) -> int:
-        """How many characters fit on a line."""
-        return self._console.width
-
-    @property
-    def plain(self) -> bool:
-        """Whether only ASCII can be shown."""
-        return self._console.options.ascii_only
-
-    def title(self, text: str) -> None:
-        """Print the line at the top."""
-        self._console.print(self._text(text, "bold"))
-
-    def head(self, text: str) -> None:
-        """Print a heading, after an empty line."""
-        self._console.print()
-        self._console.print(self._text(text, "bold"))
-
-    def say(self, text: str, *, indent: int = 2) -> None:
-        """Print a paragraph, wrapped and indented."""
-        self._wrapped(text, " " * indent, " " * indent)
-
-    def item(self, text: str, *, indent: int = 2) -> None:
-        """Print a paragraph with a dash before it."""
-        self._wrapped(text, " " * indent + "- ", " " * (indent + 2))
-
-    def lines(self, texts: Iterable[str]) -> None:
-        """Print lines as they are; what does not fit is cut off."""
-        for text in texts:
-            self._console.print(Text("  ") + self._text(text), no_wrap=True, overflow="crop")
-
-    def pairs(self, rows: Iterable[tuple[str, str]]) -> None:
-        """Print names and what they are, side by side."""
-        listed = list(rows)
-        margin = max((len(name) for name, _ in listed), default=0) + 4
-        for name, what in listed:
-            self._wrapped(what, f"  {name}".ljust(margin), " " * margin)
-
-    def table(self, header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()) -> None:
-        """Print a table; the columns named in `right` are numbers."""
-        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="")
-        for name in header:
-            table.add_column(
-                self._text(name, "underline"), justify="right" if name in right else "left", overflow="fold"
-            )
-        for row in rows:
-            table.add_row(*map(self._text, row))
-        self._console.print(Padding(table, (0, 0, 0, 2), expand=False))
-
-    def command(self, text: str) -> None:
-        """Print a command to be pasted: on several lines, where it does not fit, and broken at options only."""
-        rows = ["    " + text]
-        if len(rows[0]) > self.width:
-            first, *options = text.split(" --")
-            rows = ["    " + first, *(f"      --{option}" for option in options)]
-            rows[:-1] = [f"{row} \\" for row in rows[:-1]]
-        for row in rows:
-            self._console.print(self._text(row), soft_wrap=True)
 
     def budgets(self, found: Iterable[Spent]) -> None:
         """Print what every budget allows, what is spent of it and what is left."""
@@ -110,18 +35,6 @@ class Screen:
             if one.start is not None and one.epsilon > 0.0:
                 days = f"{one.budget.window_days} days from {date.fromordinal(max(1, one.start)).isoformat()}"
                 self.say(f"in the fullest window{'' if one.complete else ' looked at'}, the {days}", indent=4)
-
-    def _wrapped(self, text: str, before: str, after: str) -> None:
-        """Print a paragraph whose first line follows `before`, and every other one `after`."""
-        room = max(8, self.width - len(after))
-        for line in self._text(_KEPT.sub(_BOUND, text)).wrap(self._console, room):
-            line.rstrip()
-            line.plain = line.plain.replace(_BOUND, " ")
-            self._console.print(self._text(before) + line, no_wrap=True, overflow="ignore", crop=False)
-            before = after
-
-    def _text(self, text: str, style: str = "") -> Text:
-        return Text(text.translate(_PLAIN) if self.plain else text, style=style)
 
 
 def _spent(one: Spent) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 
 from pkdp_pipeline.composition.evidence import OneDayProtected, evidence_to_dicts
 from pkdp_pipeline.ledger.totals import unit_named
-from pkdp_pipeline.ledger_views.chart import Mark, columns_chart
 from pkdp_pipeline.ledger_views.history import History, Line, Point
 from pkdp_pipeline.ledger_views.screen import Screen
 from pkdp_pipeline.ledger_views.spent import Spent
@@ -25,6 +24,7 @@ from pkdp_pipeline.ledger_views.words import (
     state_words,
 )
 from pkdp_pipeline.mechanisms import mechanism_to_dict
+from pkdp_pipeline.terminal.chart import Mark, columns_chart
 
 __all__ = ["Growth", "opening", "show", "show_document"]
 

@@ -354,7 +354,7 @@ def _parquet(table: pd.DataFrame, certificate_json: str) -> bytes:
     plain.attrs = {}
     arrow = pa.Table.from_pandas(plain, preserve_index=False)
     stated = json.dumps(
-        {"id": release_id(_restored(arrow), certificate_json), "schema": RELEASE_SCHEMA}, sort_keys=True
+        {"id": release_id(arrow.to_pandas(), certificate_json), "schema": RELEASE_SCHEMA}, sort_keys=True
     )
     metadata = {
         **(arrow.schema.metadata or {}),
@@ -376,14 +376,9 @@ def parquet_content(content: bytes) -> tuple[pd.DataFrame, dict[bytes, bytes]]:
 
     try:
         file = pq.ParquetFile(pa.BufferReader(content))
-        return _restored(file.read(use_threads=False)), dict(file.metadata.metadata or {})
+        return file.read(use_threads=False).to_pandas(), dict(file.metadata.metadata or {})
     except (pa.ArrowException, OSError, ValueError, TypeError):
         raise ArgumentError("the release is not a Parquet file that can be read.") from None
-
-
-def _restored(arrow: Any) -> pd.DataFrame:
-    table: pd.DataFrame = arrow.to_pandas()
-    return table
 
 
 def check_table(table: pd.DataFrame, certificate: ReleaseCertificate) -> None:

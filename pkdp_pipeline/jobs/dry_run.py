@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Literal
 
@@ -39,11 +39,14 @@ class PlannedRelease:
     outcome : {"publish", "replay"}
     epsilon : float
         What its certificate gives at `DELTA`; `math.inf` where no ε reaches it.
+    certificate : Certificate
+        What it promises, or promised when it was published.
     """
 
     name: str
     outcome: Outcome
     epsilon: float
+    certificate: Certificate = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +133,8 @@ def _planned(job: Job, ledger: Ledger, day: date, *, revise: bool) -> PlannedDay
             return PlannedDay(day=day, releases=tuple(releases), refused=error)
         text = found.certificate if isinstance(found, Entry) else found.certificate_json
         outcome: Outcome = "replay" if isinstance(found, Entry) else "publish"
+        certificate = certificate_of(describe(text))
         releases.append(
-            PlannedRelease(name=one.name, outcome=outcome, epsilon=certificate_of(describe(text)).epsilon(DELTA))
+            PlannedRelease(name=one.name, outcome=outcome, epsilon=certificate.epsilon(DELTA), certificate=certificate)
         )
     return PlannedDay(day=day, releases=tuple(releases))

@@ -19,7 +19,7 @@ from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.places import absolute, misplaced
 from pkdp_pipeline.jobs.requests import requests_of
 
-__all__ = ["load_job"]
+__all__ = ["job_text", "load_job", "read_job"]
 
 
 def load_job(path: str | os.PathLike[str]) -> Job:
@@ -41,21 +41,46 @@ def load_job(path: str | os.PathLike[str]) -> Job:
         If the file cannot be read, is not TOML, or says something a job cannot mean.
     """
     file = Path(path)
-    job, wrong = _read(file, _content(file))
+    return read_job(job_text(file), file)
+
+
+def read_job(text: str, file: Path) -> Job:
+    """Read and check the text of a job file as if `file` held it; its paths are relative to that.
+
+    Raises
+    ------
+    ConfigError
+        See `load_job`.
+    """
+    job, wrong = _read(file, _content(text, file))
     if job is None or wrong:
         raise ConfigError("\n  ".join([f"the job file {str(file)!r} cannot be used:", *wrong]))
     return job
 
 
-def _content(file: Path) -> dict[str, Any]:
-    """Return what the file holds; an error keeps nothing of it, because it can hold passwords."""
+def job_text(file: Path) -> str:
+    """Return the text of a job file.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be read, or is no text.
+    """
     problem = ""
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        return file.read_text(encoding="utf-8-sig")
     except OSError as error:
         problem = f"cannot be read: {error.strerror}."
     except UnicodeDecodeError:
         problem = "is not UTF-8 text."
+    raise ConfigError(f"the job file {str(file)!r} {problem}")
+
+
+def _content(text: str, file: Path) -> dict[str, Any]:
+    """Return what the text says; an error keeps nothing of it, because it can hold passwords."""
+    problem = ""
+    try:
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         problem = f"is not valid TOML: {error}."
     except (ValueError, RecursionError):

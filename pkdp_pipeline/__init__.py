@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         PkdpError,
         TemporaryError,
     )
+    from pkdp_pipeline.explaining import Explanation, explain
     from pkdp_pipeline.ledger import Budget, Ledger
     from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
     from pkdp_pipeline.planning import smallest_k
@@ -57,6 +58,7 @@ __all__ = [
     "Count",
     "DifferencingError",
     "DisjointUnits",
+    "Explanation",
     "GeometricNoise",
     "Histogram",
     "IndependentGivenHabits",
@@ -75,6 +77,7 @@ __all__ = [
     "certify",
     "compose",
     "count",
+    "explain",
     "histogram",
     "read_release",
     "smallest_k",
@@ -89,6 +92,7 @@ _HOMES = {
     "Certificate": "certificate",
     "Count": "mechanisms",
     "DisjointUnits": "composition.evidence",
+    "Explanation": "explaining",
     "GeometricNoise": "mechanisms",
     "Histogram": "mechanisms",
     "IndependentGivenHabits": "composition.evidence",
@@ -100,6 +104,7 @@ _HOMES = {
     "certify": "release_certificate",
     "compose": "composition.compose",
     "count": "publish",
+    "explain": "explaining",
     "histogram": "publish",
     "read_release": "release",
     "smallest_k": "planning",

@@ -1,4 +1,7 @@
-"""df.pkdp: the two questions on a pandas frame. It keeps no state; pandas makes a new one at every access."""
+"""df.pkdp: the two questions on a pandas frame, and what each would publish.
+
+It keeps no state; pandas makes a new one at every access.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import pandas as pd
 
 if TYPE_CHECKING:
     from pkdp_pipeline.attacker import AttackerModel
+    from pkdp_pipeline.explaining import Explanation
     from pkdp_pipeline.ledger import Ledger
     from pkdp_pipeline.mechanisms import GeometricNoise
     from pkdp_pipeline.release import Release
@@ -18,7 +22,7 @@ __all__ = ["PkdpAccessor"]
 
 @pd.api.extensions.register_dataframe_accessor("pkdp")
 class PkdpAccessor:
-    """``df.pkdp.count`` and ``df.pkdp.histogram``; see `pkdp_pipeline.count` and `pkdp_pipeline.histogram`."""
+    """``df.pkdp.count``, ``histogram`` and ``explain``; see the functions of these names in `pkdp_pipeline`."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
@@ -93,6 +97,52 @@ class PkdpAccessor:
             release_threshold=release_threshold,
             protects=protects,
             where=where,
+            missing_unit=missing_unit,
+            one_cell=one_cell,
+            order_by=order_by,
+            undeclared=undeclared,
+            ledger=ledger,
+            period=period,
+            label=label,
+            revise=revise,
+        )
+
+    def explain(
+        self,
+        by: str | Sequence[str] | None = None,
+        where: Any = None,
+        *,
+        unit: Any,
+        attacker: AttackerModel,
+        k: int | None = None,
+        k_complement: int | None = None,
+        noise: GeometricNoise | None = None,
+        release_threshold: int | None = None,
+        domain: Any = None,
+        protects: str = "presence",
+        missing_unit: str = "error",
+        one_cell: str = "error",
+        order_by: str | Sequence[str] | None = None,
+        undeclared: str = "error",
+        ledger: Ledger | None = None,
+        period: Any = None,
+        label: str | None = None,
+        revise: bool = False,
+    ) -> Explanation:
+        """Say what a release would be; the frame is not looked at. See `pkdp_pipeline.explain`."""
+        from pkdp_pipeline.explaining import explain
+
+        return explain(
+            by,
+            where,
+            unit=unit,
+            attacker=attacker,
+            k=k,
+            k_complement=k_complement,
+            noise=noise,
+            release_threshold=release_threshold,
+            domain=domain,
+            protects=protects,
             missing_unit=missing_unit,
             one_cell=one_cell,
             order_by=order_by,

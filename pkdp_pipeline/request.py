@@ -207,7 +207,7 @@ class Request:
         return Standing(
             unit=self.unit,
             period=self.period,
-            label=self.label or self._description(),
+            label=self.description,
             mechanism=self.mechanism,
             by=self.by,
             where=None if self.has_opaque_where else self.where,
@@ -216,7 +216,11 @@ class Request:
             table=self.table,
         )
 
-    def _description(self) -> str:
+    @property
+    def description(self) -> str:
+        """What is asked, in a few words; the label where there is one."""
+        if self.label is not None:
+            return self.label
         asked = "count" if self.by is None else f"histogram by {', '.join(self.by)}"
         return asked if self.table is None else f"{asked} of {self.table}"
 

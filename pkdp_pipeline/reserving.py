@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -47,9 +48,17 @@ def certified_alone(request: Request, attacker: AttackerModel, *, claims: bool =
 
 
 def reserve(
-    request: Request, *, attacker: AttackerModel, ledger: Ledger, alone: bool = True, revise: bool = False
+    request: Request,
+    *,
+    attacker: AttackerModel,
+    ledger: Ledger,
+    alone: bool = True,
+    revise: bool = False,
+    offered: Callable[[ReleaseCertificate], None] | None = None,
 ) -> Reservation | Entry:
     """Charge what `request` asks for, or return the entry that answers it; the part of `publish` that needs no data.
+
+    `offered` is told every certificate that the ledger is asked to charge, also one that it then refuses.
 
     Raises
     ------
@@ -65,7 +74,11 @@ def reserve(
     def offer(admission: Admission, head: str) -> ReleaseCertificate:
         claims = admission.claims and (alone or admission.covered or standing.exact_count)
         facts, beside = context_of(request, ledger.dataset), not (alone and admission.alone)
-        return _certified(request, attacker, claims=claims).in_context(replace(facts, beside=beside, head=head))
+        certificate = _certified(request, attacker, claims=claims)
+        certificate = certificate.in_context(replace(facts, beside=beside, head=head))
+        if offered is not None:
+            offered(certificate)
+        return certificate
 
     # A ledger of an older version may hold it under a former spelling of the data set or the period.
     entry = None if revise else ledger.find(key) or find_former(ledger, request)

@@ -36,6 +36,7 @@ TOP = {
 MATHEMATICS = {
     "arguments",
     "attacker",
+    "attacks",
     "certificate",
     "certificate_json",
     "composition",

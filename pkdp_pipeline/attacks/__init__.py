@@ -1,0 +1,14 @@
+"""Attackers, one by one: who they are, and how much each of them learns from a mechanism as it is defined.
+
+A certificate says that no declared attacker learns more than δ(ε). Here are declared attackers, and what each of them
+learns, enumerated exactly or simulated with a confidence bound, by code that shares nothing with
+`pkdp_pipeline.profiles`. `docs/attacks.md` says what is tried and what a passed trial means.
+"""
+
+from __future__ import annotations
+
+from pkdp_pipeline.attacks.crowd import Crowd, Group, Life
+from pkdp_pipeline.attacks.enumeration import LARGEST, Enumerated, enumerated, size
+from pkdp_pipeline.attacks.simulated import Simulated
+
+__all__ = ["LARGEST", "Crowd", "Enumerated", "Group", "Life", "Simulated", "enumerated", "size"]

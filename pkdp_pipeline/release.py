@@ -27,6 +27,7 @@ __all__ = [
     "RELEASE_SCHEMA",
     "Release",
     "check_table",
+    "parquet_bytes",
     "parquet_content",
     "read_release",
     "release_id",
@@ -73,7 +74,7 @@ class Release:
         -------
         Release
         """
-        return cls.from_bytes(_parquet(table, certificate.to_json()))
+        return cls.from_bytes(parquet_bytes(table, certificate.to_json()))
 
     @classmethod
     def from_bytes(cls, content: bytes, *, replayed: bool = False) -> Release:
@@ -345,7 +346,8 @@ def release_id(table: pd.DataFrame, certificate_json: str) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _parquet(table: pd.DataFrame, certificate_json: str) -> bytes:
+def parquet_bytes(table: pd.DataFrame, certificate_json: str) -> bytes:
+    """Return a release's file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -353,19 +355,14 @@ def _parquet(table: pd.DataFrame, certificate_json: str) -> bytes:
     plain = table.copy(deep=False)
     plain.attrs = {}
     arrow = pa.Table.from_pandas(plain, preserve_index=False)
-    stated = json.dumps(
-        {"id": release_id(arrow.to_pandas(), certificate_json), "schema": RELEASE_SCHEMA}, sort_keys=True
-    )
-    metadata = {
-        **(arrow.schema.metadata or {}),
-        CERTIFICATE_KEY: certificate_json.encode(),
-        RELEASE_KEY: stated.encode(),
-    }
+    identity = release_id(arrow.to_pandas(), certificate_json)
+    stated = json.dumps({"id": identity, "schema": RELEASE_SCHEMA}, sort_keys=True)
+    own = {CERTIFICATE_KEY: certificate_json.encode(), RELEASE_KEY: stated.encode()}
     sink = pa.BufferOutputStream()
     # Without the stored Arrow schema, which would hold the metadata a second time.
     with pq.ParquetWriter(sink, arrow.schema, compression="zstd", store_schema=False) as writer:
         writer.write_table(arrow)
-        writer.add_key_value_metadata(metadata)
+        writer.add_key_value_metadata({**(arrow.schema.metadata or {}), **own})
     return bytes(sink.getvalue().to_pybytes())
 
 

@@ -38,7 +38,14 @@ if TYPE_CHECKING:
     from pkdp_pipeline.explaining import Explanation, explain
     from pkdp_pipeline.ledger import Budget, Ledger
     from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
-    from pkdp_pipeline.planning import smallest_k
+    from pkdp_pipeline.planning import (
+        largest_p_max,
+        largest_p_max_between,
+        smallest_k,
+        smallest_noise,
+        smallest_release_threshold,
+        smallest_unknown,
+    )
     from pkdp_pipeline.publish import count, histogram
     from pkdp_pipeline.release import Release, read_release
     from pkdp_pipeline.release_certificate import certify
@@ -79,8 +86,13 @@ __all__ = [
     "count",
     "explain",
     "histogram",
+    "largest_p_max",
+    "largest_p_max_between",
     "read_release",
     "smallest_k",
+    "smallest_noise",
+    "smallest_release_threshold",
+    "smallest_unknown",
 ]
 
 _HOMES = {
@@ -106,8 +118,13 @@ _HOMES = {
     "count": "publish",
     "explain": "explaining",
     "histogram": "publish",
+    "largest_p_max": "planning",
+    "largest_p_max_between": "planning",
     "read_release": "release",
     "smallest_k": "planning",
+    "smallest_noise": "planning",
+    "smallest_release_threshold": "planning",
+    "smallest_unknown": "planning",
 }
 
 

@@ -228,8 +228,13 @@ def test_the_public_names_are_these():
         "count",
         "explain",
         "histogram",
+        "largest_p_max",
+        "largest_p_max_between",
         "read_release",
         "smallest_k",
+        "smallest_noise",
+        "smallest_release_threshold",
+        "smallest_unknown",
     ]
     for name in pkdp.__all__:
         assert getattr(pkdp, name) is not None

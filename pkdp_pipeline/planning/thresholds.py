@@ -1,20 +1,19 @@
-"""The inverse questions: what to choose so that a target (ε, δ) holds."""
+"""Thresholds: the smallest k, and the smallest release threshold after noise, at which a target holds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from pkdp_pipeline.arguments import probability, whole_number
 from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.composition.compose import compose
-from pkdp_pipeline.composition.evidence import Evidence, read_evidence
+from pkdp_pipeline.composition.evidence import Evidence
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
-from pkdp_pipeline.guarantee import epsilon_points
-from pkdp_pipeline.mechanisms import Histogram
-from pkdp_pipeline.profiles.inversion import least_whole
+from pkdp_pipeline.mechanisms import Histogram, Mechanism, mechanism_name
+from pkdp_pipeline.planning.searching import first_whole
+from pkdp_pipeline.planning.target import read_attacker, read_target
 from pkdp_pipeline.release_certificate import certify
 
-__all__ = ["smallest_k"]
+__all__ = ["smallest_k", "smallest_release_threshold"]
 
 _MOST = 10_000_000
 
@@ -59,11 +58,7 @@ def smallest_k(
     ArgumentError
         If a number is out of range.
     """
-    target = probability("delta", delta)
-    if target == 0.0:
-        raise ArgumentError("delta must be above 0: a threshold always leaves some probability, ask for delta = 1e-9.")
-    if not epsilon_points(epsilon)[1]:
-        raise ArgumentError("epsilon must be one number, at least 0 and finite.")
+    target = read_target(epsilon, delta, protects, days, evidence)
     controlled = attacker.known if isinstance(attacker, AttackerModel) else 0
     try:
         # Refused for every k or for none: a large k says which.
@@ -72,20 +67,80 @@ def smallest_k(
         # The choices that a message offers are those beside the k it is about.
         certify(Histogram(k=controlled + 2), attacker, protects=protects)
         raise
-    times, declared = whole_number("days", days, least=1), read_evidence(evidence)
-
-    def holds(k: int) -> bool:
-        try:
-            one = certify(Histogram(k=k), attacker, protects=protects)
-        except NotCertifiableError:
-            return False
-        return compose([(one, times)], declared).delta(epsilon) <= target
-
-    k = least_whole(holds, 1, _MOST)
+    k = first_whole(lambda k: target.loss(Histogram(k=k), attacker), target.delta, 1, _MOST)
     if k is None:
-        together = "" if times == 1 else f" for {times} releases together"
         raise NotCertifiableError(
-            f"no threshold k up to {_MOST} reaches delta = {target!r} at epsilon = {epsilon!r}{together} against this "
-            "attacker: allow a larger epsilon or delta, argue a smaller p_max, or add noise."
+            f"no threshold k up to {_MOST} reaches {target.words} against this attacker: allow a larger epsilon or "
+            "delta, argue a smaller p_max, or add noise."
         )
     return k
+
+
+def smallest_release_threshold(
+    mechanism: Mechanism,
+    attacker: AttackerModel | None = None,
+    *,
+    epsilon: float,
+    delta: float,
+    protects: str = "presence",
+    days: int = 1,
+    evidence: Evidence | Iterable[Evidence] | None = None,
+) -> int:
+    """Return the smallest `release_threshold` at which noise after a `k` reaches the target.
+
+    A count that has just reached `k` shows itself when its noisy value is published at all; the release threshold makes
+    that rare.
+
+    Parameters
+    ----------
+    mechanism : Count or Histogram
+        With noise; whatever it says about `release_threshold` is not used.
+    attacker : AttackerModel, optional
+        None: nothing is declared, and the answer holds against anyone.
+    epsilon : float
+        At least 0 and finite.
+    delta : float
+        Above 0, at most 1.
+    protects : {"presence", "value"}, default "presence"
+    days : int, default 1
+        How many equal releases are to reach the target together.
+    evidence : Evidence or list of Evidence, optional
+        What is declared so that they add up, see `compose`.
+
+    Returns
+    -------
+    int
+        The target holds for it and fails for every smaller one. 0 where any reaches the target.
+
+    Raises
+    ------
+    NotCertifiableError
+        If none does: the noise is too narrow for the target, whatever is suppressed after it.
+    NoEvidenceError
+        If several releases are asked about that do not add up with what is declared.
+    ArgumentError
+        If an argument is malformed, or the mechanism has no noise.
+
+    Notes
+    -----
+    *Guarantee*: the target holds at the answer, as certified. *Rounding*: up, to a whole number.
+    """
+    target = read_target(epsilon, delta, protects, days, evidence)
+    mechanism_name(mechanism)
+    model = read_attacker(attacker)
+    if mechanism.noise is None:
+        raise ArgumentError("a release threshold acts after noise: give the mechanism noise=pkdp.GeometricNoise(0.5).")
+
+    def loss(threshold: int) -> float:
+        return target.loss(replace(mechanism, release_threshold=threshold), model)
+
+    if loss(0) <= target.delta:
+        return 0
+    # Below k every suppressed count would show; from k on, one step less likely with every step.
+    least = first_whole(loss, target.delta, mechanism.k or 0, (mechanism.k or 0) + _MOST)
+    if least is None:
+        raise NotCertifiableError(
+            f"no release threshold reaches {target.words} with noise of epsilon {mechanism.noise.epsilon!r}: the noise "
+            "itself is too narrow. Ask smallest_noise, or allow a larger epsilon or delta."
+        )
+    return least

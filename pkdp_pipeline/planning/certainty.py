@@ -1,0 +1,184 @@
+"""How sure an attacker may be: the largest p_max, or p_max_between, at which a target holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Literal
+
+from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.composition.evidence import Evidence
+from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
+from pkdp_pipeline.mechanisms import Mechanism, mechanism_name
+from pkdp_pipeline.planning.searching import last_float
+from pkdp_pipeline.planning.target import Target, attacker_with, read_attacker, read_target
+from pkdp_pipeline.planning.thresholds import smallest_k
+from pkdp_pipeline.release_certificate import certify
+from pkdp_pipeline.sentences import rounded_up
+
+__all__ = ["largest_p_max", "largest_p_max_between"]
+
+Sureness = Literal["p_max", "p_max_between"]
+
+
+def largest_p_max(
+    mechanism: Mechanism,
+    attacker: AttackerModel | None = None,
+    *,
+    epsilon: float,
+    delta: float,
+    protects: str = "presence",
+    days: int = 1,
+    evidence: Evidence | Iterable[Evidence] | None = None,
+) -> float:
+    """Return the largest `p_max` at which a release, or `days` of them together, reach the target.
+
+    Parameters
+    ----------
+    mechanism : Count or Histogram
+    attacker : AttackerModel, optional
+        The other fields; whatever it says about `p_max` is not used. None: nothing else is declared.
+    epsilon : float
+        At least 0 and finite.
+    delta : float
+        Above 0, at most 1.
+    protects : {"presence", "value"}, default "presence"
+    days : int, default 1
+        How many equal releases are to reach the target together.
+    evidence : Evidence or list of Evidence, optional
+        What is declared so that they add up, see `compose`.
+
+    Returns
+    -------
+    float
+        ``certify(mechanism, attacker with this p_max, protects=protects).delta(epsilon) <= delta`` holds for it (with
+        several days, for `compose` of them), and fails for the next larger float. 1.0 where even an attacker who may
+        be certain is held off: by noise, or by `unknown_max`. 0.0 where every other answer fails: such a table is
+        one that the attacker knows to be empty.
+
+    Raises
+    ------
+    NotCertifiableError
+        If no `p_max` reaches the target; the message names what would.
+    NoEvidenceError
+        If several releases are asked about that do not add up with what is declared.
+    ArgumentError
+        If an argument is malformed.
+
+    Notes
+    -----
+    *Guarantee*: the target holds at the answer, as certified. *Rounding*: down, to a float. For thresholds the
+    certified δ grows with `p_max`, so nothing above the answer reaches the target. For counts whose attackers are
+    searched (`p_min` and `unknown` declared) it grows up to the search's slack of 1 % of δ; there a larger `p_max`
+    within that slack may reach the target too.
+    """
+    return _largest("p_max", mechanism, attacker, read_target(epsilon, delta, protects, days, evidence))
+
+
+def largest_p_max_between(
+    mechanism: Mechanism,
+    attacker: AttackerModel | None = None,
+    *,
+    epsilon: float,
+    delta: float,
+    days: int = 1,
+    evidence: Evidence | Iterable[Evidence] | None = None,
+) -> float:
+    """Return the largest `p_max_between` at which a histogram hides who is in which cell, as well as is asked.
+
+    For censuses and elections, where nobody is absent; it is `largest_p_max` with ``protects="value"`` for the other
+    declaration.
+
+    Parameters
+    ----------
+    mechanism : Histogram
+    attacker : AttackerModel, optional
+        The other fields; whatever it says about `p_max_between` is not used.
+    epsilon : float
+        At least 0 and finite.
+    delta : float
+        Above 0, at most 1.
+    days : int, default 1
+    evidence : Evidence or list of Evidence, optional
+
+    Returns
+    -------
+    float
+        In [1/2, 1]; the target holds for it and fails for the next larger float. 1.0 where even an attacker who may be
+        certain is held off, by noise or by another declaration.
+
+    Raises
+    ------
+    NotCertifiableError
+        If not even 1/2 reaches the target; the message names what would.
+    NoEvidenceError
+        If several releases are asked about that do not add up with what is declared.
+    ArgumentError
+        If an argument is malformed, or the mechanism is a count.
+
+    Notes
+    -----
+    *Guarantee*: the target holds at the answer, as certified. *Rounding*: down, to a float.
+    """
+    return _largest("p_max_between", mechanism, attacker, read_target(epsilon, delta, "value", days, evidence))
+
+
+def _largest(name: Sureness, mechanism: Mechanism, attacker: AttackerModel | None, target: Target) -> float:
+    mechanism_name(mechanism)
+    others = attacker_with(read_attacker(attacker), **{name: None})
+    least = 0.5 if name == "p_max_between" else others.p_min or 0.0
+
+    def loss(share: float) -> float:
+        return target.loss(mechanism, attacker_with(others, **{name: share}))
+
+    if loss(1.0) <= target.delta:
+        return 1.0
+    almost = math.nextafter(1.0, 0.0)
+    if loss(almost) <= target.delta:
+        return almost
+    reached = loss(least)
+    if not reached <= target.delta:
+        raise NotCertifiableError(_unreachable(name, mechanism, others, target, least, reached))
+    return last_float(loss, target.delta, least, almost, scale=(_odds, _share))
+
+
+def _odds(share: float) -> float:
+    return math.log(share) - math.log1p(-share)
+
+
+def _share(odds: float) -> float:
+    return 1.0 / (1.0 + math.exp(-odds)) if odds > -700.0 else 0.0
+
+
+def _unreachable(
+    name: Sureness, mechanism: Mechanism, others: AttackerModel, target: Target, least: float, reached: float
+) -> str:
+    """Say why no answer exists, and what would help, with numbers."""
+    start = f"no {name} reaches {target.words}: even at {name} = {least!r}, {target.missed_by(reached)}"
+    if reached == math.inf:
+        try:
+            certify(mechanism, attacker_with(others, **{name: least}), protects=target.protects)
+        except NotCertifiableError as error:
+            start += ", because " + _reason(str(error))
+    model = attacker_with(others, **{name: max(least, 0.1)})
+    try:
+        k = smallest_k(
+            model,
+            epsilon=target.epsilon,
+            delta=target.delta,
+            protects=target.protects,
+            days=target.days,
+            evidence=target.evidence,
+        )
+    except (NotCertifiableError, ArgumentError):
+        return f"{start}. Add noise, which protects whatever the attacker knows, or allow a larger epsilon or delta."
+    share = getattr(model, name)
+    return (
+        f"{start}. k = {k} would reach it at {name} = {rounded_up(share)}; or add noise, or allow a larger epsilon or "
+        "delta."
+    )
+
+
+def _reason(message: str) -> str:
+    """Return the obstacles that a refusal names."""
+    return message.partition(", because ")[2].partition(". Each of these")[0] or message

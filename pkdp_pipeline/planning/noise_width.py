@@ -1,0 +1,210 @@
+"""How much noise: the least at which a target holds, for one release or for several together."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.composition.evidence import Evidence
+from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
+from pkdp_pipeline.mechanisms import Count, GeometricNoise, Mechanism, mechanism_name
+from pkdp_pipeline.planning.searching import last_float
+from pkdp_pipeline.planning.target import Target, read_attacker, read_target
+from pkdp_pipeline.planning.thresholds import smallest_release_threshold
+
+__all__ = ["smallest_noise"]
+
+_WIDEST = 1e-15
+"""Wider noise does not fit 64-bit integers."""
+
+_NARROWEST = sys.float_info.max
+_GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
+_EVALUATIONS = 40
+
+
+def smallest_noise(
+    mechanism: Mechanism,
+    attacker: AttackerModel | None = None,
+    *,
+    epsilon: float,
+    delta: float,
+    protects: str = "presence",
+    days: int = 1,
+    evidence: Evidence | Iterable[Evidence] | None = None,
+) -> GeometricNoise | None:
+    """Return the least noise (that of the largest ε) at which a release, or `days` of them together, reach the target.
+
+    Parameters
+    ----------
+    mechanism : Count or Histogram
+        With its thresholds; whatever it says about noise is not used. A `k` needs a `release_threshold` as well:
+        give one together with any noise, for instance that of `smallest_release_threshold`.
+    attacker : AttackerModel, optional
+        What the attacker does not know can take the place of some of the noise: for a `Count` without `k` whose
+        `p_min`, `p_max` and `unknown` are declared, sum and noise are certified together. None: nothing is
+        declared, and the answer holds against anyone.
+    epsilon : float
+        At least 0 and finite.
+    delta : float
+        Above 0, at most 1.
+    protects : {"presence", "value"}, default "presence"
+        A person who changes cells changes two of them, which takes about twice the noise.
+    days : int, default 1
+        How many equal releases are to reach the target together.
+    evidence : Evidence or list of Evidence, optional
+        What is declared so that they add up, see `compose`; what noise guarantees by itself needs none.
+
+    Returns
+    -------
+    GeometricNoise or None
+        The target holds with it, and fails at the next larger ε. None where the mechanism reaches the target
+        without any noise.
+
+    Raises
+    ------
+    NotCertifiableError
+        If no noise reaches the target; the message names what would.
+    NoEvidenceError
+        If several releases are asked about that do not add up with what is declared.
+    ArgumentError
+        If an argument is malformed.
+
+    Notes
+    -----
+    *Guarantee*: the target holds with the answer, as certified. *Rounding*: the ε of the noise is rounded down, to a
+    float. What noise certifies by itself grows with its ε. Where attackers are searched (`p_min` and `unknown`
+    declared), or many releases are added up on a grid, the certified δ follows the true one with a slack, up to 1 %;
+    there slightly less noise may reach the target too.
+    """
+    target = read_target(epsilon, delta, protects, days, evidence)
+    mechanism_name(mechanism)
+    model = read_attacker(attacker)
+    exact = replace(mechanism, noise=None, release_threshold=None)
+    try:
+        if target.loss(exact, model) <= target.delta:
+            return None
+    except NoEvidenceError:
+        pass  # noise adds up without evidence
+
+    def loss(noise: float) -> float:
+        return target.loss(replace(mechanism, noise=GeometricNoise(noise)), model)
+
+    suppressed = mechanism.k is not None or (isinstance(mechanism, Count) and mechanism.k_complement is not None)
+    found = _after_suppression(loss, mechanism, target) if suppressed else _alone(loss, target)
+    if found is None:
+        raise NotCertifiableError(_unreachable(mechanism, target))
+    return GeometricNoise(found)
+
+
+def _alone(loss: Callable[[float], float], target: Target) -> float | None:
+    """Return the largest ε of noise before which nothing is suppressed: the narrower it is, the less it hides."""
+    holds = _first_guess(target)
+    fails = math.inf
+    while not loss(holds) <= target.delta:
+        holds, fails = 0.5 * holds, holds
+        if holds < _WIDEST:
+            return None
+    stride = 2.0**-20
+    while fails == math.inf:
+        probe = min(holds * (1.0 + stride), _NARROWEST)
+        if loss(probe) <= target.delta:
+            if probe == _NARROWEST:
+                return probe
+            holds, stride = probe, 32.0 * stride
+        else:
+            fails = probe
+    return last_float(loss, target.delta, holds, fails, scale=(math.log, _exponential))
+
+
+def _after_suppression(loss: Callable[[float], float], mechanism: Mechanism, target: Target) -> float | None:
+    """Return the largest ε of noise after a `k`: too wide noise lifts what has just reached k over the threshold."""
+    if mechanism.release_threshold is None or getattr(mechanism, "k_complement", None) is not None:
+        return None
+    bare = type(mechanism)()
+    alone = _alone(lambda noise: target.loss(replace(bare, noise=GeometricNoise(noise)), AttackerModel()), target)
+    if alone is None:
+        return None
+    if loss(alone) <= target.delta:
+        return alone
+    reached = _some_noise(loss, target, alone)
+    return None if reached is None else last_float(loss, target.delta, reached, alone, scale=(math.log, _exponential))
+
+
+def _some_noise(loss: Callable[[float], float], target: Target, most: float) -> float | None:
+    """Return an ε below `most` that reaches the target: golden-section search for the smallest δ, up to the first."""
+    low, high = math.log(most) - 3.0, math.log(most)
+    near, far = low + _GOLDEN * (high - low), high - _GOLDEN * (high - low)
+    losses = {point: loss(math.exp(point)) for point in (far, near)}
+    for _ in range(_EVALUATIONS):
+        best = min(losses, key=lambda point: losses[point])
+        if losses[best] <= target.delta:
+            return math.exp(best)
+        if losses[far] <= losses[near]:
+            high, near = near, far
+            far = high - _GOLDEN * (high - low)
+            losses[far] = loss(math.exp(far))
+        else:
+            low, far = far, near
+            near = low + _GOLDEN * (high - low)
+            losses[near] = loss(math.exp(near))
+    return None
+
+
+def _first_guess(target: Target) -> float:
+    """Return an ε that one release's noise may have: exact for one release, the sum's share for several."""
+    cells = 2 if target.protects == "value" else 1
+    share, delta = target.epsilon / target.days, target.delta / target.days
+    if delta >= 1.0:
+        return max(share / cells, 1.0)
+    growth = math.exp(min(share, 700.0))
+    if cells == 1:
+        guess = math.log((growth + delta) / (1.0 - delta))
+    else:
+        # The positive root of α²(e^ε + δ) + 2δα + δ - 1.
+        root = math.sqrt(delta * delta + (1.0 - delta) * (growth + delta))
+        guess = math.log((growth + delta) / (root - delta))
+    return max(guess * (1.0 - 2.0**-40), 2.0 * _WIDEST)
+
+
+def _exponential(value: float) -> float:
+    return math.exp(min(value, 709.0))
+
+
+def _unreachable(mechanism: Mechanism, target: Target) -> str:
+    """Say why no noise reaches the target, and what would, with numbers."""
+    start = f"no noise reaches {target.words}: "
+    if getattr(mechanism, "k_complement", None) is not None:
+        return start + "noise guarantees nothing after k_complement. Leave k_complement out."
+    if mechanism.k is None:
+        return start + "it would be too wide to be drawn. Allow a larger epsilon or delta."
+    wanted = smallest_noise(
+        type(mechanism)(),
+        epsilon=target.epsilon,
+        delta=0.5 * target.delta,
+        protects=target.protects,
+        days=target.days,
+        evidence=target.evidence,
+    )
+    offer = ""
+    if wanted is not None:
+        threshold = smallest_release_threshold(
+            replace(mechanism, noise=wanted, release_threshold=None),
+            epsilon=target.epsilon,
+            delta=target.delta,
+            protects=target.protects,
+            days=target.days,
+            evidence=target.evidence,
+        )
+        offer = f", for instance release_threshold = {threshold} with noise of epsilon {wanted.epsilon!r}"
+    if mechanism.release_threshold is None:
+        return (
+            f"{start}after k = {mechanism.k} it guarantees nothing without a release threshold. Give the mechanism "
+            f"release_threshold and any noise{offer}."
+        )
+    return (
+        f"{start}with release_threshold = {mechanism.release_threshold}, a count that has just reached k = "
+        f"{mechanism.k} shows itself too often. Raise release_threshold{offer}."
+    )

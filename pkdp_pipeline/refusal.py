@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -64,24 +64,15 @@ def _by_threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Prote
     # Many known people are set aside as if they were controlled: k is then enough, if not the least.
     aside = attacker.known if attacker.known > _MANY else 0
     known, cap = attacker.known - aside, attacker.unknown_max
-    make: Callable[[int], Bound]
     if protects == "value" and (attacker.p_max_between is not None or declared is None):
         between = attacker.p_max_between
         given = between is not None and between < 1.0
         share, label = between if between is not None and given else 0.75, "p_max_between"
-
-        def make(k: int) -> Bound:
-            return Thresholding(theorem="histogram_between", k=max(1, k - known), p=share, cap=cap)
-
+        least = _least_k_between(share, cap, known)
     else:
         share, label, given = declared if declared is not None else 0.1, "p_max", declared is not None
         kind = ValueThroughAbsence if protects == "value" else Thresholding
-        active = attacker.influence == "active"
-
-        def make(k: int) -> Bound:
-            return kind(theorem="thresholding", k=k, p=share, cap=cap, known=known, active=active)
-
-    least = least_whole(lambda k: _reaches(make(k)), 2, _MOST)
+        least = _least_k(kind, share, cap, known, attacker.influence == "active")
     if least is None:
         return None
     k = least + aside
@@ -97,9 +88,7 @@ def _by_uncertainty(mechanism: Mechanism, attacker: AttackerModel, protects: Pro
         low, high = (attacker.p_min, attacker.p_max) if open_box else (0.1, 0.9)
         assert low is not None
         assert high is not None
-        people = least_whole(
-            lambda m: _reaches(Counting(theorem="counting", unknown=m, p_min=low, p_max=high)), 1, _MOST
-        )
+        people = _least_counted(low, high)
         return (
             None
             if people is None
@@ -108,7 +97,7 @@ def _by_uncertainty(mechanism: Mechanism, attacker: AttackerModel, protects: Pro
     if protects == "presence":
         return None
     share = attacker.p_min if attacker.p_min and attacker.p_min <= 0.5 else 0.1
-    people = least_whole(lambda m: _reaches(Options(theorem="options", unknown=m, p_min=share)), 1, _MOST)
+    people = _least_choosing(share)
     return None if people is None else f"unknown = {people} people who choose every option with p_min = {share!r}"
 
 
@@ -120,10 +109,55 @@ def _by_noise(mechanism: Mechanism, protects: Protects) -> Choice | None:
         return lambda say: f"no thresholds but {say.noise(noise)}, whatever the attacker knows"
     if mechanism.k is None:
         return lambda say: f"{say.noise(noise)}, whatever the attacker knows"
-    gap = least_whole(lambda r: _reaches(NoiseCurve(theorem="noise", noise=noise, cells=cells, appears_at=r)), 0, _MOST)
+    gap = _least_gap(noise, cells)
     if gap is None:
         return None
     reached = mechanism.k + gap
     return lambda say: (
         f"{say.noise(noise)} with {say.setting('release_threshold', reached)}, whatever the attacker knows"
     )
+
+
+# Who looks for what can be certified is refused again and again with the same numbers: each is searched for once.
+
+
+@lru_cache
+def _least_k(
+    kind: type[Thresholding | ValueThroughAbsence], share: float, cap: int | None, known: int, active: bool
+) -> int | None:
+    def enough(k: int) -> bool:
+        return _reaches(kind(theorem="thresholding", k=k, p=share, cap=cap, known=known, active=active))
+
+    return least_whole(enough, 2, _MOST)
+
+
+@lru_cache
+def _least_k_between(share: float, cap: int | None, known: int) -> int | None:
+    def enough(k: int) -> bool:
+        return _reaches(Thresholding(theorem="histogram_between", k=max(1, k - known), p=share, cap=cap))
+
+    return least_whole(enough, 2, _MOST)
+
+
+@lru_cache
+def _least_counted(low: float, high: float) -> int | None:
+    def enough(people: int) -> bool:
+        return _reaches(Counting(theorem="counting", unknown=people, p_min=low, p_max=high))
+
+    return least_whole(enough, 1, _MOST)
+
+
+@lru_cache
+def _least_choosing(share: float) -> int | None:
+    def enough(people: int) -> bool:
+        return _reaches(Options(theorem="options", unknown=people, p_min=share))
+
+    return least_whole(enough, 1, _MOST)
+
+
+@lru_cache
+def _least_gap(noise: float, cells: int) -> int | None:
+    def enough(gap: int) -> bool:
+        return _reaches(NoiseCurve(theorem="noise", noise=noise, cells=cells, appears_at=gap))
+
+    return least_whole(enough, 0, _MOST)

@@ -14,7 +14,7 @@ from typing import Any
 from pkdp_pipeline.report.content import BudgetLine, LedgerAccount, Promise, Report
 from pkdp_pipeline.statement import Statement
 
-__all__ = ["SCHEMA", "to_json"]
+__all__ = ["SCHEMA", "promise_document", "statement_document", "to_json"]
 
 SCHEMA = "pkdp-report/1"
 """Name and version of the form."""
@@ -27,9 +27,9 @@ def to_json(report: Report) -> str:
         "title": report.title,
         "period": report.period,
         "audience": report.audience,
-        "lead": _statement(report.lead),
+        "lead": statement_document(report.lead),
         "lead_reason": report.lead_reason,
-        "promises": [_promise(one) for one in report.promises],
+        "promises": [promise_document(one) for one in report.promises],
         "releases": [asdict(one) for one in report.releases],
         "series": [asdict(one) for one in report.series],
         "ledger": _ledger(report.ledger),
@@ -39,11 +39,12 @@ def to_json(report: Report) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _promise(promise: Promise) -> dict[str, Any]:
+def promise_document(promise: Promise) -> dict[str, Any]:
+    """Return a promise as JSON-ready values."""
     curve = promise.curve
     return {
         "name": promise.name,
-        "statement": _statement(promise.statement),
+        "statement": statement_document(promise.statement),
         "curve": {**asdict(curve), "mark": _pair(curve.mark)},
         "knowledge": [
             {**asdict(one), "epsilons": [_finite(epsilon) for epsilon in one.epsilons], "floor": _finite(one.floor)}
@@ -55,7 +56,8 @@ def _promise(promise: Promise) -> dict[str, Any]:
     }
 
 
-def _statement(statement: Statement | None) -> dict[str, Any] | None:
+def statement_document(statement: Statement | None) -> dict[str, Any] | None:
+    """Return a statement as JSON-ready values; None where there is none."""
     if statement is None:
         return None
     return {
@@ -74,7 +76,7 @@ def _statement(statement: Statement | None) -> dict[str, Any] | None:
 def _ledger(ledger: LedgerAccount) -> dict[str, Any]:
     return {
         **asdict(ledger),
-        "total": _statement(ledger.total),
+        "total": statement_document(ledger.total),
         "budgets": [_budget(one) for one in ledger.budgets],
         "points": [
             {**asdict(one), "epsilon": _finite(one.epsilon), "worst_case": _finite(one.worst_case)}

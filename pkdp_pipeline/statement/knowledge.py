@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pkdp_pipeline.arguments import probability
+from pkdp_pipeline.arguments import probability, whole_number
 from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.composition.composed import ComposedCertificate
 from pkdp_pipeline.release_certificate import ReleaseCertificate
@@ -51,7 +51,7 @@ class KnowledgeCurve:
     delta: float
 
 
-def knowledge_curves(certificate: Certificate, *, delta: float = 1e-6) -> tuple[KnowledgeCurve, ...]:
+def knowledge_curves(certificate: Certificate, *, delta: float = 1e-6, points: int = 60) -> tuple[KnowledgeCurve, ...]:
     """Return how the certified ε grows with what the attacker knows, one curve for each field that matters.
 
     Parameters
@@ -59,6 +59,8 @@ def knowledge_curves(certificate: Certificate, *, delta: float = 1e-6) -> tuple[
     certificate : Certificate
     delta : float, default 1e-6
         The δ at which ε is asked for.
+    points : int, default 60
+        How many a curve has, roughly; fewer where each takes long. At least 8.
 
     Returns
     -------
@@ -69,7 +71,7 @@ def knowledge_curves(certificate: Certificate, *, delta: float = 1e-6) -> tuple[
     Raises
     ------
     ArgumentError
-        If `delta` is not in [0, 1].
+        If `delta` is not in [0, 1], or `points` is too small.
 
     Notes
     -----
@@ -78,15 +80,15 @@ def knowledge_curves(certificate: Certificate, *, delta: float = 1e-6) -> tuple[
     the curve shows the attacker who knows most. A curve is left out where a single total takes seconds: several
     releases with many merely known people, by the rule in `effort`. So is one on which no ε is certified at all.
     """
-    target = probability("delta", delta)
+    target, number = probability("delta", delta), whole_number("points", points, least=8)
     if isinstance(certificate, ComposedCertificate) and certificate.rule == "single":
-        return knowledge_curves(certificate.parts[0][0], delta=target)
+        return knowledge_curves(certificate.parts[0][0], delta=target, points=number)
     if not certificate.has_partial_knowledge:
         return ()
     together = isinstance(certificate, ComposedCertificate)
     if together and effort(certificate) >= SLOW:
         return ()
-    evaluated = Evaluated.of(certificate, target)
+    evaluated = Evaluated.of(certificate, target, number)
     curves = []
     for field, theorems in RESTS.items():
         found = tuple(leaf for leaf in leaves(certificate) if any(key in theorems for key in keys_of(leaf)))

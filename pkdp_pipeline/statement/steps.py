@@ -39,9 +39,8 @@ RESTS: dict[Field, tuple[str, ...]] = {
 }
 """The theorems whose number a field moves."""
 
-_MOST_POINTS = 60
-_AVERAGED_POINTS = 32
-"""Points where people are merely known, divided by how slow that is."""
+_AVERAGED = Fraction(32, 60)
+"""The share of points where people are merely known, divided by how slow that is."""
 
 _FEWEST = 5
 _LARGEST_K = 1_000_000
@@ -56,6 +55,7 @@ _COARSE_SHARES = tuple(
 )
 
 _QUICK = 2
+_MANY = 40
 
 _FINE = 32
 """Steps for a factor of two of the odds, of which as many as needed are taken."""
@@ -63,7 +63,9 @@ _FINE = 32
 _LEAST_EACH = 4
 """Steps for a factor of two of the odds that are taken at least."""
 
-_SURER_POINTS = 40
+_SURER = Fraction(40, 60)
+"""The share of points along a probability."""
+
 _DOUBLINGS = (1, 2, 3, 4, 6, 8, 12, 16, 24)
 """Where to look for the end of what is certified; the last one is odds of millions."""
 
@@ -84,12 +86,13 @@ class Evaluated:
     delta: float
     declared: float
     floor: float
+    points: int = 60
     _found: dict[float, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, certificate: Certificate, delta: float) -> Evaluated:
+    def of(cls, certificate: Certificate, delta: float, points: int) -> Evaluated:
         """Return it with what is certified against the declared attacker, and by noise alone."""
-        return cls(certificate, delta, certificate.epsilon(delta), certificate.worst_case.epsilon(delta))
+        return cls(certificate, delta, certificate.epsilon(delta), certificate.worst_case.epsilon(delta), points)
 
     def epsilon(self, step: Step, least: float = 0.0) -> float:
         """Return the ε that is certified at one step; `math.inf` where there is none. A weaker attacker has `least`."""
@@ -118,9 +121,9 @@ def _known_steps(evaluated: Evaluated, found: Found) -> Steps:
     first = max(leaf.attacker.known for leaf in found)
     slow = max(slowness(leaf, surely=surely) for leaf in found)
     if surely:
-        number = min(last, (_MOST_POINTS - 1) // max(slow, effort(evaluated.certificate)))
+        number = min(last, (evaluated.points - 1) // max(slow, effort(evaluated.certificate)))
     else:
-        number = max(_FEWEST, _AVERAGED_POINTS // max(slow, effort(evaluated.certificate)))
+        number = max(_FEWEST, int(_AVERAGED * evaluated.points) // max(slow, effort(evaluated.certificate)))
     people = sorted({round(last * step / number) for step in range(number + 1)})
     return [Step(float(first + more), _by(more, surely=surely) if more else None) for more in people], 0
 
@@ -158,7 +161,7 @@ def _sure_steps(name: Literal["p_max", "p_max_between"]) -> Callable[[Evaluated,
         if 0.0 < declared < 1.0:
             weight = _weight(evaluated, found)
             end, tried = _end(evaluated, at, weight)
-            many = max(_SURER_POINTS, math.ceil(end * _LEAST_EACH / _FINE)) // weight
+            many = max(int(_SURER * evaluated.points), math.ceil(end * _LEAST_EACH / _FINE)) // weight
             number = max(1, min(end, max(_FEWEST, many)))
             # Where nothing is certified against the declared attacker, what is lies below.
             below = range(-2 * _FINE, 0, _FINE // 2 if end else _FINE // _LEAST_EACH)
@@ -229,7 +232,8 @@ def _unknown_steps(evaluated: Evaluated, found: Found) -> Steps:
     """Return steps down to nobody who is unknown."""
     declared = min(leaf.attacker.unknown or 0 for leaf in found)
     taken: dict[int, Step] = {declared: Step(float(declared), None)}
-    shares = _SHARES if effort(evaluated.certificate) <= _QUICK else _COARSE_SHARES
+    fine = effort(evaluated.certificate) <= _QUICK and evaluated.points >= _MANY
+    shares = _SHARES if fine else _COARSE_SHARES
     for share in (*shares, Fraction(1)):
         left = math.floor(declared * (1 - share))
         taken.setdefault(left, Step(float(left), knows_fewer_unknown(share)))

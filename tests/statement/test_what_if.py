@@ -333,3 +333,22 @@ def test_nothing_published_is_safe_from_anyone():
     rows = what_if(pkdp.compose([]))
     assert [row.epsilon for row in rows] == [0.0, 0.0]
     assert knowledge_curves(pkdp.compose([])) == ()
+
+
+def test_a_curve_of_fewer_points_says_the_same():
+    certificate = pkdp.certify(pkdp.Histogram(k=60), pkdp.AttackerModel(p_max=0.2))
+    for fine, coarse in zip(knowledge_curves(certificate), knowledge_curves(certificate, points=12), strict=True):
+        assert (coarse.field, coarse.declared, coarse.floor) == (fine.field, fine.declared, fine.floor)
+        assert len(coarse.values) < len(fine.values) / 1.3
+        assert coarse.values[-1] == fine.values[-1]
+        assert list(coarse.epsilons) == sorted(coarse.epsilons)
+        known = dict(zip(fine.values, fine.epsilons, strict=True))
+        same = [value for value in coarse.values if value in known]
+        assert len(same) >= 3
+        assert all(
+            known[value] == epsilon
+            for value, epsilon in zip(coarse.values, coarse.epsilons, strict=True)
+            if value in known
+        )
+    with pytest.raises(pkdp.ArgumentError, match="points"):
+        knowledge_curves(certificate, points=7)

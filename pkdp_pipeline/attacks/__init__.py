@@ -7,8 +7,27 @@ learns, enumerated exactly or simulated with a confidence bound, by code that sh
 
 from __future__ import annotations
 
+from pkdp_pipeline.attacks.admission import is_admitted
 from pkdp_pipeline.attacks.crowd import Crowd, Group, Life
 from pkdp_pipeline.attacks.enumeration import LARGEST, Enumerated, enumerated, size
+from pkdp_pipeline.attacks.matching import knowing_all, matching
 from pkdp_pipeline.attacks.simulated import Simulated
+from pkdp_pipeline.attacks.trials import EPSILONS, crowds
+from pkdp_pipeline.attacks.vertices import vertices
 
-__all__ = ["LARGEST", "Crowd", "Enumerated", "Group", "Life", "Simulated", "enumerated", "size"]
+__all__ = [
+    "EPSILONS",
+    "LARGEST",
+    "Crowd",
+    "Enumerated",
+    "Group",
+    "Life",
+    "Simulated",
+    "crowds",
+    "enumerated",
+    "is_admitted",
+    "knowing_all",
+    "matching",
+    "size",
+    "vertices",
+]

@@ -10,6 +10,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import flint
@@ -19,7 +20,7 @@ from pkdp_pipeline.attacks.outputs import Cell, cell_of, noisy_kernel, noisy_out
 from pkdp_pipeline.attacks.sums import BALLS, RATIONALS, Counts, Numbers, counted_in_one_cell, counted_per_cell
 from pkdp_pipeline.mechanisms import Mechanism
 
-__all__ = ["BITS", "LARGEST", "Enumerated", "enumerated", "laws", "size"]
+__all__ = ["BITS", "LARGEST", "Enumerated", "enumerated", "hockey_stick", "laws", "numbers_for", "size"]
 
 BITS = 320
 """Precision of balls."""
@@ -95,12 +96,18 @@ def enumerated(mechanism: Mechanism, crowd: Crowd, epsilon: float) -> Enumerated
     if size(mechanism, crowd) > LARGEST:
         return None
     with flint.ctx.workprec(BITS):
-        numbers = _numbers(mechanism, crowd)
-        lower, upper = hockey_stick(laws(mechanism, crowd, numbers), epsilon, numbers)
+        lower, upper = hockey_stick(_listed(mechanism, crowd), epsilon, numbers_for(mechanism, crowd))
     return Enumerated(crowd=crowd, epsilon=float(epsilon), lower=lower, upper=upper)
 
 
-def _numbers(mechanism: Mechanism, crowd: Crowd) -> Numbers:
+@lru_cache(maxsize=4)
+def _listed(mechanism: Mechanism, crowd: Crowd) -> tuple[tuple[Any, Any], ...]:
+    """Return `laws`; kept, because the same crowd is asked for at several ε in a row."""
+    return tuple(laws(mechanism, crowd, numbers_for(mechanism, crowd)))
+
+
+def numbers_for(mechanism: Mechanism, crowd: Crowd) -> Numbers:
+    """Return the kind of number in which this crowd is enumerated."""
     return RATIONALS if mechanism.noise is None and crowd.population <= _RATIONAL_PEOPLE else BALLS
 
 

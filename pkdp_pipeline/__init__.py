@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.release import Release, read_release
     from pkdp_pipeline.release_certificate import certify
     from pkdp_pipeline.request import EACH_ROW
+    from pkdp_pipeline.verification import Verification, verify
     from pkdp_pipeline.version import VERSION as __version__  # noqa: N811 (one version, under the name Python expects)
 
 __all__ = [
@@ -80,6 +81,7 @@ __all__ = [
     "Release",
     "SamePeople",
     "TemporaryError",
+    "Verification",
     "__version__",
     "certify",
     "compose",
@@ -93,6 +95,7 @@ __all__ = [
     "smallest_noise",
     "smallest_release_threshold",
     "smallest_unknown",
+    "verify",
 ]
 
 _HOMES = {
@@ -113,6 +116,7 @@ _HOMES = {
     "OneDayProtected": "composition.evidence",
     "Release": "release",
     "SamePeople": "composition.evidence",
+    "Verification": "verification",
     "certify": "release_certificate",
     "compose": "composition.compose",
     "count": "publish",
@@ -125,6 +129,7 @@ _HOMES = {
     "smallest_noise": "planning",
     "smallest_release_threshold": "planning",
     "smallest_unknown": "planning",
+    "verify": "verification",
 }
 
 

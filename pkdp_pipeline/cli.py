@@ -21,7 +21,9 @@ from pkdp_pipeline.exit_codes import DEFECT, exit_code
 from pkdp_pipeline.gate_commands import gate_app
 from pkdp_pipeline.job_commands import add_job_commands
 from pkdp_pipeline.ledger_commands import ledger_app
+from pkdp_pipeline.plan_commands import plan_app
 from pkdp_pipeline.report_commands import add_report_command
+from pkdp_pipeline.verify_commands import add_verify_command
 from pkdp_pipeline.version import VERSION
 
 if TYPE_CHECKING:
@@ -80,6 +82,7 @@ def _options(
 
 add_job_commands(app, _with_exit_codes)
 add_report_command(app, _with_exit_codes)
+add_verify_command(app, _with_exit_codes)
 
 PMax = Annotated[float | None, typer.Option(help="See AttackerModel; conditional on absence for histograms.")]
 PMin = Annotated[float | None, typer.Option(help="Smallest probability of an unknown person.")]
@@ -174,6 +177,7 @@ def count(
     _print_certificate(certify(mechanism, attacker), epsilon, delta, as_json)
 
 
+app.add_typer(plan_app(_with_exit_codes), name="plan")
 app.add_typer(ledger_app(_with_exit_codes), name="ledger")
 app.add_typer(gate_app(_with_exit_codes), name="gate")
 

@@ -222,6 +222,7 @@ def test_the_public_names_are_these():
         "Release",
         "SamePeople",
         "TemporaryError",
+        "Verification",
         "__version__",
         "certify",
         "compose",
@@ -235,6 +236,7 @@ def test_the_public_names_are_these():
         "smallest_noise",
         "smallest_release_threshold",
         "smallest_unknown",
+        "verify",
     ]
     for name in pkdp.__all__:
         assert getattr(pkdp, name) is not None

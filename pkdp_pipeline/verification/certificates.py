@@ -1,0 +1,94 @@
+"""The claims of a certificate: its structure, its numbers, its words, and what attackers reach of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pkdp_pipeline.errors import PkdpError
+from pkdp_pipeline.report.plain_text import printable
+from pkdp_pipeline.verification.claims import Claim, failed, not_checked, passed
+from pkdp_pipeline.verification.differences import described
+from pkdp_pipeline.verification.opening import BREAKS
+from pkdp_pipeline.verification.recomputing import Nested, Recomputed, read_certificate, recompute, sentence_pairs
+from pkdp_pipeline.verification.structure import fault
+
+__all__ = ["STRUCTURE", "made_again", "number_claims", "structure_claim"]
+
+STRUCTURE = {"pkdp-certificate/1": "certificate.v1.json", "pkdp-certificate/2": "certificate.v2.json"}
+"""The published schema of each form."""
+
+_NUMBERS = "Every stored number is what the mechanism and the declared attacker give."
+_WORDS = "Sentence, assumptions and theorems are those of what is certified."
+
+
+def structure_claim(document: dict[str, Any], key: str = "certificate.structure") -> Claim:
+    """Return whether a certificate is built as its published schema says."""
+    words = "The certificate is built as its published schema says."
+    schema = STRUCTURE.get(str(document.get("schema")))
+    if schema is None:
+        return failed(key, words, "its field 'schema' names no form that this version reads.")
+    try:
+        found = fault(document, schema)
+    except RecursionError:
+        found = "it is nested too deep"
+    if found:
+        return failed(key, words, f"{found}.", schema=schema)
+    return passed(key, words, f"It follows {schema}.", schema=schema)
+
+
+def made_again(document: dict[str, Any], key: str = "certificate.numbers") -> list[Nested] | Claim:
+    """Return a well-built certificate and its parts, certified again; or the claim that fails where they cannot be."""
+    try:
+        return read_certificate(document)
+    except PkdpError as error:
+        return failed(key, _NUMBERS, f"It cannot be certified again: {printable(error)}")
+    except BREAKS as error:
+        return failed(key, _NUMBERS, f"It cannot be certified again ({type(error).__name__}): its fields are no sense.")
+
+
+def number_claims(nested: list[Nested], prefix: str = "certificate") -> Iterator[Claim]:
+    """Yield whether the stored numbers are what is recomputed, and whether the words fit them."""
+    key = f"{prefix}.numbers"
+    try:
+        found = recompute(nested)
+    except BREAKS as error:
+        yield failed(key, _NUMBERS, f"They cannot be recomputed ({type(error).__name__}).")
+        return
+    evidence = {"certificates": found.certificates, "numbers": found.points, "different": len(found.numbers)}
+    if found.numbers:
+        yield failed(key, _NUMBERS, f"{described(found.numbers)}.", **evidence)
+    else:
+        parts = "" if found.certificates == 1 else f" of {found.certificates} certificates, every part and the total"
+        yield passed(key, _NUMBERS, f"{found.points} numbers{parts} recomputed, all the same.", **evidence)
+    yield from _words(nested, found, prefix)
+
+
+def _words(nested: list[Nested], found: Recomputed, prefix: str) -> Iterator[Claim]:
+    key = f"{prefix}.words"
+    named = ", ".join(map(printable, found.foreign))
+    if found.words:
+        yield failed(key, _WORDS, f"{described(found.words)}.", different=[one.path for one in found.words])
+    elif found.foreign:
+        yield not_checked(
+            key, _WORDS, f"Written by {named}, whose wording this one cannot compare; its numbers are checked."
+        )
+    else:
+        yield passed(key, _WORDS, "All of them are word by word what this version writes.")
+    if found.foreign:
+        yield _sentences([one for one in nested if not one.ours], f"{prefix}.sentence_numbers")
+
+
+def _sentences(foreign: list[Nested], key: str) -> Claim:
+    words = "The pairs of ε and δ that a sentence in other words names are certified."
+    pairs = 0
+    for one in foreign:
+        for epsilon, delta, holds in sentence_pairs(one):
+            pairs += 1
+            if not holds:
+                return failed(
+                    key, words, f"{one.path} names ε = {epsilon:g}, δ = {delta:g}, which is not certified.", pairs=pairs
+                )
+    if not pairs:
+        return not_checked(key, words, "No sentence names a pair that can be read.", pairs=0)
+    return passed(key, words, f"{pairs} {'pair' if pairs == 1 else 'pairs'} read, each certified.", pairs=pairs)

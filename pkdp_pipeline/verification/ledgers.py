@@ -1,0 +1,160 @@
+"""The claims that only the ledger can settle: that it holds this very release, and that nothing undoes it since."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pkdp_pipeline.errors import ArgumentError, LedgerError, NoEvidenceError, PkdpError
+from pkdp_pipeline.release_certificate import ReleaseCertificate
+from pkdp_pipeline.verification.claims import Claim, failed, not_checked, passed
+from pkdp_pipeline.verification.opening import Opened
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.ledger import Entry
+    from pkdp_pipeline.ledger.chain import Event
+    from pkdp_pipeline.ledger_views.reading import Reading
+
+__all__ = ["CHAIN", "HOLDS", "STANDING", "chain_claims", "held_claims", "without_ledger"]
+
+CHAIN = "The ledger's chain and everything derived from it are intact."
+HOLDS = "The ledger holds exactly this."
+STANDING = "Nothing that the ledger holds undoes what is certified."
+_HEAD = "The chain holds the head that the certificate names."
+_ASSUMPTIONS = "What is declared about the attacker and the releases is what the curator declared before looking."
+
+
+def without_ledger() -> Claim:
+    """Return what cannot be told from a file alone."""
+    return not_checked(
+        "assumptions.declared",
+        _ASSUMPTIONS,
+        "The file alone cannot tell: one that is consistent for other assumptions looks the same. The ledger can, with "
+        "--ledger; whether the declared assumptions are true, no program can.",
+    )
+
+
+def chain_claims(reading: Reading, named: str | None) -> Iterator[Claim]:
+    """Yield whether the ledger verifies, and whether its chain holds the head `named` by a certificate."""
+    try:
+        reading.ledger.verify()
+    except LedgerError as error:
+        yield failed("ledger.chain", CHAIN, str(error))
+        return
+    head = reading.ledger.head()
+    yield passed("ledger.chain", CHAIN, f"Verified up to its head {head}.", head=head)
+    if named is not None:
+        try:
+            reading.ledger.verify(named, contents=False)
+        except (LedgerError, ArgumentError) as error:
+            yield failed("ledger.head", _HEAD, str(error))
+        else:
+            yield passed("ledger.head", _HEAD, f"It holds {named}.", head=named)
+
+
+def held_claims(reading: Reading, file: Opened, certificate: Any) -> Iterator[Claim]:
+    """Yield whether the ledger holds a release's bytes, or a certificate, and what stands beside it by now."""
+    with reading.database.snapshot():
+        event = _found(reading, file)
+        if event is None:
+            yield from _total_claims(reading, file)
+            return
+        entry = _entry(reading, event)
+        yield _holds(event, entry, file)
+        if entry is not None and isinstance(certificate, ReleaseCertificate):
+            yield _standing(reading, entry, certificate)
+
+
+def _found(reading: Reading, file: Opened) -> Event | None:
+    """Return the latest event that holds the file: its bytes, or its certificate."""
+    from pkdp_pipeline.ledger.journal import Journal
+
+    found = None
+    for event in Journal(reading.database).events(reading.ledger.dataset):
+        if file.kind == "release":
+            if event.content == file.content:
+                found = event
+        elif event.certificate is not None and _same_document(event.certificate, file.document):
+            found = event
+    return found
+
+
+def _same_document(text: str, document: dict[str, Any]) -> bool:
+    try:
+        return bool(json.loads(text) == document)
+    except ValueError:
+        return False
+
+
+def _entry(reading: Reading, event: Event) -> Entry | None:
+    for entry in reading.ledger.entries():
+        if (entry.key, entry.revision) == (event.key, event.revision):
+            return entry
+    return None
+
+
+def _holds(event: Event, entry: Entry | None, file: Opened) -> Claim:
+    what = "release, byte by byte" if file.kind == "release" else "certificate, number by number and word by word"
+    if entry is None:
+        return failed("ledger.holds", HOLDS, "It was charged there and given back: it was never published.")
+    if entry.state != "published":
+        return failed("ledger.holds", HOLDS, "It is charged there and was never published.")
+    where = f"event {event.sequence}, {entry.standing.label}, {entry.period}"
+    newer = ""
+    if event.sequence < _latest(entry, event):
+        newer = " A newer certificate was issued for the same table since."
+    return passed("ledger.holds", HOLDS, f"It holds this {what}: {where}.{newer}", event=event.sequence)
+
+
+def _latest(entry: Entry, event: Event) -> int:
+    """Return the sequence of the event itself, or one more where the entry has another certificate by now."""
+    same = event.certificate is None or _same_document(entry.certificate, json.loads(event.certificate))
+    same = same and (event.content is None or event.content == entry.content)
+    return event.sequence + (not same)
+
+
+def _standing(reading: Reading, entry: Entry, certificate: ReleaseCertificate) -> Claim:
+    key = "ledger.standing"
+    try:
+        allowed = reading.ledger.admission(entry)
+    except PkdpError as error:
+        return failed(key, STANDING, str(error))
+    if certificate.has_partial_knowledge and not allowed.claims:
+        return failed(
+            key,
+            STANDING,
+            "Other releases about these people stand beside it by now, so what it says about an attacker who is unsure "
+            "of others holds no more.",
+        )
+    if not allowed.alone and certificate.context is not None and not certificate.context.beside:
+        return passed(
+            key, STANDING, "Other releases stand beside it by now, which its sentence does not say; its numbers hold."
+        )
+    alone = "It stands alone" if allowed.alone else "What stands beside it is covered by what was declared"
+    return passed(key, STANDING, f"{alone}: what it claims is what it may claim.")
+
+
+def _total_claims(reading: Reading, file: Opened) -> Iterator[Claim]:
+    """Yield the claims of what is none of the ledger's events; it may be a total of it."""
+    from pkdp_pipeline.ledger.tally import units_of
+    from pkdp_pipeline.ledger_views.reading import stated_total
+
+    what = "release" if file.kind == "release" else "certificate"
+    if file.kind == "certificate":
+        for unit in units_of(reading.database, reading.ledger.dataset):
+            try:
+                total = stated_total(reading, unit)
+            except NoEvidenceError:
+                continue
+            if _same_document(total.to_json(), file.document):
+                yield passed("ledger.holds", HOLDS, "It is the total of everything that is charged by now.")
+                return
+    yield failed(
+        "ledger.holds",
+        HOLDS,
+        f"The ledger holds no such {what}, and its totals by now are others: it was altered, is from elsewhere, or is "
+        "a total that has grown since."
+        if what == "certificate"
+        else "The ledger holds no such release: it was altered, or is from elsewhere.",
+    )

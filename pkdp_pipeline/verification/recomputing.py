@@ -1,0 +1,185 @@
+"""Recomputing: the numbers of a stored certificate, each at its own ε, whatever its wording and its version."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.certificate_json import SCHEMA
+from pkdp_pipeline.composition.composed import ComposedCertificate
+from pkdp_pipeline.verification.differences import Difference, differences
+from pkdp_pipeline.version import VERSION
+
+__all__ = ["Nested", "Recomputed", "read_certificate", "sentence_pairs"]
+
+_NUMBERS = ("grid", "worst_case")
+_PAIR = re.compile(r"ε = ([0-9][0-9.e-]*), δ = ([0-9][0-9.e-]*)")
+_SPARE = 1.0 + 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Nested:
+    """A certificate of a file: the one that it is, or one of its parts.
+
+    Parameters
+    ----------
+    path : str
+        ``certificate``, ``certificate.parts[2].certificate`` …
+    document : mapping
+        As it is stored.
+    certificate : Certificate
+        Made again from what it is about.
+    """
+
+    path: str
+    document: dict[str, Any]
+    certificate: Certificate
+
+    @property
+    def ours(self) -> bool:
+        """Whether this very version wrote it, so that its wording can be compared."""
+        return self.document.get("schema") == SCHEMA and self.document.get("library") == {
+            "name": "pkdp_pipeline",
+            "version": VERSION,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recomputed:
+    """What recomputing a certificate and its parts has found.
+
+    Parameters
+    ----------
+    certificates : int
+        How many were recomputed, parts included.
+    points : int
+        How many numbers.
+    numbers, words : tuple of Difference
+    foreign : tuple of str
+        Versions whose wording cannot be compared.
+    """
+
+    certificates: int
+    points: int
+    numbers: tuple[Difference, ...]
+    words: tuple[Difference, ...]
+    foreign: tuple[str, ...]
+
+
+def read_certificate(document: dict[str, Any], path: str = "certificate") -> list[Nested]:
+    """Return the certificate of a document and, before it, all its parts, each made again.
+
+    Raises
+    ------
+    PkdpError
+        If nothing can be certified for what one of them names, or it is malformed.
+    """
+    found: list[Nested] = []
+    for place, part in enumerate(document.get("parts", ())):
+        found += read_certificate(part["certificate"], f"{path}.parts[{place}].certificate")
+    made = Certificate.from_json(json.dumps(document))
+    return [*found, Nested(path=path, document=document, certificate=made)]
+
+
+def recompute(nested: list[Nested]) -> Recomputed:
+    """Compare every stored number, and every word of this version, with what the certificates give."""
+    numbers: list[Difference] = []
+    words: list[Difference] = []
+    points, foreign = 0, []
+    known: dict[str, dict[str, Any]] = {}
+    for one in nested:
+        fresh = _numbers(one, known)
+        points += _size(fresh)
+        stored = {name: one.document.get(name) for name in fresh}
+        numbers += differences(one.path, stored, fresh)
+        if one.ours:
+            whole = json.loads(one.certificate.with_caveats().to_json())
+            found = list(differences(one.path, one.document, whole, skip={"certificate"}))
+            said = {difference.path for difference in numbers}
+            numbers += [each for each in found if each.direction != "words" and each.path not in said]
+            words += [each for each in found if each.direction == "words"]
+        else:
+            foreign.append(_version(one.document))
+    return Recomputed(
+        certificates=len(nested),
+        points=points,
+        numbers=tuple(numbers),
+        words=tuple(words),
+        foreign=tuple(dict.fromkeys(foreign)),
+    )
+
+
+def sentence_pairs(one: Nested) -> Iterator[tuple[float, float, bool]]:
+    """Yield (ε, δ) pairs that a sentence names, and whether each is certified.
+
+    A sentence in another version's words is not compared, but its numbers can be.
+    """
+    text = str(one.document.get("sentence", ""))
+    for caveat in one.certificate.caveats:
+        text = text.replace(caveat, "")
+    for found in _PAIR.finditer(text):
+        if text[: found.start()].endswith("at most "):
+            continue  # what is declared about dependence, no guarantee
+        try:
+            epsilon, delta = float(found[1]), float(found[2])
+        except ValueError:
+            yield 0.0, 0.0, False
+            continue
+        anyone = (
+            text[found.end() :].lstrip().startswith("against anyone at all")
+            or "noise alone" in (text[max(0, found.start() - 60) : found.start()].rpartition(".")[2])
+        )
+        guarantee = one.certificate.worst_case if anyone else one.certificate
+        yield epsilon, delta, guarantee.delta(epsilon) <= delta * _SPARE
+
+
+def _numbers(one: Nested, known: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return the numbers again, at the ε that the document names."""
+    grid = [point["epsilon"] for point in one.document["grid"]]
+    stored_worst = one.document["worst_case"]
+    worst_grid = grid if stored_worst is None else [point["epsilon"] for point in stored_worst.get("grid", ())]
+    about = [one.document.get(name) for name in ("mechanism", "attacker", "protects", "evidence", "parts")]
+    same = json.dumps([about, grid, worst_grid], sort_keys=True)
+    if same not in known:
+        known[same] = _evaluated(
+            one.certificate, grid, worst_grid, curve=stored_worst is None or "grid" in stored_worst
+        )
+    return known[same]
+
+
+def _evaluated(certificate: Certificate, grid: list[float], worst_grid: list[float], *, curve: bool) -> dict[str, Any]:
+    lower, upper = certificate.delta_bounds(np.array(grid, dtype=np.float64))
+    worst: dict[str, Any] | None = None
+    if certificate.worst_case_bound is not None:
+        epsilon, delta = certificate.worst_case_bound.parameters
+        worst = {"epsilon": epsilon, "delta": delta}
+        if curve:
+            deltas = certificate.worst_case.delta(np.array(worst_grid, dtype=np.float64)).tolist()
+            worst["grid"] = [{"epsilon": at, "delta": most} for at, most in zip(worst_grid, deltas, strict=True)]
+    fresh: dict[str, Any] = {
+        "grid": [
+            {"epsilon": at, "attained": low, "delta": high}
+            for at, low, high in zip(grid, lower.tolist(), upper.tolist(), strict=True)
+        ],
+        "worst_case": worst,
+    }
+    if isinstance(certificate, ComposedCertificate):
+        fresh["rule"] = certificate.rule
+    return fresh
+
+
+def _size(fresh: dict[str, Any]) -> int:
+    worst = fresh["worst_case"]
+    return 2 * len(fresh["grid"]) + (0 if worst is None else 2 + len(worst.get("grid", ())))
+
+
+def _version(document: dict[str, Any]) -> str:
+    library = document.get("library")
+    named = library.get("version") if isinstance(library, dict) else None
+    return f"version {named}" if document.get("schema") == SCHEMA else f"version {named}, in an older form"

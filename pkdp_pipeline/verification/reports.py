@@ -1,0 +1,164 @@
+"""The claims of a report: everything in it that follows from the certificates it carries, computed again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.noise import expected_error
+from pkdp_pipeline.release_certificate import ReleaseCertificate
+from pkdp_pipeline.report.json_form import promise_document
+from pkdp_pipeline.report.promises import promise_of
+from pkdp_pipeline.verification.claims import Claim, failed, not_checked, passed
+from pkdp_pipeline.verification.differences import Difference, described, differences
+from pkdp_pipeline.verification.opening import BREAKS
+from pkdp_pipeline.verification.recomputing import Nested
+from pkdp_pipeline.verification.report_tables import series_fault, table_fault
+from pkdp_pipeline.version import VERSION
+
+__all__ = ["Promised", "promise_claims", "release_claims"]
+
+_READING = "Statement, curve, knowledge and scenarios of the promise are those of its certificate."
+_RELEASES = "What is said of every release is what its promise gives."
+_TABLES = "Every table and series keeps the rules of the mechanism that its certificate names."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Promised:
+    """One promise of a report.
+
+    Parameters
+    ----------
+    place : int
+    document : mapping
+        As it is stored.
+    certificate : Certificate or None
+        Made again; None where the report does not carry it, or it cannot be certified.
+    """
+
+    place: int
+    document: dict[str, Any]
+    certificate: Certificate | None
+
+    @classmethod
+    def of(cls, place: int, document: dict[str, Any], made: list[Nested] | None) -> Promised:
+        """Return the promise at a place, with its certificate."""
+        return cls(place=place, document=document, certificate=made[-1].certificate if made else None)
+
+    @property
+    def release(self) -> ReleaseCertificate | None:
+        """The certificate, where it is that of a release."""
+        return self.certificate if isinstance(self.certificate, ReleaseCertificate) else None
+
+
+def promise_claims(promised: Promised, version: object) -> Iterator[Claim]:
+    """Yield whether all that is read off a certificate is what it gives; `version` is that of the report."""
+    key = f"promises.{promised.place}.reading"
+    if promised.certificate is None:
+        yield not_checked(key, _READING, "The report does not carry its certificate, so nothing can be computed again.")
+        return
+    stored = promised.document
+    try:
+        fresh = promise_document(
+            promise_of(stored["name"], promised.certificate, float(stored["statement"]["delta"]), documented=False)
+        )
+    except BREAKS as error:
+        yield failed(key, _READING, f"They cannot be computed again ({type(error).__name__}).")
+        return
+    found = list(
+        differences("", stored, json.loads(json.dumps(fresh)), skip={"certificate", "name"}, none_is_infinite=True)
+    )
+    yield _judged(key, _READING, found, version, _counted(fresh))
+
+
+def release_claims(document: dict[str, Any], promised: list[Promised]) -> Iterator[Claim]:
+    """Yield whether the releases of a report, and their tables, are as the promises they point to."""
+    found: list[Difference] = []
+    broken, open_ = [], []
+    for place, release in enumerate(document["releases"]):
+        path = f"releases[{place}]"
+        if not release["promise"] < len(promised):
+            broken.append(f"{path} points to a promise that is not there")
+            continue
+        its = promised[release["promise"]]
+        if its.certificate is None:
+            open_.append(path)
+            continue
+        if its.release is None:
+            broken.append(f"{path} points to a promise that is about several releases together")
+            continue
+        fresh = _release(its.release, release, float(its.document["statement"]["delta"]))
+        found += differences(path, {name: release[name] for name in fresh}, fresh)
+    version = document["provenance"]["version"]
+    if broken:
+        yield failed("releases.promises", _RELEASES, f"{broken[0]}.")
+    elif open_ and not found:
+        yield not_checked("releases.promises", _RELEASES, f"The certificate of {open_[0]} is not in the report.")
+    else:
+        yield _judged("releases.promises", _RELEASES, found, version, len(document["releases"]))
+    yield _tables(document, promised)
+
+
+def _tables(document: dict[str, Any], promised: list[Promised]) -> Claim:
+    rows = 0
+    for place, release in enumerate(document["releases"]):
+        its = promised[release["promise"]].release if release["promise"] < len(promised) else None
+        fault = table_fault(release["table"], its)
+        if fault:
+            return failed("releases.tables", _TABLES, f"releases[{place}].table: {fault}.")
+        rows += len(release["table"]["counts"])
+    certificates = [one.release for one in promised if one.release is not None]
+    for place, series in enumerate(document["series"]):
+        fault = series_fault(series, document["releases"], certificates)
+        if fault:
+            return failed("releases.tables", _TABLES, f"series[{place}]: {fault}.")
+    older = ""
+    if document["series"]:
+        older = " Counts of older periods were held to the lowest threshold only: their own tables are not in the file."
+    return passed("releases.tables", _TABLES, f"{rows} counts in {len(document['releases'])} tables.{older}", rows=rows)
+
+
+def _release(certificate: ReleaseCertificate, release: dict[str, Any], delta: float) -> dict[str, Any]:
+    """Return what a report says of a release, computed from the certificate that stands for its promise."""
+    mechanism = certificate.mechanism
+    error = expected_error(mechanism)
+    about = certificate.context
+    if about is not None:
+        certificate = certificate.in_context(replace(about, period=release["period"]))
+    return {
+        "rule": error.suppression,
+        "k": mechanism.k,
+        "error": None
+        if mechanism.noise is None
+        else {
+            "mean_absolute": error.mean_absolute,
+            "standard_deviation": error.standard_deviation,
+            "bound_95": error.bound_95,
+            "suppression": error.suppression,
+        },
+        "sentence": certificate.sentence(delta),
+    }
+
+
+def _judged(key: str, words: str, found: list[Difference], version: object, compared: int) -> Claim:
+    """Return the claim for these differences; words of another version are not compared."""
+    other = version != VERSION
+    numbers = [one for one in found if one.direction != "words"]
+    if numbers or (found and not other):
+        return failed(key, words, f"{described(numbers or found)}.", different=[str(one.path) for one in found][:20])
+    if found:
+        return not_checked(
+            key, words, f"Its numbers are the same; the wording is that of version {version}, which is not compared."
+        )
+    return passed(key, words, f"{compared} {'value' if compared == 1 else 'values'} computed again, all the same.")
+
+
+def _counted(value: Any) -> int:
+    if isinstance(value, dict):
+        return sum(map(_counted, value.values()))
+    if isinstance(value, list | tuple):
+        return sum(map(_counted, value))
+    return 1

@@ -1,0 +1,102 @@
+"""Trying: what attackers attain of one release's certificate, enumerated where that is cheap, else left over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from pkdp_pipeline.attacks import LARGEST, Crowd, enumerated, knowing_all, matching, size, vertices
+from pkdp_pipeline.release_certificate import ReleaseCertificate
+
+__all__ = ["Attained", "Tried", "in_order", "tried_by_anyone", "tried_by_declared"]
+
+_ONE_CELL = 1_000_000
+_SEVERAL_CELLS = 150_000
+"""How many terms are enumerated for one certificate; either takes about a second."""
+
+_FIRST = (1.0, 0.5, 2.0, 0.1)
+"""Tried first, so that some ε is tried even where little can be."""
+
+_VERTICES_AT = (0.5, 1.0)
+_FARTHEST = 100.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attained:
+    """The most that was found to be attained at one ε."""
+
+    epsilon: float
+    delta: Fraction
+    crowd: Crowd
+
+
+@dataclass(slots=True, kw_only=True)
+class Tried:
+    """What enumerating attackers has found.
+
+    Parameters
+    ----------
+    best : dict of float to Attained
+        By ε.
+    trials : int
+    crowds : set of Crowd
+        Who was tried.
+    left : list of (float, Crowd)
+        Who was too large, in the order of importance.
+    """
+
+    best: dict[float, Attained] = field(default_factory=dict)
+    trials: int = 0
+    crowds: set[Crowd] = field(default_factory=set)
+    left: list[tuple[float, Crowd]] = field(default_factory=list)
+
+    def add(self, crowd: Crowd, epsilon: float, delta: Fraction) -> None:
+        """Note what a crowd attains."""
+        self.trials += 1
+        self.crowds.add(crowd)
+        known = self.best.get(epsilon)
+        if known is None or known.delta < delta:
+            self.best[epsilon] = Attained(epsilon=epsilon, delta=delta, crowd=crowd)
+
+
+def tried_by_declared(certificate: ReleaseCertificate, epsilons: Sequence[float]) -> Tried:
+    """Try the attackers whom the certificate's theorems are worst about, and all vertices of small instances."""
+
+    def trials() -> Iterator[tuple[float, Crowd]]:
+        for epsilon in in_order(epsilons):
+            yield from ((epsilon, crowd) for crowd in matching(certificate, epsilon))
+        small = vertices(certificate)
+        for epsilon in _VERTICES_AT:
+            yield from ((epsilon, crowd) for crowd in small if epsilon in epsilons)
+
+    return _tried(certificate, trials())
+
+
+def tried_by_anyone(certificate: ReleaseCertificate, epsilons: Sequence[float]) -> Tried:
+    """Try attackers who know everybody but the target."""
+    crowds = knowing_all(certificate)
+    return _tried(certificate, ((epsilon, crowd) for epsilon in in_order(epsilons) for crowd in crowds))
+
+
+def in_order(epsilons: Iterable[float]) -> list[float]:
+    """Return the ε that can be tried, the ones that matter most first."""
+    chosen = {float(epsilon) for epsilon in epsilons if 0.0 <= epsilon <= _FARTHEST}
+    return [epsilon for epsilon in _FIRST if epsilon in chosen] + sorted(chosen - set(_FIRST))
+
+
+def _tried(certificate: ReleaseCertificate, trials: Iterable[tuple[float, Crowd]]) -> Tried:
+    found, mechanism = Tried(), certificate.mechanism
+    room = {True: _ONE_CELL, False: _SEVERAL_CELLS}
+    for epsilon, crowd in trials:
+        terms, single = size(mechanism, crowd), crowd.cells == 1
+        if terms > min(LARGEST, room[single]):
+            found.left.append((epsilon, crowd))
+            continue
+        room[single] -= terms
+        trial = enumerated(mechanism, crowd, epsilon)
+        if trial is None:
+            found.left.append((epsilon, crowd))
+        else:
+            found.add(crowd, epsilon, trial.lower)
+    return found

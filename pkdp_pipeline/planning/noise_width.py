@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -11,6 +10,7 @@ from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import Evidence
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Mechanism, mechanism_name
+from pkdp_pipeline.planning.guesses import guessed_noise
 from pkdp_pipeline.planning.searching import last_float
 from pkdp_pipeline.planning.target import Target, read_attacker, read_target
 from pkdp_pipeline.planning.thresholds import smallest_release_threshold
@@ -20,9 +20,12 @@ __all__ = ["smallest_noise"]
 _WIDEST = 1e-15
 """Wider noise does not fit 64-bit integers."""
 
-_NARROWEST = sys.float_info.max
+_NARROWEST = math.nextafter(math.inf, 0.0)
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 _EVALUATIONS = 40
+
+_CLOSE = 1e-3
+"""Several noisy counts whose other people are unknown take seconds to add up: there it is enough to fail soon above."""
 
 
 def smallest_noise(
@@ -60,8 +63,9 @@ def smallest_noise(
     Returns
     -------
     GeometricNoise or None
-        The target holds with it, and fails at the next larger ε. None where the mechanism reaches the target
-        without any noise.
+        The target holds with it, and fails at the next larger ε (for several counts without `k` against an attacker
+        whose `p_min`, `p_max` and `unknown` are declared: at an ε that is larger by at most 0.1 %). None where the
+        mechanism reaches the target without any noise.
 
     Raises
     ------
@@ -93,30 +97,59 @@ def smallest_noise(
         return target.loss(replace(mechanism, noise=GeometricNoise(noise)), model)
 
     suppressed = mechanism.k is not None or (isinstance(mechanism, Count) and mechanism.k_complement is not None)
-    found = _after_suppression(loss, mechanism, target) if suppressed else _alone(loss, target)
+    if suppressed:
+        found = _after_suppression(loss, mechanism, target)
+    else:
+        helped = guessed_noise(model, target) if isinstance(mechanism, Count) else None
+        several = helped is not None and target.days > 1
+        found = _alone(loss, target, helped, _CLOSE if several else 0.0)
     if found is None:
         raise NotCertifiableError(_unreachable(mechanism, target))
     return GeometricNoise(found)
 
 
-def _alone(loss: Callable[[float], float], target: Target) -> float | None:
-    """Return the largest ε of noise before which nothing is suppressed: the narrower it is, the less it hides."""
-    holds = _first_guess(target)
-    fails = math.inf
-    while not loss(holds) <= target.delta:
-        holds, fails = 0.5 * holds, holds
-        if holds < _WIDEST:
-            return None
-    stride = 2.0**-20
+def _alone(
+    loss: Callable[[float], float], target: Target, helped: float | None = None, close: float = 0.0
+) -> float | None:
+    """Return the largest ε of noise before which nothing is suppressed: the narrower it is, the less it hides.
+
+    It lies about at `helped` where the attacker's uncertainty allows for less noise than the noise alone needs.
+    """
+    bracket = _bracket(loss, target, helped)
+    if bracket is None:
+        return None
+    holds, fails = bracket
+    return holds if fails == math.inf else _last(loss, target, holds, fails, close)
+
+
+def _bracket(loss: Callable[[float], float], target: Target, helped: float | None) -> tuple[float, float] | None:
+    """Return an ε that reaches the target and a larger one that does not, infinity where all do; None where none."""
+    sure = _first_guess(target)
+    holds, fails, stride = sure, math.inf, 2.0**-20
+    if helped is not None and helped > sure:
+        if loss(helped) <= target.delta:
+            holds, stride = helped, 0.03
+        else:
+            fails = helped
+    if fails < math.inf:
+        # Come down by ever larger strides, to what the noise alone makes sure.
+        shrink = 0.97
+        while fails * shrink > sure and not loss(fails * shrink) <= target.delta:
+            fails, shrink = fails * shrink, shrink * shrink
+        holds = max(fails * shrink, sure)
+    if holds == sure:
+        while not loss(holds) <= target.delta:
+            holds, fails = 0.5 * holds, holds
+            if holds < _WIDEST:
+                return None
     while fails == math.inf:
         probe = min(holds * (1.0 + stride), _NARROWEST)
-        if loss(probe) <= target.delta:
-            if probe == _NARROWEST:
-                return probe
-            holds, stride = probe, 32.0 * stride
-        else:
-            fails = probe
-    return last_float(loss, target.delta, holds, fails, scale=(math.log, _exponential))
+        if not loss(probe) <= target.delta:
+            return holds, probe
+        holds, stride = probe, 32.0 * stride
+        if holds == _NARROWEST:
+            return holds, fails
+    return holds, fails
 
 
 def _after_suppression(loss: Callable[[float], float], mechanism: Mechanism, target: Target) -> float | None:
@@ -130,7 +163,7 @@ def _after_suppression(loss: Callable[[float], float], mechanism: Mechanism, tar
     if loss(alone) <= target.delta:
         return alone
     reached = _some_noise(loss, target, alone)
-    return None if reached is None else last_float(loss, target.delta, reached, alone, scale=(math.log, _exponential))
+    return None if reached is None else _last(loss, target, reached, alone)
 
 
 def _some_noise(loss: Callable[[float], float], target: Target, most: float) -> float | None:
@@ -155,7 +188,7 @@ def _some_noise(loss: Callable[[float], float], target: Target, most: float) -> 
 
 def _first_guess(target: Target) -> float:
     """Return an ε that one release's noise may have: exact for one release, the sum's share for several."""
-    cells = 2 if target.protects == "value" else 1
+    cells = _cells(target)
     share, delta = target.epsilon / target.days, target.delta / target.days
     if delta >= 1.0:
         return max(share / cells, 1.0)
@@ -169,8 +202,22 @@ def _first_guess(target: Target) -> float:
     return max(guess * (1.0 - 2.0**-40), 2.0 * _WIDEST)
 
 
-def _exponential(value: float) -> float:
-    return math.exp(min(value, 709.0))
+def _last(loss: Callable[[float], float], target: Target, holds: float, fails: float, close: float = 0.0) -> float:
+    """Narrow a bracket; below the share of ε that every release has when δ is 0, none is lost."""
+    free = target.epsilon / (target.days * _cells(target))
+    start = free if free < holds else 0.0
+
+    def forward(noise: float) -> float:
+        return math.log(noise - start)
+
+    def backward(height: float) -> float:
+        return start + math.exp(min(height, 709.0))
+
+    return last_float(loss, target.delta, holds, fails, scale=(forward, backward), close=close)
+
+
+def _cells(target: Target) -> int:
+    return 2 if target.protects == "value" else 1
 
 
 def _unreachable(mechanism: Mechanism, target: Target) -> str:

@@ -9,6 +9,7 @@ from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import Evidence
 from pkdp_pipeline.errors import NotCertifiableError
 from pkdp_pipeline.mechanisms import Count, Mechanism, mechanism_name
+from pkdp_pipeline.planning.guesses import guessed_unknown
 from pkdp_pipeline.planning.searching import first_whole
 from pkdp_pipeline.planning.target import Target, attacker_with, read_attacker, read_target
 from pkdp_pipeline.release_certificate import certify
@@ -80,7 +81,7 @@ def smallest_unknown(
     if not loss(0) <= goal.delta and loss(most) == math.inf:
         # Refused for every number: the refusal says why.
         certify(mechanism, attacker_with(others, unknown=most), protects=goal.protects)
-    people = first_whole(loss, goal.delta, 0, most)
+    people = first_whole(loss, goal.delta, 0, most, guessed_unknown(mechanism, others, goal))
     if people is None:
         raise NotCertifiableError(_unreachable(mechanism, others, goal, most))
     return people

@@ -49,6 +49,7 @@ def last_float(
     fails: float,
     *,
     scale: tuple[Scale, Scale],
+    close: float = 0.0,
 ) -> float:
     """Return a float at which ``loss <= target`` holds while it fails at the next float towards `fails`.
 
@@ -62,6 +63,8 @@ def last_float(
         At least 0: `holds` reaches the target, `fails` is larger and does not.
     scale : (callable, callable)
         A scale on which the logarithm of δ is roughly linear, and the way back from it.
+    close : float, default 0.0
+        Where an evaluation takes long: it is enough that it fails at a float larger by at most this share.
     """
     forward, backward = scale
     guesser = _FalsePosition()
@@ -69,6 +72,8 @@ def last_float(
     ends = [holds, fails]
     step = 0
     while (ordinals := (_ordinal(ends[0]), _ordinal(ends[1])))[1] - ordinals[0] > 1:
+        if ends[1] - ends[0] <= close * ends[0]:
+            break
         probe = _float((ordinals[0] + ordinals[1]) // 2)
         step += 1
         if step % _SURE_BISECTION and ends[0] > 0.0:
@@ -84,7 +89,9 @@ def last_float(
     return ends[0]
 
 
-def first_whole(loss: Callable[[int], float], target: float, start: int, most: int) -> int | None:
+def first_whole(
+    loss: Callable[[int], float], target: float, start: int, most: int, guess: int | None = None
+) -> int | None:
     """Return a whole number in [start, most] at which ``loss <= target`` holds and before which it fails, or None.
 
     Parameters
@@ -95,11 +102,14 @@ def first_whole(loss: Callable[[int], float], target: float, start: int, most: i
         Above 0.
     start, most : int
         The range; `start` itself is the answer where it holds there.
+    guess : int, optional
+        About where the answer may be.
     """
     value = loss(start)
     if value <= target:
         return start
-    fails, height, stride = start, _height(value, target), 1
+    fails, height = start, _height(value, target)
+    stride = 1 if guess is None else max(1, guess - start)
     while True:
         if fails == most:
             return None
@@ -110,13 +120,32 @@ def first_whole(loss: Callable[[int], float], target: float, start: int, most: i
         reached = _height(value, target)
         stride = _stride(stride, reached, (height - reached) / (probe - fails))
         fails, height = probe, reached
+    if fails == start and guess is not None:
+        return _from_above(loss, target, (start, probe), (height, _height(value, target)))
     return _narrowed(loss, target, (fails, probe), (height, _height(value, target)))
 
 
 def _stride(stride: int, height: float, slope: float) -> int:
-    """Return how far to go next: to where the fall so far leads, a little beyond; at least twice as far as before."""
-    reach = 1.02 * height / slope if slope > 0.0 and math.isfinite(height) else 0.0
-    return int(min(max(2 * stride, reach + 1.0), 64 * stride))
+    """Return how far to go next: to where the fall so far leads, a little beyond."""
+    if 0.0 < slope < math.inf and math.isfinite(height):
+        # Single steps of a certified δ may be crooked, so the strides do not shrink quickly.
+        return int(min(max(1.02 * height / slope, stride / 8.0) + 1.0, 64.0 * stride))
+    return 2 * stride
+
+
+def _from_above(
+    loss: Callable[[int], float], target: float, ends: tuple[int, int], heights: tuple[float, float]
+) -> int:
+    """Come down from a guess that was too high, at first a little, then by ever larger strides."""
+    (start, holds), (above, below) = ends, heights
+    stride = max(1, (holds - start) // 32)
+    while holds - stride > start:
+        probe = holds - stride
+        value = loss(probe)
+        if not value <= target:
+            return _narrowed(loss, target, (probe, holds), (_height(value, target), below))
+        holds, below, stride = probe, _height(value, target), 2 * stride
+    return _narrowed(loss, target, (start, holds), (above, below))
 
 
 def _narrowed(loss: Callable[[int], float], target: float, ends: tuple[int, int], heights: tuple[float, float]) -> int:

@@ -9,6 +9,7 @@ from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import Evidence
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.mechanisms import Histogram, Mechanism, mechanism_name
+from pkdp_pipeline.planning.guesses import guessed_k
 from pkdp_pipeline.planning.searching import first_whole
 from pkdp_pipeline.planning.target import read_attacker, read_target
 from pkdp_pipeline.release_certificate import certify
@@ -67,7 +68,9 @@ def smallest_k(
         # The choices that a message offers are those beside the k it is about.
         certify(Histogram(k=controlled + 2), attacker, protects=protects)
         raise
-    k = first_whole(lambda k: target.loss(Histogram(k=k), attacker), target.delta, 1, _MOST)
+    k = first_whole(
+        lambda k: target.loss(Histogram(k=k), attacker), target.delta, 1, _MOST, guessed_k(attacker, target)
+    )
     if k is None:
         raise NotCertifiableError(
             f"no threshold k up to {_MOST} reaches {target.words} against this attacker: allow a larger epsilon or "

@@ -6,7 +6,7 @@ import zoneinfo
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field, PrivateAttr, field_validator, model_validator
+from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import Evidence, read_evidence
@@ -62,6 +62,13 @@ class Job(Table):
     All jobs of one data set must cut the days in the same way (the same column, the same time zone) and
     use the same ledger: the ledger compares dates, not what a date means.
     """
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$id": "urn:pkdp-pipeline:schemas:job.v1",
+        }
+    )
 
     dataset: Name = Field(
         description="The people the data are about: releases of one data set are held against one another.",

@@ -23,6 +23,7 @@ from pkdp_pipeline.job_commands import add_job_commands
 from pkdp_pipeline.ledger_commands import ledger_app
 from pkdp_pipeline.plan_commands import plan_app
 from pkdp_pipeline.report_commands import add_report_command
+from pkdp_pipeline.schema_commands import add_schema_command
 from pkdp_pipeline.verify_commands import add_verify_command
 from pkdp_pipeline.version import VERSION
 
@@ -82,6 +83,7 @@ def _options(
 
 add_job_commands(app, _with_exit_codes)
 add_report_command(app, _with_exit_codes)
+add_schema_command(app, _with_exit_codes)
 add_verify_command(app, _with_exit_codes)
 
 PMax = Annotated[float | None, typer.Option(help="See AttackerModel; conditional on absence for histograms.")]

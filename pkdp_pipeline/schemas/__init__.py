@@ -1,0 +1,62 @@
+"""Schemas: the JSON schemas of what this library writes and reads, by name and version."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pkdp_pipeline.errors import ArgumentError
+
+__all__ = ["schema", "schema_file", "schema_names"]
+
+_FOLDER = Path(__file__).parent
+_SUFFIX = ".json"
+
+
+@cache
+def schema_names() -> tuple[str, ...]:
+    """Return the names of all schemas, such as ``certificate.v2``; newer versions of one come after older ones."""
+    found = (path.name.removesuffix(_SUFFIX) for path in _FOLDER.glob(f"*.v*{_SUFFIX}"))
+    return tuple(sorted(found, key=_kind_and_version))
+
+
+def schema_file(name: str) -> Path:
+    """Return where a schema lies.
+
+    Parameters
+    ----------
+    name : str
+        With its version, as in ``certificate.v1``; without one, the newest version there is.
+
+    Raises
+    ------
+    ArgumentError
+        If there is none of this name.
+    """
+    known = schema_names()
+    if name in known:
+        return _FOLDER / f"{name}{_SUFFIX}"
+    versions = [one for one in known if _kind_and_version(one)[0] == name]
+    if not versions:
+        raise ArgumentError(f"there is no schema {name!r}; there are {', '.join(known)}.")
+    return _FOLDER / f"{versions[-1]}{_SUFFIX}"
+
+
+def schema(name: str) -> dict[str, Any]:
+    """Return a schema, as JSON Schema of 2020-12; see `schema_file` for its name.
+
+    Raises
+    ------
+    ArgumentError
+        If there is none of this name.
+    """
+    read: dict[str, Any] = json.loads(schema_file(name).read_text(encoding="utf-8"))
+    return read
+
+
+def _kind_and_version(name: str) -> tuple[str, int]:
+    kind, _, version = name.rpartition(".v")
+    return kind, int(version) if re.fullmatch(r"\d+", version) else 0

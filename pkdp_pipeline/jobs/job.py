@@ -67,8 +67,10 @@ class Job(Table):
         json_schema_extra={
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "$id": "urn:pkdp-pipeline:schemas:job.v1",
-            "description": "A job file, as the JSON of its TOML: what is read, what is published about each day, and where "
-            "it goes. Paths are relative to the file.",
+            "description": (
+                "A job file, as the JSON of its TOML: what is read, what is published about each day, and where it goes. "
+                "Paths are relative to the file."
+            ),
         }
     )
 

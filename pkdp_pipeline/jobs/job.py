@@ -68,8 +68,8 @@ class Job(Table):
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "$id": "urn:pkdp-pipeline:schemas:job.v1",
             "description": (
-                "A job file, as the JSON of its TOML: what is read, what is published about each day, and where it goes. "
-                "Paths are relative to the file."
+                "A job file, as the JSON of its TOML: what is read, what is published about each day, and where it "
+                "goes. Paths are relative to the file."
             ),
         }
     )

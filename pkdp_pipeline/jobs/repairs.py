@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
-import json
 import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +10,13 @@ from typing import Any
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.release_table import ReleaseTable
+from pkdp_pipeline.jobs.toml_text import release_tables
 from pkdp_pipeline.ledger.standing import kind_of
 from pkdp_pipeline.mechanisms import GeometricNoise, Histogram
 from pkdp_pipeline.profiles.inversion import least_whole
 from pkdp_pipeline.release_certificate import certify
 
-__all__ = ["Repair", "repairs"]
+__all__ = ["Repair", "cross_tabulated", "repairs"]
 
 _DELTA = 1e-6
 _MOST = 1_000_000
@@ -48,9 +46,9 @@ class Repair:
 def repairs(job: Job) -> Iterator[Repair]:
     """Yield what could be published instead, the better first."""
     number = len(job.release)
-    if (table := _cross_tabulated(job)) is not None:
+    if (table := cross_tabulated(job)) is not None:
         yield Repair(
-            toml=_toml([table]),
+            toml=release_tables([table]),
             words=f"In place of the {number} [[release]] tables this works; derive the others from it with "
             "release.rollup:",
             attacker=True,
@@ -60,14 +58,14 @@ def repairs(job: Job) -> Iterator[Repair]:
         stays = len(tables) == 1
         goes = "" if stays or job.attacker is None else ", once [attacker] is removed as well"
         yield Repair(
-            toml=_toml(tables),
+            toml=release_tables(tables),
             words=f"In place of the {number} [[release]] tables this works{goes}; the smaller an epsilon, the more its "
             "noise protects:",
             attacker=stays,
         )
 
 
-def _cross_tabulated(job: Job) -> dict[str, Any] | None:
+def cross_tabulated(job: Job) -> dict[str, Any] | None:
     """Return one histogram from which all releases follow; None where its guarantee could not be theirs."""
     histograms = [release for release in job.release if release.by is not None]
     if not histograms or any(release.noise is not None for release in job.release):
@@ -166,33 +164,3 @@ def _name(names: list[str]) -> str:
 
 def _fields(release: ReleaseTable) -> dict[str, Any]:
     return release.model_dump(exclude_defaults=True)
-
-
-def _toml(tables: list[dict[str, Any]]) -> str:
-    return "\n".join(
-        "\n".join(["[[release]]", *(f"{key} = {_value(value)}" for key, value in table.items())]) + "\n"
-        for table in tables
-    )
-
-
-def _value(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, datetime.date):
-        return value.isoformat()
-    if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{_key(key)} = {_value(one)}' for key, one in value.items())} }}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_value, value))}]"
-    return _text(str(value))
-
-
-def _key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _text(key)
-
-
-def _text(text: str) -> str:
-    """Return a text in quotes; JSON and TOML differ in one control character only."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -25,7 +25,7 @@ from pkdp_pipeline.release_certificate import ReleaseCertificate
 from pkdp_pipeline.sentences import rounded_up
 from pkdp_pipeline.wording import Speech, Worded
 
-__all__ = ["Trial", "drawn"]
+__all__ = ["Trial", "drawn", "drawn_within"]
 
 _MEASURES = {"partial_knowledge": "partial-knowledge total", "worst_case": "worst-case total"}
 
@@ -119,7 +119,7 @@ class Trial:
         self, budget: Budget, asked: _Asked, certificate: ReleaseCertificate, entry: int, *, others: bool
     ) -> None:
         parts = self._parts(asked.held)
-        if _drawn_within(drawn(whole_parts(asked.held, parts)), budget):
+        if drawn_within(drawn(whole_parts(asked.held, parts)), budget):
             return
         total = add_up(asked.held, parts, self._terms.evidence, beside_others=others)
         for measure in budget.measures:
@@ -208,7 +208,7 @@ def _shown(epsilon: float) -> str:
     return rounded_up(epsilon * (1.0 - 1e-12))
 
 
-def _drawn_within(exact: tuple[Fraction, Fraction] | None, budget: Budget) -> bool:
+def drawn_within(exact: tuple[Fraction, Fraction] | None, budget: Budget) -> bool:
     """Return whether the noise alone, added up exactly, is within a budget written in decimals."""
     if exact is None:
         return False

@@ -1,0 +1,252 @@
+"""Bench: where a changed job is tried. It is read as strictly as any, and run dry against a copy of the ledger."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from pkdp_pipeline.arguments import positive_real, probability
+from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.errors import ArgumentError, ConfigError, PkdpError
+from pkdp_pipeline.exit_codes import exit_code
+from pkdp_pipeline.jobs.dry_run import Plan, plan_job
+from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.loading import job_text, read_job
+from pkdp_pipeline.jobs.release_table import ReleaseTable
+from pkdp_pipeline.jobs.repairing.edits import Edit, applied
+from pkdp_pipeline.jobs.repairing.patching import patched
+from pkdp_pipeline.jobs.requests import NamedRequest, check_together, requests_of
+from pkdp_pipeline.jobs.toml_text import document
+from pkdp_pipeline.ledger import Budget, Ledger, find_former
+from pkdp_pipeline.ledger.copying import copied
+from pkdp_pipeline.ledger.differencing import allows_overlap
+from pkdp_pipeline.ledger.leap import Leap
+from pkdp_pipeline.ledger.standing import kind_of
+from pkdp_pipeline.profiles.inversion import least_whole
+from pkdp_pipeline.publish import reserve
+from pkdp_pipeline.release_certificate import certify
+
+__all__ = ["Bench", "Edits", "Target", "Trial"]
+
+Edits = tuple[Edit, ...]
+Make = Callable[[int], Edits]
+
+_REFUSED = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What the releases of one day are to promise together.
+
+    Parameters
+    ----------
+    epsilon : float, default 1.0
+        Above 0.
+    delta : float, default 1e-6
+        Above 0, at most 1.
+
+    Raises
+    ------
+    ArgumentError
+        If a number is out of range.
+    """
+
+    epsilon: float = 1.0
+    delta: float = 1e-6
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive_real("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", probability("delta", self.delta))
+        if self.delta == 0.0:
+            raise ArgumentError("delta must be above 0: a threshold always leaves some probability, ask for 1e-9.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A changed job that was tried and found good.
+
+    Parameters
+    ----------
+    edits : tuple of Edit
+    job : Job
+    plan : Plan
+    text : str or None
+        The whole file with the change in it; None where it cannot be written without losing comments.
+    """
+
+    edits: Edits
+    job: Job
+    plan: Plan
+    text: str | None
+
+
+class Bench:
+    """Tries changes of one job file; it reads the ledger, and touches nothing.
+
+    Parameters
+    ----------
+    file : pathlib.Path
+    days : sequence of datetime.date
+        Those that are to be published.
+    target : Target, optional
+        What a changed release has to reach besides the budgets. Left out, ε = 1 at δ = 1e-6 where there is no budget.
+
+    Attributes
+    ----------
+    days : tuple of datetime.date
+        Those of the asked days that the job has not published before: what is published stays.
+    """
+
+    def __init__(self, file: Path, days: Sequence[date], target: Target | None = None) -> None:
+        self.file, self.text = file, job_text(file)
+        self.content, self.job = tomllib.loads(self.text), read_job(self.text, file)
+        with self._copy(self.job) as ledger:
+            self.budgets = ledger.terms.budgets
+            self.evidence = ledger.terms.evidence
+            self.days = tuple(day for day in days if not all(_published(ledger, requests_of(self.job, day))))
+        self.target = target if target is not None or self.budgets else Target()
+        self._tried: dict[str, Trial | None] = {}
+
+    def least(self, make: Make, start: int, most: int, *, final: bool = True) -> Edits | None:
+        """Return the change for the smallest number from `start` to `most` that is good; None where none is.
+
+        `make` returns the change for a number; the larger the number, the better the protection. What is not `final`
+        is looked at further, and need not be tried.
+        """
+        if start > most or not self.fits(make(most)):
+            return None
+        number = least_whole(lambda n: self.fits(make(n)), start, most)
+        if final and number is not None and self.tried(make(number)) is None:
+            # What was foreseen did not come true: every number is run through from here on.
+            number = least_whole(lambda n: self.tried(make(n)) is not None, number, most)
+        return None if number is None else make(number)
+
+    def fits(self, edits: Edits) -> bool:
+        """Return whether a change seems good: foreseen from the first two days where days are alike, else tried."""
+        found = self._read(edits)
+        if found is None or not self._reaches_target(*found):
+            return False
+        foreseen = self._foreseen(found[1])
+        return self.tried(edits) is not None if foreseen is None else foreseen
+
+    def tried(self, edits: Edits) -> Trial | None:
+        """Return the changed job with what it would do on all days; None where it would be refused on one."""
+        key = document(applied(self.content, edits))
+        if key not in self._tried:
+            self._tried[key] = self._try(edits)
+        return self._tried[key]
+
+    def _try(self, edits: Edits) -> Trial | None:
+        found = self._read(edits)
+        if found is None or not self._reaches_target(*found):
+            return None
+        changes, job = found
+        text = patched(self.text, changes)
+        try:
+            job = job if text is None else read_job(text, self.file)
+            plan = plan_job(job, self.days)
+        except PkdpError as error:
+            if exit_code(error) == _REFUSED or isinstance(error, ConfigError | ArgumentError):
+                return None
+            raise
+        return None if plan.refused is not None else Trial(edits=changes, job=job, plan=plan, text=text)
+
+    def _read(self, edits: Edits) -> tuple[Edits, Job] | None:
+        """Return the changed job; without attackers that would say nothing in it, where only these are in the way."""
+        for more in self._attackers_gone(edits):
+            content = applied(self.content, (*edits, *more))
+            try:
+                return (*edits, *more), read_job(document(content), self.file)
+            except (ConfigError, ArgumentError):
+                continue
+        return None
+
+    def _attackers_gone(self, edits: Edits) -> list[Edits]:
+        """Return which attackers may be removed: an assumption less, and never one more."""
+        noised = {edit.path[1] for edit in edits if edit.path[:1] == ("release",) and "noise" in edit.path}
+        ways: list[Edits] = [()]
+        if noised:
+            own = tuple(
+                Edit(path=("release", number, "attacker"), value=None)
+                for number, table in enumerate(self.content["release"])
+                if number in noised and "attacker" in table
+            )
+            common = (Edit(path=("attacker",), value=None),) if "attacker" in self.content else ()
+            ways += [way for way in (own, common, (*own, *common)) if way]
+        return ways
+
+    def _reaches_target(self, edits: Edits, job: Job) -> bool:
+        """Return whether each changed release has its share of the target."""
+        if self.target is None:
+            return True
+        share = 1 / len(job.release)
+        return all(
+            self._reaches(job, release, share) for release in job.release if self._is_changed(edits, release, job)
+        )
+
+    def _reaches(self, job: Job, release: ReleaseTable, share: float) -> bool:
+        assert self.target is not None
+        alone = len(job.release) == 1 or allows_overlap(job.declared())
+        claims = alone or kind_of(release.mechanism()) == "exact count"
+        try:
+            certificate = certify(
+                release.mechanism(),
+                job.attacker_of(release) if claims else AttackerModel(),
+                protects=release.protects,
+            )
+        except PkdpError:
+            return False
+        return bool(certificate.delta(self.target.epsilon * share) <= self.target.delta * share)
+
+    def _is_changed(self, edits: Edits, release: ReleaseTable, job: Job) -> bool:
+        for edit in edits:
+            whole = edit.path == ("release",)
+            common = edit.path[0] == "attacker" and edit.value is not None and release.attacker is None
+            if whole or common:
+                return True
+            if edit.path[0] == "release" and len(edit.path) > 2:
+                table = self.content["release"][edit.path[1]]
+                if table["name"] == release.name:
+                    return True
+        return False
+
+    def _foreseen(self, job: Job) -> bool | None:
+        """Return whether all days would fit, from the first two; None where that cannot be told."""
+        if any(budget.window_days is not None for budget in self.budgets) or len(self.days) < 3:
+            return None
+        budgets = job.budgets() or self.budgets
+        try:
+            check_together(requests_of(job, self.days[0]), dataset=job.dataset, evidence=job.declared())
+            with self._copy(job, held=False) as ledger:
+                if any(published for day in self.days for published in _published(ledger, requests_of(job, day))):
+                    return None
+                leap = Leap(ledger, job.unit)
+                _charge(job, self.days[0], ledger)
+                fits = leap.fits(len(self.days), budgets)
+                _charge(job, self.days[1], ledger)  # another day may need evidence
+                return fits
+        except PkdpError as error:
+            if exit_code(error) == _REFUSED or isinstance(error, ConfigError | ArgumentError):
+                return False
+            raise
+
+    def _copy(self, job: Job, *, held: bool = True) -> AbstractContextManager[Ledger]:
+        budget: tuple[Budget, ...] | None = (job.budgets() or None) if held else ()
+        return copied(job.ledger, dataset=job.dataset, budget=budget, evidence=job.declared() or None)
+
+
+def _charge(job: Job, day: date, ledger: Ledger) -> None:
+    for release, one in zip(job.release, requests_of(job, day), strict=True):
+        reserve(one.request, attacker=job.attacker_of(release), ledger=ledger, alone=len(job.release) == 1)
+
+
+def _published(ledger: Ledger, named: Sequence[NamedRequest]) -> list[bool]:
+    if next(ledger.entries(), None) is None:
+        return [False for _ in named]
+    return [
+        (ledger.find(one.request.key(ledger.dataset)) or find_former(ledger, one.request)) is not None for one in named
+    ]

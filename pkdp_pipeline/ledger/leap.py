@@ -1,0 +1,60 @@
+"""Leap: whether many more days, each like one that was charged, would fit into the budgets; one look for all."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pkdp_pipeline.errors import NoEvidenceError
+from pkdp_pipeline.ledger.budget import Budget
+from pkdp_pipeline.ledger.bundle import Bundle
+from pkdp_pipeline.ledger.components import unit_text
+from pkdp_pipeline.ledger.ledger import Ledger
+from pkdp_pipeline.ledger.parts import read_parts
+from pkdp_pipeline.ledger.tally import read_tally, units_of
+from pkdp_pipeline.ledger.totals import add_up, whole_parts
+from pkdp_pipeline.ledger.trial import drawn, drawn_within
+
+__all__ = ["Leap"]
+
+
+class Leap:
+    """Made before a day is charged; it is about budgets of the whole history.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        A copy that is held to no budget.
+    unit : tuple of str
+    """
+
+    def __init__(self, ledger: Ledger, unit: tuple[str, ...]) -> None:
+        self._ledger, self._unit = ledger, unit_text(unit)
+        self._before = self._tally()
+
+    def fits(self, days: int, budgets: tuple[Budget, ...]) -> bool | None:
+        """Return whether `days` like the one charged since fit into budgets; None where days are not alike."""
+        now, database, dataset = self._tally(), self._ledger._database, self._ledger.dataset
+        others = len(units_of(database, dataset)) > 1
+        if others or any(budget.window_days is not None for budget in budgets) or self._before - now:
+            return None
+        if not budgets:
+            return True
+        day = now - self._before
+        held = self._before + Counter({bundle: times * days for bundle, times in day.items()})
+        parts = read_parts(database, sorted({key for bundle in held for key, _ in bundle.parts}))
+        try:
+            total = add_up(held, parts, self._ledger.terms.evidence, beside_others=others)
+        except NoEvidenceError:
+            return False
+        noise = drawn(whole_parts(held, parts))
+        return all(
+            drawn_within(noise, budget)
+            or all(
+                (total if measure == "partial_knowledge" else total.worst_case).delta(budget.epsilon) <= budget.delta
+                for measure in budget.measures
+            )
+            for budget in budgets
+        )
+
+    def _tally(self) -> Counter[Bundle]:
+        return read_tally(self._ledger._database, self._ledger.dataset, self._unit)

@@ -37,33 +37,37 @@ def without_ledger() -> Claim:
 
 def chain_claims(reading: Reading, named: str | None) -> Iterator[Claim]:
     """Yield whether the ledger verifies, and whether its chain holds the head `named` by a certificate."""
+    from pkdp_pipeline.ledger.chain import GENESIS
+
     try:
         reading.ledger.verify()
     except LedgerError as error:
         yield failed("ledger.chain", CHAIN, str(error))
         return
     head = reading.ledger.head()
-    yield passed("ledger.chain", CHAIN, f"Verified up to its head {head}.", head=head)
+    yield passed("ledger.chain", CHAIN, "Verified from its first event to its last.", head=head)
     if named is not None:
         try:
             reading.ledger.verify(named, contents=False)
         except (LedgerError, ArgumentError) as error:
             yield failed("ledger.head", _HEAD, str(error))
         else:
-            yield passed("ledger.head", _HEAD, f"It holds {named}.", head=named)
+            first = "It is the start of every chain: nothing was charged before."
+            yield passed("ledger.head", _HEAD, first if named == GENESIS else "It does.", head=named)
 
 
 def held_claims(reading: Reading, file: Opened, certificate: Any) -> Iterator[Claim]:
     """Yield whether the ledger holds a release's bytes, or a certificate, and what stands beside it by now."""
     with reading.database.snapshot():
         event = _found(reading, file)
-        if event is None:
-            yield from _total_claims(reading, file)
-            return
-        entry = _entry(reading, event)
-        yield _holds(event, entry, file)
-        if entry is not None and isinstance(certificate, ReleaseCertificate):
-            yield _standing(reading, entry, certificate)
+        entry = None if event is None else _entry(reading, event)
+        total = _total_claim(reading, file) if event is None else None
+    if event is None:
+        yield total or failed("ledger.holds", HOLDS, _NO_SUCH[file.kind])
+        return
+    yield _holds(event, entry, file)
+    if entry is not None and isinstance(certificate, ReleaseCertificate):
+        yield _standing(reading, entry, certificate)
 
 
 def _found(reading: Reading, file: Opened) -> Event | None:
@@ -135,26 +139,27 @@ def _standing(reading: Reading, entry: Entry, certificate: ReleaseCertificate) -
     return passed(key, STANDING, f"{alone}: what it claims is what it may claim.")
 
 
-def _total_claims(reading: Reading, file: Opened) -> Iterator[Claim]:
-    """Yield the claims of what is none of the ledger's events; it may be a total of it."""
+def _total_claim(reading: Reading, file: Opened) -> Claim | None:
+    """Return the claim that a certificate is a total of the ledger; None where it is none."""
     from pkdp_pipeline.ledger.tally import units_of
     from pkdp_pipeline.ledger_views.reading import stated_total
 
-    what = "release" if file.kind == "release" else "certificate"
-    if file.kind == "certificate":
-        for unit in units_of(reading.database, reading.ledger.dataset):
-            try:
-                total = stated_total(reading, unit)
-            except NoEvidenceError:
-                continue
-            if _same_document(total.to_json(), file.document):
-                yield passed("ledger.holds", HOLDS, "It is the total of everything that is charged by now.")
-                return
-    yield failed(
-        "ledger.holds",
-        HOLDS,
-        f"The ledger holds no such {what}, and its totals by now are others: it was altered, is from elsewhere, or is "
-        "a total that has grown since."
-        if what == "certificate"
-        else "The ledger holds no such release: it was altered, or is from elsewhere.",
-    )
+    if file.kind != "certificate":
+        return None
+    for unit in units_of(reading.database, reading.ledger.dataset):
+        try:
+            total = stated_total(reading, unit)
+        except NoEvidenceError:
+            continue
+        if _same_document(total.to_json(), file.document):
+            return passed("ledger.holds", HOLDS, "It is the total of everything that is charged by now.")
+    return None
+
+
+_NO_SUCH = {
+    "release": "The ledger holds no such release: it was altered, or is from elsewhere.",
+    "certificate": (
+        "The ledger holds no such certificate, and its totals by now are others: it was altered, is from elsewhere, or "
+        "is a total that has grown since."
+    ),
+}

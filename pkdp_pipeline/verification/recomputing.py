@@ -94,17 +94,17 @@ def recompute(nested: list[Nested]) -> Recomputed:
     points, foreign = 0, []
     known: dict[str, dict[str, Any]] = {}
     for one in nested:
-        fresh = _numbers(one, known)
-        points += _size(fresh)
-        stored = {name: one.document.get(name) for name in fresh}
-        numbers += differences(one.path, stored, fresh)
         if one.ours:
             whole = json.loads(one.certificate.with_caveats().to_json())
+            points += _size(whole)
             found = list(differences(one.path, one.document, whole, skip={"certificate"}))
-            said = {difference.path for difference in numbers}
-            numbers += [each for each in found if each.direction != "words" and each.path not in said]
-            words += [each for each in found if each.direction == "words"]
+            numbers += [each for each in found if each.direction != "words" or each.path == f"{one.path}.rule"]
+            words += [each for each in found if each.direction == "words" and each.path != f"{one.path}.rule"]
         else:
+            # Another version may state its numbers at other ε, in other words: each is recomputed where it stands.
+            fresh = _numbers(one, known)
+            points += _size(fresh)
+            numbers += differences(one.path, {name: one.document.get(name) for name in fresh}, fresh)
             foreign.append(_version(one.document))
     return Recomputed(
         certificates=len(nested),

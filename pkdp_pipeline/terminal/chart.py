@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,8 @@ def columns_chart(
     width: int,
     first: str,
     last: str,
+    middle: tuple[int, str] | None = None,
+    most: float = math.inf,
     rows: int = 8,
     plain: bool = False,
 ) -> list[str]:
@@ -42,18 +45,23 @@ def columns_chart(
         At most so many characters; columns that do not fit are left out evenly, never the last one.
     first, last : str
         Written below the first and the last column.
+    middle : (int, str), optional
+        Written below one of the columns, with an arrow, where there is room for it.
+    most : float
+        The scale ends there; a higher column ends in an arrow.
     rows : int
         Height in lines.
     plain : bool
         ASCII only.
     """
     finite = [height for height in (*heights, *(mark.height for mark in marks)) if height < math.inf]
-    scale = _ceiling(max(finite, default=0.0))
+    scale = _ceiling(min(max(finite, default=0.0), most))
     labels = {rows: f"{scale:g}", rows // 2: f"{scale * (rows // 2) / rows:.3g}", 0: "0"}
     margin = max(len(label) for label in labels.values()) + 1
     names = max((len(mark.name) + 1 for mark in marks), default=0)
     room = max(10, width - margin - 2 - names)
-    shown = _thinned(heights, room)
+    places = _thinned(len(heights), room)
+    shown = [heights[place] for place in places]
     each = max(1, min(3, room // max(1, len(shown))))
     across = {_row(mark.height, scale, rows): mark for mark in sorted(marks, key=lambda mark: -mark.height)}
     lines = []
@@ -64,10 +72,26 @@ def columns_chart(
         end = f" {mark.name}" if mark is not None else ""
         lines.append(f"{label} {'|' if plain else '┤'}{cells}{end}".rstrip())
     lines.append(f"{labels[0].rjust(margin)} {'+' if plain else '└'}{('-' if plain else '─') * (each * len(shown))}")
-    gap = each * len(shown) - len(first) - len(last)
-    below = f"{first}{' ' * gap}{last}" if gap > 0 else f"{first} - {last}" if first != last else first
-    lines.append(" " * (margin + 2) + below)
+    at = None if middle is None else (each * bisect_left(places, middle[0]), middle[1])
+    lines.append(" " * (margin + 2) + _below(first, at, last, each * len(shown), plain=plain))
     return lines
+
+
+def _below(first: str, middle: tuple[int, str] | None, last: str, width: int, *, plain: bool) -> str:
+    """Return the line below the columns."""
+    gap = width - len(first) - len(last)
+    if gap <= 0:
+        return f"{first} - {last}" if first != last else first
+    line = f"{first}{' ' * gap}{last}"
+    if middle is None:
+        return line
+    place, name = middle
+    arrow = "^" if plain else "↑"
+    # To the right of the arrow, or else to its left.
+    for start, text in ((place, f"{arrow} {name}"), (place - len(name) - 1, f"{name} {arrow}")):
+        if start >= len(first) + 2 and start + len(text) + 2 <= width - len(last):
+            return line[:start] + text + line[start + len(text) :]
+    return line
 
 
 def _ceiling(height: float) -> float:
@@ -80,10 +104,11 @@ def _ceiling(height: float) -> float:
     )
 
 
-def _thinned(heights: Sequence[float], room: int) -> list[float]:
-    if len(heights) <= room:
-        return list(heights)
-    return [heights[-1 - position * (len(heights) - 1) // (room - 1)] for position in reversed(range(room))]
+def _thinned(number: int, room: int) -> list[int]:
+    """Return the places of the columns that are shown, the last one among them."""
+    if number <= room:
+        return list(range(number))
+    return [number - 1 - position * (number - 1) // (room - 1) for position in reversed(range(room))]
 
 
 def _row(height: float, scale: float, rows: int) -> int:
@@ -96,6 +121,8 @@ def _cell(height: float, scale: float, rows: int, row: int, *, plain: bool, mark
     across = ("-" if plain else "┄") if mark is not None else " "
     if height == math.inf:
         return ("x" if plain else "×") * (each - len(gap)) + (across if gap else "")
+    if row == rows and height > scale * (1.0 + _EQUAL):
+        return ("^" if plain else "↑") * (each - len(gap)) + (across if gap else "")
     filled = height / scale * rows - (row - 1)
     if mark is not None:
         # What is within the mark must not be taken for more: it ends below the line, what exceeds it covers it.

@@ -12,7 +12,9 @@ from rich.text import Text
 
 __all__ = ["Screen"]
 
-_PLAIN = str.maketrans({"ε": "epsilon", "δ": "delta", "…": "...", "·": "-", "×": "x", "≥": ">=", "′": "'", "–": "-"})
+_PLAIN = str.maketrans(
+    {"ε": "epsilon", "δ": "delta", "…": "...", "·": "-", "×": "x", "≥": ">=", "′": "'", "–": "-", "↑": "^"}
+)
 
 # Where a line may not end: within "ε = 0.5", "50 %", "no. 3", "rule 7". Rich breaks lines at a no-break space too, so
 # another character stands for it until they are broken.
@@ -58,6 +60,10 @@ class Screen:
         """Print a paragraph with a dash before it."""
         self._wrapped(text, " " * indent + "- ", " " * (indent + 2))
 
+    def hanging(self, text: str, *, margin: int) -> None:
+        """Print a paragraph whose lines after the first one are indented by `margin`."""
+        self._wrapped(text, "  ", " " * margin)
+
     def lines(self, texts: Iterable[str]) -> None:
         """Print lines as they are; what does not fit is cut off."""
         for text in texts:
@@ -90,6 +96,11 @@ class Screen:
             rows[:-1] = [f"{row} \\" for row in rows[:-1]]
         for row in rows:
             self._console.print(self._text(row), soft_wrap=True)
+
+    def pasted(self, text: str) -> None:
+        """Print lines to be pasted into a file, none of them broken or changed."""
+        for line in text.splitlines():
+            self._console.print(Text(f"    {line}".rstrip()), soft_wrap=True)
 
     def _wrapped(self, text: str, before: str, after: str) -> None:
         """Print a paragraph whose first line follows `before`, and every other one `after`."""

@@ -1,0 +1,63 @@
+"""The piece of a job file that publishes what was planned."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+
+from pkdp_pipeline.composition.evidence import evidence_to_dicts
+from pkdp_pipeline.mechanisms import Count
+from pkdp_pipeline.plan_views.question import Question
+from pkdp_pipeline.planning import Choice
+
+__all__ = ["job_fragment"]
+
+
+def job_fragment(question: Question, choice: Choice) -> str:
+    """Return TOML to be pasted into a job file: what is declared, against whom, and the release.
+
+    The evidence comes first: it belongs above the first ``[table]`` of the job. Names of columns and cells are to be
+    filled in.
+    """
+    lines = []
+    if question.evidence:
+        tables = [_table(document) for document in evidence_to_dicts(question.evidence)]
+        listed = tables[0] if len(tables) == 1 else f"[{', '.join(tables)}]"
+        lines += [f"evidence = {listed}  # argued", ""]
+    assumed = {} if choice.against_anyone else _attacker(question)
+    if assumed:
+        lines += ["[attacker]  # argued, and never estimated from these data"]
+        lines += [f"{name} = {_value(value)}" for name, value in assumed.items()]
+        lines += [""]
+    mechanism = choice.mechanism
+    lines += ["[[release]]", 'name = "NAME"']
+    if not isinstance(mechanism, Count):
+        lines += ['by = "COLUMN"']
+        if mechanism.k is None:
+            lines += ['domain = ["CELL", "CELL"]  # all public cells']
+    for name in ("k", "k_complement", "release_threshold"):
+        value = getattr(mechanism, name, None)
+        if value is not None:
+            lines += [f"{name} = {value}"]
+    if mechanism.noise is not None:
+        lines += [f"noise = {_table({'epsilon': mechanism.noise.epsilon})}"]
+    if question.protects != "presence":
+        lines += [f"protects = {_value(question.protects)}"]
+    return "\n".join(lines)
+
+
+def _attacker(question: Question) -> dict[str, object]:
+    """Return the fields that are declared."""
+    attacker = question.attacker
+    named = {field.name: getattr(attacker, field.name) for field in fields(attacker)}
+    if not attacker.known:
+        named.pop("known"), named.pop("influence")
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _table(values: dict[str, object]) -> str:
+    return f"{{ {', '.join(f'{name} = {_value(value)}' for name, value in values.items())} }}"
+
+
+def _value(value: object) -> str:
+    return json.dumps(value) if isinstance(value, str) else repr(value)

@@ -1,0 +1,31 @@
+"""Words: a mechanism in a few of them."""
+
+from __future__ import annotations
+
+from pkdp_pipeline.mechanisms import Mechanism
+from pkdp_pipeline.planning import Choice
+from pkdp_pipeline.sentences import rounded_up
+
+__all__ = ["estimate", "mechanism_phrase", "offered"]
+
+
+def mechanism_phrase(mechanism: Mechanism) -> str:
+    """Return what is published, in few words."""
+    if mechanism.noise is None:
+        return "no noise, every count" if mechanism.k is None else f"no noise, k = {mechanism.k}"
+    noise = f"noise of ε = {rounded_up(mechanism.noise.epsilon, 4)}"
+    return noise if mechanism.release_threshold is None else f"{noise}, from {mechanism.release_threshold}"
+
+
+def offered(choice: Choice) -> str:
+    """Return a choice as it is offered to somebody who did not ask for it."""
+    error = choice.mean_absolute_error
+    off = "" if error is None else f" (a number is off by {estimate(error)} on average)"
+    threshold = choice.mechanism.release_threshold
+    noise = mechanism_phrase(choice.mechanism).partition(", from")[0]
+    return f"{noise}{off}" if threshold is None else f"{noise} and release_threshold = {threshold}{off}"
+
+
+def estimate(value: float) -> str:
+    """Return an expected error; an estimate, and no claim."""
+    return f"{value:.3g}" if value < 1000.0 else f"{value:,.0f}"

@@ -80,7 +80,6 @@ def _choice(made: Planned, one: Choice) -> dict[str, Any]:
     question = made.question
     return {
         "way": one.way,
-        "words": one.words,
         "mechanism": mechanism_to_dict(one.mechanism),
         "against_anyone": one.against_anyone,
         "epsilon_at_delta": _number(one.together.epsilon(question.delta)),

@@ -19,19 +19,20 @@ from pkdp_pipeline.errors import (
     TemporaryError,
 )
 
-__all__ = ["DEFECT", "exit_code"]
+__all__ = ["DEFECT", "REFUSED", "exit_code"]
 
 DEFECT = 1
+REFUSED = 4
 _INTERRUPTED = 130
 _CODES: tuple[tuple[type[PkdpError], int], ...] = (
     (ArgumentError, 2),
     (ConfigError, 2),
     (LedgerError, 2),
     (InputCheckError, 3),
-    (NotCertifiableError, 4),
-    (NoEvidenceError, 4),
-    (BudgetExceededError, 4),
-    (DifferencingError, 4),
+    (NotCertifiableError, REFUSED),
+    (NoEvidenceError, REFUSED),
+    (BudgetExceededError, REFUSED),
+    (DifferencingError, REFUSED),
     (TemporaryError, 75),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import re
+import shlex
 import sys
 import zoneinfo
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, ParamSpec, TextIO
 import typer
 
 from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError, TemporaryError
-from pkdp_pipeline.exit_codes import exit_code
+from pkdp_pipeline.exit_codes import REFUSED, exit_code
 from pkdp_pipeline.ledger_commands import Guard
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def add_job_commands(app: typer.Typer, guard: Guard) -> None:
 P = ParamSpec("P")
 
 _DAYS = "DATE"
+_SMALLEST = "The smallest change that makes it certifiable:"
 JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)]
 Revise = Annotated[
     bool,
@@ -83,11 +85,12 @@ def run(
     if dry_run:
         missed = missed_days(job, day) if catch_up else ()
         named = f"report.html of {'each of these dates' if missed else day.isoformat()}"
-        _plan(job, (*missed, day), named, revise=revise)
+        _plan(job_file, job, (*missed, day), named, revise=revise)
         return
     with _stoppable() as stopping, ExitStack() as held:
         with recorded_failure(job, day):
             missed = missed_days(job, day) if catch_up else ()
+        held.enter_context(_mendable(job_file, (*missed, day), revise=revise))
         session = held.enter_context(_session(job, (*missed, day)[0], stopping))
         try:
             for _ in run_days(session, missed, progress=_unheard(print_day, sys.stdout)):
@@ -126,10 +129,11 @@ def backfill(
     job = load_job(job_file)
     days = days_of(chosen_day("--from", first, job), chosen_day("--to", last, job))
     if dry_run:
-        _plan(job, days, "report.html about everything published", revise=revise)
+        _plan(job_file, job, days, "report.html about everything published", revise=revise)
         return
     stopped: PkdpError | None = None
-    with _stoppable() as stopping, _session(job, days[0], stopping) as session:
+    mendable = _mendable(job_file, days, revise=revise)
+    with _stoppable() as stopping, mendable, _session(job, days[0], stopping) as session:
         with Watch(len(days)) as watch:
             saw = _unheard(watch.saw, sys.stderr)
             try:
@@ -149,6 +153,8 @@ def backfill(
             unwritten = error
         _unheard(print_backfill, sys.stdout)(job, days, watch.tally, total, report)
     if stopped is not None:
+        if (way := _way_out(job_file, days, stopped, revise=revise)) is not None:
+            typer.echo(f"pkdp: {_SMALLEST} {way}", err=True)
         raise typer.Exit(exit_code(stopped))
     if watch.tally.failed:
         if unwritten is not None:
@@ -158,15 +164,42 @@ def backfill(
         raise unwritten
 
 
-def _plan(job: Job, days: Sequence[datetime.date], report: str, *, revise: bool) -> None:
+def _plan(job_file: Path, job: Job, days: Sequence[datetime.date], report: str, *, revise: bool) -> None:
     """Print the dry run; it ends with the exit code of what would be refused first."""
     from pkdp_pipeline.job_views import print_plan
     from pkdp_pipeline.jobs.dry_run import plan_job
 
-    plan = plan_job(job, days, revise=revise)
-    print_plan(job, plan, report if job.output.report else None)
-    if plan.refused is not None and plan.refused.refused is not None:
-        raise typer.Exit(exit_code(plan.refused.refused))
+    with _mendable(job_file, days, revise=revise):
+        plan = plan_job(job, days, revise=revise)
+    error = None if plan.refused is None else plan.refused.refused
+    way = None if error is None else _way_out(job_file, days, error, revise=revise)
+    print_plan(job, plan, report if job.output.report else None, way)
+    if error is not None:
+        raise typer.Exit(exit_code(error))
+
+
+@contextmanager
+def _mendable(job_file: Path, days: Sequence[datetime.date], *, revise: bool) -> Iterator[None]:
+    """Let a refusal for privacy end with the command that shows a way out, where it does not show one itself."""
+    try:
+        yield
+    except PkdpError as error:
+        way = _way_out(job_file, days, error, revise=revise)
+        if way is None:
+            raise
+        told = type(error)(f"{error}\n{_SMALLEST} {way}")
+    else:
+        return
+    raise told
+
+
+def _way_out(job_file: Path, days: Sequence[datetime.date], error: PkdpError, *, revise: bool) -> str | None:
+    """Return the command that shows the smallest change; None where it has none to show, or the error shows one."""
+    if exit_code(error) != REFUSED or revise or "\n" in str(error):
+        return None
+    first, last = days[0].isoformat(), days[-1].isoformat()
+    dates = f"--date {first}" if len(days) == 1 else f"--from {first} --to {last}"
+    return f"pkdp plan job {shlex.quote(str(job_file))} {dates}"
 
 
 @contextmanager

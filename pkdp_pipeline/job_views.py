@@ -57,8 +57,11 @@ def print_day(done: JobResult | FailedDay) -> None:
         _console().print(f"{done.day.isoformat()}: {'replayed' if done.replayed else 'published'}", soft_wrap=True)
 
 
-def print_plan(job: Job, plan: Plan, report: str | None = None) -> None:
-    """Print a dry run: what would become of which days, what it would add up to, and which report would be written."""
+def print_plan(job: Job, plan: Plan, report: str | None = None, way_out: str | None = None) -> None:
+    """Print a dry run: what would become of which days, what it would add up to, and which report would be written.
+
+    `way_out` is a command that shows what to change where it would be refused.
+    """
     screen = Screen()
     screen.title(f"Dry run of {Path(job.file).name}: nothing is read, charged or written")
     at = f"ε at δ = {exactly(DELTA)}"
@@ -73,6 +76,9 @@ def print_plan(job: Job, plan: Plan, report: str | None = None) -> None:
         screen.say(str(refused.refused))
         if plan.unreached:
             screen.say(f"{_days(plan.unreached)} after it would not be reached.")
+        if way_out is not None:
+            screen.say("The smallest change that makes it certifiable:")
+            screen.command(way_out)
     screen.head(f"What it would add up to, {at}")
     totals = [("the ledger now", plan.before), ("these days", plan.period), ("the ledger then", plan.after)]
     charged = any(release.outcome == "publish" for one in plan.days for release in one.releases)

@@ -12,7 +12,7 @@ from pathlib import Path
 from pkdp_pipeline.arguments import positive_real, probability
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.errors import ArgumentError, ConfigError, PkdpError
-from pkdp_pipeline.exit_codes import exit_code
+from pkdp_pipeline.exit_codes import REFUSED, exit_code
 from pkdp_pipeline.jobs.dry_run import Plan, plan_job
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.loading import job_text, read_job
@@ -34,8 +34,6 @@ __all__ = ["Bench", "Edits", "Target", "Trial"]
 
 Edits = tuple[Edit, ...]
 Make = Callable[[int], Edits]
-
-_REFUSED = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +148,7 @@ class Bench:
             job = job if text is None else read_job(text, self.file)
             plan = plan_job(job, self.days)
         except PkdpError as error:
-            if exit_code(error) == _REFUSED or isinstance(error, ConfigError | ArgumentError):
+            if exit_code(error) == REFUSED or isinstance(error, ConfigError | ArgumentError):
                 return None
             raise
         return None if plan.refused is not None else Trial(edits=changes, job=job, plan=plan, text=text)
@@ -230,7 +228,7 @@ class Bench:
                 _charge(job, self.days[1], ledger)  # another day may need evidence
                 return fits
         except PkdpError as error:
-            if exit_code(error) == _REFUSED or isinstance(error, ConfigError | ArgumentError):
+            if exit_code(error) == REFUSED or isinstance(error, ConfigError | ArgumentError):
                 return False
             raise
 

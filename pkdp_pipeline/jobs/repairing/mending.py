@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 
 from pkdp_pipeline.errors import PkdpError
-from pkdp_pipeline.exit_codes import exit_code
+from pkdp_pipeline.exit_codes import REFUSED, exit_code
 from pkdp_pipeline.jobs.dry_run import Plan, plan_job
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.loading import load_job
@@ -19,8 +19,6 @@ from pkdp_pipeline.jobs.repairing.offers import Offer, in_order, offer_of, until
 from pkdp_pipeline.jobs.repairing.questions import questions
 
 __all__ = ["Mending", "Target", "mend"]
-
-_REFUSED = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,13 +91,13 @@ def mend(path: str | os.PathLike[str], days: Sequence[date], *, target: Target |
     try:
         plan = plan_job(job, asked)
     except PkdpError as error:
-        if exit_code(error) != _REFUSED:
+        if exit_code(error) != REFUSED:
             raise
         return _mended(file, asked, target, job, None, error)
     refused = plan.refused
     if refused is None or refused.refused is None:
         return Mending(job=job, days=asked, plan=plan)
-    if exit_code(refused.refused) != _REFUSED:
+    if exit_code(refused.refused) != REFUSED:
         raise refused.refused
     return _mended(file, asked, target, job, plan, refused.refused)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import cache
 from typing import Literal
 
 from pkdp_pipeline.attacker import AttackerModel
@@ -128,6 +129,7 @@ def _largest(name: Sureness, mechanism: Mechanism, attacker: AttackerModel | Non
     others = attacker_with(read_attacker(attacker), **{name: None})
     least = 0.5 if name == "p_max_between" else others.p_min or 0.0
 
+    @cache
     def loss(share: float) -> float:
         return target.loss(mechanism, attacker_with(others, **{name: share}))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cache
 
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import Evidence
@@ -93,6 +94,7 @@ def smallest_noise(
     except NoEvidenceError:
         pass  # noise adds up without evidence
 
+    @cache
     def loss(noise: float) -> float:
         return target.loss(replace(mechanism, noise=GeometricNoise(noise)), model)
 

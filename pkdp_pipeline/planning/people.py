@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import cache
 
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import Evidence
@@ -75,12 +76,14 @@ def smallest_unknown(
     others = attacker_with(read_attacker(attacker), unknown=None)
     most = _MOST if others.unknown_max is None else min(_MOST, others.unknown_max)
 
+    @cache
     def loss(people: int) -> float:
         return goal.loss(mechanism, attacker_with(others, unknown=people))
 
-    if not loss(0) <= goal.delta and loss(most) == math.inf:
-        # Refused for every number: the refusal says why.
-        certify(mechanism, attacker_with(others, unknown=most), protects=goal.protects)
+    if loss(0) <= goal.delta:
+        return 0
+    # What is refused for the largest number is refused for all: the refusal says why.
+    certify(mechanism, attacker_with(others, unknown=most), protects=goal.protects)
     people = first_whole(loss, goal.delta, 0, most, guessed_unknown(mechanism, others, goal))
     if people is None:
         raise NotCertifiableError(_unreachable(mechanism, others, goal, most))

@@ -80,6 +80,9 @@ def last_float(
             guess = guesser.guess((forward(ends[0]), forward(ends[1])), (heights[0], heights[1]))
             inside = math.nan if guess is None else backward(guess)
             if math.isfinite(inside):
+                if close > 0.0:
+                    # A step beyond the crossing, away from the nearer end, closes the bracket.
+                    inside *= 1.0 + (0.45 if inside - ends[0] < ends[1] - inside else -0.45) * close
                 # At an end the guess cannot say more than the floats around it do.
                 probe = min(max(inside, math.nextafter(ends[0], math.inf)), math.nextafter(ends[1], 0.0))
         value = loss(probe)
@@ -118,7 +121,8 @@ def first_whole(
         if value <= target:
             break
         reached = _height(value, target)
-        stride = _stride(stride, reached, (height - reached) / (probe - fails))
+        # Where nothing is certified yet, δ is 1: about the right height for a stride.
+        stride = _stride(stride, reached, (min(height, -math.log(target)) - reached) / (probe - fails))
         fails, height = probe, reached
     if fails == start and guess is not None:
         return _from_above(loss, target, (start, probe), (height, _height(value, target)))

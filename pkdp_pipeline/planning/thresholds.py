@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import Evidence
@@ -134,6 +135,7 @@ def smallest_release_threshold(
     if mechanism.noise is None:
         raise ArgumentError("a release threshold acts after noise: give the mechanism noise=pkdp.GeometricNoise(0.5).")
 
+    @cache
     def loss(threshold: int) -> float:
         return target.loss(replace(mechanism, release_threshold=threshold), model)
 

@@ -1,0 +1,38 @@
+"""Random questions: every answer of the planner reaches the target, and its neighbour does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from planning_questions import KINDS, answered
+
+#: How many questions of each kind are asked in one go, and how often: a thousand in all.
+ASKED = {
+    "smallest_k": 60,
+    "smallest_unknown": 20,
+    "largest_p_max": 50,
+    "largest_p_max_between": 40,
+    "smallest_noise": 30,
+    "smallest_release_threshold": 50,
+}
+ROUNDS = 4
+
+
+def test_a_thousand_questions_are_asked():
+    assert set(ASKED) == set(KINDS)
+    assert ROUNDS * sum(ASKED.values()) == 1000
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+@pytest.mark.parametrize("name", KINDS)
+def test_the_answer_holds_and_its_neighbour_fails(name, seed):
+    found = answered(name, ASKED[name], seed)
+    # Most questions have an answer: a check that none is ever asked for would be empty.
+    assert found >= 0.5 * ASKED[name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 120))
+@pytest.mark.parametrize("name", KINDS)
+def test_a_thousand_of_each_kind(name, seed):
+    assert answered(name, 50, seed) >= 20

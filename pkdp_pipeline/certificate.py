@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -209,16 +210,6 @@ class Certificate(ABC):
         return self._stored if self._stored is not None else json.dumps(self._document(), sort_keys=True)
 
     def _document(self) -> dict[str, Any]:
-        lower, upper = self.delta_bounds(np.array(_GRID))
-        worst = None
-        if self.worst_case_bound is not None:
-            epsilon, delta = self.worst_case_bound.parameters
-            curve = self.worst_case.delta(np.array(_GRID))
-            worst = {
-                "epsilon": epsilon,
-                "delta": delta,
-                "grid": [{"epsilon": e, "delta": d} for e, d in zip(_GRID, curve.tolist(), strict=True)],
-            }
         return {
             "schema": SCHEMA,
             "library": {"name": "pkdp_pipeline", "version": VERSION},
@@ -229,13 +220,27 @@ class Certificate(ABC):
             ],
             "assumptions": list(self.assumptions),
             "caveats": list(self.caveats),
-            "grid": [
-                {"epsilon": e, "attained": low, "delta": high}
-                for e, low, high in zip(_GRID, lower.tolist(), upper.tolist(), strict=True)
-            ],
-            "worst_case": worst,
+            "grid": self._grid(_GRID),
+            "worst_case": self._worst_case_document(_GRID),
             "sentence": self.sentence(),
         }
+
+    def _grid(self, epsilons: Sequence[float]) -> list[dict[str, float]]:
+        """Return attained and certified δ at each ε, as a document states them."""
+        lower, upper = self.delta_bounds(np.array(epsilons))
+        return [
+            {"epsilon": e, "attained": low, "delta": high}
+            for e, low, high in zip(epsilons, lower.tolist(), upper.tolist(), strict=True)
+        ]
+
+    def _worst_case_document(self, epsilons: Sequence[float]) -> dict[str, Any] | None:
+        """Return the guarantee against any attacker, with its δ at each ε; None where there is none."""
+        if self.worst_case_bound is None:
+            return None
+        epsilon, delta = self.worst_case_bound.parameters
+        curve = self.worst_case.delta(np.array(epsilons))
+        grid = [{"epsilon": e, "delta": d} for e, d in zip(epsilons, curve.tolist(), strict=True)]
+        return {"epsilon": epsilon, "delta": delta, "grid": grid}
 
     @staticmethod
     def from_json(text: str) -> Certificate:

@@ -9,8 +9,9 @@ from fractions import Fraction
 from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.version import VERSION
 
-__all__ = ["SCHEMA", "compare", "parsed", "same_number"]
+__all__ = ["SCHEMA", "compare", "parsed", "same_number", "written_here"]
 
 SCHEMA = "pkdp-certificate/2"
 """Name and version of the JSON form; `pkdp_pipeline/schemas/certificate.v2.json` describes it."""
@@ -66,6 +67,11 @@ def compare(path: str, stored: object, fresh: object) -> None:
         f"{path} is not what the mechanism and the attacker give: the certificate was altered or is not ours. "
         "Certify again with pkdp.certify."
     )
+
+
+def written_here(document: object) -> bool:
+    """Return whether this version of the library wrote a certificate, so that its words can be compared."""
+    return _library(document) == {"name": "pkdp_pipeline", "version": VERSION}
 
 
 def _library(document: object) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ import numpy as np
 from pkdp_pipeline.arguments import choice, probability
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.certificate_json import compare, written_here
 from pkdp_pipeline.context import Context
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.mechanisms import Mechanism, mechanism_from_dict, mechanism_name, mechanism_to_dict
@@ -130,6 +132,34 @@ class ReleaseCertificate(Certificate):
             return f"Private at ε = 1, δ = {least} against {whom} ({reach}).", leading.theorem
         return f"Private at ε = {rounded_up(epsilon)}, δ = {rounded_up(delta)} against {whom}.", leading.theorem
 
+    def verify_numbers(self) -> bool:
+        """Recompute the stored numbers, each at its own ε, whichever version of the library wrote them.
+
+        Another version may word the same certificate differently, and state it at other ε; what it claims in numbers
+        can be compared all the same. `verify` compares the words as well.
+
+        Returns
+        -------
+        bool
+            True. A difference raises, so that it cannot be overlooked.
+
+        Raises
+        ------
+        ArgumentError
+            If a stored number is not what the certificate is about gives.
+        """
+        stored = json.loads(self.to_json())
+        compare("certificate.grid", stored["grid"], self._grid(_epsilons(stored["grid"])))
+        worst = stored.get("worst_case")
+        points = _epsilons(worst.get("grid")) if isinstance(worst, dict) else [0.0]
+        compare("certificate.worst_case", worst, self._worst_case_document(points))
+        return True
+
+    @property
+    def has_own_words(self) -> bool:
+        """Whether this version of the library wrote it, so that `verify` can compare its words."""
+        return self._stored is None or written_here(json.loads(self._stored))
+
     def _subject(self) -> dict[str, Any]:
         return {
             "mechanism": mechanism_to_dict(self.mechanism),
@@ -184,6 +214,20 @@ def certificate_from_document(document: Mapping[str, Any]) -> ReleaseCertificate
     )
     context = document.get("context")
     return fresh if context is None else fresh.in_context(Context.from_dict(context))
+
+
+def _epsilons(grid: object) -> list[float]:
+    """Return the ε of a stored grid."""
+    found = []
+    for row in grid if isinstance(grid, list) else []:
+        epsilon = row.get("epsilon") if isinstance(row, dict) else None
+        if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0 <= epsilon < 1e300:
+            found = []
+            break
+        found.append(float(epsilon))
+    if not found:
+        raise ArgumentError("the certificate's field 'grid' is malformed: it must hold δ at some ε of at least 0.")
+    return found
 
 
 def release_certificate(text: str) -> ReleaseCertificate:

@@ -299,3 +299,47 @@ def test_what_can_be_protected(protects):
 def test_a_caveat_is_a_sentence(caveat):
     with pytest.raises(ArgumentError, match="caveat"):
         certify(Count(k=30), AttackerModel(p_max=0.1)).with_caveats(caveat)
+
+
+def foreign(mechanism=None, attacker=None) -> dict:
+    """Return a certificate as another version of the library may have written it: other words, other ε."""
+    document = json.loads(certify(mechanism or Count(k=30), attacker or AttackerModel(p_max=0.1)).to_json())
+    document["library"]["version"] = "0.0.9"
+    document["sentence"] = "Other words."
+    document["grid"] = document["grid"][3:9]
+    return document
+
+
+def test_the_numbers_of_another_version_are_compared_where_they_stand():
+    for document in (foreign(), foreign(Histogram(k=5, noise=NOISE, release_threshold=40), AttackerModel())):
+        read = Certificate.from_json(json.dumps(document))
+        assert not read.has_own_words
+        assert read.verify_numbers() is True
+    assert certify(Count(k=30), AttackerModel(p_max=0.1)).verify_numbers() is True
+
+
+@pytest.mark.parametrize(
+    "path",
+    [("grid", 2, "delta"), ("grid", 2, "attained"), ("worst_case", "delta"), ("worst_case", "grid", 3, "delta")],
+)
+def test_a_lowered_number_of_another_version_is_found(path):
+    document = foreign(Histogram(k=5, noise=NOISE, release_threshold=40), AttackerModel())
+    place = document
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] *= 1 - 1e-8
+    with pytest.raises(ArgumentError, match="altered"):
+        Certificate.from_json(json.dumps(document)).verify_numbers()
+
+
+@pytest.mark.parametrize("grid", [[], [{}], [{"epsilon": "1"}], [{"epsilon": -1.0}], [{"epsilon": True}], [5]])
+def test_a_grid_of_another_version_that_is_no_grid_is_refused(grid):
+    for name in ("grid", "worst_case"):
+        document = foreign(Histogram(k=5, noise=NOISE, release_threshold=40), AttackerModel())
+        document[name] = grid if name == "grid" else document[name] | {"grid": grid}
+        with pytest.raises(ArgumentError):
+            Certificate.from_json(json.dumps(document)).verify_numbers()
+    no_noise = foreign()
+    no_noise["worst_case"] = {"epsilon": 1.0, "delta": 0.0, "grid": [{"epsilon": 1.0, "delta": 0.0}]}
+    with pytest.raises(ArgumentError, match="worst_case"):
+        Certificate.from_json(json.dumps(no_noise)).verify_numbers()

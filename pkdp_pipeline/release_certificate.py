@@ -218,7 +218,7 @@ def certificate_from_document(document: Mapping[str, Any]) -> ReleaseCertificate
 
 def _epsilons(grid: object) -> list[float]:
     """Return the ε of a stored grid."""
-    found = []
+    found: list[float] = []
     for row in grid if isinstance(grid, list) else []:
         epsilon = row.get("epsilon") if isinstance(row, dict) else None
         if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0 <= epsilon < 1e300:

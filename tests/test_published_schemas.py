@@ -1,0 +1,189 @@
+"""Every published schema: named, described, strict; what was written is valid, and what is near it is not."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.schemas import schema, schema_file, schema_names
+
+FROZEN = Path(__file__).parent / "data" / "frozen"
+#: Objects that are described by a schema of their own, which their field names.
+ELSEWHERE = {("ledger.v1", "certificate"), ("report.v1", "certificate")}
+#: Members that may be left out, with their schema.
+OPTIONAL = {("certificate.v2", "table"), ("ledger.v1", "table")}
+
+
+@cache
+def validator(name: str) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(schema(name), format_checker=jsonschema.FormatChecker())
+
+
+@cache
+def frozen(name: str) -> tuple[Any, ...]:
+    """Return documents that some version of the library wrote, or read, in this form."""
+    if name == "job.v1":
+        files = sorted((FROZEN / name).glob("*.toml"))
+        return tuple(tomllib.loads(file.read_text(encoding="utf-8")) for file in files)
+    return tuple(json.loads((FROZEN / f"{name}.json").read_text(encoding="utf-8")))
+
+
+def described(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every field that a schema declares; a condition declares nothing."""
+    if isinstance(value, dict):
+        for name, inside in value.items():
+            if name in ("if", "then", "else"):
+                continue
+            if name in ("properties", "$defs"):
+                for field, rule in inside.items():
+                    if name == "properties":
+                        yield f"{place}.{field}", rule
+                    yield from described(rule, f"{place}.{field}")
+            else:
+                yield from described(inside, place)
+    elif isinstance(value, list):
+        for inside in value:
+            yield from described(inside, place)
+
+
+def objects(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every rule for an object with named fields."""
+    if isinstance(value, dict):
+        if value.get("type") == "object" and "properties" in value:
+            yield place, value
+        for name, inside in value.items():
+            if name not in ("if", "then", "else"):
+                yield from objects(inside, place if name in ("properties", "$defs") else f"{place}.{name}")
+    elif isinstance(value, list):
+        for inside in value:
+            yield from objects(inside, place)
+
+
+def test_every_file_is_a_schema_with_a_version():
+    files = {path.name for path in schema_file("certificate").parent.glob("*.json")}
+    assert {f"{name}.json" for name in schema_names()} == files
+    assert set(schema_names()) >= {"certificate.v1", "certificate.v2", "job.v1", "ledger.v1", "report.v1", "run.v1"}
+    assert schema_file("certificate").name == "certificate.v2.json"
+    assert schema("certificate.v1")["$id"] != schema("certificate")["$id"]
+
+
+@pytest.mark.parametrize("name", ["", "certificates", "certificate.v9", "../certificate.v1", "certificate.v2.json"])
+def test_a_schema_that_is_not_there_is_an_error(name):
+    with pytest.raises(ArgumentError, match="there is no schema"):
+        schema(name)
+
+
+@pytest.mark.parametrize("name", schema_names())
+def test_a_schema_says_what_it_is_and_what_every_field_is(name):
+    document = schema(name)
+    jsonschema.Draft202012Validator.check_schema(document)
+    assert document["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert document["$id"] == f"urn:pkdp-pipeline:schemas:{name}"
+    assert document["title"]
+    assert document["description"]
+    assert [
+        place for place, rule in described(document) if not (isinstance(rule, dict) and rule.get("description"))
+    ] == []
+    references = re.findall(r'"\$ref": "([^"]*)"', json.dumps(document))
+    assert [one for one in references if not one.startswith("#")] == []
+
+
+@pytest.mark.parametrize("name", schema_names())
+def test_a_schema_is_strict(name):
+    loose = [place for place, rule in objects(schema(name)) if rule.get("additionalProperties") is not False]
+    assert all(any((name, field) in ELSEWHERE for field in place.split(".")) for place in loose), loose
+
+
+@pytest.mark.parametrize("name", schema_names())
+def test_what_was_written_is_valid(name):
+    assert frozen(name)
+    for document in frozen(name):
+        validator(name).validate(document)
+
+
+def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Yield the path of every member and of every item."""
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, inside in steps:
+        yield (*path, step)
+        yield from places(inside, (*path, step))
+
+
+def at(value: Any, path: tuple[str | int, ...]) -> Any:
+    for step in path:
+        value = value[step]
+    return value
+
+
+def trimmed(value: Any) -> Any:
+    """Return a document with two items of every list: the others have the same form."""
+    if isinstance(value, dict):
+        return {name: inside if name == "certificate" else trimmed(inside) for name, inside in value.items()}
+    return [trimmed(inside) for inside in value[:2]] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("name", sorted(set(schema_names()) - {"job.v1"}))
+def test_what_is_near_it_is_not_valid(name):
+    """A job file's members have defaults, and are tried with the reader (tests/jobs/test_job_values.py)."""
+    seen: set[tuple[str, ...]] = set()
+    check = validator(name)
+    documents = map(trimmed, frozen(name)) if name == "report.v1" else frozen(name)
+    for document in sorted(documents, key=lambda one: len(json.dumps(one))):
+        check.validate(document)
+        for path in places(document):
+            shape = tuple("*" if isinstance(step, int) else step for step in path)
+            if shape in seen or any((name, step) in ELSEWHERE for step in path[:-1]):
+                continue
+            seen.add(shape)
+            near = copy.deepcopy(document)
+            holder, last = at(near, path[:-1]), path[-1]
+            holder[last] = {"surprise": 1}
+            assert not check.is_valid(near), f"{path} may be anything"
+            if isinstance(last, int):
+                continue
+            del holder[last]
+            assert (name, last) in OPTIONAL or not check.is_valid(near), f"{path} may be missing"
+            near = copy.deepcopy(document)
+            at(near, path[:-1])["surprise"] = 1
+            assert not check.is_valid(near), f"beside {path} there may be anything"
+    assert len(seen) > 3
+
+
+def test_a_ledger_entry_can_be_referred_to():
+    from referencing import Registry, Resource
+
+    ledger = schema("ledger.v1")
+    registry = Registry().with_resource(ledger["$id"], Resource.from_contents(ledger))
+    entry = jsonschema.Draft202012Validator({"$ref": f"{ledger['$id']}#entry"}, registry=registry)
+    events = [event for document in frozen("ledger.v1") for event in document["events"]]
+    assert {event["kind"] for event in events} == {"reserved", "published", "given_back", "recertified"}
+    for event in events:
+        entry.validate(event)
+        assert not entry.is_valid(event | {"kind": "forgotten"})
+        assert not entry.is_valid(event | {"surprise": 1})
+        if event["certificate"] is not None:
+            form = {"pkdp-certificate/1": "certificate.v1", "pkdp-certificate/2": "certificate.v2"}
+            validator(form[event["certificate"]["schema"]]).validate(event["certificate"])
+
+
+def test_the_package_holds_the_schemas(tmp_path):
+    hatchling = pytest.importorskip("hatchling.builders.wheel")
+    import zipfile
+
+    (built,) = hatchling.WheelBuilder(str(Path(__file__).parents[1])).build(
+        directory=str(tmp_path), versions=["standard"]
+    )
+    with zipfile.ZipFile(built) as wheel:
+        held = set(wheel.namelist())
+    assert {f"pkdp_pipeline/schemas/{name}.json" for name in schema_names()} <= held
+    assert "pkdp_pipeline/schemas/__init__.py" in held

@@ -12,6 +12,7 @@ from pkdp_pipeline.attacks.crowd import Crowd, Group, Life
 from pkdp_pipeline.attacks.enumeration import LARGEST, Enumerated, enumerated, size
 from pkdp_pipeline.attacks.matching import knowing_all, matching
 from pkdp_pipeline.attacks.simulated import Simulated
+from pkdp_pipeline.attacks.simulation import simulated
 from pkdp_pipeline.attacks.trials import EPSILONS, crowds
 from pkdp_pipeline.attacks.vertices import vertices
 
@@ -28,6 +29,7 @@ __all__ = [
     "is_admitted",
     "knowing_all",
     "matching",
+    "simulated",
     "size",
     "vertices",
 ]

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
+from pkdp_pipeline.attacks.simulation import simulated
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 from pkdp_pipeline.sentences import rounded_up
 from pkdp_pipeline.verification.claims import Claim, failed, not_checked, passed
 from pkdp_pipeline.verification.recomputing import Nested
-from pkdp_pipeline.verification.trying import Attained, Tried, tried_by_anyone, tried_by_declared
+from pkdp_pipeline.verification.trying import Attained, Tried, simulable, tried_by_anyone, tried_by_declared
 
 __all__ = ["Effort", "attack_claims"]
 
 _DECLARED = "No declared attacker who was tried by exact enumeration learns more than the file says."
+_SIMULATED = "No declared attacker who was tried by simulation learns more than the file says."
 _ANYONE = "No attacker who knows everybody else, tried by exact enumeration, learns more than the noise allows."
 
 _SAME = Fraction(1, 10**9)
@@ -26,6 +30,9 @@ _SAME = Fraction(1, 10**9)
 
 MOST = 12
 """So many different releases of a total are tried."""
+
+MOST_SIMULATED = 3
+"""So many of them by simulation, which takes longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,14 +83,58 @@ def attack_claims(nested: Sequence[Nested], effort: Effort, prefix: str = "certi
     for same in releases:
         certificate = same[0].certificate
         assert isinstance(certificate, ReleaseCertificate)
-        declared.append((same, tried_by_declared(certificate, _epsilons(same, worst=False))))
+        if certificate.has_partial_knowledge:
+            declared.append((same, tried_by_declared(certificate, _epsilons(same, worst=False))))
         if certificate.worst_case_bound is not None:
             anyone.append((same, tried_by_anyone(certificate, _epsilons(same, worst=True))))
-    about = f" of the {len(releases)} different releases in it" if several else ""
     left = f" {more} more different releases were not tried." if more else ""
-    yield _claim(f"{prefix}.enumerated", _DECLARED, declared, about, left, worst=False)
+    if declared:
+        about = f", in {_releases(len(declared))}," if several else ""
+        yield _claim(f"{prefix}.enumerated", _DECLARED, declared, about, left, worst=False)
+        yield from _simulations(declared, effort, f"{prefix}.simulated", several=several)
     if anyone:
+        about = f", in {_releases(len(anyone))}," if several else ""
         yield _claim(f"{prefix}.anyone", _ANYONE, anyone, about, left, worst=True)
+
+
+def _simulations(
+    tried: Sequence[tuple[list[Nested], Tried]], effort: Effort, key: str, *, several: bool
+) -> Iterator[Claim]:
+    """Yield what simulating finds of attackers who are too large to enumerate; nothing where nobody is."""
+    chosen = [(same, simulable(found)) for same, found in tried[:MOST_SIMULATED]]
+    number = sum(len(listed) for _, listed in chosen)
+    if not number:
+        return
+    # Each of them may err, and all of them together seldom do (Bonferroni).
+    share = 1.0 - (1.0 - effort.confidence) / number
+    generator = np.random.default_rng(effort.seed)
+    evidence: dict[str, Any] = {"simulations": number, "draws": effort.draws, "confidence": effort.confidence}
+    closest: _Closest | None = None
+    for same, listed in chosen:
+        for epsilon, crowd in listed:
+            mechanism = same[0].certificate.mechanism  # type: ignore[attr-defined]  # of a release
+            trial = simulated(mechanism, crowd, epsilon, draws=effort.draws, confidence=share, generator=generator)
+            lower = Attained(epsilon=epsilon, delta=Fraction(trial.lower), crowd=crowd)
+            for one in same:
+                delta = _stored(one, worst=False).get(epsilon, 1.0)
+                if lower.delta > Fraction(delta) * (1 + _SAME):
+                    yield failed(key, _SIMULATED, _above(one, lower, delta), **evidence, epsilon=epsilon, stored=delta)
+                    return
+                if delta > 0.0:
+                    reached = _Closest.of(lower, delta)
+                    closest = reached if closest is None else max(closest, reached, key=_Closest.order)
+    tight = ""
+    if closest is not None:
+        evidence |= {"percent": closest.percent, "epsilon": closest.epsilon}
+        tight = f"; the closest reaches at least {closest.percent} % of it (ε = {closest.epsilon:g})"
+    about = f", in {_releases(len(chosen))}," if several else ""
+    yield passed(
+        key,
+        _SIMULATED,
+        f"{number} {'simulation' if number == 1 else 'simulations'} of {effort.draws:,} draws{about}: none above, with "
+        f"confidence {effort.confidence:g} for all together{tight}.",
+        **evidence,
+    )
 
 
 def _different(nested: Sequence[Nested]) -> tuple[list[list[Nested]], int]:
@@ -97,14 +148,16 @@ def _different(nested: Sequence[Nested]) -> tuple[list[list[Nested]], int]:
     return groups[:MOST], max(0, len(groups) - MOST)
 
 
-def _stored(document: Mapping[str, Any], *, worst: bool) -> dict[float, float]:
+def _stored(one: Nested, *, worst: bool) -> dict[float, float]:
     """Return the stored δ, by ε: of the certificate, or of what holds against anyone."""
-    if not worst:
-        return {float(point["epsilon"]): float(point["delta"]) for point in document["grid"]}
-    about = document["worst_case"]
-    if about is None:
-        return {}
-    pairs = [*about.get("grid", ()), {"epsilon": about["epsilon"], "delta": about["delta"]}]
+    about = one.document["worst_case"]
+    pairs = list(one.document["grid"])
+    if worst:
+        # Where nothing rests on the attacker model, the certificate is one against anyone as a whole.
+        pairs = [] if one.certificate.has_partial_knowledge else pairs
+        pairs += (
+            [] if about is None else [*about.get("grid", ()), {"epsilon": about["epsilon"], "delta": about["delta"]}]
+        )
     found: dict[float, float] = {}
     for pair in pairs:
         epsilon, delta = float(pair["epsilon"]), float(pair["delta"])
@@ -113,7 +166,7 @@ def _stored(document: Mapping[str, Any], *, worst: bool) -> dict[float, float]:
 
 
 def _epsilons(same: Sequence[Nested], *, worst: bool) -> list[float]:
-    return sorted({epsilon for one in same for epsilon in _stored(one.document, worst=worst)})
+    return sorted({epsilon for one in same for epsilon in _stored(one, worst=worst)})
 
 
 def _claim(
@@ -126,7 +179,7 @@ def _claim(
     closest: _Closest | None = None
     for same, found in tried:
         for one in same:
-            for epsilon, delta in _stored(one.document, worst=worst).items():
+            for epsilon, delta in _stored(one, worst=worst).items():
                 attained = found.best.get(epsilon)
                 if attained is None:
                     continue
@@ -145,6 +198,10 @@ def _claim(
     return passed(
         key, words, f"{trials} exact trials of {people} attackers{about}: none above{tight}.{left}", **evidence
     )
+
+
+def _releases(number: int) -> str:
+    return "1 release" if number == 1 else f"{number} different releases"
 
 
 def _above(one: Nested, attained: Attained, delta: float) -> str:

@@ -81,11 +81,12 @@ def differences(
             else:
                 yield from differences(inner, stored[name], fresh[name], skip=skip, none_is_infinite=none_is_infinite)
     elif isinstance(fresh, list) and isinstance(stored, list):
-        for place, (mine, other) in enumerate(zip(stored, fresh, strict=False)):
-            yield from differences(f"{path}[{place}]", mine, other, skip=skip, none_is_infinite=none_is_infinite)
-        if len(fresh) != len(stored):
+        if len(fresh) != len(stored):  # which of them is missing, cannot be told
             words = all(isinstance(one, str) for one in (*fresh, *stored))
             yield Difference(path=path, direction="words" if words else "length", stored=len(stored), fresh=len(fresh))
+            return
+        for place, (mine, other) in enumerate(zip(stored, fresh, strict=True)):
+            yield from differences(f"{path}[{place}]", mine, other, skip=skip, none_is_infinite=none_is_infinite)
     elif isinstance(fresh, str) and isinstance(stored, str):
         if fresh != stored:
             yield Difference(path=path, direction="words", stored=stored, fresh=fresh)

@@ -9,17 +9,26 @@ from fractions import Fraction
 from pkdp_pipeline.attacks import LARGEST, Crowd, enumerated, knowing_all, matching, size, vertices
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 
-__all__ = ["Attained", "Tried", "in_order", "tried_by_anyone", "tried_by_declared"]
+__all__ = ["Attained", "Tried", "in_order", "simulable", "tried_by_anyone", "tried_by_declared"]
 
 _ONE_CELL = 1_000_000
-_SEVERAL_CELLS = 150_000
+_SEVERAL_CELLS = 400_000
 """How many terms are enumerated for one certificate; either takes about a second."""
+
+_ONE_TRIAL = {True: LARGEST, False: 130_000}
+"""How many of them for one trial, with a single cell and with several."""
 
 _FIRST = (1.0, 0.5, 2.0, 0.1)
 """Tried first, so that some ε is tried even where little can be."""
 
 _VERTICES_AT = (0.5, 1.0)
 _FARTHEST = 100.0
+
+_SIMULATED_AT = (0.1, 0.5)
+"""Where a few ten thousand draws can come close to what is certified."""
+
+_SIMULATED_EACH = 2
+_MOST_PEOPLE = 10_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,12 +94,24 @@ def in_order(epsilons: Iterable[float]) -> list[float]:
     return [epsilon for epsilon in _FIRST if epsilon in chosen] + sorted(chosen - set(_FIRST))
 
 
+def simulable(found: Tried) -> list[tuple[float, Crowd]]:
+    """Return which of the attackers who were too large to enumerate to simulate, and at which ε."""
+    listed: list[tuple[float, Crowd]] = []
+    for epsilon in _SIMULATED_AT:
+        listed += [trial for trial in found.left if trial[0] == epsilon and _is_drawn(trial[1])][:_SIMULATED_EACH]
+    return listed
+
+
+def _is_drawn(crowd: Crowd) -> bool:
+    return sum(group.people for group in (*crowd.unknown, *crowd.known)) <= _MOST_PEOPLE
+
+
 def _tried(certificate: ReleaseCertificate, trials: Iterable[tuple[float, Crowd]]) -> Tried:
     found, mechanism = Tried(), certificate.mechanism
     room = {True: _ONE_CELL, False: _SEVERAL_CELLS}
     for epsilon, crowd in trials:
         terms, single = size(mechanism, crowd), crowd.cells == 1
-        if terms > min(LARGEST, room[single]):
+        if terms > min(_ONE_TRIAL[single], room[single]):
             found.left.append((epsilon, crowd))
             continue
         room[single] -= terms

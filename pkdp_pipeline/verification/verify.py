@@ -13,9 +13,9 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 from pkdp_pipeline.verification.attacking import Effort, attack_claims
 from pkdp_pipeline.verification.certificates import made_again, number_claims, structure_claim
-from pkdp_pipeline.verification.claims import Claim, Kind, Verification, failed, passed
+from pkdp_pipeline.verification.claims import Claim, Kind, Verification, failed, not_checked, passed
 from pkdp_pipeline.verification.ledgers import HOLDS, chain_claims, held_claims, without_ledger
-from pkdp_pipeline.verification.opening import Opened, opened
+from pkdp_pipeline.verification.opening import BREAKS, Opened, opened
 from pkdp_pipeline.verification.releases import file_claims, release_table_claims
 from pkdp_pipeline.verification.report_account import account_claims, lead_claim, provenance_claims
 from pkdp_pipeline.verification.report_ledger import report_ledger_claims
@@ -145,7 +145,15 @@ def _checked(document: dict[str, Any], prefix: str, effort: Effort) -> tuple[lis
     nested = made_again(document, f"{prefix}.numbers")
     if isinstance(nested, Claim):
         return [structure, nested], None
-    return [structure, *number_claims(nested, prefix), *attack_claims(nested, effort, prefix)], nested
+    return [structure, *number_claims(nested, prefix), *_attacked(nested, effort, prefix)], nested
+
+
+def _attacked(nested: list[Nested], effort: Effort, prefix: str) -> list[Claim]:
+    try:
+        return list(attack_claims(nested, effort, prefix))
+    except BREAKS as error:
+        why = f"The attackers of what it names cannot be written down ({type(error).__name__})."
+        return [not_checked(f"{prefix}.enumerated", "No declared attacker learns more than the file says.", why)]
 
 
 def _book(file: Opened, ledger: str | None, nested: list[Nested] | None) -> Iterator[Claim]:

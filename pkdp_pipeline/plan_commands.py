@@ -83,8 +83,10 @@ PublicFile = Annotated[
 CountColumn = Annotated[
     str | None, typer.Option("--count-column", metavar="COL", help="The file's column of counts; without it: count.")
 ]
-AssumedCells = Annotated[int | None, typer.Option("--assumed-cells", metavar="N", help="Assume so many cells,")]
-AssumedPeople = Annotated[int | None, typer.Option("--assumed-people", metavar="M", help="with so many people in all.")]
+AssumedCells = Annotated[
+    int | None, typer.Option("--assumed-cells", metavar="N", help="Assume so many cells (without it, one)")
+]
+AssumedPeople = Annotated[int | None, typer.Option("--assumed-people", metavar="M", help="and so many people in all.")]
 AssumedSpread = Annotated[
     str, typer.Option("--assumed-spread", metavar="even|zipf", help="All cells alike, or in proportion to 1/rank.")
 ]
@@ -176,8 +178,7 @@ def count(
     as_json: AsJson = False,
 ) -> None:
     """Plan one number: how many people satisfy a predicate."""
-    cells = None if assumed_people is None else 1
-    counts = _counts(public_counts, count_column, cells, assumed_people, "even")
+    counts = _counts(public_counts, count_column, None, assumed_people, "even")
     attacker = {
         "p_max": p_max,
         "p_min": p_min,
@@ -264,9 +265,11 @@ def _counts(
         return CountsFile(path=file, column=column)
     if cells is None and people is None:
         return None
-    if cells is None or people is None:
-        raise ArgumentError("--assumed-cells and --assumed-people belong together: give both.")
-    return Assumed(cells=cells, people=people, spread=spread)
+    if people is None:
+        raise ArgumentError(
+            "--assumed-cells says over how many cells people are spread: give --assumed-people as well."
+        )
+    return Assumed(cells=1 if cells is None else cells, people=people, spread=spread)
 
 
 def _planned(question: Question) -> Planned:

@@ -155,7 +155,9 @@ class Assumed:
     def options(self) -> list[str]:
         """Return the flags that name it."""
         spread = [] if self.spread == "even" else ["--assumed-spread", self.spread]
-        return ["--assumed-cells", str(self.cells), "--assumed-people", str(self.people), *spread]
+        # A count has one cell, and no flag for it.
+        cells = ["--assumed-cells", str(self.cells)] if self.cells > 1 else []
+        return [*cells, "--assumed-people", str(self.people), *spread]
 
     def read(self) -> PublicCounts:
         """Return the counts."""

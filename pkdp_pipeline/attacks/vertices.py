@@ -60,7 +60,8 @@ def _with(certificate: ReleaseCertificate, people: int) -> Iterator[Crowd]:
                 yield from (crowd, crowd.reversed())
     if cells == 1 and people > 1 and len(shapes) == 2:
         (high,), (low,) = shapes
-        graded = tuple(Group(people=1, chances=(low + (high - low) * (people - at) / people,)) for at in range(people))
+        steps = (low + (high - low) * (people - at) / people for at in range(people))
+        graded = tuple(Group(people=1, chances=(min(high, step),)) for step in steps)
         crowd = Crowd(cells=1, unknown=graded)
         yield from (crowd, crowd.reversed())
 

@@ -12,6 +12,7 @@ from pkdp_pipeline import accessor as _accessor
 
 if TYPE_CHECKING:
     from pkdp_pipeline.attacker import AttackerModel
+    from pkdp_pipeline.auditing import Audit, audit
     from pkdp_pipeline.certificate import Certificate
     from pkdp_pipeline.composition.compose import compose
     from pkdp_pipeline.composition.evidence import (
@@ -57,6 +58,7 @@ __all__ = [
     "EACH_ROW",
     "ArgumentError",
     "AttackerModel",
+    "Audit",
     "BoundedDependence",
     "BoundedParticipation",
     "Budget",
@@ -83,6 +85,7 @@ __all__ = [
     "TemporaryError",
     "Verification",
     "__version__",
+    "audit",
     "certify",
     "compose",
     "count",
@@ -101,6 +104,8 @@ __all__ = [
 _HOMES = {
     "EACH_ROW": "request",
     "AttackerModel": "attacker",
+    "Audit": "auditing",
+    "audit": "auditing",
     "BoundedDependence": "composition.evidence",
     "BoundedParticipation": "composition.evidence",
     "Budget": "ledger.budget",

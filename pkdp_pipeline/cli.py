@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, ParamSpec
 import typer
 from rich.console import Console
 
+from pkdp_pipeline.audit_commands import audit_app
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.exit_codes import DEFECT, exit_code
 from pkdp_pipeline.gate_commands import gate_app
@@ -180,6 +181,7 @@ def count(
 
 
 app.add_typer(plan_app(_with_exit_codes), name="plan")
+app.add_typer(audit_app(_with_exit_codes), name="audit")
 app.add_typer(ledger_app(_with_exit_codes), name="ledger")
 app.add_typer(gate_app(_with_exit_codes), name="gate")
 

@@ -21,6 +21,9 @@ __all__ = ["largest_p_max", "largest_p_max_between"]
 
 Sureness = Literal["p_max", "p_max_between"]
 
+_LEAST = 1e-12
+"""Nobody argues for less, and δ hardly depends on it down there."""
+
 
 def largest_p_max(
     mechanism: Mechanism,
@@ -54,8 +57,8 @@ def largest_p_max(
     float
         ``certify(mechanism, attacker with this p_max, protects=protects).delta(epsilon) <= delta`` holds for it (with
         several days, for `compose` of them), and fails for the next larger float. 1.0 where even an attacker who may
-        be certain is held off: by noise, or by `unknown_max`. 0.0 where every other answer fails: such a table is
-        one that the attacker knows to be empty.
+        be certain is held off: by noise, or by `unknown_max`. 0.0 where everything from 1e-12 on fails, because `k`
+        is too small for the target: at 0.0 the attacker knows that nobody else can be in any cell.
 
     Raises
     ------
@@ -141,6 +144,10 @@ def _largest(name: Sureness, mechanism: Mechanism, attacker: AttackerModel | Non
     reached = loss(least)
     if not reached <= target.delta:
         raise NotCertifiableError(_unreachable(name, mechanism, others, target, least, reached))
+    if least == 0.0:
+        if not loss(_LEAST) <= target.delta:
+            return 0.0
+        least = _LEAST
     return last_float(loss, target.delta, least, almost, scale=(_odds, _share))
 
 

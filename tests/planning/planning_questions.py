@@ -63,7 +63,8 @@ def one_less(least):
 
 
 def next_up(most):
-    return lambda share: math.nextafter(share, 2.0) if share < most else None
+    # Nothing between 0 and 1e-12 is looked at.
+    return lambda share: (math.nextafter(share, 2.0) if share > 0.0 else 1e-12) if share < most else None
 
 
 def target(draw, *, days=True, widest=3.0):
@@ -132,7 +133,8 @@ def about_p_max(draw):
         attacker = crowd(draw, p_min=draw.choice([None, 0.0, draw.uniform(0.0, 0.3)]))
     elif kind == "value":
         asked["protects"] = "value"
-        attacker = crowd(draw, known=draw.choice([0, 0, 1]), influence="active")
+        # Known people and many days together take seconds.
+        attacker = crowd(draw, known=0 if "days" in asked else draw.choice([0, 0, 1]), influence="active")
     elif kind == "box":
         for name in ("days", "evidence"):
             asked.pop(name, None)

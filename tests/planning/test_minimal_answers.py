@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from planning_questions import KINDS, answered
 
 #: How many questions of each kind are asked in one go, and how often: a thousand in all.

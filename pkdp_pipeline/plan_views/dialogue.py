@@ -173,7 +173,11 @@ def _asked_share(asker: Asker, sure: _Sure, attacker: AttackerModel, *, noise: b
 
     optional = "If nothing can be argued, leave it out: noise protects without it." if noise else ""
     return asker.ask(
-        sure.question, check, help=f"{sure.help} {optional}".strip(), default="" if noise else None, means=_NOTHING
+        sure.question,
+        check,
+        help=f"{sure.help} {optional}".strip(),
+        default="" if noise else None,
+        means=_NOTHING if noise else "",
     )
 
 

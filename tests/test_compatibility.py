@@ -2,6 +2,7 @@
 
 Where a test here fails, published documents have changed their meaning. A correction of a guarantee changes numbers on
 purpose: it is listed in CHANGELOG.md under "Guarantee changes", and a new frozen document is added beside the old one.
+Documents of a version that is not released yet may be written anew.
 """
 
 from __future__ import annotations

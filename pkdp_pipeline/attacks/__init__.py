@@ -11,8 +11,17 @@ from pkdp_pipeline.attacks.admission import is_admitted
 from pkdp_pipeline.attacks.crowd import Crowd, Group, Life
 from pkdp_pipeline.attacks.enumeration import LARGEST, Enumerated, enumerated, size
 from pkdp_pipeline.attacks.matching import knowing_all, matching
+from pkdp_pipeline.attacks.schedules import (
+    Day,
+    EnumeratedSchedule,
+    Schedule,
+    SimulatedSchedule,
+    enumerated_schedule,
+    simulated_schedule,
+)
 from pkdp_pipeline.attacks.simulated import Simulated
 from pkdp_pipeline.attacks.simulation import simulated
+from pkdp_pipeline.attacks.trajectories import schedules, worst_schedules
 from pkdp_pipeline.attacks.trials import EPSILONS, crowds
 from pkdp_pipeline.attacks.vertices import vertices
 
@@ -20,16 +29,24 @@ __all__ = [
     "EPSILONS",
     "LARGEST",
     "Crowd",
+    "Day",
     "Enumerated",
+    "EnumeratedSchedule",
     "Group",
     "Life",
+    "Schedule",
     "Simulated",
+    "SimulatedSchedule",
     "crowds",
     "enumerated",
+    "enumerated_schedule",
     "is_admitted",
     "knowing_all",
     "matching",
+    "schedules",
     "simulated",
+    "simulated_schedule",
     "size",
     "vertices",
+    "worst_schedules",
 ]

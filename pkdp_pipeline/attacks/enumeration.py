@@ -15,7 +15,7 @@ from typing import Any
 
 import flint
 
-from pkdp_pipeline.attacks.crowd import Crowd, Life
+from pkdp_pipeline.attacks.crowd import Crowd, Group, Life
 from pkdp_pipeline.attacks.outputs import Cell, cell_of, noisy_kernel, noisy_outputs, outputs
 from pkdp_pipeline.attacks.sums import BALLS, RATIONALS, Counts, Numbers, counted_in_one_cell, counted_per_cell
 from pkdp_pipeline.mechanisms import Mechanism
@@ -54,9 +54,9 @@ def size(mechanism: Mechanism, crowd: Crowd) -> int:
     if len(cells) == 1:
         return (sum(unknown) + sum(crowd.controlled) + 2) * (sum(known) + 1)
     # Convolving the groups, then pushing every table through every cell's kernel.
-    tables = [_tables(people, len(cells)) for people in unknown]
+    tables = [_tables(group, cells) for group in crowd.unknown]
     steps = sum(math.prod(tables[: at + 1]) for at in range(len(tables))) + 1
-    seen = math.prod(_tables(people, len(cells)) for people in known)
+    seen = math.prod(_tables(group, cells) for group in crowd.known)
     side = sum(unknown) + 1
     pushed: int = min(math.prod(tables), side ** len(cells))
     if mechanism.noise is not None:
@@ -64,8 +64,10 @@ def size(mechanism: Mechanism, crowd: Crowd) -> int:
     return steps + seen * pushed * 2
 
 
-def _tables(people: int, cells: int) -> int:
-    return math.comb(people + cells, cells)
+def _tables(group: Group, cells: list[int]) -> int:
+    """Return in how many ways the people of a group may be spread over the cells and elsewhere."""
+    places = sum(group.chances[cell] > 0.0 for cell in cells)
+    return math.comb(group.people + places, places)
 
 
 def _telling(crowd: Crowd) -> list[int]:

@@ -65,6 +65,11 @@ class OneCell:
         """Whether draws are from the true law and the event either happens or not."""
         return False
 
+    @property
+    def law(self) -> object:
+        """What draws are from; events with the same law may share draws."""
+        return self._at, self.lives, self.unknown.exponents, self.known.exponents
+
     def draw(self, draws: int, generator: Generator) -> OneCellState:
         """Return how many unknown and how many known people are in the cell, and the odds of the former."""
         others, odds = np.zeros(draws, dtype=np.int64), np.zeros(draws)

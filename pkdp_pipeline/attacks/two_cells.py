@@ -56,6 +56,11 @@ class TwoCells:
         """Whether draws are from the true law and the event either happens or not."""
         return not any(self.people.exponents)
 
+    @property
+    def law(self) -> object:
+        """What draws are from; events with the same law may share draws."""
+        return self.people.cells, self.people.exponents
+
     def draw(self, draws: int, generator: Generator) -> Whole:
         """Return how many people are in the two cells."""
         return self.people.draw(draws, generator)

@@ -48,8 +48,8 @@ def _job(
     epsilon: Annotated[
         float | None,
         typer.Option(
-            help="What the changed releases of a day have to reach together, besides the budgets; 1 where there is no "
-            "budget.",
+            help="What the releases of a day have to reach together, besides the budgets. Without it those that are "
+            "changed have to reach 1 where there is no budget.",
             show_default=False,
         ),
     ] = None,
@@ -66,13 +66,13 @@ def _job(
 ) -> None:
     """Say what a job would publish and promise and, where it is refused, the smallest change that mends it.
 
-    No data are read and nothing is charged. The exit code is that of a dry run: 0, or 4 where the job is refused.
+    No data are read and nothing is charged. The exit code is 0, or 4 where the job is refused or short of the target.
     """
     import json
 
     from rich.console import Console
 
-    from pkdp_pipeline.exit_codes import exit_code
+    from pkdp_pipeline.exit_codes import REFUSED, exit_code
     from pkdp_pipeline.jobs import load_job
     from pkdp_pipeline.jobs.repairing import mend
     from pkdp_pipeline.plan_job_views import mending_document, print_mending
@@ -86,11 +86,11 @@ def _job(
         typer.echo(json.dumps(mending_document(mending), ensure_ascii=False, indent=2))
     else:
         print_mending(mending)
-    if mending.error is None:
+    if mending.error is None and not mending.short:
         return
     if write is not None:
         _write(mending, write)
-    raise typer.Exit(exit_code(mending.error))
+    raise typer.Exit(REFUSED if mending.error is None else exit_code(mending.error))
 
 
 def _days(job: Job, date: str | None, first: str | None, last: str | None) -> tuple[datetime.date, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 from pkdp_pipeline.composition import ComposedCertificate
 from pkdp_pipeline.job_views import print_plan
 from pkdp_pipeline.jobs.dry_run import DELTA, Plan
-from pkdp_pipeline.jobs.repairing import Mending, Offer
+from pkdp_pipeline.jobs.repairing import Mending, Offer, Target
 from pkdp_pipeline.ledger_views.words import amount, exactly, number_of
 from pkdp_pipeline.noise import expected_error
 from pkdp_pipeline.sentences import rounded_up
@@ -39,10 +39,14 @@ def print_mending(mending: Mending) -> None:
     else:
         print_plan(mending.job, mending.plan)
         _print_promises(screen, mending.plan)
-    if mending.error is None:
+    if mending.error is None and not mending.short:
         screen.head("Nothing has to change")
-        screen.say(f"The job is certifiable as it is, on {_days(len(mending.days))}.")
+        aim = "" if mending.target is None else f" and reaches {_aim(mending.target)}"
+        screen.say(f"The job is certifiable as it is, on {_days(len(mending.days))}{aim}.")
         return
+    if mending.short and mending.target is not None:
+        screen.head("It is not refused, but promises less than you ask for")
+        screen.say(f"The releases of a day are to reach {_aim(mending.target)}, each its share.")
     kinds = {kind: [offer for offer in mending.offers if offer.kind == kind] for kind in ("change", "less", "question")}
     _print_changes(screen, mending, kinds["change"])
     if kinds["less"]:
@@ -71,6 +75,7 @@ def mending_document(mending: Mending) -> dict[str, Any]:
             "error": type(mending.error).__name__,
             "message": str(mending.error),
         },
+        "short": mending.short,
         "target": None
         if mending.target is None
         else {"epsilon": mending.target.epsilon, "delta": mending.target.delta},
@@ -129,9 +134,12 @@ def _found(mending: Mending, offer: Offer) -> Iterable[str]:
 def _meaning(mending: Mending) -> Iterable[str]:
     yield "Every change was written into the file's text, read as strictly as any job, and run dry on each day."
     if mending.target is not None:
-        at = f"ε = {exactly(mending.target.epsilon)} at δ = {exactly(mending.target.delta)}"
-        yield f"What is changed of a day reaches {at}, together."
+        yield f"What is changed of a day reaches {_aim(mending.target)}, together."
     yield _ORDER
+
+
+def _aim(target: Target) -> str:
+    return f"ε = {exactly(target.epsilon)} at δ = {exactly(target.delta)}"
 
 
 def _less(mending: Mending, offer: Offer) -> str:

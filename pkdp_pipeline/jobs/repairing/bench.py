@@ -23,7 +23,7 @@ from pkdp_pipeline.jobs.requests import NamedRequest, check_together, requests_o
 from pkdp_pipeline.jobs.toml_text import document
 from pkdp_pipeline.ledger import Budget, Ledger, find_former
 from pkdp_pipeline.ledger.copying import copied
-from pkdp_pipeline.ledger.differencing import allows_overlap
+from pkdp_pipeline.ledger.differencing import allows_overlap, covers_periods
 from pkdp_pipeline.ledger.leap import Leap
 from pkdp_pipeline.ledger.standing import kind_of
 from pkdp_pipeline.profiles.inversion import least_whole
@@ -91,7 +91,8 @@ class Bench:
     days : sequence of datetime.date
         Those that are to be published.
     target : Target, optional
-        What a changed release has to reach besides the budgets. Left out, ε = 1 at δ = 1e-6 where there is no budget.
+        What the releases have to reach besides the budgets, each its share. Left out, those that are changed have to
+        reach ε = 1 at δ = 1e-6 where there is no budget.
 
     Attributes
     ----------
@@ -105,9 +106,16 @@ class Bench:
         with self._copy(self.job) as ledger:
             self.budgets = ledger.terms.budgets
             self.evidence = ledger.terms.evidence
+            self._one_day = len(days) == 1 and next(ledger.entries(), None) is None
             self.days = tuple(day for day in days if not all(_published(ledger, requests_of(self.job, day))))
         self.target = target if target is not None or self.budgets else Target()
+        self._all_reach = target is not None
         self._tried: dict[str, Trial | None] = {}
+        self._admitted: set[object] = set()
+
+    def reaches_target(self) -> bool:
+        """Return whether the job as it is reaches the target."""
+        return self._reaches_target((), self.job)
 
     def least(self, make: Make, start: int, most: int, *, final: bool = True) -> Edits | None:
         """Return the change for the smallest number from `start` to `most` that is good; None where none is.
@@ -178,29 +186,37 @@ class Bench:
         return ways
 
     def _reaches_target(self, edits: Edits, job: Job) -> bool:
-        """Return whether each changed release has its share of the target."""
+        """Return whether each release that is held to the target has its share of it."""
         if self.target is None:
             return True
         share = 1 / len(job.release)
         return all(
-            self._reaches(job, release, share) for release in job.release if self._is_changed(edits, release, job)
+            self._reaches(job, release, share)
+            for release in job.release
+            if self._all_reach or self._is_changed(edits, release)
         )
 
     def _reaches(self, job: Job, release: ReleaseTable, share: float) -> bool:
         assert self.target is not None
-        alone = len(job.release) == 1 or allows_overlap(job.declared())
-        claims = alone or kind_of(release.mechanism()) == "exact count"
         try:
             certificate = certify(
                 release.mechanism(),
-                job.attacker_of(release) if claims else AttackerModel(),
+                job.attacker_of(release) if self._claims(job, release) else AttackerModel(),
                 protects=release.protects,
             )
         except PkdpError:
             return False
         return bool(certificate.delta(self.target.epsilon * share) <= self.target.delta * share)
 
-    def _is_changed(self, edits: Edits, release: ReleaseTable, job: Job) -> bool:
+    def _claims(self, job: Job, release: ReleaseTable) -> bool:
+        """Return whether what a release promises beside the others may rest on the attacker model."""
+        kind, evidence = kind_of(release.mechanism()), job.declared() or self.evidence
+        if len(job.release) > 1 and not allows_overlap(evidence):
+            return kind == "exact count"
+        # Without evidence the days add up by their noise alone.
+        return kind in ("exact count", "noiseless") or covers_periods(evidence) or self._one_day
+
+    def _is_changed(self, edits: Edits, release: ReleaseTable) -> bool:
         for edit in edits:
             whole = edit.path == ("release",)
             common = edit.path[0] == "attacker" and edit.value is not None and release.attacker is None
@@ -214,10 +230,15 @@ class Bench:
 
     def _foreseen(self, job: Job) -> bool | None:
         """Return whether all days would fit, from the first two; None where that cannot be told."""
-        if any(budget.window_days is not None for budget in self.budgets) or len(self.days) < 3:
+        if any(budget.window_days is not None for budget in self.budgets):
             return None
         budgets = job.budgets() or self.budgets
+        kinds = (job.declared(), tuple((one.name, kind_of(one.mechanism())) for one in job.release))
         try:
+            for release in job.release:
+                certify(release.mechanism(), self._attacker(job, release), protects=release.protects)
+            if not budgets and kinds in self._admitted:
+                return True  # what may stand together does not depend on numbers
             check_together(requests_of(job, self.days[0]), dataset=job.dataset, evidence=job.declared())
             with self._copy(job, held=False) as ledger:
                 if any(published for day in self.days for published in _published(ledger, requests_of(job, day))):
@@ -225,12 +246,21 @@ class Bench:
                 leap = Leap(ledger, job.unit)
                 _charge(job, self.days[0], ledger)
                 fits = leap.fits(len(self.days), budgets)
-                _charge(job, self.days[1], ledger)  # another day may need evidence
-                return fits
+                if len(self.days) > 1:
+                    _charge(job, self.days[1], ledger)  # another day may need evidence
+            if fits:
+                self._admitted.add(kinds)
+            return fits
         except PkdpError as error:
             if exit_code(error) == REFUSED or isinstance(error, ConfigError | ArgumentError):
                 return False
             raise
+
+    def _attacker(self, job: Job, release: ReleaseTable) -> AttackerModel:
+        """Return against whom a release is certified when it is published."""
+        alone = len(job.release) == 1 or allows_overlap(job.declared() or self.evidence)
+        exact = kind_of(release.mechanism()) == "exact count"
+        return job.attacker_of(release) if alone or exact else AttackerModel()
 
     def _copy(self, job: Job, *, held: bool = True) -> AbstractContextManager[Ledger]:
         budget: tuple[Budget, ...] | None = (job.budgets() or None) if held else ()

@@ -74,9 +74,10 @@ def said(content: Mapping[str, Any], edits: Sequence[Edit]) -> str:
     """Return in words what the edits do, the releases by their names."""
     told = []
     for place, group in groupby(sorted(edits, key=_table_order), key=lambda edit: _table_of(edit.path)):
-        words = [_said(content, edit) for edit in group]
-        where = f" in release {at(content, (*place, 'name'))!r}" if place[:1] == ("release",) and len(place) > 1 else ""
-        told.append(f"{' and '.join(words)}{where}")
+        listed = list(group)
+        inside = len(place) > 1 and len(listed[0].path) > 2
+        where = f" in release {at(content, (*place, 'name'))!r}" if inside else ""
+        told.append(f"{' and '.join(_said(content, edit) for edit in listed)}{where}")
     return "; ".join(told)
 
 

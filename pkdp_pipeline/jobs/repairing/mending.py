@@ -34,6 +34,8 @@ class Mending:
         What it would do as it is; None where its releases cannot stand together on any day.
     error : PkdpError or None
         Why it is refused; None where it is not.
+    short : bool
+        Whether it is not refused, but does not reach the target that was asked for.
     day : datetime.date or None
         On which day; None where it is refused on every one.
     target : Target or None
@@ -48,6 +50,7 @@ class Mending:
     days: tuple[date, ...]
     plan: Plan | None
     error: PkdpError | None = None
+    short: bool = False
     day: date | None = None
     target: Target | None = None
     tried_days: tuple[date, ...] = ()
@@ -66,8 +69,8 @@ def mend(path: str | os.PathLike[str], days: Sequence[date], *, target: Target |
     days : sequence of datetime.date
         In the order in which they would be published.
     target : Target, optional
-        What a day's changed releases have to reach together, besides the budgets. Default: ε = 1 at δ = 1e-6 where
-        there is no budget.
+        What the releases of a day have to reach together, besides the budgets. Left out, those that are changed have
+        to reach ε = 1 at δ = 1e-6 where there is no budget.
 
     Returns
     -------
@@ -96,6 +99,8 @@ def mend(path: str | os.PathLike[str], days: Sequence[date], *, target: Target |
         return _mended(file, asked, target, job, None, error)
     refused = plan.refused
     if refused is None or refused.refused is None:
+        if target is not None:
+            return _mended(file, asked, target, job, plan, None)
         return Mending(job=job, days=asked, plan=plan)
     if exit_code(refused.refused) != REFUSED:
         raise refused.refused
@@ -103,9 +108,11 @@ def mend(path: str | os.PathLike[str], days: Sequence[date], *, target: Target |
 
 
 def _mended(
-    file: Path, days: tuple[date, ...], target: Target | None, job: Job, plan: Plan | None, error: PkdpError
+    file: Path, days: tuple[date, ...], target: Target | None, job: Job, plan: Plan | None, error: PkdpError | None
 ) -> Mending:
     bench = Bench(file, days, target)
+    if error is None and bench.reaches_target():
+        return Mending(job=job, days=days, plan=plan, target=target)
     refused = None if plan is None or plan.refused is None else plan.refused
     number = None if refused is None else len(refused.releases)
     return Mending(
@@ -113,6 +120,7 @@ def _mended(
         days=days,
         plan=plan,
         error=error,
+        short=error is None,
         day=None if refused is None else refused.day,
         target=bench.target,
         tried_days=bench.days,
@@ -120,12 +128,12 @@ def _mended(
     )
 
 
-def _offers(bench: Bench, plan: Plan | None, refused: int | None, error: PkdpError) -> Iterator[Offer]:
+def _offers(bench: Bench, plan: Plan | None, refused: int | None, error: PkdpError | None) -> Iterator[Offer]:
     for edits in changes(bench, refused):
         if (offer := offer_of(bench, "change", edits)) is not None:
             yield offer
     allowed = [] if plan is None else [one for one in plan.days if one.refused is None]
-    if any(release.outcome == "publish" for one in allowed for release in one.releases):
+    if error is not None and any(release.outcome == "publish" for one in allowed for release in one.releases):
         yield until(allowed[-1].day)
     for edits in fewer_releases(bench):
         if (offer := offer_of(bench, "less", edits)) is not None:

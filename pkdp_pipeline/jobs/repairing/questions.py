@@ -31,7 +31,7 @@ _EXAMPLES = {"p_max": (0.5, 0.1), "p_max_between": (0.75,), "p_min": (0.5,)}
 _MOST_PEOPLE = 1_000_000
 
 
-def questions(bench: Bench, refused: int | None, error: PkdpError) -> Iterator[Question]:
+def questions(bench: Bench, refused: int | None, error: PkdpError | None) -> Iterator[Question]:
     """Yield what would have to be argued; every one was tried.
 
     Parameters
@@ -39,13 +39,13 @@ def questions(bench: Bench, refused: int | None, error: PkdpError) -> Iterator[Q
     bench : Bench
     refused : int or None
         Which release is refused; None where it is all of them together.
-    error : PkdpError
-        The refusal.
+    error : PkdpError or None
+        The refusal; None where a target is not reached.
     """
     for number in range(len(bench.content["release"])) if refused is None else (refused,):
         yield from _certainty(bench, number)
         yield from _people(bench, number)
-    if not bench.evidence:
+    if error is not None and not bench.evidence:
         yield from _evidence(bench)
     if isinstance(error, BudgetExceededError):
         yield from _budget(bench)

@@ -1,0 +1,417 @@
+"""Whatever is offered for a refused job runs, nothing nearer does, and assumptions are only asked about."""
+
+from __future__ import annotations
+
+import math
+import random
+import tomllib
+from datetime import date, timedelta
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pkdp_pipeline.errors import ArgumentError, BudgetExceededError, ConfigError, DifferencingError, PkdpError
+from pkdp_pipeline.exit_codes import exit_code
+from pkdp_pipeline.jobs import load_job, run_job
+from pkdp_pipeline.jobs.backfilling import backfill, days_of
+from pkdp_pipeline.jobs.dry_run import plan_job
+from pkdp_pipeline.jobs.repairing import Target, mend
+from pkdp_pipeline.jobs.repairing.edits import Edit, applied, at
+from pkdp_pipeline.jobs.repairing.grids import EPSILONS, first_above
+from pkdp_pipeline.jobs.toml_text import document
+from pkdp_pipeline.release_certificate import certify
+
+DAY = date(2020, 1, 1)
+DAYS = days_of(DAY, DAY + timedelta(days=4))
+HEAD = """# the visits of a month
+dataset = "visits"
+source = "visits.parquet"
+period = { column = "day" }   # one release a day
+unit = "person"
+ledger = "out/ledger.sqlite"
+"""
+ATTACKER = "[attacker]\np_max = 0.5  # argued in the data sheet\n"
+TAIL = '\n[output]\ndirectory = "out"\n'
+TOWNS = '[[release]]\nname = "by_town"\nby = "town"\n'
+ADULTS = '[[release]]\nname = "adults"\nwhere = "adult"\n'
+PARTIAL = 'budget = { epsilon = 2.0, delta = 1e-6, part = "partial_knowledge" }\n'
+
+
+def job(releases: str, *, attacker: str = ATTACKER, terms: str = "") -> str:
+    return f"{HEAD}{terms}\n{attacker}\n{releases}{TAIL}"
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "job.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def visits(days=DAYS) -> pd.DataFrame:
+    rows = [
+        (day, f"{town} {n}", town, n % 2 == 0, "fm"[n % 2]) for day in days for town in ("Ås", "Bø") for n in range(150)
+    ]
+    return pd.DataFrame(rows, columns=["day", "person", "town", "adult", "sex"])
+
+
+def changed(path: Path, edits) -> Path:
+    """Write what a job file says with some edits, beside it."""
+    other = path.with_name("changed.toml")
+    other.write_text(document(applied(tomllib.loads(path.read_text(encoding="utf-8")), edits)), encoding="utf-8")
+    return other
+
+
+def is_refused(path: Path, days) -> bool:
+    try:
+        return plan_job(load_job(path), days).refused is not None
+    except (ArgumentError, ConfigError):
+        return True
+    except PkdpError as error:
+        if exit_code(error) != 4:
+            raise
+        return True
+
+
+def reaches(path: Path, target: Target) -> bool:
+    """Whether every release of a job has its share of a target against its attacker, certified from nothing else."""
+    held = load_job(path)
+    share = 1 / len(held.release)
+    for release in held.release:
+        try:
+            certificate = certify(release.mechanism(), held.attacker_of(release), protects=release.protects)
+        except PkdpError:
+            return False
+        if not certificate.delta(target.epsilon * share) <= target.delta * share:
+            return False
+    return True
+
+
+def nearer(edit: Edit, old):
+    """Return the values just short of an edit, all others being equal; empty where it is no number."""
+    if edit.path[-1] in ("k", "k_complement", "release_threshold"):
+        return [edit.value - 1] if edit.value is not None and edit.value - 1 > (old or 0) else []
+    if edit.path[-1] == "epsilon" or (edit.path[-1] == "noise" and edit.value is not None):
+        value = edit.value["epsilon"] if edit.path[-1] == "noise" else edit.value
+        step = EPSILONS[first_above(EPSILONS, value)]
+        if old is not None and step >= (old["epsilon"] if isinstance(old, dict) else old):
+            return []
+        return [{"epsilon": step} if edit.path[-1] == "noise" else step]
+    return []
+
+
+def family(edit: Edit) -> str:
+    return "noise" if edit.path[-1] == "epsilon" else str(edit.path[-1])
+
+
+def check(path: Path, days, target: Target | None = None) -> list:
+    """Check everything that is offered for a job; return it."""
+    before = {file: file.read_bytes() for file in path.parent.rglob("*") if file.is_file()}
+    mending = mend(path, days, target=target)
+    assert {file: file.read_bytes() for file in path.parent.rglob("*") if file.is_file()} == before
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    for offer in mending.offers:
+        if offer.last_day is not None:
+            assert not is_refused(path, [day for day in days if day <= offer.last_day])
+            assert is_refused(path, [day for day in days if day <= offer.last_day + timedelta(days=1)])
+            continue
+        other = changed(path, offer.edits)
+        assert not is_refused(other, mending.tried_days)
+        if mending.target is not None and offer.kind == "change" and len(content["release"]) == 1:
+            assert reaches(other, mending.target)
+        if offer.kind == "change":
+            for edit in offer.edits:
+                # Only what removes an assumption may touch one.
+                assert "attacker" not in edit.path or edit.value is None
+                assert edit.path[0] in ("release", "attacker")
+        else:
+            assert not offer.fragment or offer.kind == "less"
+        if offer.kind == "less":
+            assert all(edit.value is None for edit in offer.edits)
+        for number, edit in enumerate(offer.edits):
+            alone = (
+                sum(at(content, one.path) != one.value and one.path[-1] == edit.path[-1] for one in offer.edits) == 1
+            )
+            for value in nearer(edit, at(content, edit.path)) if alone and offer.kind == "change" else []:
+                near = list(offer.edits)
+                near[number] = Edit(path=edit.path, value=value)
+                short = changed(path, near)
+                refused = is_refused(short, mending.tried_days)
+                assert refused or (mending.target is not None and not reaches(short, mending.target)), (edit, value)
+    order = [({"change": 0, "less": 1, "question": 2}[one.kind], one.keys, one.factor) for one in mending.offers]
+    assert order == sorted(order)
+    return list(mending.offers)
+
+
+def first(offers, kind: str = "change"):
+    return next(offer for offer in offers if offer.kind == kind)
+
+
+@pytest.mark.parametrize(
+    ("releases", "attacker", "edits"),
+    [
+        (TOWNS + "k = 1\n", ATTACKER, [(("release", 0, "k"), 60)]),
+        (
+            TOWNS + "k = 20\n",
+            '[attacker]\np_max = 0.3\nknown = 30\ninfluence = "active"\n',
+            [(("release", 0, "k"), 71)],
+        ),
+        (ADULTS + "k = 1\n", ATTACKER, [(("release", 0, "k"), 60)]),
+        (
+            TOWNS + "k = 20\n",
+            "",
+            [(("release", 0, "noise"), {"epsilon": 1.0}), (("release", 0, "release_threshold"), 34)],
+        ),
+        (
+            TOWNS + "k = 20\n",
+            "[attacker]\np_max = 1.0\n",
+            [(("release", 0, "noise"), {"epsilon": 1.0}), (("release", 0, "release_threshold"), 34)],
+        ),
+        (
+            TOWNS + 'k = 20\nprotects = "value"\n',
+            "",
+            [(("release", 0, "noise"), {"epsilon": 0.5}), (("release", 0, "release_threshold"), 47)],
+        ),
+        (ADULTS + "k = 20\nnoise = { epsilon = 0.5 }\n", "", [(("release", 0, "k"), None)]),
+        (ADULTS, "", [(("release", 0, "noise"), {"epsilon": 1.0})]),
+        (
+            ADULTS + "k_complement = 5\n",
+            "",
+            [(("release", 0, "noise"), {"epsilon": 1.0}), (("release", 0, "k_complement"), None)],
+        ),
+    ],
+)
+def test_what_is_not_certifiable_is_mended_by_the_least(tmp_path, releases, attacker, edits):
+    path = written(tmp_path, job(releases, attacker=attacker))
+    offers = check(path, [DAY])
+    smallest = first(offers)
+    # A release threshold or no k: both are one key, and where ε stays k is no help.
+    assert [(edit.path, edit.value) for edit in smallest.edits] == edits or smallest.keys == len(edits) == 1
+    assert smallest.keys == len(edits)
+
+
+def test_an_assumption_is_a_question_and_comes_last(tmp_path):
+    path = written(tmp_path, job(TOWNS + "k = 60\n", attacker=""))
+    offers = check(path, [DAY])
+    asked = [offer for offer in offers if offer.kind == "question"]
+    assert offers[-len(asked) :] == asked
+    assert [edit.value["p_max"] for offer in asked for edit in offer.edits] == [0.504]
+    assert "50.4 %" in asked[0].claim or "51 %" in asked[0].claim
+    for p_max, refused in ((0.504, False), (0.505, True)):
+        held = certify(load_job(path).release[0].mechanism(), load_job(path).attacker_model().__class__(p_max=p_max))
+        assert (held.delta(1.0) > 1e-6) == refused
+
+
+def test_a_target_is_reached_and_not_overshot(tmp_path):
+    path = written(tmp_path, job(TOWNS + "k = 1\n"))
+    for target in (Target(epsilon=0.5), Target(epsilon=2.0, delta=1e-9)):
+        edit = first(check(path, [DAY], target)).edits[0]
+        held = load_job(path)
+        certified = [
+            certify(type(held.release[0].mechanism())(k=k), held.attacker_model()) for k in (edit.value, edit.value - 1)
+        ]
+        assert certified[0].delta(target.epsilon) <= target.delta < certified[1].delta(target.epsilon)
+
+
+def test_a_job_that_runs_can_be_asked_for_more(tmp_path):
+    path = written(tmp_path, job(TOWNS + "k = 60\n"))
+    assert not mend(path, [DAY], target=Target(epsilon=1.0)).short
+    mending = mend(path, [DAY], target=Target(epsilon=0.9))
+    assert (mending.short, mending.error) == (True, None)
+    offers = check(path, [DAY], Target(epsilon=0.9))
+    assert offers[0].edits[0].path == ("release", 0, "k")
+    assert {offer.kind for offer in offers} == {"change", "question"}
+
+
+def test_the_second_day_needs_noise_or_evidence(tmp_path):
+    path = written(tmp_path, job(TOWNS + "k = 60\n"))
+    mending = mend(path, DAYS[:2])
+    assert isinstance(mending.error, DifferencingError)
+    assert mending.day == DAYS[1]
+    offers = check(path, DAYS[:2])
+    assert {edit.path[-1] for edit in first(offers).edits} == {"noise", "release_threshold"}
+    assert first(offers, "less").last_day == DAY
+    asked = {offer.edits[0].value["kind"] for offer in offers if offer.kind == "question"}
+    assert asked == {"one_day_protected", "independent_given_habits", "once_per_unit", "disjoint_units"}
+    assert all(offer.claim for offer in offers if offer.kind == "question")
+
+
+def test_a_budget_over_days_is_kept_by_the_smallest_k(tmp_path):
+    terms = 'evidence = { kind = "independent_given_habits" }\n' + PARTIAL
+    path = written(tmp_path, job(TOWNS + "k = 60\n", terms=terms))
+    mending = mend(path, DAYS)
+    assert isinstance(mending.error, BudgetExceededError)
+    offers = check(path, DAYS)
+    smallest = first(offers)
+    assert [edit.path for edit in smallest.edits] == [("release", 0, "k")]
+    budget = [offer for offer in offers if offer.edits and offer.edits[0].path[0] == "budget"]
+    assert len(budget) == 1
+    enough = budget[0].edits[0].value
+    short = changed(path, [Edit(path=("budget", "epsilon"), value=EPSILONS[first_above(EPSILONS, enough) - 2])])
+    assert is_refused(short, DAYS)
+
+
+def test_days_that_are_published_stay_and_count(tmp_path):
+    visits().to_parquet(tmp_path / "visits.parquet")
+    terms = 'evidence = { kind = "independent_given_habits" }\n' + PARTIAL
+    path = written(tmp_path, job(TOWNS + "k = 60\n", terms=terms))
+    fresh = first(mend(path, DAYS).offers).edits[0].value
+    run_job(load_job(path), DAY)
+    mending = mend(path, DAYS)
+    assert mending.tried_days == DAYS[1:]
+    assert first(check(path, DAYS)).edits[0].value > fresh  # the day that is published has spent more than its part
+
+
+def test_windows_are_looked_at_one_by_one(tmp_path):
+    terms = "budget = { epsilon = 1.0, delta = 0.0, window_days = 3 }\n"
+    path = written(tmp_path, job(ADULTS + "noise = { epsilon = 0.5 }\n", attacker="", terms=terms))
+    offers = check(path, DAYS)
+    assert first(offers).edits[0].value == 0.333
+    assert first(offers, "less").last_day == DAYS[1]
+
+
+def test_two_releases_share_what_there_is(tmp_path):
+    both = "".join(f'[[release]]\nname = "r{n}"\nwhere = "adult == {n}"\nnoise = {{ epsilon = 0.5 }}\n' for n in (0, 1))
+    terms = "budget = { epsilon = 2.0, delta = 0.0 }\n"
+    path = written(tmp_path, job(both, attacker="", terms=terms))
+    offers = check(path, DAYS)
+    assert [edit.value for edit in first(offers).edits] == [0.2, 0.2]
+    path = written(tmp_path, job(both, attacker="", terms=terms.replace("2.0", "0.6")))
+    offers = check(path, [DAY])
+    # One of them is enough: the second alone, or the first alone, and leaving one out.
+    assert [len(offer.edits) for offer in offers if offer.kind == "change"] == [1, 1]
+    assert [edit.value for edit in first(offers).edits] == [0.1]
+    assert [offer.kind for offer in offers].count("less") == 2
+
+
+def test_views_that_may_not_stand_together_are_cross_tabulated_or_noised(tmp_path):
+    two = TOWNS + 'k = 60\n\n[[release]]\nname = "by_sex"\nby = "sex"\nk = 50\n'
+    path = written(tmp_path, job(two))
+    mending = mend(path, [DAY])
+    assert (mending.plan, mending.day) == (None, None)
+    offers = check(path, [DAY])
+    kinds = [offer.edits[0].path for offer in offers if offer.kind == "change"]
+    assert ("release",) in kinds
+    assert {offer.words for offer in offers if offer.kind == "less"} == {"without 'by_town'", "without 'by_sex'"}
+    noised = next(offer for offer in offers if len(offer.edits) == 5)
+    assert Edit(path=("attacker",), value=None) in noised.edits
+
+
+def test_where_nothing_helps_nothing_is_offered(tmp_path):
+    visits().to_parquet(tmp_path / "visits.parquet")
+    path = written(tmp_path, job(TOWNS + "k = 60\n"))
+    run_job(load_job(path), DAY)
+    # Another noiseless view of the day, in a ledger that holds one: no threshold and no noise undoes that.
+    other = written(tmp_path, job('[[release]]\nname = "by_sex"\nby = "sex"\nk = 60\n'))
+    mending = mend(other, [DAY])
+    assert isinstance(mending.error, DifferencingError)
+    assert [offer for offer in mending.offers if offer.kind != "question"] == []
+
+
+@pytest.mark.parametrize(
+    ("releases", "attacker", "terms", "days"),
+    [
+        (TOWNS + "k = 1\n", ATTACKER, "", DAYS[:1]),
+        (TOWNS + "k = 20\n", "", "", DAYS[:2]),
+        (ADULTS, "", "budget = { epsilon = 1.0, delta = 0.0 }\n", DAYS),
+        (TOWNS + "k = 60\n", ATTACKER, 'evidence = { kind = "independent_given_habits" }\n' + PARTIAL, DAYS),
+        (TOWNS + 'k = 60\n\n[[release]]\nname = "by_sex"\nby = "sex"\nk = 50\n', ATTACKER, "", DAYS[:1]),
+    ],
+)
+def test_the_changed_file_runs_on_data_for_real(tmp_path, releases, attacker, terms, days):
+    visits().to_parquet(tmp_path / "visits.parquet")
+    path = written(tmp_path, job(releases, attacker=attacker, terms=terms))
+    for number, offer in enumerate(mend(path, days).offers):
+        if offer.kind == "question" or offer.trial is None:
+            continue
+        text = offer.trial.text
+        assert text is not None
+        assert "# the visits of a month" in text
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        visits().to_parquet(folder / "visits.parquet")
+        done = backfill(load_job(written(folder, text)), days[0], days[-1])
+        assert done.published == tuple(days)
+
+
+@st.composite
+def refusable(draw):
+    """A job that is likely to be refused."""
+    rng = random.Random(draw(st.integers(0, 10**6)))
+    releases = ""
+    for number in range(rng.choice([1, 1, 1, 2])):
+        table: dict[str, object] = {"name": f"r{number}"}
+        histogram = rng.random() < 0.6
+        if histogram:
+            table["by"] = rng.choice(["town", "sex"])
+            if rng.random() < 0.5:
+                table["domain"] = ["a", "b"]
+            if rng.random() < 0.3:
+                table["protects"] = "value"
+        else:
+            table["where"] = rng.choice(["adult", "town == 'x'"])
+        if rng.random() < 0.7 or (histogram and "domain" not in table):
+            table["k"] = rng.choice([1, 5, 40, 70])
+        if rng.random() < 0.3:
+            table["noise"] = {"epsilon": rng.choice([0.3, 1.7, 12.0])}
+            if rng.random() < 0.5 or "domain" not in table:
+                table["release_threshold"] = rng.choice([3, 30, 90])
+        elif not histogram and rng.random() < 0.3:
+            table["k_complement"] = rng.choice([1, 30])
+        releases += document({"release": [table]}).lstrip()
+    fields = {"p_max": [None, 0.1, 0.8, 1.0], "known": [None, None, 3, 50], "p_max_between": [None, None, 0.7]}
+    declared = {name: value for name, choices in fields.items() if (value := rng.choice(choices)) is not None}
+    attacker = document({"attacker": declared}).lstrip() if declared else ""
+    terms = rng.choice(["", "", 'evidence = { kind = "independent_given_habits" }\n'])
+    terms += rng.choice(["", PARTIAL, "budget = { epsilon = 1.5, delta = 1e-6 }\n"])
+    return job(releases, attacker=attacker, terms=terms), rng.choice([1, 1, 2, 3])
+
+
+def campaign(tmp_path, examples: int) -> dict[str, int]:
+    seen = {"jobs": 0, "refused": 0, "change": 0, "less": 0, "question": 0, "nothing": 0}
+
+    @settings(max_examples=examples, deadline=None, derandomize=True)
+    @given(made=refusable())
+    def every_job(made):
+        text, number = made
+        path = written(tmp_path, text)
+        try:
+            load_job(path)
+        except ConfigError:
+            return
+        seen["jobs"] += 1
+        days = DAYS[:number]
+        if not is_refused(path, days):
+            assert mend(path, days).offers == ()
+            return
+        seen["refused"] += 1
+        offers = check(path, days)
+        for offer in offers:
+            seen[offer.kind] += 1
+        seen["nothing"] += not any(offer.kind == "change" for offer in offers)
+
+    every_job()
+    return seen
+
+
+def test_whatever_is_offered_for_generated_jobs_runs_and_nothing_nearer_does(tmp_path):
+    seen = campaign(tmp_path, 12)
+    assert seen["refused"] >= 4
+    assert seen["change"] >= 3
+
+
+@pytest.mark.slow
+def test_whatever_is_offered_for_many_generated_jobs(tmp_path):
+    seen = campaign(tmp_path, 300)
+    assert seen["refused"] >= 100
+    assert min(seen["change"], seen["less"], seen["question"]) >= 20
+
+
+def test_a_target_is_checked():
+    with pytest.raises(ArgumentError, match="epsilon"):
+        Target(epsilon=0.0)
+    with pytest.raises(ArgumentError, match="delta"):
+        Target(delta=0.0)
+    assert math.isclose(Target().delta, 1e-6)

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.mechanisms import GeometricNoise, Mechanism
+from pkdp_pipeline.mechanisms.noise_law import mean_absolute
 from pkdp_pipeline.sentences import suppression
 
 __all__ = ["ExpectedError", "add_noise", "check_noise", "expected_error", "noise_scale"]
@@ -94,11 +95,11 @@ def add_noise(counts: Sequence[int], noise: GeometricNoise) -> list[int]:
 
 def expected_error(mechanism: Mechanism) -> ExpectedError:
     """Return the error to expect of `mechanism`, from its public parameters alone."""
-    mean_absolute, deviation, bound = 0.0, 0.0, 0
+    mean, deviation, bound = 0.0, 0.0, 0
     if mechanism.noise is not None:
-        mean_absolute, deviation, bound = _noise_error(mechanism.noise.epsilon)
+        mean, deviation, bound = _noise_error(mechanism.noise.epsilon)
     return ExpectedError(
-        mean_absolute=mean_absolute,
+        mean_absolute=mean,
         standard_deviation=deviation,
         bound_95=bound,
         suppression=suppression(mechanism),
@@ -108,10 +109,9 @@ def expected_error(mechanism: Mechanism) -> ExpectedError:
 def _noise_error(epsilon: float) -> tuple[float, float, int]:
     """Return E|Z|, the standard deviation of Z and the smallest b with P[|Z| > b] <= 0.05.
 
-    With α = e^(-ε): E|Z| = 2α / (1 - α²), Var Z = 2α / (1 - α)², P[|Z| > b] = 2α^(b+1) / (1 + α).
+    With α = e^(-ε): Var Z = 2α / (1 - α)², P[|Z| > b] = 2α^(b+1) / (1 + α).
     """
     alpha, gap = math.exp(-epsilon), -math.expm1(-epsilon)
-    mean_absolute = 2.0 * alpha / (gap * (1.0 + alpha))
     deviation = math.sqrt(2.0 * alpha) / gap
     bound = max(0, math.ceil(math.log(2.0 / (0.05 * (1.0 + alpha))) / epsilon) - 1)
-    return mean_absolute, deviation, bound
+    return mean_absolute(GeometricNoise(epsilon)), deviation, bound

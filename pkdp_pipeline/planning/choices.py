@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context, Decimal
 from types import MappingProxyType
 from typing import Any, Literal, cast
 
@@ -81,7 +82,9 @@ class Choice:
             exactly = f"exact {counts.removeprefix('the ')}"
             return exactly if self.mechanism.k is None else f"{exactly} from k = {self.mechanism.k} on"
         error = "" if self.mean_absolute_error is None else f", off by {self.mean_absolute_error:.3g} on average"
-        noised = f"{counts} with noise of epsilon {self.mechanism.noise.epsilon:.4g}{error}"
+        # Rounded down: whoever types what is shown gets a little more noise, not less.
+        epsilon = Context(prec=4, rounding=ROUND_FLOOR).create_decimal(Decimal(self.mechanism.noise.epsilon))
+        noised = f"{counts} with noise of epsilon {epsilon.normalize()}{error}"
         if self.mechanism.release_threshold is None:
             return noised
         return f"{noised}, published from {self.mechanism.release_threshold} on"

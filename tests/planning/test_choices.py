@@ -1,0 +1,158 @@
+"""The choices reach their target, are minimal, and their costs move as they should."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pkdp_pipeline import (
+    ArgumentError,
+    AttackerModel,
+    Count,
+    GeometricNoise,
+    Histogram,
+    IndependentGivenHabits,
+    certify,
+    compose,
+    smallest_k,
+)
+from pkdp_pipeline.planning import Choice, PublicCounts, choices
+
+ATTACKER = AttackerModel(p_max=0.1)
+TOWNS = PublicCounts.assumed(cells=50, people=5000, shape="zipf")
+
+
+def by_way(found):
+    return {one.way: one for one in found}
+
+
+@given(
+    st.floats(0.01, 0.8),
+    st.floats(0.2, 3.0),
+    st.floats(1e-10, 1e-2),
+    st.sampled_from(["presence", "value"]),
+    st.sampled_from([1, 1, 7, 365]),
+    st.booleans(),
+)
+@settings(max_examples=12, deadline=None)
+def test_every_choice_reaches_the_target(p_max, epsilon, delta, protects, days, declared):
+    attacker, evidence = AttackerModel(p_max=p_max), IndependentGivenHabits()
+    found = choices(
+        attacker,
+        epsilon=epsilon,
+        delta=delta,
+        protects=protects,
+        days=days,
+        evidence=evidence,
+        counts=TOWNS,
+        declared_cells=declared,
+    )
+    ways = by_way(found)
+    assert set(ways) == {"k", "noise_and_k"} | ({"noise"} if declared else set())
+    for one in found:
+        certificate = certify(one.mechanism, attacker, protects=protects)
+        whole = certificate if days == 1 else compose([(certificate, days)], evidence)
+        assert whole.delta(epsilon) == one.together.delta(epsilon) <= delta
+        assert one.against_anyone == (one.way != "k")
+        assert 0.0 <= one.suppressed_people <= one.suppressed_cells <= 1.0
+        assert one.basis == TOWNS.basis
+        # Less noise fails.
+        if one.mechanism.noise is not None:
+            less = GeometricNoise(math.nextafter(one.mechanism.noise.epsilon, math.inf))
+            again = certify(replace(one.mechanism, noise=less), AttackerModel(), protects=protects)
+            assert compose([(again, days)]).delta(epsilon) > delta
+    errors = [one.mean_absolute_error for one in found if one.mean_absolute_error is not None]
+    assert errors == sorted(errors)
+
+
+def test_k_is_that_of_smallest_k():
+    k = smallest_k(ATTACKER, epsilon=1.0, delta=1e-6)
+    assert by_way(choices(ATTACKER, epsilon=1.0, delta=1e-6))["k"].mechanism == Histogram(k=k)
+
+
+def test_an_easier_target_costs_less():
+    costs = [by_way(choices(ATTACKER, epsilon=epsilon, delta=1e-6, counts=TOWNS)) for epsilon in (0.3, 1.0, 2.0)]
+    for way in ("k", "noise", "noise_and_k"):
+        assert [cost[way].suppressed_people for cost in costs] == sorted(
+            (cost[way].suppressed_people for cost in costs), reverse=True
+        )
+    errors = [cost["noise"].mean_absolute_error for cost in costs]
+    assert errors == sorted(errors, reverse=True)
+
+
+def test_shares_are_not_known_without_counts():
+    for one in choices(ATTACKER, epsilon=1.0, delta=1e-6):
+        assert one.basis == "Nothing was said about the counts."
+        if one.way == "noise":
+            assert one.suppressed_people == 0.0
+        else:
+            assert one.suppressed_cells is None
+            assert "not known" in one.words
+
+
+def test_the_words_of_each():
+    found = by_way(choices(ATTACKER, epsilon=1.0, delta=1e-6, counts=TOWNS))
+    assert found["k"].words == (
+        "exact counts from k = 30 on, 26 % of cells with 6.62 % of people suppressed; "
+        "against the declared attacker only."
+    )
+    assert found["noise"].words == (
+        "counts with noise of epsilon 1, off by 0.851 on average, nothing suppressed; against anyone at all."
+    )
+    assert found["noise_and_k"].words.startswith(
+        "counts with noise of epsilon 1, off by 0.851 on average, published from"
+    )
+
+
+def test_noise_is_shown_so_that_it_can_be_typed():
+    for epsilon in (0.3, 1.0, 1.7):
+        one = by_way(choices(ATTACKER, epsilon=epsilon, delta=1e-4))["noise"]
+        shown = float(one.words.split("epsilon ")[1].split(",")[0])
+        assert 0.999 * one.mechanism.noise.epsilon < shown <= one.mechanism.noise.epsilon
+
+
+def test_a_count_that_needs_nothing():
+    sure = AttackerModel(p_min=0.2, p_max=0.8, unknown=5000)
+    found = choices(sure, epsilon=1.0, delta=1e-6, kind="count")
+    assert [one.way for one in found] == ["exact", "noise_against_anyone"]
+    assert found[0].mechanism == Count()
+    assert found[0].words.startswith("exact count, nothing suppressed")
+
+
+def test_uncertainty_takes_the_place_of_some_noise():
+    unsure = AttackerModel(p_min=0.2, p_max=0.5, unknown=120)
+    ways = by_way(choices(unsure, epsilon=1.0, delta=1e-6, kind="count"))
+    assert ways["noise"].mechanism.noise.epsilon > ways["noise_against_anyone"].mechanism.noise.epsilon
+    assert not ways["noise"].against_anyone
+    assert ways["noise_against_anyone"].against_anyone
+
+
+def test_without_evidence_only_noise_adds_up():
+    found = choices(ATTACKER, epsilon=1.0, delta=1e-6, days=30)
+    assert {one.way for one in found} == {"noise", "noise_and_k"}
+    assert all(isinstance(one, Choice) for one in found)
+
+
+def test_nothing_declared_leaves_noise():
+    assert {one.way for one in choices(None, epsilon=1.0, delta=1e-6)} == {"noise", "noise_and_k"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"kind": "table"}, "kind must be one of"),
+        ({"counts": {"a": 3}}, "PublicCounts"),
+        ({"delta": 0.0}, "delta"),
+        ({"protects": "both"}, "protects"),
+        ({"days": 0}, "days"),
+        ({"kind": "count", "protects": "value"}, "a Count has one number"),
+    ],
+)
+def test_arguments_are_checked(changed, words):
+    asked = {"epsilon": 1.0, "delta": 1e-6} | changed
+    with pytest.raises(ArgumentError, match=words):
+        choices(ATTACKER, **asked)

@@ -308,3 +308,31 @@ def test_another_run_s_reservation_is_explained_as_it_would_be_taken_over(tmp_pa
         explained = pkdp.explain(**asked, ledger=ledger)
         assert explained.certificate.context.head == left.head
         assert check(asked, ledger) == "publish"
+
+
+@pytest.mark.postgres
+@pytest.mark.xdist_group("postgres")
+def test_a_postgresql_ledger_stays_as_it_is(postgres_url):
+    import psycopg
+
+    def content() -> dict[str, list]:
+        with psycopg.connect(postgres_url, options="-c search_path=pkdp") as connection:
+            tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'pkdp'").fetchall()
+            return {name: sorted(map(repr, connection.execute(f"TABLE {name}").fetchall())) for (name,) in tables}
+
+    asked = UNIT | {"by": "c", "domain": ["x", "y"], "noise": NOISE, "attacker": ANYONE, "period": "2020-01-01"}
+    with pkdp.Ledger.open(postgres_url, dataset="people", budget=pkdp.Budget(0.7, 0.0)) as ledger:
+        assert pkdp.explain(**asked, ledger=ledger).outcome == "publish"
+        published(**asked, ledger=ledger)
+        before = content()
+        assert any(before.values())
+        others = (
+            {},
+            {"attacker": KNOWS_LITTLE},
+            {"period": "2020-02"},
+            {"noise": pkdp.GeometricNoise(0.1), "period": "2021"},
+        )
+        outcomes = [pkdp.explain(**asked | other, ledger=ledger).outcome for other in others]
+        assert outcomes == ["replay", "replay", "refused", "publish"]
+        assert content() == before
+        assert check(asked | others[3], ledger) == "publish"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import functools
 import json
+import tempfile
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,8 +24,11 @@ __all__ = [
     "certificate",
     "composed",
     "frame",
+    "job",
+    "ledger",
     "outcome",
     "release",
+    "report",
     "resealed",
     "written",
 ]
@@ -124,3 +129,84 @@ def outcome(found: Verification, key: str) -> Claim:
     """Return the claim with this key."""
     (claim,) = (claim for claim in found.claims if claim.key == key)
     return claim
+
+
+JOB = """
+    dataset = "visits"
+    source = "visits.parquet"
+    period = { column = "day" }
+    unit = "person"
+    ledger = "visits.sqlite"
+    EVIDENCE
+
+    RELEASES
+
+    [output]
+    directory = "out"
+"""
+
+QUIET = """
+    [attacker]
+    p_max = 0.1
+
+    [[release]]
+    name = "people_by_town"
+    by = "town"
+    k = 20
+"""
+
+NOISY = """
+    [[release]]
+    name = "people"
+    noise = { epsilon = 0.5 }
+
+    [[release]]
+    name = "people_by_town"
+    by = "town"
+    domain = { town = ["Ås", "Bø", "Secretville"] }
+    k = 20
+    noise = { epsilon = 0.5 }
+    release_threshold = 24
+"""
+
+
+@functools.cache
+def job(kind: str = "quiet") -> Path:
+    """Run a job about three days in a scratch folder, and return its file; the ledger is beside it."""
+    import datetime
+
+    from pkdp_pipeline.jobs import load_job, run_job
+
+    folder = Path(tempfile.mkdtemp(prefix="verify"))
+    days = [datetime.date(2020, 1, day) for day in (1, 2, 3)]
+    pd.concat([frame().assign(day=day) for day in days]).to_parquet(folder / "visits.parquet")
+    evidence = """evidence = { kind = "one_day_protected" }
+    budget = { epsilon = 9.0, delta = 1e-6, part = "partial_knowledge" }"""
+    text = JOB.replace("EVIDENCE", evidence if kind == "quiet" else "")
+    text = text.replace("RELEASES", QUIET if kind == "quiet" else NOISY)
+    (folder / "job.toml").write_text(textwrap.dedent(text), encoding="utf-8")
+    for day in days:
+        run_job(load_job(folder / "job.toml"), day)
+    return folder / "job.toml"
+
+
+@functools.cache
+def _report(kind: str, day: int | None, audience: str) -> str:
+    import datetime
+
+    from pkdp_pipeline.jobs import load_job
+    from pkdp_pipeline.jobs.reporting import report_of
+    from pkdp_pipeline.report import render
+
+    date = None if day is None else datetime.date(2020, 1, day)
+    return render(report_of(load_job(job(kind)), date, audience=audience), "json")
+
+
+def report(kind: str = "quiet", day: int | None = None, audience: str = "public") -> dict[str, Any]:
+    """Return the report of a job, about one day or about all of them."""
+    return json.loads(_report(kind, day, audience))
+
+
+def ledger(kind: str = "quiet") -> Path:
+    """Return the ledger of a job."""
+    return job(kind).parent / "visits.sqlite"

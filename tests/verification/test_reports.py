@@ -1,0 +1,137 @@
+"""Reports as JSON: genuine ones pass, and whatever somebody alters in them is found."""
+
+from __future__ import annotations
+
+import pytest
+from published_files import altered, ledger, outcome, report, written
+
+from pkdp_pipeline.verification import verify
+
+
+def halved(value):
+    return value / 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "day", "audience"),
+    [("quiet", None, "public"), ("quiet", 2, "auditor"), ("noisy", None, "auditor"), ("noisy", 3, "public")],
+)
+@pytest.mark.parametrize("with_ledger", [False, True])
+def test_genuine_reports_pass(tmp_path, kind, day, audience, with_ledger):
+    path = written(tmp_path, report(kind, day, audience))
+    found = verify(path, ledger=ledger(kind) if with_ledger else None)
+    assert found.kind == "report"
+    assert found.passed, str(found)
+    if with_ledger:
+        assert outcome(found, "ledger.total").outcome == "pass"
+        assert outcome(found, "ledger.points").outcome == "pass"
+        assert outcome(found, "ledger.holds").outcome == "pass"
+    else:
+        assert outcome(found, "assumptions.declared").outcome == "not_checked"
+
+
+def checked(folder, document, key, **asked):
+    found = verify(written(folder, document), **asked)
+    assert not found.passed, str(found)
+    assert outcome(found, key).outcome == "fail", str(found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("path", "to", "key"),
+    [
+        (("promises", 0, "statement", "epsilon"), halved, "promises.0.reading"),
+        (("promises", 0, "statement", "numbers", 1, "delta"), halved, "promises.0.reading"),
+        (("promises", 0, "statement", "sentence"), "Private.", "promises.0.reading"),
+        (("promises", 0, "statement", "assumptions"), [], "promises.0.reading"),
+        (("promises", 0, "statement", "limits"), lambda listed: listed[:-1], "promises.0.reading"),
+        (("promises", 1, "curve", "certified", 7), halved, "promises.1.reading"),
+        (("promises", 1, "curve", "attained", 7), lambda value: value * 1.5, "promises.1.reading"),
+        (("promises", 1, "knowledge", 0, "epsilons", 1), halved, "promises.1.reading"),
+        (("promises", 1, "knowledge"), [], "promises.1.reading"),
+        (("promises", 1, "scenarios", 1, "epsilon"), halved, "promises.1.reading"),
+        (("promises", 1, "scenarios", -1, "epsilon"), 3.0, "promises.1.reading"),
+        (("promises", 1, "scenarios", 1, "delta_at_one"), halved, "promises.1.reading"),
+        (("promises", 1, "scenarios", 1, "verdict"), "holds", "promises.1.reading"),
+        (("promises", 1, "scenarios"), lambda listed: listed[:-1], "promises.1.reading"),
+        (("promises", 0, "certificate", "grid", 9, "delta"), halved, "promises.0.numbers"),
+        (("promises", 1, "certificate", "grid", 9, "delta"), halved, "promises.1.enumerated"),
+        (("promises", 1, "certificate", "attacker", "p_max"), 0.05, "promises.1.numbers"),
+        (("promises", 1, "certificate", "caveats"), ["All is well."], "promises.1.words"),
+        (("lead", "epsilon"), halved, "report.lead"),
+        (("ledger", "total", "epsilon"), halved, "report.total"),
+        (("ledger", "total", "numbers", 2, "delta"), halved, "report.total"),
+        (("ledger", "points", -1, "epsilon"), halved, "report.points"),
+        (("ledger", "points", -1, "releases"), 2, "report.points"),
+        (("ledger", "releases"), 2, "report.points"),
+        (("ledger", "budgets", 0, "spent"), halved, "report.budgets"),
+        (("ledger", "budgets", 0, "spent"), None, "report.budgets"),
+        (("releases", 0, "table", "counts", 0), 19, "releases.tables"),
+        (("releases", 0, "table", "counts", 0), 99, "releases.tables"),
+        (("releases", 0, "table", "counts", 0), None, "releases.tables"),
+        (("releases", 0, "table", "keys", 0), ["Ås"], "releases.tables"),
+        (("releases", 0, "table", "columns"), [], "releases.tables"),
+        (("releases", 0, "k"), 10, "releases.promises"),
+        (("releases", 0, "sentence"), "Private.", "releases.promises"),
+        (("releases", 0, "rule"), "Every cell is published.", "releases.promises"),
+        (("releases", 0, "promise"), 7, "releases.promises"),
+        (("series", 0, "counts", 0, 0), 3, "releases.tables"),
+        (("series", 0, "counts", -1, 0), 500, "releases.tables"),
+        (("series", 0, "cells"), ["one"], "releases.tables"),
+        (("provenance", "theorems"), [], "report.theorems"),
+        (("audience",), "nobody", "report.structure"),
+    ],
+)
+def test_what_was_altered_is_found(tmp_path, path, to, key):
+    checked(tmp_path, altered(report(), *path, to=to), key)
+
+
+def test_errors_of_noise_are_computed_again(tmp_path):
+    checked(tmp_path, altered(report("noisy"), "releases", 0, "error", "bound_95", to=1), "releases.promises")
+
+
+def test_a_total_below_one_of_its_parts_is_found_in_the_report_of_a_day(tmp_path):
+    document = report(day=2)
+    assert document["promises"][0]["name"] != "everything published"
+    document["ledger"]["total"]["epsilon"] = document["ledger"]["points"][-1]["epsilon"] = 0.001
+    checked(tmp_path, document, "report.total")
+
+
+class TestWithTheLedger:
+    """What is consistent in itself is found where the ledger says otherwise."""
+
+    def test_counts(self, tmp_path):
+        document = altered(report(day=2), "releases", 0, "table", "counts", 0, to=30)
+        assert verify(written(tmp_path, document)).passed
+        checked(tmp_path, document, "ledger.holds", ledger=ledger())
+
+    def test_ids(self, tmp_path):
+        document = altered(report(day=2), "releases", 0, "id", to="0" * 64)
+        checked(tmp_path, document, "ledger.holds", ledger=ledger())
+
+    def test_totals_and_points(self, tmp_path):
+        document = report(day=2)
+        document["ledger"]["points"][0]["epsilon"] /= 2
+        assert verify(written(tmp_path, document)).passed
+        checked(tmp_path, document, "ledger.points", ledger=ledger())
+
+    def test_heads(self, tmp_path):
+        document = altered(report(day=2), "ledger", "head", to="f" * 64)
+        checked(tmp_path, document, "ledger.total", ledger=ledger())
+
+    def test_another_attacker(self, tmp_path):
+        import json
+
+        import pkdp_pipeline as pkdp
+        from pkdp_pipeline.report.json_form import promise_document
+        from pkdp_pipeline.report.promises import promise_of
+
+        document = report(day=2)
+        stored = pkdp.Certificate.from_json(json.dumps(document["promises"][0]["certificate"]))
+        weaker = pkdp.certify(stored.mechanism, pkdp.AttackerModel(p_max=0.05)).in_context(stored.context)
+        promise = promise_document(promise_of(document["promises"][0]["name"], weaker, 1e-6))
+        document["promises"][0] = json.loads(json.dumps(promise))
+        document["lead"] = document["promises"][0]["statement"]
+        document["releases"][0]["sentence"] = weaker.sentence()
+        assert verify(written(tmp_path, document)).passed
+        checked(tmp_path, document, "ledger.holds", ledger=ledger())

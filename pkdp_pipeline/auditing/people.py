@@ -63,7 +63,11 @@ class Layout:
     def keys(self, crowd: Crowd, copies: int) -> list[tuple[Any, ...]]:
         """Return the keys of all cells, copy by copy, in an order that is not theirs."""
         number = copies * self.cells(crowd)
-        names = [f"cell {place:03d}" for place in np.random.default_rng(number).permutation(number)]
+        places = np.random.default_rng(number).permutation(number)
+        # The target's cell is neither the first nor the last: what comes after a withheld row might tell of it.
+        middle = int(np.flatnonzero(places == number // 2)[0])
+        places[[0, middle]] = places[[middle, 0]]
+        names = [f"cell {place:03d}" for place in places]
         return [(name,) for name in names] if self.columns is None else self.columns.keys(names)
 
 

@@ -192,7 +192,9 @@ def alarm():
 
 @pytest.mark.usefixtures("alarm")
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("case", range(len(EXTREME)))
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[] if case % 5 < 2 else [pytest.mark.slow]) for case in range(len(EXTREME))]
+)
 def test_extremes_give_probabilities_quickly_and_quietly(case):
     mechanism, attacker, protects = EXTREME[case]
     started = time.process_time()

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import examples
 
 from pkdp_pipeline.engines import ENGINES, Question, engine_for
 from pkdp_pipeline.engines.duckdb.predicate import predicate_sql
@@ -89,15 +90,20 @@ def answered(frame, question):
 @pytest.mark.parametrize("one_cell", RULES)
 @pytest.mark.parametrize("by", [("c 1",), ('d"2',), ("c 1", 'd"2')])
 @pytest.mark.parametrize("unit", [("p",), ("q",), ("p", "q")])
-@settings(max_examples=6, deadline=None)
-@given(rows=ROWS)
-def test_units_per_cell_are_what_a_slow_count_gives(unit, by, one_cell, rows):
+@examples(quick=3, full=30)
+def test_units_per_cell_are_what_a_slow_count_gives(unit, by, one_cell, examples):
     question = Question(unit=unit, by=by, one_cell=one_cell, order_by=("o",) if one_cell == "first" else ())
-    expected = counted(rows, unit, by, one_cell)
-    frame = frame_of(rows)
-    assert answered(frame, question) == expected
-    with duckdb.connect() as connection:
-        assert answered(relation_of(connection, frame), question) == expected
+
+    @settings(max_examples=examples, deadline=None)
+    @given(rows=ROWS)
+    def check(rows):
+        expected = counted(rows, unit, by, one_cell)
+        frame = frame_of(rows)
+        assert answered(frame, question) == expected
+        with duckdb.connect() as connection:
+            assert answered(relation_of(connection, frame), question) == expected
+
+    check()
 
 
 @settings(max_examples=40, deadline=None)

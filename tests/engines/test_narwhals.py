@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_duckdb import RULES, counted
+from thorough import examples
 
 from pkdp_pipeline.engines import Question, engine_for
 from pkdp_pipeline.engines.narwhals.engine import ENGINE as ANYWHERE
@@ -41,16 +42,21 @@ def answered(engine, frame, question):
 @pytest.mark.parametrize("one_cell", RULES)
 @pytest.mark.parametrize("by", [("c 1",), ("c 1", 'd"2')])
 @pytest.mark.parametrize("unit", [("p",), ("q",), ("p", "q")])
-@settings(max_examples=10, deadline=None)
-@given(rows=ROWS)
-def test_units_per_cell_are_what_a_slow_count_gives(unit, by, one_cell, rows):
+@examples(quick=4, full=40)
+def test_units_per_cell_are_what_a_slow_count_gives(unit, by, one_cell, examples):
     question = Question(unit=unit, by=by, one_cell=one_cell, order_by=("o",) if one_cell == "first" else ())
-    expected = counted(rows, unit, by, one_cell)
-    frame = frame_of(rows)
-    for given_frame in (frame, frame.lazy(), frame.to_arrow()):
-        assert answered(engine_for(given_frame), given_frame, question) == expected
-    if one_cell != "hash":
-        assert answered(ANYWHERE, frame, question) == expected
+
+    @settings(max_examples=examples, deadline=None)
+    @given(rows=ROWS)
+    def check(rows):
+        expected = counted(rows, unit, by, one_cell)
+        frame = frame_of(rows)
+        for given_frame in (frame, frame.lazy(), frame.to_arrow()):
+            assert answered(engine_for(given_frame), given_frame, question) == expected
+        if one_cell != "hash":
+            assert answered(ANYWHERE, frame, question) == expected
+
+    check()
 
 
 @settings(max_examples=30, deadline=None)

@@ -6,20 +6,23 @@ import numpy as np
 import pytest
 from oracle.attacks import search
 from oracle.releases import count_losses
+from thorough import examples
 
 import pkdp_pipeline as pkdp
 
 
-def test_no_attacker_exceeds_the_certificate_of_a_thresholded_count() -> None:
+@examples(quick=110, full=350)
+def test_no_attacker_exceeds_the_certificate_of_a_thresholded_count(examples: int) -> None:
     # Known people, controlled or merely known; caps; boxes; noise and a second threshold after it.
-    attackers, worst = search("thresholding", examples=350, batch=12)
-    assert attackers >= 2_604
+    attackers, worst = search("thresholding", examples=examples, batch=12)
+    assert attackers >= examples * 12 * 62 // 100
     assert worst > 0.9
 
 
-def test_no_attacker_exceeds_the_certificate_of_a_two_sided_threshold() -> None:
-    attackers, worst = search("two_sided", examples=250, batch=10)
-    assert attackers >= 1_550
+@examples(quick=80, full=250)
+def test_no_attacker_exceeds_the_certificate_of_a_two_sided_threshold(examples: int) -> None:
+    attackers, worst = search("two_sided", examples=examples, batch=10)
+    assert attackers >= examples * 10 * 62 // 100
     assert worst > 0.9
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.attacks import LARGEST, Crowd, enumerated, knowing_all, matching, size, vertices
-from pkdp_pipeline.release_certificate import ReleaseCertificate
+from pkdp_pipeline.mechanisms import Mechanism
+from pkdp_pipeline.profiles import Protects
+from pkdp_pipeline.release_certificate import ReleaseCertificate, certify
 
 __all__ = ["Attained", "Tried", "in_order", "simulable", "tried_by_anyone", "tried_by_declared"]
 
@@ -71,9 +75,18 @@ class Tried:
 
 def tried_by_declared(certificate: ReleaseCertificate, epsilons: Sequence[float]) -> Tried:
     """Try the attackers whom the certificate's theorems are worst about, and all vertices of small instances."""
+    return _by_declared(certificate.mechanism, certificate.attacker, certificate.protects, tuple(in_order(epsilons)))
+
+
+@functools.lru_cache(maxsize=64)
+def _by_declared(
+    mechanism: Mechanism, attacker: AttackerModel, protects: Protects, epsilons: tuple[float, ...]
+) -> Tried:
+    # The promises of a report are often about the same release, alone and as part of a total.
+    certificate = certify(mechanism, attacker, protects=protects)
 
     def trials() -> Iterator[tuple[float, Crowd]]:
-        for epsilon in in_order(epsilons):
+        for epsilon in epsilons:
             yield from ((epsilon, crowd) for crowd in matching(certificate, epsilon))
         small = vertices(certificate)
         for epsilon in _VERTICES_AT:

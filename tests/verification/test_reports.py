@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 from published_files import altered, ledger, outcome, report, written
 
-from pkdp_pipeline.verification import verify
+from pkdp_pipeline.verification import reports, verify
+
+
+@pytest.fixture(scope="module", autouse=True)
+def computed_once():
+    """Read each certificate once for all tests of this module: most of them alter something else."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(reports, "promise_of", functools.cache(reports.promise_of))
+    yield
+    patch.undo()
 
 
 def halved(value):

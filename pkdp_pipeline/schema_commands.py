@@ -29,7 +29,9 @@ def schema(
     *,
     name: Annotated[
         str | None,
-        typer.Argument(help="As in certificate.v2; without a version, the newest. Left out: all are listed."),
+        typer.Argument(
+            metavar="NAME", help="As in certificate.v2; without a version, the newest. Left out: all are listed."
+        ),
     ] = None,
     path: Annotated[bool, typer.Option("--path", help="Print where the file is, not what it says.")] = False,
 ) -> None:

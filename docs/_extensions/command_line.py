@@ -26,7 +26,8 @@ def _usage(path: str, command: Any) -> str:
 
 
 def _default(parameter: Any) -> str:
-    if parameter.required or parameter.is_flag or parameter.default in (None, "", ()):
+    # An argument is no flag, and does not say so.
+    if parameter.required or getattr(parameter, "is_flag", False) or parameter.default in (None, "", ()):
         return ""
     return f" By default ``{parameter.default}``."
 

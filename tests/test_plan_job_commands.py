@@ -43,8 +43,7 @@ def written(folder: Path, *, k: int = 1, terms: str = "", ledger: str = "out/led
 
 
 def plan(path: Path, *options: object, width: int = 100):
-    os.environ["COLUMNS"] = str(width)
-    return CliRunner().invoke(app, ["plan", "job", str(path), *map(str, options)])
+    return CliRunner().invoke(app, ["plan", "job", str(path), *map(str, options)], env={"COLUMNS": str(width)})
 
 
 def test_a_job_that_is_fine_says_what_it_promises(tmp_path):

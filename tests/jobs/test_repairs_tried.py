@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.errors import ArgumentError, BudgetExceededError, ConfigError, DifferencingError, PkdpError
 from pkdp_pipeline.exit_codes import exit_code
 from pkdp_pipeline.jobs import load_job, run_job
@@ -75,13 +76,15 @@ def is_refused(path: Path, days) -> bool:
         return True
 
 
-def reaches(path: Path, target: Target) -> bool:
-    """Whether every release of a job has its share of a target against its attacker, certified from nothing else."""
+def reaches(path: Path, target: Target, days) -> bool:
+    """Whether every release of a job has its share of a target; of several days by its noise alone."""
     held = load_job(path)
     share = 1 / len(held.release)
     for release in held.release:
         try:
-            certificate = certify(release.mechanism(), held.attacker_of(release), protects=release.protects)
+            alone = release.noise is None or len(days) == 1 or held.evidence
+            attacker = held.attacker_of(release) if alone else AttackerModel()
+            certificate = certify(release.mechanism(), attacker, protects=release.protects)
         except PkdpError:
             return False
         if not certificate.delta(target.epsilon * share) <= target.delta * share:
@@ -120,7 +123,7 @@ def check(path: Path, days, target: Target | None = None) -> list:
         other = changed(path, offer.edits)
         assert not is_refused(other, mending.tried_days)
         if mending.target is not None and offer.kind == "change" and len(content["release"]) == 1:
-            assert reaches(other, mending.target)
+            assert reaches(other, mending.target, days)
         if offer.kind == "change":
             for edit in offer.edits:
                 # Only what removes an assumption may touch one.
@@ -139,7 +142,10 @@ def check(path: Path, days, target: Target | None = None) -> list:
                 near[number] = Edit(path=edit.path, value=value)
                 short = changed(path, near)
                 refused = is_refused(short, mending.tried_days)
-                assert refused or (mending.target is not None and not reaches(short, mending.target)), (edit, value)
+                assert refused or (mending.target is not None and not reaches(short, mending.target, days)), (
+                    edit,
+                    value,
+                )
     order = [({"change": 0, "less": 1, "question": 2}[one.kind], one.keys, one.factor) for one in mending.offers]
     assert order == sorted(order)
     return list(mending.offers)
@@ -197,10 +203,10 @@ def test_an_assumption_is_a_question_and_comes_last(tmp_path):
     offers = check(path, [DAY])
     asked = [offer for offer in offers if offer.kind == "question"]
     assert offers[-len(asked) :] == asked
-    assert [edit.value["p_max"] for offer in asked for edit in offer.edits] == [0.504]
-    assert "50.4 %" in asked[0].claim or "51 %" in asked[0].claim
-    for p_max, refused in ((0.504, False), (0.505, True)):
-        held = certify(load_job(path).release[0].mechanism(), load_job(path).attacker_model().__class__(p_max=p_max))
+    assert [edit.value["p_max"] for offer in asked for edit in offer.edits] == [0.5]
+    assert "50 %" in asked[0].claim
+    for p_max, refused in ((0.5, False), (0.501, True)):
+        held = certify(load_job(path).release[0].mechanism(), AttackerModel(p_max=p_max))
         assert (held.delta(1.0) > 1e-6) == refused
 
 
@@ -397,15 +403,15 @@ def campaign(tmp_path, examples: int) -> dict[str, int]:
 
 
 def test_whatever_is_offered_for_generated_jobs_runs_and_nothing_nearer_does(tmp_path):
-    seen = campaign(tmp_path, 12)
-    assert seen["refused"] >= 4
-    assert seen["change"] >= 3
+    seen = campaign(tmp_path, 6)
+    assert seen["refused"] >= 2
+    assert seen["change"] >= 2
 
 
 @pytest.mark.slow
 def test_whatever_is_offered_for_many_generated_jobs(tmp_path):
-    seen = campaign(tmp_path, 300)
-    assert seen["refused"] >= 100
+    seen = campaign(tmp_path, 100)
+    assert seen["refused"] >= 30
     assert min(seen["change"], seen["less"], seen["question"]) >= 20
 
 

@@ -158,6 +158,13 @@ def test_a_report_s_promises_are_those_of_their_certificates(document):
             assert certificate.delta(epsilon) <= delta * (1 + AGREEMENT)
 
 
+def test_the_claims_of_a_verification_keep_their_names():
+    (release,) = [one for one in frozen("verification.v1") if one["kind"] == "release"]
+    found = pkdp.verify(FROZEN / "release.1" / release["file"], draws=1000)
+    assert {claim["key"] for claim in release["claims"]} <= {claim.key for claim in found.claims}
+    assert found.passed
+
+
 def test_exit_codes_stay():
     codes = {
         name: exit_code(getattr(pkdp, name)("…"))

@@ -156,7 +156,7 @@ def test_there_is_one_way_out():
     assert importers("public_table") == {"publish"}
     assert importers("publish") == {"accessor", "auditing", "duckdb", "jobs"}
     # A gate's policy and dbt's profile share the tables of attackers, budgets and evidence.
-    shown = {"job_commands", "job_progress", "job_views", "report_commands"}
+    shown = {"job_commands", "job_progress", "job_views", "plan_job_commands", "plan_job_views", "report_commands"}
     assert importers("jobs") <= shown | {"audit_commands", "auditing", "duckdb", "integrations"}
 
 

@@ -17,6 +17,7 @@ from pkdp_pipeline.arguments import probability, whole_number
 from pkdp_pipeline.attacks.bounds import Array, bernstein
 from pkdp_pipeline.attacks.crowd import Crowd
 from pkdp_pipeline.attacks.enumeration import BITS, LARGEST, hockey_stick, laws, size
+from pkdp_pipeline.attacks.simulation import simulated
 from pkdp_pipeline.attacks.sums import BALLS
 from pkdp_pipeline.mechanisms import Mechanism
 
@@ -128,7 +129,7 @@ class _Scored:
 def simulated_schedule(
     schedule: Schedule, epsilon: float, *, draws: int, confidence: float, generator: Generator
 ) -> SimulatedSchedule | None:
-    """Return what `schedule` attains at `epsilon`, from draws; None where one day alone is too large to enumerate.
+    """Return what `schedule` attains at `epsilon`, from draws; None where one of several days is too large.
 
     Parameters
     ----------
@@ -148,7 +149,7 @@ def simulated_schedule(
     """
     draws, error = whole_number("draws", draws, least=2), 1.0 - probability("confidence", confidence)
     if any(size(day.mechanism, day.crowd) > LARGEST for day in schedule.days):
-        return None
+        return _alone(schedule, epsilon, draws, confidence, generator) if schedule.releases == 1 else None
     days = [_scored(day) for day in schedule.days]
     rates = sorted(_RATES, key=lambda rate: -_promise(days, rate, epsilon, draws, error, generator))
     parts = [min(_AT_ONCE, draws - start) for start in range(0, draws, _AT_ONCE)]
@@ -162,6 +163,22 @@ def simulated_schedule(
         lower=max(0.0, low * (1.0 - _ROUNDING)),
         upper=min(1.0, high * (1.0 + _ROUNDING)),
         confidence=float(confidence),
+    )
+
+
+def _alone(
+    schedule: Schedule, epsilon: float, draws: int, confidence: float, generator: Generator
+) -> SimulatedSchedule:
+    (day,) = schedule.days
+    found = simulated(day.mechanism, day.crowd, epsilon, draws=draws, confidence=confidence, generator=generator)
+    return SimulatedSchedule(
+        schedule=schedule,
+        epsilon=found.epsilon,
+        draws=found.draws,
+        estimate=found.estimate,
+        lower=found.lower,
+        upper=found.upper,
+        confidence=found.confidence,
     )
 
 

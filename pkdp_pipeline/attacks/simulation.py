@@ -73,7 +73,8 @@ def simulated(
     on the event) and by Clopper and Pearson's for plain ones. *Rounding*: ``lower`` down, ``upper`` up.
     """
     draws, error = whole_number("draws", draws, least=2), 1.0 - probability("confidence", confidence)
-    trial = _chosen(_trials(mechanism, crowd, epsilon, generator), draws, error, generator)
+    pilot = min(_PILOT, max(500, draws // 8))
+    trial = _chosen(_trials(mechanism, crowd, epsilon, pilot, generator), draws, error, generator)
     estimate, lower, upper = _judged(trial, epsilon, draws, error, generator)
     slack = _ROUNDING * max(abs(lower), abs(upper), abs(estimate))
     return Simulated(
@@ -87,14 +88,16 @@ def simulated(
     )
 
 
-def _trials(mechanism: Mechanism, crowd: Crowd, epsilon: float, generator: Generator) -> Iterable[tuple[_Trial, Any]]:
+def _trials(
+    mechanism: Mechanism, crowd: Crowd, epsilon: float, pilot: int, generator: Generator
+) -> Iterable[tuple[_Trial, Any]]:
     cell = cell_of(mechanism, crowd.population)
     told = [life for life in (crowd.first, crowd.second) if life is not None]
-    singles = (one_cell_trials(cell, crowd, at, epsilon, _PILOT, generator) for at in told)
+    singles = (one_cell_trials(cell, crowd, at, epsilon, pilot, generator) for at in told)
     pairs: Iterable[tuple[_Trial, Any]] = ()
     if len(told) == 2 and _tabulated(cell, crowd):
         cells = cast("tuple[int, int]", tuple(told))
-        pairs = two_cell_trials(cell, crowd, cells, epsilon, _PILOT, generator)
+        pairs = two_cell_trials(cell, crowd, cells, epsilon, pilot, generator)
     return chain(chain.from_iterable(singles), pairs)
 
 
@@ -112,7 +115,7 @@ def _chosen(trials: Iterable[tuple[_Trial, Any]], draws: int, error: float, gene
             finalists.setdefault(one.law, one)
     promises: list[tuple[float, _Trial]] = []
     for one in finalists.values():
-        state = one.draw(_SECOND_PILOT, generator)
+        state = one.draw(min(_SECOND_PILOT, draws), generator)
         promises += [(_promise(other, state, draws, error), other) for other in one.refined(state)]
     best: _Trial = max(promises, key=lambda each: each[0])[1]
     return best

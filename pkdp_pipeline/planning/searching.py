@@ -7,8 +7,9 @@ neighbours. So whatever the guesses are worth, the answer holds and its neighbou
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable
+
+import numpy as np
 
 __all__ = ["first_whole", "last_float"]
 
@@ -184,10 +185,8 @@ def _height(value: float, target: float) -> float:
 
 def _ordinal(value: float) -> int:
     """Return the place of a float that is at least 0 among all of these."""
-    place: int = struct.unpack("<q", struct.pack("<d", value + 0.0))[0]
-    return place
+    return int(np.float64(value + 0.0).view(np.int64))
 
 
 def _float(place: int) -> float:
-    value: float = struct.unpack("<d", struct.pack("<q", place))[0]
-    return value
+    return float(np.int64(place).view(np.float64))

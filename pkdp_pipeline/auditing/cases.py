@@ -117,7 +117,7 @@ def crowds_for(certificate: ReleaseCertificate) -> tuple[Trial, ...]:
     floor = attacker.p_min or 0.0
     least = (attacker.unknown or 0) if floor > 0.0 else 0
     few = Crowd(unknown=(Group(people=least, chances=_least(floor, cells)),) if least else (), **base)  # type: ignore[arg-type]
-    best = max(least, _best_number(mechanism, attacker, sure[0], cells))
+    best = max(least, _best_number(mechanism, attacker, sure[0]))
     if attacker.unknown_max is not None:
         best = min(best, attacker.unknown_max)
     groups = (Group(people=best, chances=sure),) if best else ()
@@ -136,25 +136,33 @@ def _least(floor: float, cells: int) -> tuple[float, ...]:
 def _chances(attacker: AttackerModel, mechanism: Mechanism, cells: int) -> tuple[float, ...]:
     """Return the chances of people about whom the attacker is as sure as declared."""
     p = attacker.p_max
+    if cells == 1 and _is_of_the_rest(mechanism):
+        return (attacker.p_min or 0.0,)
     if cells == 1:
-        return (0.5 if p is None else p,)
+        return (max(0.5, attacker.p_min or 0.0) if p is None else p,)
     if attacker.p_max_between is not None and (p is None or p == 1.0):
         return (attacker.p_max_between, 1.0 - attacker.p_max_between)
     if p is None:
         return (0.5, 0.5)
     odds = 1.0 if p == 1.0 else p / (1.0 - p)
-    del mechanism
     # Told "this cell or absent", the chance of each cell is p.
     return (0.5, 0.5) if p == 1.0 else (odds / (1.0 + 2.0 * odds),) * 2
 
 
-def _best_number(mechanism: Mechanism, attacker: AttackerModel, p: float, cells: int) -> int:
+def _is_of_the_rest(mechanism: Mechanism) -> bool:
+    """Whether the only threshold is that of the people who are not counted."""
+    return isinstance(mechanism, Count) and mechanism.k is None and mechanism.k_complement is not None
+
+
+def _best_number(mechanism: Mechanism, attacker: AttackerModel, p: float) -> int:
     """Return how many others leave the target at the edge of being published (theorem A, at ε = 1)."""
-    k = (mechanism.k or 1) - (attacker.known if attacker.influence == "active" else 0)
-    if mechanism.k is None or p in (0.0, 1.0):
+    least = mechanism.k
+    if _is_of_the_rest(mechanism):
+        assert isinstance(mechanism, Count)
+        least, p = mechanism.k_complement, 1.0 - p
+    if least is None or p in (0.0, 1.0):
         return max(4, attacker.unknown or 0)
-    edge = max(1, k - 1)
-    del cells
+    edge = max(1, least - (attacker.known if attacker.influence == "active" else 0) - 1)
     return edge + math.floor(edge * (1.0 - p) / (p * math.e))
 
 

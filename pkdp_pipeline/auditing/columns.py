@@ -76,13 +76,16 @@ def filtered(where: str | None) -> Filtered | None:
     if not names:
         return None
     tried = list(itertools.islice(itertools.product(constants, repeat=len(names)), _MOST_TRIED))
-    found: dict[bool, dict[str, Any]] = {}
+    # A column has values of one type, in rows that are kept and in rows that are not.
+    found: dict[tuple[type, ...], dict[bool, dict[str, Any]]] = {}
     for values in tried:
-        answer = _answer(where, dict(zip(names, values, strict=True)))
+        row = dict(zip(names, values, strict=True))
+        answer = _answer(where, row)
         if answer is not None:
-            found.setdefault(answer, dict(zip(names, values, strict=True)))
-        if len(found) == 2:
-            return Filtered(kept=found[True], dropped=found[False])
+            rows = found.setdefault(tuple(map(type, values)), {})
+            rows.setdefault(answer, row)
+            if len(rows) == 2:
+                return Filtered(kept=rows[True], dropped=rows[False])
     return None
 
 
@@ -103,7 +106,7 @@ def _parts(where: str) -> tuple[list[str], list[Any]]:
         elif token.type == tokenize.STRING:
             text = token.string[1:-1]
             constants += [text, f"{text}~", ""]
-    return list(dict.fromkeys(names)), [True, False, *dict.fromkeys(constants)]
+    return list(dict.fromkeys(names)), [*dict.fromkeys(constants), True, False]
 
 
 def _answer(where: str, row: Mapping[str, Any]) -> bool | None:

@@ -14,7 +14,7 @@ from pkdp_pipeline.auditing.columns import Columns, filtered
 from pkdp_pipeline.auditing.findings import Audit, NotAudited
 from pkdp_pipeline.auditing.frames import check_engine
 from pkdp_pipeline.auditing.people import Layout
-from pkdp_pipeline.auditing.running import CONFIDENCE, SAMPLES, audit_cases
+from pkdp_pipeline.auditing.running import CONFIDENCE, SAMPLES, audit_cases, obstacle
 from pkdp_pipeline.errors import NotCertifiableError
 from pkdp_pipeline.request import Request
 
@@ -51,10 +51,11 @@ def audit_job(
     named = requests_of(job, _ANY_DAY)
     for asked, one in zip(job.release, named, strict=True):
         case = _case(one.name, one.request, job.attacker_of(asked), alone=len(named) == 1)
-        if isinstance(case, Case):
+        if isinstance(case, Case) and not (reason := obstacle(case, engine)):
             cases.append(case)
         else:
-            left_out.append(NotAudited(case=one.name, engine=engine, reason=case))
+            reason = case if isinstance(case, str) else f"its frames could not be published: {reason}"
+            left_out.append(NotAudited(case=one.name, engine=engine, reason=reason))
     found = audit_cases(
         cases,
         engines=(engine,),

@@ -22,13 +22,13 @@ from pkdp_pipeline.auditing.judging import Samples, judged, judgements
 from pkdp_pipeline.auditing.operators import FrameOperator, Operator, SqlOperator
 from pkdp_pipeline.auditing.people import Drawn, draw, frame_of
 from pkdp_pipeline.certificate import Certificate
-from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.errors import ArgumentError, PkdpError
 from pkdp_pipeline.mechanisms import Mechanism
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CONFIDENCE", "SAMPLES", "audit", "audit_cases"]
+__all__ = ["CONFIDENCE", "SAMPLES", "audit", "audit_cases", "obstacle"]
 
 SAMPLES = 120
 CONFIDENCE = 0.999999
@@ -101,6 +101,18 @@ def audit(
     """
     case = case_of(mechanism, attacker, protects)
     return audit_cases([case], engines=(check_engine(engine),), samples=samples, confidence=confidence, seed=seed)
+
+
+def obstacle(case: Case, engine: str) -> str:
+    """Return why frames of a case cannot be published at all; empty where they can."""
+    generator = np.random.default_rng(0)
+    for trial in case.trials:
+        piece, copies = _Piece(case=case, engine=engine, trial=trial), case.copies_of(trial.days[0])
+        try:
+            _certificate(piece, piece.operator(copies), copies, generator)
+        except PkdpError as error:
+            return str(error).rstrip(".")
+    return ""
 
 
 def audit_cases(

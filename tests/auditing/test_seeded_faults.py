@@ -297,7 +297,7 @@ def test_more_seeded_faults_are_found(fault, case, samples, engine, monkeypatch)
 
 
 def test_the_shipped_operators_pass():
-    found = audit_cases(battery(), engines=("pandas",), samples=16)
+    found = audit_cases(battery(), engines=("polars",), samples=12)
     assert found.passed, str(found)
     assert not found.not_audited
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 from typing import Any
 
@@ -14,9 +12,10 @@ import numpy as np
 
 from pkdp_pipeline.attacks.simulation import simulated
 from pkdp_pipeline.release_certificate import ReleaseCertificate
-from pkdp_pipeline.sentences import rounded_up
 from pkdp_pipeline.verification.claims import Claim, failed, not_checked, passed
+from pkdp_pipeline.verification.closeness import SAME, Closest, above, stored_deltas
 from pkdp_pipeline.verification.recomputing import Nested
+from pkdp_pipeline.verification.together import together_claims
 from pkdp_pipeline.verification.trying import Attained, Tried, simulable, tried_by_anyone, tried_by_declared
 
 __all__ = ["Effort", "attack_claims"]
@@ -25,31 +24,11 @@ _DECLARED = "No declared attacker who was tried by exact enumeration learns more
 _SIMULATED = "No declared attacker who was tried by simulation learns more than the file says."
 _ANYONE = "No attacker who knows everybody else, tried by exact enumeration, learns more than the noise allows."
 
-_SAME = Fraction(1, 10**9)
-"""Relative difference at which two evaluations of the same number, on different machines, are the same."""
-
 MOST = 12
 """So many different releases of a total are tried."""
 
 MOST_SIMULATED = 3
 """So many of them by simulation, which takes longer."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Closest:
-    """How much of a stored δ was attained where it is most."""
-
-    percent: int
-    epsilon: float
-
-    @classmethod
-    def of(cls, attained: Attained, delta: float) -> _Closest:
-        share = attained.delta / Fraction(delta)
-        return cls(percent=math.floor(100 * min(share, Fraction(1))), epsilon=attained.epsilon)
-
-    def order(self) -> tuple[int, bool, float]:
-        """Return what sorts by the share; of equals, the ε that people read comes last."""
-        return self.percent, self.epsilon in (0.5, 1.0), self.epsilon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,14 +66,22 @@ def attack_claims(nested: Sequence[Nested], effort: Effort, prefix: str = "certi
             declared.append((same, tried_by_declared(certificate, _epsilons(same, worst=False))))
         if certificate.worst_case_bound is not None:
             anyone.append((same, tried_by_anyone(certificate, _epsilons(same, worst=True))))
+    part = effort.shared(2) if several else effort
     left = f" {more} more different releases were not tried." if more else ""
     if declared:
-        about = f", in {_releases(len(declared))}," if several else ""
+        about = f", in {_releases(len(declared))}" if several else ""
         yield _claim(f"{prefix}.enumerated", _DECLARED, declared, about, left, worst=False)
-        yield from _simulations(declared, effort, f"{prefix}.simulated", several=several)
+        yield from _simulations(declared, part, f"{prefix}.simulated", several=several)
     if anyone:
-        about = f", in {_releases(len(anyone))}," if several else ""
+        about = f", in {_releases(len(anyone))}" if several else ""
         yield _claim(f"{prefix}.anyone", _ANYONE, anyone, about, left, worst=True)
+    yield from together_claims(
+        nested,
+        f"{prefix}.together",
+        draws=part.draws,
+        confidence=part.confidence,
+        generator=np.random.default_rng(effort.seed),
+    )
 
 
 def _simulations(
@@ -109,25 +96,32 @@ def _simulations(
     share = 1.0 - (1.0 - effort.confidence) / number
     generator = np.random.default_rng(effort.seed)
     evidence: dict[str, Any] = {"simulations": number, "draws": effort.draws, "confidence": effort.confidence}
-    closest: _Closest | None = None
+    closest: Closest | None = None
     for same, listed in chosen:
         for epsilon, crowd in listed:
             mechanism = same[0].certificate.mechanism  # type: ignore[attr-defined]  # of a release
             trial = simulated(mechanism, crowd, epsilon, draws=effort.draws, confidence=share, generator=generator)
             lower = Attained(epsilon=epsilon, delta=Fraction(trial.lower), crowd=crowd)
             for one in same:
-                delta = _stored(one, worst=False).get(epsilon, 1.0)
-                if lower.delta > Fraction(delta) * (1 + _SAME):
-                    yield failed(key, _SIMULATED, _above(one, lower, delta), **evidence, epsilon=epsilon, stored=delta)
+                delta = stored_deltas(one, worst=False).get(epsilon, 1.0)
+                if lower.delta > Fraction(delta) * (1 + SAME):
+                    yield failed(
+                        key,
+                        _SIMULATED,
+                        above(one, lower.delta, epsilon, delta),
+                        **evidence,
+                        epsilon=epsilon,
+                        stored=delta,
+                    )
                     return
                 if delta > 0.0:
-                    reached = _Closest.of(lower, delta)
-                    closest = reached if closest is None else max(closest, reached, key=_Closest.order)
+                    reached = Closest.of(lower.delta, epsilon, delta)
+                    closest = reached if closest is None else max(closest, reached, key=Closest.order)
     tight = ""
     if closest is not None:
         evidence |= {"percent": closest.percent, "epsilon": closest.epsilon}
         tight = f"; the closest reaches at least {closest.percent} % of it (ε = {closest.epsilon:g})"
-    about = f", in {_releases(len(chosen))}," if several else ""
+    about = f", in {_releases(len(chosen))}" if several else ""
     yield passed(
         key,
         _SIMULATED,
@@ -148,25 +142,8 @@ def _different(nested: Sequence[Nested]) -> tuple[list[list[Nested]], int]:
     return groups[:MOST], max(0, len(groups) - MOST)
 
 
-def _stored(one: Nested, *, worst: bool) -> dict[float, float]:
-    """Return the stored δ, by ε: of the certificate, or of what holds against anyone."""
-    about = one.document["worst_case"]
-    pairs = list(one.document["grid"])
-    if worst:
-        # Where nothing rests on the attacker model, the certificate is one against anyone as a whole.
-        pairs = [] if one.certificate.has_partial_knowledge else pairs
-        pairs += (
-            [] if about is None else [*about.get("grid", ()), {"epsilon": about["epsilon"], "delta": about["delta"]}]
-        )
-    found: dict[float, float] = {}
-    for pair in pairs:
-        epsilon, delta = float(pair["epsilon"]), float(pair["delta"])
-        found[epsilon] = min(delta, found.get(epsilon, 1.0))
-    return found
-
-
 def _epsilons(same: Sequence[Nested], *, worst: bool) -> list[float]:
-    return sorted({epsilon for one in same for epsilon in _stored(one, worst=worst)})
+    return sorted({epsilon for one in same for epsilon in stored_deltas(one, worst=worst)})
 
 
 def _claim(
@@ -176,18 +153,25 @@ def _claim(
     people = sum(len(found.crowds) for _, found in tried)
     skipped = sum(len(found.left) for _, found in tried)
     evidence: dict[str, Any] = {"trials": trials, "attackers": people, "too_large": skipped}
-    closest: _Closest | None = None
+    closest: Closest | None = None
     for same, found in tried:
         for one in same:
-            for epsilon, delta in _stored(one, worst=worst).items():
+            for epsilon, delta in stored_deltas(one, worst=worst).items():
                 attained = found.best.get(epsilon)
                 if attained is None:
                     continue
-                if attained.delta > Fraction(delta) * (1 + _SAME):
-                    return failed(key, words, _above(one, attained, delta), **evidence, epsilon=epsilon, stored=delta)
+                if attained.delta > Fraction(delta) * (1 + SAME):
+                    return failed(
+                        key,
+                        words,
+                        above(one, attained.delta, epsilon, delta),
+                        **evidence,
+                        epsilon=epsilon,
+                        stored=delta,
+                    )
                 if attained.delta:
-                    reached = _Closest.of(attained, delta)
-                    closest = reached if closest is None else max(closest, reached, key=_Closest.order)
+                    reached = Closest.of(attained.delta, attained.epsilon, delta)
+                    closest = reached if closest is None else max(closest, reached, key=Closest.order)
     if not trials:
         why = "Every attacker who matters is too large to enumerate." if skipped else "There is nobody to try."
         return not_checked(key, words, f"{why}{left}", **evidence)
@@ -202,17 +186,3 @@ def _claim(
 
 def _releases(number: int) -> str:
     return "1 release" if number == 1 else f"{number} different releases"
-
-
-def _above(one: Nested, attained: Attained, delta: float) -> str:
-    return (
-        f"An attacker within the declaration attains δ = {_rounded_down(attained.delta)} at ε = {attained.epsilon:g}, "
-        f"where {one.path} says {rounded_up(delta, 6)}."
-    )
-
-
-def _rounded_down(share: Fraction, digits: int = 6) -> str:
-    """Return a δ that is attained as text, rounded down."""
-    down, up = Context(prec=digits, rounding=ROUND_FLOOR), Context(prec=60, rounding=ROUND_CEILING)
-    wide = Context(prec=60, rounding=ROUND_FLOOR)
-    return f"{down.divide(wide.create_decimal(share.numerator), up.create_decimal(share.denominator)):g}"

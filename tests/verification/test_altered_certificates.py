@@ -212,3 +212,24 @@ def test_a_consistent_certificate_for_other_assumptions_passes_alone_and_the_rep
     claim = outcome(found, "assumptions.declared")
     assert claim.outcome == "not_checked"
     assert "consistent for other assumptions" in claim.detail
+
+
+@pytest.mark.parametrize("kind", ["one_day", "noise"])
+def test_a_total_whose_numbers_are_all_halved_is_found_by_an_attack_on_it(tmp_path, kind):
+    document = json.loads(composed(kind).to_json())
+    for grid in (document["grid"], (document["worst_case"] or {"grid": []})["grid"]):
+        for point in grid:
+            point["delta"] /= 2
+    found = checked(tmp_path, document)
+    assert outcome(found, "certificate.together").outcome == "fail"
+    assert "certificate says" in outcome(found, "certificate.together").detail
+
+
+def test_a_halved_value_guarantee_is_found_by_simulation(tmp_path):
+    mechanism, attacker = pkdp.Histogram(k=50), pkdp.AttackerModel(p_max_between=0.6)
+    document = json.loads(pkdp.certify(mechanism, attacker, protects="value").to_json())
+    point = next(place for place, point in enumerate(document["grid"]) if point["epsilon"] == 0.1)
+    found = checked(tmp_path, altered(document, "grid", point, "delta", to=lambda delta: delta / 2))
+    claim = outcome(found, "certificate.simulated")
+    assert claim.outcome == "fail"
+    assert claim.evidence["confidence"] == 0.999999

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from markupsafe import Markup
 from visit_jobs import BASIC, visits
 
 from pkdp_pipeline.jobs import load_job
+from pkdp_pipeline.report import pictures
 
 
 @pytest.fixture
@@ -31,3 +33,14 @@ def job(job_file):
         return load_job(job_file(*arguments, **names))
 
     return read
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Leave what is drawn out of pictures, which takes most of a page's time, but not what is said of them."""
+
+    def drawn(draw, *, title, description, **more):
+        svg = Markup("<svg><title>{}</title><desc>{}</desc></svg>").format(title, description)
+        return pictures.Picture(title=title, svg=svg)
+
+    monkeypatch.setattr(pictures, "_drawn", drawn)

@@ -205,6 +205,7 @@ def test_a_reservation_that_waits_is_counted_and_said(job):
     assert any("charged and not public" in remark for remark in report.ledger.remarks)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_where_releases_do_not_add_up_there_is_no_lead_but_a_reason(job):
     plain = "\n".join(line for line in BASIC.splitlines() if not line.strip().startswith(("budget", "evidence")))
     unit = 'missing_unit = "drop"'
@@ -411,6 +412,7 @@ def test_the_public_hears_of_no_period_but_those_the_job_published(job):
     assert any("was stopped" in remark for remark in auditor.ledger.remarks)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_job_that_has_changed_says_that_dates_are_missing_and_lists_what_is_there(job):
     read = job()
     run_job(read, DAY)

@@ -214,6 +214,7 @@ def test_what_no_attack_is_known_to_attain_is_not_shown_as_nothing(name):
     assert any(not any(promise.curve.attained) for promise in drawn(REPORTS["noisy"]()).values())
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_budget_is_not_rounded_and_is_said_with_its_delta():
     report = REPORTS["day"]()
     words = "ε = 1.2345 at δ = 2e-6 for the total of any 7 days"
@@ -226,6 +227,7 @@ def test_a_budget_is_not_rounded_and_is_said_with_its_delta():
     assert "of 1.2345 at δ = 2e-6 allowed against the declared attacker in any 7 days" in facts
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_number_of_people_is_written_out():
     report = REPORTS["day"]()
     curve = report.promises[0].knowledge[0]
@@ -307,6 +309,7 @@ def test_where_noise_decides_what_is_published_the_numbers_are_said_to_lean_high
     assert section.text.count("too high as too low") == 1
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_input_checks_are_for_auditors():
     report = REPORTS["auditor"]()
     assert [row[0] for row in rows(tree("auditor"), "checks-list")] == [plain(check.rule) for check in report.checks]
@@ -325,6 +328,7 @@ def test_cells_that_leave_no_trace_are_not_counted():
     assert "leave no trace" not in tree("noisy").one("section", id="published").text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_where_releases_do_not_add_up_the_page_says_so():
     report = REPORTS["noisy"]()
     ledger: LedgerAccount = replace(report.ledger, total=None, reason="They are about the same people.", points=())
@@ -335,6 +339,7 @@ def test_where_releases_do_not_add_up_the_page_says_so():
     assert "There is no total." in root.one("section", id="ledger").text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_table_without_rows_says_that_nothing_reached_the_rule():
     report = REPORTS["day"]()
     release = report.releases[0]
@@ -342,6 +347,7 @@ def test_a_table_without_rows_says_that_nothing_reached_the_rule():
     assert "Nothing reached the rule" in read(to_html(replace(report, releases=(empty,)))).text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_rows_and_cells_that_are_left_out_are_said():
     report: Report = REPORTS["year"]()
     release = replace(report.releases[0], table=replace(report.releases[0].table, more=1234))
@@ -394,6 +400,7 @@ def test_a_year_of_days_is_small():
     assert len(made.encode()) < 1_000_000
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_page_has_the_certificates_that_are_not_too_long():
     report = REPORTS["day"]()
     promise = report.promises[0]
@@ -415,6 +422,7 @@ def test_names_that_wish_no_good_are_text():
     assert "<script>alert(1)</script>" in root.text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_equal_curves_are_drawn_once():
     report = REPORTS["year"]()
     first, second = report.promises

@@ -158,6 +158,10 @@ def _counting(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd
     assert attacker.unknown is not None
     high, *rest = counted_shapes(attacker)
     low, people = rest[0] if rest else high, attacker.unknown
+    if low == high:
+        alike = Crowd(cells=1, unknown=(Group(people=people, chances=high),))
+        yield from (alike, alike.reversed())
+        return
     eighths = () if people > 5_000 else tuple(round(people * part / 8) for part in range(9))
     for at_high in sorted({0, 1, 2, people - 2, people - 1, people, *eighths}):
         if 0 <= at_high <= people:

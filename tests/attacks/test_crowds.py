@@ -50,9 +50,9 @@ def test_no_admitted_crowd_tells_more_than_is_certified(
 @pytest.mark.parametrize("family", ["thresholding", "presence", "value", "anybody"])
 def test_nobody_who_knows_everybody_exceeds_the_worst_case(family: str) -> None:
     checked = 0
-    for seed in range(12):
+    for seed in range(200):
         certificate = drawn(family, seed)
-        if certificate.worst_case_bound is None:
+        if certificate.worst_case_bound is None or checked > 100:
             continue
         for crowd in knowing_all(certificate):
             for epsilon in (0.0, 0.7, 2.5):

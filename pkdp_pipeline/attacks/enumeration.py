@@ -52,7 +52,10 @@ def size(mechanism: Mechanism, crowd: Crowd) -> int:
     unknown: list[int] = [group.people for group in crowd.unknown]
     known: list[int] = [group.people for group in crowd.known]
     if len(cells) == 1:
-        return (sum(unknown) + sum(crowd.controlled) + 2) * (sum(known) + 1)
+        people = sum(unknown) + sum(crowd.controlled) + 2
+        # Laws of different people are multiplied as polynomials, which takes more than in proportion.
+        several = len([group for group in crowd.unknown if not group.is_certain]) > 1
+        return people * (sum(known) + 1) + (people**2 // 20_000 if several else 0)
     # Convolving the groups, then pushing every table through every cell's kernel.
     tables = [_tables(group, cells) for group in crowd.unknown]
     steps = sum(math.prod(tables[: at + 1]) for at in range(len(tables))) + 1

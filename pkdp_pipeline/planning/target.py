@@ -49,8 +49,8 @@ class Target:
         NoEvidenceError
             If they do not add up with what is declared.
         """
-        if self.days == 1 and not self.evidence:
-            return certificate
+        if self.days == 1:
+            return certificate  # nothing is added up, whatever is declared
         return compose([(certificate, self.days)], self.evidence)
 
     def loss(self, mechanism: Mechanism, attacker: AttackerModel) -> float:

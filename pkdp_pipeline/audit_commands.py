@@ -90,6 +90,7 @@ def _battery(
         confidence=confidence,
         seed=seed,
         workers=workers,
+        paced=True,
         progress=_progress,
     )
     _show(found, "The battery", as_json)

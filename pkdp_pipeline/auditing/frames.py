@@ -13,7 +13,7 @@ from pkdp_pipeline.errors import ArgumentError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ENGINES", "SQL", "STANDARD", "check_engine", "engine_frame", "installed"]
+__all__ = ["ENGINES", "PACE", "SQL", "STANDARD", "check_engine", "engine_frame", "installed"]
 
 SQL = "sql"
 """DuckDB's macros: no frame is given, a statement is run."""
@@ -77,6 +77,9 @@ _MAKERS: Mapping[str, tuple[str, Callable[[pd.DataFrame], Any]]] = MappingProxyT
 STANDARD = ("pandas", "duckdb", SQL, "polars", "pyarrow")
 """What a battery audits where no engine is named; the others take long to start."""
 ENGINES = (*STANDARD, "ibis", "spark")
+
+PACE: Mapping[str, float] = MappingProxyType({"duckdb": 0.5, "pyarrow": 0.25, SQL: 0.1, "ibis": 0.1, "spark": 0.1})
+"""Of a battery, slower engines get this share of the samples; what differs between engines is only how they count."""
 
 
 def installed(engines: tuple[str, ...]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from pkdp_pipeline.attacks.crowd import Crowd, Life
 from pkdp_pipeline.auditing.cases import Case, Trial, case_of
 from pkdp_pipeline.auditing.features import of_cell, of_table
 from pkdp_pipeline.auditing.findings import Audit, Finding, NotAudited
-from pkdp_pipeline.auditing.frames import SQL, check_engine
+from pkdp_pipeline.auditing.frames import PACE, SQL, check_engine
 from pkdp_pipeline.auditing.judging import Samples, judged, judgements
 from pkdp_pipeline.auditing.operators import FrameOperator, Operator, SqlOperator
 from pkdp_pipeline.auditing.people import Drawn, draw, frame_of
@@ -123,11 +123,13 @@ def audit_cases(
     confidence: float = CONFIDENCE,
     seed: int = 0,
     workers: int = 1,
+    paced: bool = False,
     progress: Progress | None = None,
 ) -> Audit:
     """Audit several cases on several engines; the confidence is that of all of it together.
 
-    With several `workers`, processes of their own share the cases. `progress` is told what has been judged.
+    Where it is `paced`, slower engines draw fewer samples (`PACE`). With several `workers`, processes of their own
+    share the cases. `progress` is told what has been judged.
 
     Raises
     ------
@@ -144,7 +146,7 @@ def audit_cases(
     tasks = [
         _Task(
             piece=piece,
-            samples=max(_FEWEST, round(number * piece.case.effort)),
+            samples=max(_FEWEST, round(number * piece.case.effort * (PACE.get(piece.engine, 1.0) if paced else 1.0))),
             error=error,
             seed=(start, place),
         )

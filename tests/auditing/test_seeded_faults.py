@@ -305,7 +305,7 @@ def test_the_shipped_operators_pass():
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", STANDARD)
 def test_the_shipped_operators_pass_on_every_engine(engine):
-    found = audit_cases(battery(), engines=(engine,))
+    found = audit_cases(battery(), engines=(engine,), paced=True)
     assert found.passed, str(found)
     assert {finding.case for finding in found.findings} | {one.case for one in found.not_audited} == set(CASES)
     if engine == "pandas":

@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 from types import MappingProxyType
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from pkdp_pipeline.arguments import choice
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.composition.evidence import Evidence
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError
-from pkdp_pipeline.mechanisms import MECHANISMS, Count, GeometricNoise, Histogram, Mechanism
-from pkdp_pipeline.planning.noise_width import smallest_noise
+from pkdp_pipeline.mechanisms import MECHANISMS, Count, Histogram, Mechanism
+from pkdp_pipeline.planning.noise_width import noise_after, smallest_noise
 from pkdp_pipeline.planning.outcomes import expected_outcome
 from pkdp_pipeline.planning.public_counts import PublicCounts
 from pkdp_pipeline.planning.target import Target, read_attacker, read_target
-from pkdp_pipeline.planning.thresholds import smallest_k, smallest_release_threshold
+from pkdp_pipeline.planning.thresholds import smallest_k
 from pkdp_pipeline.release_certificate import ReleaseCertificate, certify
 
 __all__ = ["Choice", "Way", "choices"]
@@ -237,17 +237,7 @@ def _noise_against_anyone(attacker: AttackerModel, target: Target, kind: Kind, d
 def _noise_and_threshold(attacker: AttackerModel, target: Target, kind: Kind, declared: bool) -> Mechanism | None:
     if kind is not Histogram:
         return None  # a count has no name that could give somebody away
-    asked = _asked(target)
-    noise = cast("GeometricNoise", smallest_noise(Histogram(), **asked))
-    try:
-        threshold = smallest_release_threshold(Histogram(k=1, noise=noise), **asked)
-    except NotCertifiableError:
-        # The noise has used δ up: leave half of it to the threshold, then take the least noise beside it.
-        noise = cast("GeometricNoise", smallest_noise(Histogram(), **asked | {"delta": 0.5 * target.delta}))
-        threshold = smallest_release_threshold(Histogram(k=1, noise=noise), **asked)
-        bounded = Histogram(k=1, noise=noise, release_threshold=threshold)
-        noise = cast("GeometricNoise", smallest_noise(bounded, **asked))
-    return Histogram(k=1, noise=noise, release_threshold=threshold)
+    return noise_after(Histogram(k=1), target)
 
 
 def _asked(target: Target) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import Evidence
@@ -16,7 +17,7 @@ from pkdp_pipeline.planning.searching import last_float
 from pkdp_pipeline.planning.target import Target, read_attacker, read_target
 from pkdp_pipeline.planning.thresholds import smallest_release_threshold
 
-__all__ = ["smallest_noise"]
+__all__ = ["noise_after", "smallest_noise"]
 
 _WIDEST = 1e-15
 """Wider noise does not fit 64-bit integers."""
@@ -229,25 +230,12 @@ def _unreachable(mechanism: Mechanism, target: Target) -> str:
         return start + "noise guarantees nothing after k_complement. Leave k_complement out."
     if mechanism.k is None:
         return start + "it would be too wide to be drawn. Allow a larger epsilon or delta."
-    wanted = smallest_noise(
-        type(mechanism)(),
-        epsilon=target.epsilon,
-        delta=0.5 * target.delta,
-        protects=target.protects,
-        days=target.days,
-        evidence=target.evidence,
-    )
-    offer = ""
-    if wanted is not None:
-        threshold = smallest_release_threshold(
-            replace(mechanism, noise=wanted, release_threshold=None),
-            epsilon=target.epsilon,
-            delta=target.delta,
-            protects=target.protects,
-            days=target.days,
-            evidence=target.evidence,
+    offered, offer = noise_after(replace(mechanism, noise=None, release_threshold=None), target), ""
+    if offered is not None and offered.noise is not None:
+        offer = (
+            f", for instance release_threshold = {offered.release_threshold} with noise of epsilon "
+            f"{offered.noise.epsilon!r}"
         )
-        offer = f", for instance release_threshold = {threshold} with noise of epsilon {wanted.epsilon!r}"
     if mechanism.release_threshold is None:
         return (
             f"{start}after k = {mechanism.k} it guarantees nothing without a release threshold. Give the mechanism "
@@ -257,3 +245,30 @@ def _unreachable(mechanism: Mechanism, target: Target) -> str:
         f"{start}with release_threshold = {mechanism.release_threshold}, a count that has just reached k = "
         f"{mechanism.k} shows itself too often. Raise release_threshold{offer}."
     )
+
+
+def noise_after(mechanism: Mechanism, target: Target) -> Mechanism | None:
+    """Return the mechanism, which has a `k`, with noise and a release threshold that reach the target for anyone.
+
+    The noise is the least that it needs by itself, where a threshold can be had beside it; else it leaves half of δ
+    to the threshold, or loses no δ at all, and is then the least that goes with that threshold.
+    """
+    asked: dict[str, Any] = {"protects": target.protects, "days": target.days, "evidence": target.evidence}
+    asked["epsilon"] = target.epsilon
+    for delta in (target.delta, 0.5 * target.delta, 0.0):
+        try:
+            if delta > 0.0:
+                noise = smallest_noise(type(mechanism)(), delta=delta, **asked)
+            else:
+                # A little less than an equal share of ε, so that the sum of the shares is not rounded above it.
+                share = target.epsilon / (target.days * _cells(target)) * (1.0 - 2.0**-40)
+                noise = GeometricNoise(share) if share > _WIDEST else None
+            if noise is None:
+                continue
+            noised = replace(mechanism, noise=noise)
+            threshold = smallest_release_threshold(noised, delta=target.delta, **asked)
+            noised = replace(noised, release_threshold=threshold)
+            return replace(noised, noise=smallest_noise(noised, delta=target.delta, **asked))
+        except NotCertifiableError:
+            continue
+    return None

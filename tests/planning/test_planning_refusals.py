@@ -119,9 +119,9 @@ def test_no_answer_says_why_and_what_would_do(ask, words):
 
 
 def test_what_a_refusal_offers_does():
-    with pytest.raises(NotCertifiableError, match=r"release_threshold = 19 with noise of epsilon 1\.0000006839398285"):
+    with pytest.raises(NotCertifiableError, match=r"release_threshold = 19 with noise of epsilon 1\.0000013678798734"):
         smallest_noise(Histogram(k=5), **TARGET)
-    offered = Histogram(k=5, noise=GeometricNoise(1.0000006839398285), release_threshold=19)
+    offered = Histogram(k=5, noise=GeometricNoise(1.0000013678798734), release_threshold=19)
     assert certify(offered, AttackerModel()).delta(1.0) <= 1e-6
     found = smallest_noise(offered, **TARGET)
     assert found.epsilon >= offered.noise.epsilon

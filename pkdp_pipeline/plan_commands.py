@@ -306,10 +306,12 @@ def _print_closely(screen: Screen, made: Planned, *, curves: bool | None) -> Non
     print_sentence(screen, made)
     if made.choice.against_anyone:
         return
-    print_limits(screen, inverse_answers(made))
+    long = curves is not True and drawing.takes_long(made)
+    if not long:
+        print_limits(screen, inverse_answers(made))
     print_scenarios(screen, made, what_if(made.choice.together, delta=made.question.delta))
-    if curves is None and drawing.takes_long(made):
-        screen.head("Curves")
+    if long:
+        screen.head("Limits and curves")
         screen.say("They take long for this attacker, and are left out; --curves draws them.")
     elif curves is not False:
         print_curves(screen, made, drawing.curves(made))
@@ -321,7 +323,8 @@ def _print_json(made: Planned, *, curves: bool | None) -> None:
     from pkdp_pipeline.plan_views.planned import inverse_answers
     from pkdp_pipeline.statement import what_if
 
-    wanted = not drawing.takes_long(made) if curves is None else curves
-    drawn = drawing.curves(made) if wanted else ()
+    long = curves is not True and drawing.takes_long(made)
+    drawn = drawing.curves(made) if curves is not False and not long else ()
+    limits = () if long else inverse_answers(made)
     scenarios = what_if(made.choice.together, delta=made.question.delta)
-    typer.echo(plan_document(made, inverse_answers(made), scenarios, drawn))
+    typer.echo(plan_document(made, limits, scenarios, drawn))

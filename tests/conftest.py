@@ -24,6 +24,8 @@ settings.register_profile("house", deadline=None, derandomize=True, suppress_hea
 settings.register_profile("search", deadline=None, max_examples=1_000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("PKDP_HYPOTHESIS", "house"))
 
+#: Files whose tests take long and share nothing.
+APART = {"test_airflow.py", "test_dagster.py", "test_dbt.py", "test_docs_run.py", "test_kill_campaign.py"}
 #: The environment with DuckDB 1.5 and dbt, which `.ci/run` and `make duckdb1` set up.
 DUCKDB1 = Path(__file__).resolve().parents[1] / ".venv-duckdb1"
 #: The environment with Dagster and Airflow, which `.ci/run` and `make schedulers` set up.
@@ -58,9 +60,15 @@ def _lacking(mark: str) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of a file in one process: what a module makes once is made once.
+
+    The largest groups are handed out first, single tests last, so that both processes end at about the same time.
+    """
     for item in items:
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group("spark"))
+        elif item.get_closest_marker("xdist_group") is None and item.path.name not in APART:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

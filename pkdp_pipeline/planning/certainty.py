@@ -21,6 +21,7 @@ __all__ = ["largest_p_max", "largest_p_max_between"]
 
 Sureness = Literal["p_max", "p_max_between"]
 
+_GAPS = (2.0**-3, 2.0**-6, 2.0**-12, 2.0**-24, 2.0**-53)
 _LEAST = 1e-12
 """Nobody argues for less, and δ hardly depends on it down there."""
 
@@ -138,9 +139,6 @@ def _largest(name: Sureness, mechanism: Mechanism, attacker: AttackerModel | Non
 
     if loss(1.0) <= target.delta:
         return 1.0
-    almost = math.nextafter(1.0, 0.0)
-    if loss(almost) <= target.delta:
-        return almost
     reached = loss(least)
     if not reached <= target.delta:
         raise NotCertifiableError(_unreachable(name, mechanism, others, target, least, reached))
@@ -148,7 +146,14 @@ def _largest(name: Sureness, mechanism: Mechanism, attacker: AttackerModel | Non
         if not loss(_LEAST) <= target.delta:
             return 0.0
         least = _LEAST
-    return last_float(loss, target.delta, least, almost, scale=(_odds, _share))
+    # Certificates at the very ends take longest: come near to 1 only as far as the target still holds.
+    for gap in _GAPS:
+        share = 1.0 - gap
+        if share > least:
+            if not loss(share) <= target.delta:
+                return last_float(loss, target.delta, least, share, scale=(_odds, _share))
+            least = share
+    return least
 
 
 def _odds(share: float) -> float:

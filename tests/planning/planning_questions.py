@@ -140,6 +140,9 @@ def about_p_max(draw):
             asked.pop(name, None)
         mechanism = Count()
         attacker = AttackerModel(p_min=draw.uniform(0.01, 0.6), unknown=draw.randrange(50, 5000))
+    if "days" in asked:
+        # An average over whom the attacker knows takes long to add up.
+        attacker = replace(attacker, influence="active")
     return Question(
         ask=lambda: largest_p_max(mechanism, attacker, **asked),
         put=lambda share: (mechanism, replace(attacker, p_max=share)),
@@ -174,7 +177,8 @@ def about_noise(draw):
         for name in ("days", "evidence"):
             asked.pop(name, None)
         mechanism = Count()
-        attacker = AttackerModel(p_min=0.2, p_max=draw.uniform(0.2, 0.8), unknown=draw.randrange(20, 200))
+        attacker = AttackerModel(p_min=0.2, p_max=draw.uniform(0.2, 0.8), unknown=draw.randrange(20, 100))
+        asked["epsilon"] = max(asked["epsilon"], 0.7)
     return Question(
         ask=lambda: smallest_noise(mechanism, attacker, **asked),
         put=lambda noise: (

@@ -15,7 +15,7 @@ BIN1 := .venv-duckdb1/bin
 DUCKDB1 := .venv-duckdb1/.ready
 BIN2 := .venv-schedulers/bin
 SCHEDULERS := .venv-schedulers/.ready
-MARKS ?= not slow
+MARKS ?= not slow and not dagster and not airflow
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test slow lint types bench docs reports engines duckdb1 test-duckdb1 schedulers test-schedulers \
@@ -23,7 +23,7 @@ MARKS ?= not slow
 
 help:
 	@echo "make demo    publish 2013-01-02 of examples/daily_flights.toml, and write its report"
-	@echo "make test    run the tests, all but the slow campaigns"
+	@echo "make test    run the tests, all but the slow campaigns and those with Dagster and Airflow"
 	@echo "make slow    run the slow campaigns only"
 	@echo "make lint    check style and formatting (ruff)"
 	@echo "make types   check types (mypy --strict)"

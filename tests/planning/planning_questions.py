@@ -141,8 +141,8 @@ def about_p_max(draw):
         mechanism = Count()
         attacker = AttackerModel(p_min=draw.uniform(0.01, 0.6), unknown=draw.randrange(50, 5000))
     if "days" in asked:
-        # An average over whom the attacker knows takes long to add up.
-        attacker = replace(attacker, influence="active")
+        # Averages over whom the attacker knows, and caps near a p_max of 1, take long to add up.
+        attacker = replace(attacker, influence="active", unknown_max=None)
     return Question(
         ask=lambda: largest_p_max(mechanism, attacker, **asked),
         put=lambda share: (mechanism, replace(attacker, p_max=share)),

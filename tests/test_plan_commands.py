@@ -269,7 +269,9 @@ def test_public_counts_say_how_much_is_suppressed_and_that_they_are_public(tmp_p
     assert "33.3 % 1 %" in shown
     unknown = words(run("histogram", "--p-max", 0.1, "--no-curves").stdout)
     assert "Suppressed shares are not estimated: give --public-counts" in unknown
-    assert "the assumption of 20000 people, spread as 1/rank over 30 cells" in words(run(*PLANS["once"], "--no-curves").stdout)
+    assert "the assumption of 20000 people, spread as 1/rank over 30 cells" in words(
+        run(*PLANS["once"], "--no-curves").stdout
+    )
 
 
 def test_the_chosen_one_is_looked_at_closely():

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["WIDEST", "Places", "counted_by_place"]
+__all__ = ["WIDEST", "Places", "counted_by_place", "tallied_by_place"]
 
 #: Numbers that span less than this are close together, however few they are.
 WIDEST = 1 << 20
@@ -93,6 +93,32 @@ def counted_by_place(units: _Integers, cells: _Integers, size: int) -> tuple[npt
     places = places - least if least else places
     found.homes[places] = cells
     return np.bincount(found.settled, minlength=size), _moved(found.homes, places, cells)
+
+
+def tallied_by_place(units: _Integers, hits: npt.NDArray[np.bool_]) -> tuple[int, int] | None:
+    """Return how many distinct units have a row that is a hit, and how many there are.
+
+    Parameters
+    ----------
+    units : integer array, one per row
+        At least one; none missing.
+    hits : boolean array, one per row
+
+    Returns
+    -------
+    (int, int) or None
+        None where the units lie too far apart; they are counted another way.
+    """
+    least, most = int(units.min()), int(units.max())
+    found = Places.between(least, most, rows=len(units))
+    if found is None:
+        return None
+    places = units.astype(np.int64, copy=False)
+    places = places - least if least else places
+    found.homes[places] = 0
+    found.homes[places[hits]] = 1
+    others, satisfying = np.bincount(found.settled, minlength=2).tolist()
+    return satisfying, others + satisfying
 
 
 def _moved(homes: _Integers, places: _Integers, cells: _Integers) -> bool:

@@ -15,7 +15,7 @@ from pkdp_pipeline.engines.duckdb.columns import check_columns
 from pkdp_pipeline.engines.duckdb.connecting import connect
 from pkdp_pipeline.engines.duckdb.selection import selected_rows
 from pkdp_pipeline.engines.duckdb.statements import cells_statement, numbered, tally_statement
-from pkdp_pipeline.engines.places import counted_by_place
+from pkdp_pipeline.engines.places import counted_by_place, tallied_by_place
 from pkdp_pipeline.engines.question import CellCounts, Question, Tally
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 
@@ -64,8 +64,14 @@ class PandasEngine:
         """See `Engine.tally`."""
         check_columns("unit", question.unit, list(frame.columns))
         selected = selected_rows(frame, question.where)
-        columns = _unit_columns({name: _plain(frame[name]) for name in question.unit}, question)
-        columns["hit"] = np.ones(len(frame), dtype=bool) if selected is None else selected
+        units = {name: _plain(frame[name]) for name in question.unit}
+        hits = np.ones(len(frame), dtype=bool) if selected is None else selected
+        if len(units) == 1 and _has_places(*units.values()):
+            tallied = tallied_by_place(next(iter(units.values())).to_numpy(), hits)
+            if tallied is not None:
+                return Tally(satisfying=tallied[0], population=tallied[1], missing_unit=False)
+        columns = _unit_columns(units, question)
+        columns["hit"] = hits
         answer = _aggregate(columns, tally_statement(units=len(question.unit)))
         satisfying, population, missing = (answer[name].iloc[0] for name in answer.columns)
         return Tally(satisfying=int(satisfying), population=int(population), missing_unit=bool(missing))
@@ -89,10 +95,7 @@ def _plain(column: pd.Series[Any]) -> pd.Series[Any]:
 
 def _by_place(units: list[pd.Series[Any]], codes: CellCodes, question: Question) -> CellCounts | None:
     """Count units that are whole numbers close together; None for others and for other rules."""
-    if question.one_cell != "error" or len(units) != 1 or not len(units[0]):
-        return None
-    dtype = units[0].dtype
-    if not isinstance(dtype, np.dtype) or dtype.kind not in "iu":
+    if question.one_cell != "error" or len(units) != 1 or not _has_places(units[0]):
         return None
     found = counted_by_place(units[0].to_numpy(), codes.codes, codes.size)
     if found is None:
@@ -106,6 +109,11 @@ def _by_place(units: list[pd.Series[Any]], codes: CellCodes, question: Question)
         missing_unit=False,
         several_cells=several_cells,
     )
+
+
+def _has_places(units: pd.Series[Any]) -> bool:
+    """Return whether there are units, all whole numbers of NumPy's, none of which can be missing."""
+    return bool(len(units)) and isinstance(units.dtype, np.dtype) and units.dtype.kind in "iu"
 
 
 def _cell_counts(answer: pd.DataFrame, codes: CellCodes, question: Question) -> CellCounts:

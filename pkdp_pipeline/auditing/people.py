@@ -129,18 +129,26 @@ def frame_of(drawn: Drawn, crowd: Crowd, layout: Layout, generator: Generator) -
     places = rows // people * width + np.where(cells == ABSENT, 0, cells)
     columns: dict[str, list[Any]] = {
         "person": [f"p{name}" for name in names[rows]] if layout.text else names[rows].tolist(),
-        "cell": [str(names_of[place]) for place in places],
+        "cell": [names_of[place] for place in places],
         "counted": (cells != ABSENT).tolist(),
         "turn": turns.tolist(),
     }
     _add_others(columns, names_of, layout)
     number = len(columns["person"])
-    frame = pd.DataFrame(columns).astype({"turn": "int64", "counted": "bool"})
-    if layout.text or not number:
-        frame = frame.astype({"person": "str", "cell": "str"} if layout.text else {"person": "int64", "cell": "str"})
-    frame.insert(1, "note", generator.integers(0, 9, number))
-    frame["amount"] = generator.random(number)
-    frame = frame.iloc[generator.permutation(number)]
+    order = generator.permutation(number)
+    shuffled = {name: [column[place] for place in order] for name, column in columns.items()}
+    frame = pd.DataFrame(
+        {
+            "person": pd.array(shuffled["person"], dtype="str" if layout.text else "int64"),
+            "note": generator.integers(0, 9, number),
+            "cell": pd.array(shuffled["cell"], dtype="str"),
+            "counted": np.array(shuffled["counted"], dtype=bool),
+            "turn": np.array(shuffled["turn"], dtype=np.int64),
+            "amount": generator.random(number),
+        },
+        index=order,
+        copy=False,
+    )
     frame.attrs["title"] = "audit"
     return frame if layout.columns is None else layout.columns.dressed(frame, names_of)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,8 +11,17 @@ from pkdp_pipeline.report.plain_text import printable
 from pkdp_pipeline.verification.claims import Claim, failed, not_checked, passed
 from pkdp_pipeline.verification.differences import described
 from pkdp_pipeline.verification.opening import BREAKS
-from pkdp_pipeline.verification.recomputing import Nested, Recomputed, read_certificate, recompute, sentence_pairs
+from pkdp_pipeline.verification.own_texts import own_text_claim
+from pkdp_pipeline.verification.recomputing import (
+    Nested,
+    Recomputed,
+    other_words,
+    read_certificate,
+    recompute,
+    sentence_pairs,
+)
 from pkdp_pipeline.verification.structure import fault
+from pkdp_pipeline.version import VERSION
 
 __all__ = ["STRUCTURE", "made_again", "number_claims", "structure_claim"]
 
@@ -66,29 +76,62 @@ def number_claims(nested: list[Nested], prefix: str = "certificate") -> Iterator
 
 def _words(nested: list[Nested], found: Recomputed, prefix: str) -> Iterator[Claim]:
     key = f"{prefix}.words"
-    named = ", ".join(map(printable, found.foreign))
     if found.words:
         yield failed(key, _WORDS, f"{described(found.words)}.", different=[one.path for one in found.words])
     elif found.foreign:
-        yield not_checked(
-            key, _WORDS, f"Written by {named}, whose wording this one cannot compare; its numbers are checked."
-        )
+        yield _foreign(nested, found, key)
     else:
         yield passed(key, _WORDS, "All of them are word by word what this version writes.")
+    yield own_text_claim(nested, f"{prefix}.own_texts")
     if found.foreign:
         yield _sentences([one for one in nested if not one.ours], f"{prefix}.sentence_numbers")
 
 
+def _foreign(nested: list[Nested], found: Recomputed, key: str) -> Claim:
+    """Return what can be said of words that another version is named for."""
+    named = ", ".join(map(printable, found.foreign))
+    others = [one for one in nested if not one.ours]
+    for one in others:
+        if _is_disguised(one.document["library"]["version"]):
+            return failed(key, _WORDS, f"{one.path} names a version as none of ours is written: {named}.")
+    different = [f"{one.path}.{name}" for one in others for name in other_words(one)]
+    if not different:
+        return passed(key, _WORDS, f"Written by {named}; all of them are word by word what this version writes.")
+    return not_checked(
+        key,
+        _WORDS,
+        f"It says that {named} wrote it, whose wording this one cannot compare; its numbers are checked. Do not rely "
+        f"on its words: {', '.join(different[:3])} {'is' if len(different) == 1 else 'are'} not what this version "
+        "writes. Certify the same again to read what is certified, or verify with that version.",
+        different=different,
+        sentence=others[-1].certificate.with_caveats().sentence(),
+    )
+
+
+def _is_disguised(version: str) -> bool:
+    """Return whether a version is this one in another spelling: 0.2.00, 00.2.0, 0.2."""
+    return version != VERSION and _spelled(version) == _spelled(VERSION)
+
+
+def _spelled(version: str) -> str:
+    return re.sub(r"(\.0+)+(?![.0-9])", "", re.sub(r"(?<![0-9])0+(?=[0-9])", "", version))
+
+
 def _sentences(foreign: list[Nested], key: str) -> Claim:
     words = "The pairs of ε and δ that a sentence in other words names are certified."
-    pairs = 0
+    pairs, whole = 0, True
     for one in foreign:
-        for epsilon, delta, holds in sentence_pairs(one):
+        found, every = sentence_pairs(one)
+        whole = whole and every
+        for epsilon, delta, holds in found:
             pairs += 1
             if not holds:
                 return failed(
                     key, words, f"{one.path} names ε = {epsilon:g}, δ = {delta:g}, which is not certified.", pairs=pairs
                 )
+    read = f"{pairs} {'pair' if pairs == 1 else 'pairs'} read, each certified"
+    if not whole:
+        return not_checked(key, words, f"{read}; but it also names ε or δ in a way that cannot be read.", pairs=pairs)
     if not pairs:
         return not_checked(key, words, "No sentence names a pair that can be read.", pairs=0)
-    return passed(key, words, f"{pairs} {'pair' if pairs == 1 else 'pairs'} read, each certified.", pairs=pairs)
+    return passed(key, words, f"{read}. What else it says was not read.", pairs=pairs)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError, NoEvidenceError, PkdpError
 from pkdp_pipeline.release_certificate import ReleaseCertificate
-from pkdp_pipeline.verification.claims import Claim, failed, not_checked, passed
+from pkdp_pipeline.verification.claims import Claim, Kind, failed, not_checked, passed
 from pkdp_pipeline.verification.opening import Opened
 
 if TYPE_CHECKING:
@@ -22,12 +22,20 @@ CHAIN = "The ledger's chain and everything derived from it are intact."
 HOLDS = "The ledger holds exactly this."
 STANDING = "Nothing that the ledger holds undoes what is certified."
 _HEAD = "The chain holds the head that the certificate names."
+_COUNTS = "The counts are those that were published."
 _ASSUMPTIONS = "What is declared about the attacker and the releases is what the curator declared before looking."
 
 
-def without_ledger() -> Claim:
-    """Return what cannot be told from a file alone."""
-    return not_checked(
+def without_ledger(kind: Kind) -> Iterator[Claim]:
+    """Yield what cannot be told from a file alone."""
+    if kind != "certificate":
+        yield not_checked(
+            "counts.published",
+            _COUNTS,
+            "The file alone cannot tell: whoever changes a count and seals the file anew has one that looks the same. "
+            "The ledger can, with --ledger, or whoever has the release as it was published: compare the ids.",
+        )
+    yield not_checked(
         "assumptions.declared",
         _ASSUMPTIONS,
         "The file alone cannot tell: one that is consistent for other assumptions looks the same. The ledger can, with "

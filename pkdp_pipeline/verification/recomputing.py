@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +12,15 @@ from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.certificate_json import SCHEMA
 from pkdp_pipeline.composition.composed import ComposedCertificate
 from pkdp_pipeline.verification.differences import Difference, differences
+from pkdp_pipeline.verification.reading_words import read_pairs
 from pkdp_pipeline.version import VERSION
 
-__all__ = ["Nested", "Recomputed", "read_certificate", "sentence_pairs"]
+__all__ = ["Nested", "Recomputed", "other_words", "read_certificate", "recompute", "sentence_pairs"]
 
 _NUMBERS = ("grid", "worst_case")
-_PAIR = re.compile(r"ε = ([0-9][0-9.e-]*), δ = ([0-9][0-9.e-]*)")
+_TEXTS = ("sentence", "assumptions", "steps", "theorems")
 _SPARE = 1.0 + 1e-9
+_FARTHEST = 1e300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -115,28 +115,31 @@ def recompute(nested: list[Nested]) -> Recomputed:
     )
 
 
-def sentence_pairs(one: Nested) -> Iterator[tuple[float, float, bool]]:
-    """Yield (ε, δ) pairs that a sentence names, and whether each is certified.
+def sentence_pairs(one: Nested) -> tuple[tuple[tuple[float, float, bool], ...], bool]:
+    """Return the (ε, δ) that a sentence names, and whether each is certified; and whether it names no others.
 
     A sentence in another version's words is not compared, but its numbers can be.
     """
-    text = str(one.document.get("sentence", ""))
-    for caveat in one.certificate.caveats:
-        text = text.replace(caveat, "")
-    for found in _PAIR.finditer(text):
-        if text[: found.start()].endswith("at most "):
+    read = read_pairs(str(one.document.get("sentence", "")))
+    declared = {
+        pair[:2]
+        for evidence in getattr(one.certificate, "evidence", ())
+        for pair in read_pairs(evidence.declares).pairs
+    }
+    found: list[tuple[float, float, bool]] = []
+    for epsilon, delta, before, after in read.pairs:
+        if before.endswith("at most ") and (epsilon, delta) in declared:
             continue  # what is declared about dependence, no guarantee
-        try:
-            epsilon, delta = float(found[1]), float(found[2])
-        except ValueError:
-            yield 0.0, 0.0, False
-            continue
-        anyone = (
-            text[found.end() :].lstrip().startswith("against anyone at all")
-            or "noise alone" in (text[max(0, found.start() - 60) : found.start()].rpartition(".")[2])
-        )
+        anyone = after.lstrip().startswith("against anyone at all") or "noise alone" in before[-60:].rpartition(".")[2]
         guarantee = one.certificate.worst_case if anyone else one.certificate
-        yield epsilon, delta, guarantee.delta(epsilon) <= delta * _SPARE
+        found.append((epsilon, delta, epsilon < _FARTHEST and guarantee.delta(epsilon) <= delta * _SPARE))
+    return tuple(found), read.whole
+
+
+def other_words(one: Nested) -> tuple[str, ...]:
+    """Return which of the texts of another version's certificate are not what this version would write."""
+    whole = json.loads(one.certificate.with_caveats().to_json())
+    return tuple(name for name in _TEXTS if name in one.document and one.document[name] != whole.get(name))
 
 
 def _numbers(one: Nested, known: dict[str, dict[str, Any]]) -> dict[str, Any]:

@@ -97,7 +97,8 @@ def _content(file: Opened) -> Claim:
     return not_checked(
         "release.content",
         _CONTENT,
-        "Another version of Arrow wrote it, so bytes cannot be compared; what it carries beside the table is known.",
+        "Another version of Arrow is named as its writer, so bytes cannot be compared. Its metadata hold nothing else; "
+        "what may be hidden between its pages was not looked for.",
     )
 
 

@@ -178,6 +178,11 @@ def _if(value: Any, wanted: Any, schema: Any, root: Any, path: str) -> Iterator[
     yield from _faults(value, schema.get("then" if holds else "else", True), root, path)
 
 
+def _has_form(value: str, pattern: str) -> bool:
+    # In a schema $ is the very end; in Python a line break may follow it.
+    return re.search(re.sub(r"(?<!\\)\$$", r"\\Z", pattern), value) is not None
+
+
 _NUMBERS = (int, float)
 
 KEYWORDS: Mapping[str, Callable[[Any, Any, Any, Any, str], Iterator[str]]] = MappingProxyType(
@@ -198,7 +203,7 @@ KEYWORDS: Mapping[str, Callable[[Any, Any, Any, Any, str], Iterator[str]]] = Map
         "minLength": _limit(str, lambda value, least: len(value) >= least, "have at least {} characters"),
         "minimum": _limit(_NUMBERS, lambda value, least: value >= least, "be at least {}"),
         "oneOf": _one_of,
-        "pattern": _limit(str, lambda value, pattern: re.search(pattern, value) is not None, "be of the form {}"),
+        "pattern": _limit(str, _has_form, "be of the form {}"),
         "properties": _properties,
         "required": _required,
         "type": _type,

@@ -127,7 +127,7 @@ def _report(file: Opened, ledger: str | None, effort: Effort) -> Iterator[Claim]
     yield from account_claims(document, promised)
     yield from provenance_claims(document)
     if ledger is None:
-        yield without_ledger()
+        yield from without_ledger(file.kind)
         return
     with _opened_ledger(ledger, document["title"]) as reading:
         if reading is None:
@@ -159,7 +159,7 @@ def _attacked(nested: list[Nested], effort: Effort, prefix: str) -> list[Claim]:
 def _book(file: Opened, ledger: str | None, nested: list[Nested] | None) -> Iterator[Claim]:
     """Yield what the ledger says about a release or a certificate; without one, what it would have to say."""
     if ledger is None:
-        yield without_ledger()
+        yield from without_ledger(file.kind)
         return
     certificate = None if nested is None else nested[-1].certificate
     about = certificate.context if isinstance(certificate, ReleaseCertificate) else None

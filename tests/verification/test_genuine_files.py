@@ -49,5 +49,7 @@ def test_every_kind_of_release_passes(tmp_path, kind):
     assert found.kind == "release"
     assert found.passed, str(found)
     assert [claim.key for claim in found.unchecked if not claim.key.startswith("certificate.")] == [
-        "assumptions.declared"
+        "counts.published",
+        "assumptions.declared",
     ]
+    assert outcome(found, "certificate.own_texts").outcome == "pass"

@@ -29,7 +29,7 @@ def battery() -> tuple[Case, ...]:
 
 def _counts() -> tuple[Case, ...]:
     counted = Layout(counts=True, rows=(2, 3))
-    noise = GeometricNoise(1.0)
+    noise = GeometricNoise(1.2)
     return (
         _tried(
             Case(
@@ -60,16 +60,18 @@ def _counts() -> tuple[Case, ...]:
             mechanism=Count(noise=noise),
             attacker=AttackerModel(),
             trials=(_certain(3),),
-            epsilons=(0.3, 1.0),
+            epsilons=(1.2,),
             layout=counted,
+            effort=5.0,
         ),
         Case(
             name="count, k, noise, release_threshold",
             mechanism=Count(k=2, noise=noise, release_threshold=6),
             attacker=AttackerModel(),
             trials=(_certain(1),),
-            epsilons=(0.3, 1.0),
+            epsilons=(0.5,),
             layout=counted,
+            effort=2.0,
         ),
     )
 

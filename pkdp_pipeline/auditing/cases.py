@@ -66,7 +66,7 @@ class Case:
     options: Mapping[str, Any] = field(default_factory=dict)
     scenario: Scenario = "once"
     evidence: Any = None
-    copies: int = 21
+    copies: int = 41
     effort: float = 1.0
     request: Request | None = None
     alone: bool = True

@@ -15,6 +15,9 @@ __all__ = ["Samples", "judged", "judgements"]
 
 Certified = Callable[[float], float]
 
+#: So many samples of each life are enough to choose an event by; all others judge it.
+_CHOOSING = 150
+
 
 @dataclass(slots=True)
 class Samples:
@@ -45,8 +48,8 @@ def judged(
 ) -> list[Finding]:
     """Return a finding for every event, in both directions.
 
-    The event that is chosen on the first half of the samples is judged by the second half; those that are fixed are
-    judged by all.
+    The event that is chosen on the first samples, a third of them and never more than `_CHOOSING`, is judged by the
+    others; those that are fixed are judged by all.
 
     Parameters
     ----------
@@ -59,13 +62,13 @@ def judged(
         ("second", samples.second, samples.first),
     )
     for direction, likelier, other in directions:
-        halves = len(likelier) // 3, len(other) // 3
+        looked = tuple(min(_CHOOSING, len(samples) // 3) for samples in (likelier, other))
         for epsilon in epsilons:
             events: list[tuple[Event, Sequence[Features], Sequence[Features]]] = [
                 (
-                    chosen(likelier[: halves[0]], other[: halves[1]], epsilon),
-                    likelier[halves[0] :],
-                    other[halves[1] :],
+                    chosen(likelier[: looked[0]], other[: looked[1]], epsilon),
+                    likelier[looked[0] :],
+                    other[looked[1] :],
                 )
             ]
             events += [(event, likelier, other) for event in fixed() if samples.shown]

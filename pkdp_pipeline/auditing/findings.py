@@ -9,6 +9,7 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Literal
 
 from pkdp_pipeline.sentences import rounded_up
+from pkdp_pipeline.version import VERSION
 
 __all__ = ["SCHEMA", "Audit", "Direction", "Finding", "NotAudited", "most_telling", "rounded_down", "sharpest"]
 
@@ -122,6 +123,7 @@ class Audit:
         """Return the audit as JSON; ``schemas/audit.v1.json`` describes it."""
         document = {
             "schema": SCHEMA,
+            "library": {"name": "pkdp_pipeline", "version": VERSION},
             "passed": self.passed,
             "confidence": self.confidence,
             "samples": self.samples,

@@ -17,7 +17,7 @@ from pkdp_pipeline.attacks.crowd import Crowd, Life
 from pkdp_pipeline.auditing.cases import Case, Trial, case_of
 from pkdp_pipeline.auditing.features import of_cell, of_table
 from pkdp_pipeline.auditing.findings import Audit, Finding, NotAudited
-from pkdp_pipeline.auditing.frames import PACE, SQL, check_engine
+from pkdp_pipeline.auditing.frames import PACE, SQL, STANDARD, check_engine
 from pkdp_pipeline.auditing.judging import Samples, judged, judgements
 from pkdp_pipeline.auditing.operators import FrameOperator, Operator, SqlOperator
 from pkdp_pipeline.auditing.people import Drawn, draw, frame_of
@@ -33,6 +33,7 @@ __all__ = ["CONFIDENCE", "SAMPLES", "audit", "audit_cases", "obstacle"]
 SAMPLES = 120
 CONFIDENCE = 0.999999
 _FEWEST = 8
+_ENOUGH = 100
 
 Progress = Callable[[str], None]
 
@@ -146,7 +147,7 @@ def audit_cases(
     tasks = [
         _Task(
             piece=piece,
-            samples=max(_FEWEST, round(number * piece.case.effort * (PACE.get(piece.engine, 1.0) if paced else 1.0))),
+            samples=_samples(piece, number, paced),
             error=error,
             seed=(start, place),
         )
@@ -177,6 +178,17 @@ class _Task:
 
     def run(self) -> list[Finding]:
         return _findings(self.piece, self.samples, self.error, np.random.default_rng(self.seed))
+
+
+def _samples(piece: _Piece, asked: int, paced: bool) -> int:
+    """Return how many samples are drawn of each life; slower engines draw fewer, where they may."""
+    wanted = max(_FEWEST, round(asked * piece.case.effort))
+    if not paced:
+        return wanted
+    fewer = max(_FEWEST, round(wanted * PACE.get(piece.engine, 1.0)))
+    # With one copy in a frame and fewer samples than this, no loss whatever would be noticed.
+    alone = piece.trial is piece.case.trials[0] and piece.case.copies_of(piece.trial.days[0]) == 1
+    return max(fewer, min(wanted, _ENOUGH)) if alone and piece.engine in STANDARD else fewer
 
 
 def _done(tasks: Sequence[_Task], workers: int) -> Iterator[tuple[_Task, list[Finding]]]:

@@ -23,12 +23,13 @@ from pkdp_pipeline.verification.recomputing import (
 from pkdp_pipeline.verification.structure import fault
 from pkdp_pipeline.version import VERSION
 
-__all__ = ["STRUCTURE", "made_again", "number_claims", "structure_claim"]
+__all__ = ["STRUCTURE", "is_disguised", "made_again", "number_claims", "structure_claim"]
 
 STRUCTURE = {"pkdp-certificate/1": "certificate.v1.json", "pkdp-certificate/2": "certificate.v2.json"}
 """The published schema of each form."""
 
 _NUMBERS = "Every stored number is what the mechanism and the declared attacker give."
+_VERSION = re.compile(r"[0-9]+(\.[0-9]+)*([a-z.+][0-9a-z.+]*)?")
 _WORDS = "Sentence, assumptions and theorems are those of what is certified."
 
 
@@ -92,7 +93,7 @@ def _foreign(nested: list[Nested], found: Recomputed, key: str) -> Claim:
     named = ", ".join(map(printable, found.foreign))
     others = [one for one in nested if not one.ours]
     for one in others:
-        if _is_disguised(one.document["library"]["version"]):
+        if is_disguised(one.document["library"]["version"]):
             return failed(key, _WORDS, f"{one.path} names a version as none of ours is written: {named}.")
     different = [f"{one.path}.{name}" for one in others for name in other_words(one)]
     if not different:
@@ -108,9 +109,9 @@ def _foreign(nested: list[Nested], found: Recomputed, key: str) -> Claim:
     )
 
 
-def _is_disguised(version: str) -> bool:
-    """Return whether a version is this one in another spelling: 0.2.00, 00.2.0, 0.2."""
-    return version != VERSION and _spelled(version) == _spelled(VERSION)
+def is_disguised(version: str) -> bool:
+    """Return whether a version is none, or is this one in another spelling: 0.2.00, 00.2.0, 0.2."""
+    return version != VERSION and (_VERSION.fullmatch(version) is None or _spelled(version) == _spelled(VERSION))
 
 
 def _spelled(version: str) -> str:

@@ -58,9 +58,7 @@ def own_text_claim(nested: Sequence[Nested], key: str) -> Claim:
             f"whether it does. {doubtful[0]}{more}",
             texts=len(doubtful),
         )
-    return passed(
-        key, _WORDS, "Its limits are those that the library writes; what was declared is no guarantee."
-    )
+    return passed(key, _WORDS, "Its limits are those that the library writes; what was declared is no guarantee.")
 
 
 def _is_doubtful(path: str, text: str) -> bool:

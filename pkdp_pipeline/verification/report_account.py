@@ -6,22 +6,25 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.certificate_json import same_number
+from pkdp_pipeline.composition.composed import ComposedCertificate
+from pkdp_pipeline.mechanisms import Mechanism
+from pkdp_pipeline.release_certificate import ReleaseCertificate
 from pkdp_pipeline.verification.claims import Claim, failed, not_checked, passed
 from pkdp_pipeline.verification.differences import Difference, described, differences
-from pkdp_pipeline.verification.reports import Promised
+from pkdp_pipeline.verification.reports import EVERYTHING, Promised
 from pkdp_pipeline.version import VERSION
 
 __all__ = ["account_claims", "lead_claim", "provenance_claims"]
 
 _LEAD = "The guarantee that a reader meets first is that of the first promise."
 _TOTAL = "The ledger's total is what its releases add up to."
-_POINTS = "The points over time end at the total."
+_POINTS = "The points over time are what the releases add up to, and end at the total."
 _BUDGETS = "What is spent of every budget is what the total gives."
 _THEOREMS = "The theorems named at the end are those that the promises rest on."
-_ORIGIN = "Job file and ledger are the ones whose hashes are named."
+_ORIGIN = "Names, files, checks and remarks are those of the job and the ledger whose hashes are named."
 
-_EVERYTHING = "everything published"
 _NUMBERS = ("protects", "delta", "epsilon", "numbers", "worst_case")
 _LOOSE = 0.98
 """A total may be evaluated a little more closely than the promise of one release in it, by no more than this."""
@@ -53,12 +56,15 @@ def _total(document: dict[str, Any], promised: list[Promised]) -> Claim:
     if total is None:
         return not_checked(key, _TOTAL, "There is none; whether the releases really do not add up is in the ledger.")
     first = promised[0]
-    if first.document["name"] == _EVERYTHING:
+    if first.document["name"] == EVERYTHING:
         found = list(differences("ledger.total", total, first.document["statement"], none_is_infinite=True))
         if found:
             return failed(key, _TOTAL, f"{described(found)}.")
         if first.certificate is None:
             return not_checked(key, _TOTAL, "It is that of the first promise, whose certificate the report withholds.")
+        missing = _missing(ledger, promised)
+        if missing:
+            return failed(key, _TOTAL, missing)
         return passed(key, _TOTAL, "It is that of the first promise, which is computed again from all of its parts.")
     if ledger["releases"] == len(document["releases"]) == len(promised) == 1 and not ledger["remarks"]:
         numbers = {name: first.document["statement"][name] for name in _NUMBERS}
@@ -77,6 +83,27 @@ def _total(document: dict[str, Any], promised: list[Promised]) -> Claim:
         f"It is about {ledger['releases']} releases, whose certificates are not all in the report; it is not below any "
         "promise that is part of it. The ledger has them: give it with --ledger.",
     )
+
+
+def _missing(ledger: dict[str, Any], promised: list[Promised]) -> str:
+    """Return what the certificate of the total leaves out; empty where it leaves out nothing that is in the report."""
+    total = promised[0].certificate
+    number = total.releases if isinstance(total, ComposedCertificate) else 1
+    if number != ledger["releases"]:
+        return f"Its certificate adds up {number} releases, and {ledger['releases']} are charged."
+    parts = set(_mechanisms(total))
+    for one in promised:
+        if one.release is not None and one.release.mechanism not in parts:
+            return f"Its certificate has no part like promises[{one.place}]."
+    return ""
+
+
+def _mechanisms(certificate: Certificate | None) -> Iterator[Mechanism]:
+    if isinstance(certificate, ReleaseCertificate):
+        yield certificate.mechanism
+    elif isinstance(certificate, ComposedCertificate):
+        for part, _ in certificate.parts:
+            yield from _mechanisms(part)
 
 
 def _below(total: dict[str, Any], part: dict[str, Any]) -> str:
@@ -112,13 +139,18 @@ def _points(ledger: dict[str, Any]) -> Claim:
         return failed(key, _POINTS, f"{described(found)}.")
     if len(points) == 1:
         return passed(key, _POINTS, "The one point is the total.")
-    return passed(key, _POINTS, f"The last of {len(points)} points is the total; earlier ones are in the ledger only.")
+    return not_checked(
+        key,
+        _POINTS,
+        f"The last of {len(points)} points is the total. Earlier ones cannot be computed from the report: "
+        "the ledger has them, give it with --ledger.",
+    )
 
 
 def _budgets(ledger: dict[str, Any], promised: list[Promised]) -> Claim:
     key, checked, open_ = "report.budgets", 0, 0
     first = promised[0]
-    certificate = first.certificate if first.document["name"] == _EVERYTHING else None
+    certificate = first.certificate if first.document["name"] == EVERYTHING else None
     for place, budget in enumerate(ledger["budgets"]):
         state, spent = budget["spent_state"], budget["spent"]
         if (spent is None) == (state == "certified"):

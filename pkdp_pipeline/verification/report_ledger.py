@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.release import Release
 from pkdp_pipeline.report.json_form import statement_document
@@ -15,6 +16,7 @@ from pkdp_pipeline.report.tables import published_table
 from pkdp_pipeline.statement import Statement
 from pkdp_pipeline.verification.claims import Claim, failed, not_checked, passed
 from pkdp_pipeline.verification.differences import described, differences
+from pkdp_pipeline.verification.report_series import series_claim
 from pkdp_pipeline.version import VERSION
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ def report_ledger_claims(reading: Reading, document: dict[str, Any]) -> Iterator
     with reading.database.snapshot():
         entries = {entry.release_id: entry for entry in reading.ledger.entries() if entry.state == "published"}
         yield _releases(entries, document)
+        yield series_claim(list(entries.values()), document)
         history = read_history(reading.ledger)
         account = document["ledger"]
         if account["head"] != history.head:
@@ -97,7 +100,7 @@ def _other_terms(stored: dict[str, Any], promises: list[dict[str, Any]], place: 
 
 
 def _anyone(certificate: dict[str, Any]) -> bool:
-    return [theorem["key"] for theorem in certificate["theorems"]] == ["noise"]
+    return bool(certificate["attacker"] == AttackerModel().to_dict())
 
 
 def _unit(history: History, account: dict[str, Any]) -> str | None:

@@ -19,7 +19,10 @@ from pkdp_pipeline.verification.recomputing import Nested
 from pkdp_pipeline.verification.report_tables import series_fault, table_fault
 from pkdp_pipeline.version import VERSION
 
-__all__ = ["Promised", "promise_claims", "release_claims"]
+__all__ = ["EVERYTHING", "Promised", "promise_claims", "release_claims"]
+
+EVERYTHING = "everything published"
+"""Name of the promise about all releases of the ledger together."""
 
 _READING = "Statement, curve, knowledge and scenarios of the promise are those of its certificate."
 _RELEASES = "What is said of every release is what its promise gives."

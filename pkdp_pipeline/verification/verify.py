@@ -12,13 +12,14 @@ from pkdp_pipeline.arguments import whole_number
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 from pkdp_pipeline.verification.attacking import Effort, attack_claims
-from pkdp_pipeline.verification.certificates import made_again, number_claims, structure_claim
+from pkdp_pipeline.verification.certificates import is_disguised, made_again, number_claims, structure_claim
 from pkdp_pipeline.verification.claims import Claim, Kind, Verification, failed, not_checked, passed
 from pkdp_pipeline.verification.ledgers import HOLDS, chain_claims, held_claims, without_ledger
 from pkdp_pipeline.verification.opening import BREAKS, Opened, opened
 from pkdp_pipeline.verification.releases import file_claims, release_table_claims
 from pkdp_pipeline.verification.report_account import account_claims, lead_claim, provenance_claims
 from pkdp_pipeline.verification.report_ledger import report_ledger_claims
+from pkdp_pipeline.verification.report_texts import report_text_claim
 from pkdp_pipeline.verification.reports import Promised, promise_claims, release_claims
 from pkdp_pipeline.verification.structure import fault
 
@@ -112,6 +113,9 @@ def _report(file: Opened, ledger: str | None, effort: Effort) -> Iterator[Claim]
     if found:
         yield failed("report.structure", words, f"{found}.", schema="report.v1.json")
         return
+    if is_disguised(document["provenance"]["version"]):
+        yield failed("report.structure", words, "provenance.version is written as no version of ours is.")
+        return
     yield passed("report.structure", words, "It follows report.v1.json.", schema="report.v1.json")
     promised = []
     carried = sum(promise["certificate"] is not None for promise in document["promises"])
@@ -125,6 +129,7 @@ def _report(file: Opened, ledger: str | None, effort: Effort) -> Iterator[Claim]
     yield lead_claim(document)
     yield from release_claims(document, promised)
     yield from account_claims(document, promised)
+    yield report_text_claim(document, promised)
     yield from provenance_claims(document)
     if ledger is None:
         yield from without_ledger(file.kind)

@@ -146,3 +146,86 @@ class TestWithTheLedger:
         document["releases"][0]["sentence"] = weaker.sentence()
         assert verify(written(tmp_path, document)).passed
         checked(tmp_path, document, "ledger.holds", ledger=ledger())
+
+    def test_counts_of_earlier_periods(self, tmp_path):
+        document = altered(report(), "series", 0, "counts", 0, 0, to=lambda count: count + 1)
+        assert verify(written(tmp_path, document)).passed
+        checked(tmp_path, document, "ledger.series", ledger=ledger())
+
+    def test_periods_that_are_none(self, tmp_path):
+        document = altered(report(), "series", 0, "periods", 0, to="2019-12-31")
+        checked(tmp_path, document, "ledger.series", ledger=ledger())
+
+    def test_a_certificate_that_only_says_that_it_is_against_anyone(self, tmp_path):
+        import json
+
+        import pkdp_pipeline as pkdp
+        from pkdp_pipeline.report.json_form import promise_document
+        from pkdp_pipeline.report.promises import promise_of
+
+        document = report(day=2)
+        stored = pkdp.Certificate.from_json(json.dumps(document["promises"][0]["certificate"]))
+        weaker = pkdp.certify(stored.mechanism, pkdp.AttackerModel(p_max=0.05)).in_context(stored.context)
+        promise = json.loads(json.dumps(promise_document(promise_of("people_by_town", weaker, 1e-6))))
+        promise["certificate"]["library"]["version"] = "0.1.0"
+        promise["certificate"]["theorems"] = [{**promise["certificate"]["theorems"][0], "key": "noise"}]
+        document["promises"][0] = promise
+        document["lead"] = promise["statement"]
+        document["releases"][0]["sentence"] = weaker.sentence()
+        checked(tmp_path, document, "ledger.holds", ledger=ledger())
+
+
+LIE = "Private at ε = 0.001, δ = 1e-12 against anyone."
+
+
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [
+        (("title",), LIE),
+        (("title",), "another"),
+        (("lead_reason",), "No reason."),
+        (("ledger", "reason"), "No reason."),
+        (("ledger", "remarks"), [LIE]),
+        (("ledger", "unit"), "household"),
+        (("ledger", "declared"), []),
+        (("ledger", "budgets", 0, "epsilon"), 1.5),
+        (("ledger", "budgets", 0, "words"), "ε = 1 at δ = 1e-6 for the total"),
+        (("releases", 0, "asked"), lambda text: text.replace("k = 20", "k = 2000")),
+        (("releases", 0, "asked"), lambda text: text.replace("person", "household")),
+        (("releases", 0, "asked"), lambda text: text.replace("by town", "by town, which tells nothing")),
+        (("releases", 0, "table", "columns"), ["street"]),
+        (("releases", 0, "files"), [LIE]),
+        (("series", 0, "name"), LIE),
+        (("promises", 1, "name"), LIE),
+    ],
+)
+def test_texts_that_do_not_fit_or_promise_are_found(tmp_path, path, to):
+    checked(tmp_path, altered(report(), *path, to=to), "report.texts")
+
+
+@pytest.mark.parametrize("version", ["0.2.00", "0.2.0 x", "all"])
+def test_no_other_spelling_of_the_version_turns_the_comparison_of_words_off(tmp_path, version):
+    checked(tmp_path, altered(report(), "provenance", "version", to=version), "report.structure")
+
+
+def test_a_total_that_leaves_releases_out_is_found_although_all_of_it_is_computed_anew(tmp_path):
+    import json
+
+    import pkdp_pipeline as pkdp
+    from pkdp_pipeline.report.json_form import promise_document
+    from pkdp_pipeline.report.promises import promise_of
+
+    document = report("noisy")
+    total = pkdp.Certificate.from_json(json.dumps(document["promises"][0]["certificate"]))
+    for parts in ([(total.parts[0][0], 6)], [(part, 1) for part, _ in total.parts]):
+        fewer = pkdp.compose(parts).with_caveats(*total.caveats)
+        promise = json.loads(json.dumps(promise_document(promise_of("everything published", fewer, 1e-6))))
+        forged = {**document, "promises": [promise, *document["promises"][1:]]}
+        forged["lead"] = promise["statement"]
+        forged["ledger"] = {**document["ledger"], "total": promise["statement"]}
+        checked(tmp_path, forged, "report.total")
+
+
+def test_earlier_points_and_counts_are_said_to_be_unchecked(tmp_path):
+    found = verify(written(tmp_path, report()))
+    assert {claim.key for claim in found.unchecked} >= {"report.points", "counts.published", "report.origin"}

@@ -36,7 +36,8 @@ def _counts() -> tuple[Case, ...]:
                 name="count, k",
                 mechanism=Count(k=3),
                 attacker=AttackerModel(p_max=0.1, known=1, influence="active"),
-                layout=counted,
+                layout=replace(counted, text=True, nameless=2),
+                options={"missing_unit": "drop"},
             )
         ),
         _tried(
@@ -71,7 +72,6 @@ def _counts() -> tuple[Case, ...]:
             trials=(_certain(1),),
             epsilons=(0.5,),
             layout=counted,
-            effort=2.0,
         ),
     )
 
@@ -89,7 +89,12 @@ def _noiseless() -> tuple[Case, ...]:
     )
     return (
         alone,
-        replace(alone, name="whole table, cells declared", options={"domain": True}),
+        replace(
+            alone,
+            name="whole table, cells declared",
+            layout=replace(_ALL_SHOWN, elsewhere=True),
+            options={"domain": True, "undeclared": "absent"},
+        ),
         _tried(
             Case(
                 name="histogram, cells found",
@@ -124,7 +129,8 @@ def _noiseless() -> tuple[Case, ...]:
                 name="histogram, known people",
                 mechanism=Histogram(k=4),
                 attacker=AttackerModel(p_max=0.2, known=2),
-                layout=_BESIDE,
+                layout=replace(_BESIDE, counts=True),
+                options={"where": "counted"},
                 effort=_FEW,
             )
         ),
@@ -162,12 +168,31 @@ def _noiseless() -> tuple[Case, ...]:
             )
             for rule, rows, order in (("most_frequent", (2, 3), {}), ("first", (1, 2), {"order_by": "turn"}))
         ),
+        Case(
+            name="histogram, one_cell hash",
+            mechanism=Histogram(k=2),
+            attacker=rare,
+            trials=crowds_for(certify(Histogram(k=2), rare))[:1],
+            layout=replace(_BESIDE, text=True),
+            options={"one_cell": "hash"},
+            effort=_FEW,
+        ),
     )
 
 
 def _noised() -> tuple[Case, ...]:
     noise = GeometricNoise(1.5)
     return (
+        Case(
+            name="whole table, noise",
+            mechanism=Histogram(noise=GeometricNoise(1.0)),
+            attacker=AttackerModel(),
+            trials=(_certain(2),),
+            epsilons=(1.0,),
+            layout=_ALL_SHOWN,
+            options={"domain": True},
+            copies=1,
+        ),
         Case(
             name="histogram, k, noise, release_threshold",
             mechanism=Histogram(k=2, noise=noise, release_threshold=4),
@@ -215,6 +240,7 @@ def _several() -> tuple[Case, ...]:
     noise = GeometricNoise(2.0)
     even = AttackerModel(p_max=0.5)
     (_, crowd) = (trial.days[0] for trial in crowds_for(certify(Histogram(k=2), even)))
+    (certain,) = _certain(3).days
     once = Case(
         name="the same request again",
         mechanism=Histogram(noise=noise),
@@ -241,7 +267,16 @@ def _several() -> tuple[Case, ...]:
             effort=2 * _FEW,
         ),
         once,
-        replace(once, name="a request and its revision", scenario="revised", epsilons=(2.0, 4.0)),
+        replace(
+            once,
+            name="a request and its revision",
+            scenario="revised",
+            epsilons=(2.0, 4.0),
+            trials=(
+                Trial(name="there both times, or neither", days=(certain, certain)),
+                Trial(name="there in the revision, or not", days=(certain, certain), since=1),
+            ),
+        ),
     )
 
 

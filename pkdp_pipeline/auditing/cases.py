@@ -25,10 +25,20 @@ _MOST_PEOPLE = 3000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One attacker: the same crowd on one day, or one for each day of a schedule."""
+    """One attacker: the same crowd on one day, or one for each day of a schedule.
+
+    On the first `since` days the target is absent in both lives.
+    """
 
     name: str
     days: tuple[Crowd, ...]
+    since: int = 0
+
+    def lives(self) -> tuple[tuple[Life, Life], ...]:
+        """Return the target's two lives on each day."""
+        return tuple(
+            (None, None) if place < self.since else (day.first, day.second) for place, day in enumerate(self.days)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

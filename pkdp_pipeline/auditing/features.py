@@ -84,6 +84,11 @@ def of_cell(seen: Sequence[Seen], keys: Sequence[tuple[str, ...]] | None, shown:
         numbers["the smallest of all outputs"] = min((one for one in firsts if one is not None), default=None)
         numbers["the difference of the first two outputs"] = _difference(firsts[0], firsts[1])
         kinds["in which outputs the target's cell is shown"] = tuple(first is not None for first in firsts)
+    if keys is not None and len(keys) > 1:
+        places = [{_spelled(row[:-1]): place for place, row in enumerate(one.rows)} for one in seen]
+        kinds["the order of all cells beside the target's"] = tuple(
+            tuple(sorted(range(len(keys)), key=lambda key: place.get(keys[key], -1))) for place in places
+        )
     kinds["all cells beside the target's"] = (tuple(found), shown)
     kinds["the target's cell in all outputs"] = (tuple(statuses[0] for statuses in found), shown)
     return Features(kinds=kinds, numbers=numbers)

@@ -110,7 +110,13 @@ def of_release(release: Release, *, sealed: bool = True) -> Seen:
         chain that is different every time.
     """
     table, content = release.table, release.to_bytes()
-    form = (*_form(table), *_file(content), _HEAD.sub("", release.certificate.to_json()), release.replayed)
+    form = (
+        *_form(table),
+        *_file(content),
+        _HEAD.sub("", release.certificate.to_json()),
+        release.replayed,
+        repr(release),
+    )
     return Seen(rows=_rows(table), form=form, digest=hashlib.sha256(content).hexdigest() if sealed else "")
 
 
@@ -134,7 +140,7 @@ def _form(table: pd.DataFrame) -> tuple[Any, ...]:
         tuple(map(str, table.dtypes)),
         "plain" if plain else tuple(map(str, index)),
         tuple(map(str, index.names)),
-        tuple(sorted(table.attrs)),
+        repr(sorted(table.attrs.items())),
     )
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ABSENT", "Drawn", "Layout", "draw", "frame_of"]
 
 ABSENT = -1
+_UNDECLARED = "elsewhere"
 Numbers = npt.NDArray[np.int64]
 
 
@@ -29,7 +30,10 @@ class Layout:
     Parameters
     ----------
     counts : bool
-        Whether one number is asked for: then everybody has rows, and a column says which of them count.
+        Whether everybody has rows, and a column says which of them count: where one number is asked for, and where a
+        filter is.
+    elsewhere : bool
+        Whether people who are absent have rows in a cell that nobody has declared; not together with `strays`.
     companions : tuple of int
         Of a histogram: further cells beside the target's, with so many people surely in each.
     rows : tuple of int
@@ -48,6 +52,7 @@ class Layout:
     """
 
     counts: bool = False
+    elsewhere: bool = False
     companions: tuple[int, ...] = ()
     rows: tuple[int, ...] = (1,)
     strays: bool = False
@@ -118,7 +123,7 @@ def frame_of(drawn: Drawn, crowd: Crowd, layout: Layout, generator: Generator) -
     names_of = [key[0] for key in replace(layout, columns=None).keys(crowd, copies)]
     names = np.random.default_rng(copies * people).permutation(copies * people) + 1000
     where = drawn.cells.ravel()
-    there = np.arange(copies * people) if layout.counts else np.flatnonzero(where != ABSENT)
+    there = np.arange(copies * people) if layout.counts or layout.elsewhere else np.flatnonzero(where != ABSENT)
     rows = np.repeat(there, generator.choice(layout.rows, len(there)))
     turns = np.arange(len(rows))
     if layout.strays:
@@ -130,9 +135,13 @@ def frame_of(drawn: Drawn, crowd: Crowd, layout: Layout, generator: Generator) -
     columns: dict[str, list[Any]] = {
         "person": [f"p{name}" for name in names[rows]] if layout.text else names[rows].tolist(),
         "cell": [names_of[place] for place in places],
-        "counted": (cells != ABSENT).tolist(),
+        "counted": [True] * len(rows) if layout.elsewhere else (cells != ABSENT).tolist(),
         "turn": turns.tolist(),
     }
+    if layout.elsewhere:
+        columns["cell"] = [
+            _UNDECLARED if cell == ABSENT else name for cell, name in zip(cells, columns["cell"], strict=True)
+        ]
     _add_others(columns, names_of, layout)
     number = len(columns["person"])
     order = generator.permutation(number)
@@ -156,7 +165,7 @@ def frame_of(drawn: Drawn, crowd: Crowd, layout: Layout, generator: Generator) -
 def _add_others(columns: dict[str, list[Any]], keys: list[str], layout: Layout) -> None:
     """Add rows that name nobody, and people in a cell that is not public."""
     nameless: list[tuple[Any, str]] = [(None, key) for key in keys for _ in range(layout.nameless)]
-    strangers = [(f"s{number}" if layout.text else number, "elsewhere") for number in range(layout.strangers)]
+    strangers = [(f"s{number}" if layout.text else number, _UNDECLARED) for number in range(layout.strangers)]
     for turn, (person, key) in enumerate([*nameless, *strangers]):
         columns["person"].append(person)
         columns["cell"].append(key)

@@ -237,8 +237,8 @@ def _findings(piece: _Piece, samples: int, error: float, generator: Generator) -
         for life in (0, 1):
             lives = _lives(copies, life, sample)
             days = [
-                _frame(piece, [(day.first, day.second)[one] for one in lives], day, generator)
-                for day in piece.trial.days
+                _frame(piece, [of_day[one] for one in lives], day, generator)
+                for day, of_day in zip(piece.trial.days, piece.trial.lives(), strict=True)
             ]
             seen = operator.seen([frame for _, frame in days])
             table = of_table(seen, own)
@@ -267,10 +267,12 @@ def _findings(piece: _Piece, samples: int, error: float, generator: Generator) -
 def _certificate(piece: _Piece, operator: Operator, copies: int, generator: Generator) -> Certificate:
     """Return what is certified, as it is published; from the second life where publishing the first one fails."""
     days = piece.trial.days
-    lives: tuple[list[Life], ...] = ([day.first for day in days], [day.second for day in days])
     frames = [
-        [_frame(piece, [life] * copies, day, generator)[1] for life, day in zip(given, days, strict=True)]
-        for given in lives
+        [
+            _frame(piece, [of_day[life]] * copies, day, generator)[1]
+            for day, of_day in zip(days, piece.trial.lives(), strict=True)
+        ]
+        for life in (0, 1)
     ]
     try:
         return operator.certificate(frames[0])

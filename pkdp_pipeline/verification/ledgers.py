@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.errors import ArgumentError, LedgerError, NoEvidenceError, PkdpError
 from pkdp_pipeline.release_certificate import ReleaseCertificate
+from pkdp_pipeline.sentences import rounded_up
 from pkdp_pipeline.verification.claims import Claim, Kind, failed, not_checked, passed
 from pkdp_pipeline.verification.opening import Opened
 
@@ -21,6 +23,8 @@ __all__ = ["CHAIN", "HOLDS", "STANDING", "chain_claims", "held_claims", "without
 CHAIN = "The ledger's chain and everything derived from it are intact."
 HOLDS = "The ledger holds exactly this."
 STANDING = "Nothing that the ledger holds undoes what is certified."
+_AT = (0.1, 0.5, 1.0, 2.0, 5.0)
+_SPARE = 1.0 + 1e-9
 _HEAD = "The chain holds the head that the certificate names."
 _COUNTS = "The counts are those that were published."
 _ASSUMPTIONS = "What is declared about the attacker and the releases is what the curator declared before looking."
@@ -132,6 +136,17 @@ def _standing(reading: Reading, entry: Entry, certificate: ReleaseCertificate) -
         allowed = reading.ledger.admission(entry)
     except PkdpError as error:
         return failed(key, STANDING, str(error))
+    newest = Certificate.from_json(entry.certificate)
+    for one, other in ((certificate, newest), (certificate.worst_case, newest.worst_case)):
+        for epsilon in _AT:
+            if other.delta(epsilon) > one.delta(epsilon) * _SPARE:
+                return failed(
+                    key,
+                    STANDING,
+                    f"The same table was certified anew since, and the newest certificate promises less: at ε = "
+                    f"{epsilon:g} it has δ = {rounded_up(other.delta(epsilon))}.",
+                    epsilon=epsilon,
+                )
     if certificate.has_partial_knowledge and not allowed.claims:
         return failed(
             key,

@@ -83,6 +83,19 @@ def test_a_newer_certificate_is_mentioned(tmp_path, book):
     assert "newer" not in outcome(verify(written(tmp_path, again.to_bytes()), ledger=place), "ledger.holds").detail
 
 
+def test_a_newer_certificate_that_promises_less_undoes_the_older_one(tmp_path, book):
+    place, (_, release), _ = book
+    path = written(tmp_path, release.to_bytes())
+    assert verify(path, ledger=place).passed
+    with pkdp.Ledger.open(place, dataset="clinic") as ledger:
+        again = publish(ledger, "2020-01-02", pkdp.AttackerModel(p_max=0.3))
+    found = verify(path, ledger=place)
+    assert outcome(found, "ledger.holds").outcome == "pass"
+    assert "promises less" in outcome(found, "ledger.standing").detail
+    assert not found.passed
+    assert verify(written(tmp_path, again.to_bytes()), ledger=place).passed
+
+
 def test_another_head_is_found(tmp_path, book):
     place, (_, release), _ = book
     forged = altered(json.loads(release.certificate.to_json()), "context", "head", to="f" * 64)

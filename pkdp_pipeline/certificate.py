@@ -22,7 +22,7 @@ from pkdp_pipeline.version import VERSION
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Certificate"]
+__all__ = ["Certificate", "bracketed"]
 
 _GRID = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
 
@@ -169,24 +169,14 @@ class Certificate(ABC):
             The attained side is 0 where no attack on the release as a whole has been computed.
         """
         points, scalar = epsilon_points(epsilon)
-        flat = points.ravel()
-        attained, certified = np.zeros(flat.size), np.ones(flat.size)
-        for applied in self.partial_bounds:
-            lower, upper = applied.bound.bracket(flat)
-            certified = np.minimum(certified, upper)
-            if applied.attack is not None:
-                if applied.attack is not applied.bound:
-                    lower, _ = applied.attack.bracket(flat)
-                attained = np.maximum(attained, lower)
-        if self.worst_case_bound is not None:
-            lower, upper = self.worst_case_bound.bracket(flat)
-            certified = np.minimum(certified, upper)
-            if not self.partial_bounds:
-                attained = np.maximum(attained, lower)
-        attained = np.minimum(attained, certified)
+        attained, certified = self._bracket(points.ravel())
         if scalar:
             return float(attained[0]), float(certified[0])
         return attained.reshape(points.shape), certified.reshape(points.shape)
+
+    def _bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) δ at each ε."""
+        return bracketed(self.partial_bounds, self.worst_case_bound, epsilons)
 
     def with_caveats(self, *sentences: str) -> Self:
         """Return the same certificate with further limits stated.
@@ -227,7 +217,7 @@ class Certificate(ABC):
 
     def _grid(self, epsilons: Sequence[float]) -> list[dict[str, float]]:
         """Return attained and certified δ at each ε, as a document states them."""
-        lower, upper = self.delta_bounds(np.array(epsilons))
+        lower, upper = self._bracket(np.array(epsilons))
         return [
             {"epsilon": e, "attained": low, "delta": high}
             for e, low, high in zip(epsilons, lower.tolist(), upper.tolist(), strict=True)
@@ -321,3 +311,21 @@ class Certificate(ABC):
         from pkdp_pipeline.statement import Statement
 
         return Statement.of(self).to_html()
+
+
+def bracketed(partial: tuple[Applied, ...], worst: WorstCase | None, epsilons: Array) -> tuple[Array, Array]:
+    """Return (attained, certified) δ at each ε of a certificate with these bounds."""
+    attained, certified = np.zeros(epsilons.size), np.ones(epsilons.size)
+    for applied in partial:
+        lower, upper = applied.bound.bracket(epsilons)
+        certified = np.minimum(certified, upper)
+        if applied.attack is not None:
+            if applied.attack is not applied.bound:
+                lower, _ = applied.attack.bracket(epsilons)
+            attained = np.maximum(attained, lower)
+    if worst is not None:
+        lower, upper = worst.bracket(epsilons)
+        certified = np.minimum(certified, upper)
+        if not partial:
+            attained = np.maximum(attained, lower)
+    return np.minimum(attained, certified), certified

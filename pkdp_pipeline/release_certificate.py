@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Mapping
@@ -12,17 +13,21 @@ import numpy as np
 
 from pkdp_pipeline.arguments import choice, probability
 from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.certificate import Certificate, bracketed
 from pkdp_pipeline.certificate_json import compare, written_here
 from pkdp_pipeline.context import Context
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.mechanisms import Mechanism, mechanism_from_dict, mechanism_name, mechanism_to_dict
 from pkdp_pipeline.profiles import Applied, Protects, applicable
+from pkdp_pipeline.profiles.rounding import Array
 from pkdp_pipeline.profiles.worst_case import NoiseCurve
 from pkdp_pipeline.refusal import refusal
 from pkdp_pipeline.sentences import against, assumptions, protection, rounded_up, suppression
 
 __all__ = ["ReleaseCertificate", "certificate_from_document", "certify", "release_certificate"]
+
+_FEW = 64
+"""So many numbers are remembered for the next certificate with the same bounds, and not the points of a plot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +127,9 @@ class ReleaseCertificate(Certificate):
         """Return the statement against the declared attacker and the theorem that gives its number."""
         bounds = tuple(applied.bound for applied in self._partial)
         point = 1.0 if epsilon == math.inf else epsilon
-        leading = min(bounds, key=lambda bound: float(bound.bracket(np.array([point]))[1][0]))
+        leading = bounds[0]
+        if len(bounds) > 1:
+            leading = min(bounds, key=lambda bound: float(bound.bracket(np.array([point]))[1][0]))
         whom = against(leading.theorem, self.attacker)
         if epsilon == math.inf:
             least = rounded_up(float(leading.bracket(np.array([point]))[1][0]))
@@ -159,6 +166,15 @@ class ReleaseCertificate(Certificate):
     def has_own_words(self) -> bool:
         """Whether this version of the library wrote it, so that `verify` can compare its words."""
         return self._stored is None or written_here(json.loads(self._stored))
+
+    def _bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        if epsilons.size > _FEW:
+            return bracketed(self._partial, self._worst, epsilons)
+        try:
+            attained, certified = _remembered(self._partial, self._worst, tuple(epsilons.tolist()))
+        except TypeError:  # a bound that holds arrays has no hash
+            return bracketed(self._partial, self._worst, epsilons)
+        return attained.copy(), certified.copy()
 
     def _subject(self) -> dict[str, Any]:
         return {
@@ -203,6 +219,14 @@ def certify(mechanism: Mechanism, attacker: AttackerModel, *, protects: str = "p
         )
     aim = cast("Protects", choice("protects", protects, ("presence", "value")))
     return ReleaseCertificate(mechanism=mechanism, attacker=attacker, protects=aim)
+
+
+@functools.lru_cache(maxsize=64)
+def _remembered(
+    partial: tuple[Applied, ...], worst: NoiseCurve | None, epsilons: tuple[float, ...]
+) -> tuple[Array, Array]:
+    # A job that runs every day states the same numbers again and again.
+    return bracketed(partial, worst, np.array(epsilons))
 
 
 def certificate_from_document(document: Mapping[str, Any]) -> ReleaseCertificate:

@@ -7,11 +7,12 @@ from collections import Counter
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger.budget import Budget
 from pkdp_pipeline.ledger.bundle import Bundle
+from pkdp_pipeline.ledger.ceilings import fits_budget
 from pkdp_pipeline.ledger.components import unit_text
 from pkdp_pipeline.ledger.ledger import Ledger
 from pkdp_pipeline.ledger.parts import read_parts
 from pkdp_pipeline.ledger.tally import read_tally, units_of
-from pkdp_pipeline.ledger.totals import add_up, whole_parts
+from pkdp_pipeline.ledger.totals import whole_parts
 from pkdp_pipeline.ledger.trial import drawn, drawn_within
 
 __all__ = ["Leap"]
@@ -42,19 +43,14 @@ class Leap:
         day = now - self._before
         held = self._before + Counter({bundle: times * days for bundle, times in day.items()})
         parts = read_parts(database, sorted({key for bundle in held for key, _ in bundle.parts}))
+        noise, evidence = drawn(whole_parts(held, parts)), self._ledger.terms.evidence
         try:
-            total = add_up(held, parts, self._ledger.terms.evidence, beside_others=others)
+            return all(
+                drawn_within(noise, budget) or fits_budget(held, parts, evidence, budget, beside_others=others)
+                for budget in budgets
+            )
         except NoEvidenceError:
             return False
-        noise = drawn(whole_parts(held, parts))
-        return all(
-            drawn_within(noise, budget)
-            or all(
-                (total if measure == "partial_knowledge" else total.worst_case).delta(budget.epsilon) <= budget.delta
-                for measure in budget.measures
-            )
-            for budget in budgets
-        )
 
     def _tally(self) -> Counter[Bundle]:
         return read_tally(self._ledger._database, self._ledger.dataset, self._unit)

@@ -12,6 +12,7 @@ from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.errors import BudgetExceededError, NoEvidenceError
 from pkdp_pipeline.ledger.budget import Budget
 from pkdp_pipeline.ledger.bundle import Bundle
+from pkdp_pipeline.ledger.ceilings import fits_budget
 from pkdp_pipeline.ledger.components import Reach, unit_text
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.parts import read_parts
@@ -120,6 +121,8 @@ class Trial:
     ) -> None:
         parts = self._parts(asked.held)
         if drawn_within(drawn(whole_parts(asked.held, parts)), budget):
+            return
+        if fits_budget(asked.held, parts, self._terms.evidence, budget, beside_others=others):
             return
         total = add_up(asked.held, parts, self._terms.evidence, beside_others=others)
         for measure in budget.measures:

@@ -107,7 +107,10 @@ class Bench:
             self.budgets = ledger.terms.budgets
             self.evidence = ledger.terms.evidence
             self._one_day = len(days) == 1 and next(ledger.entries(), None) is None
-            self.days = tuple(day for day in days if not all(_published(ledger, requests_of(self.job, day))))
+            held = tuple(day for day in days if _holds(ledger, self.job, day))
+            gone = {day for day in held if all(_published(ledger, requests_of(self.job, day)))}
+        self.days = tuple(day for day in days if day not in gone)
+        self._begun = tuple(day for day in held if day not in gone)
         self.target = target if target is not None or self.budgets else Target()
         self._all_reach = target is not None
         self._tried: dict[str, Trial | None] = {}
@@ -241,7 +244,7 @@ class Bench:
                 return True  # what may stand together does not depend on numbers
             check_together(requests_of(job, self.days[0]), dataset=job.dataset, evidence=job.declared())
             with self._copy(job, held=False) as ledger:
-                if any(published for day in self.days for published in _published(ledger, requests_of(job, day))):
+                if any(published for day in self._begun for published in _published(ledger, requests_of(job, day))):
                     return None
                 leap = Leap(ledger, job.unit)
                 _charge(job, self.days[0], ledger)
@@ -272,9 +275,13 @@ def _charge(job: Job, day: date, ledger: Ledger) -> None:
         reserve(one.request, attacker=job.attacker_of(release), ledger=ledger, alone=len(job.release) == 1)
 
 
+def _holds(ledger: Ledger, job: Job, day: date) -> bool:
+    """Return whether the ledger holds anything published whose period may be, or hold, this day."""
+    standing = requests_of(job, day)[0].request.standing()
+    return bool(ledger._entries.beside(ledger.dataset, standing))
+
+
 def _published(ledger: Ledger, named: Sequence[NamedRequest]) -> list[bool]:
-    if next(ledger.entries(), None) is None:
-        return [False for _ in named]
     return [
         (ledger.find(one.request.key(ledger.dataset)) or find_former(ledger, one.request)) is not None for one in named
     ]

@@ -1,0 +1,130 @@
+"""What was added up for more holds for less: the answers are those of adding up each time, for less work."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, OrderedDict
+
+import pytest
+
+from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.composition.evidence import BoundedParticipation, IndependentGivenHabits, OneDayProtected
+from pkdp_pipeline.errors import NoEvidenceError
+from pkdp_pipeline.ledger import ceilings
+from pkdp_pipeline.ledger.budget import Budget
+from pkdp_pipeline.ledger.bundle import Bundle
+from pkdp_pipeline.ledger.ceilings import fits_budget
+from pkdp_pipeline.ledger.totals import add_up
+from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.release_certificate import certify
+
+PARTS = {
+    "counts": certify(Count(noise=GeometricNoise(0.03)), AttackerModel()),
+    "more": certify(Count(noise=GeometricNoise(0.1)), AttackerModel()),
+    "table": certify(Histogram(k=90), AttackerModel(p_max=0.3)),
+    "large": certify(Histogram(k=1500), AttackerModel(p_max=0.3)),
+}
+ALONE = {key: Bundle.of("alone", {key: 1}) for key in PARTS}
+BUDGETS = (
+    Budget(1.0, 1e-6, part="partial_knowledge"),
+    Budget(3.0, 1e-9, part="partial_knowledge"),
+    Budget(2.0, 1e-6),
+    Budget(0.0, 1e-3, part="worst_case"),
+)
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered(monkeypatch):
+    monkeypatch.setattr(ceilings, "_lines", OrderedDict())
+
+
+@pytest.fixture
+def sums(monkeypatch):
+    """Count what is added up."""
+    found = []
+    monkeypatch.setattr(
+        ceilings, "add_up", lambda held, *rest, **names: found.append(dict(held)) or add_up(held, *rest, **names)
+    )
+    return found
+
+
+def afresh(held, evidence, budget):
+    total = add_up(held, PARTS, evidence, beside_others=False)
+    return all(
+        (total if measure == "partial_knowledge" else total.worst_case).delta(budget.epsilon) <= budget.delta
+        for measure in budget.measures
+    )
+
+
+def answer(held, evidence, budget):
+    return fits_budget(held, PARTS, evidence, budget, beside_others=False)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_answers_are_those_of_adding_up(seed):
+    draw = random.Random(seed)
+    kinds = [(IndependentGivenHabits(),), (BoundedParticipation(40), IndependentGivenHabits()), (OneDayProtected(),)]
+    for _ in range(40):
+        # Noise has parts that add up without evidence; the others do with it.
+        evidence = draw.choice([(), *kinds])
+        keys = draw.sample(["counts", "more"] if not evidence else sorted(PARTS), draw.choice([1, 1, 2]))
+        held = Counter({ALONE[key]: draw.randrange(1, 120) for key in keys})
+        budget = draw.choice(BUDGETS)
+        for _ in range(4):
+            assert answer(held, evidence, budget) == afresh(held, evidence, budget)
+            held[ALONE[draw.choice(keys)]] += draw.choice([1, 1, 7, 40])
+
+
+@pytest.mark.parametrize("budget", BUDGETS[:3])
+def test_the_first_that_is_too_much_is_the_same(budget, sums):
+    evidence = (IndependentGivenHabits(),)
+    days = 1
+    while answer({ALONE["counts"]: days}, evidence, budget):
+        days += 1
+    assert len(sums) < days or days < 8
+    assert not afresh({ALONE["counts"]: days}, evidence, budget)
+    assert afresh({ALONE["counts"]: days - 1}, evidence, budget)
+    assert days > 8
+
+
+def test_a_year_takes_a_few_sums(sums):
+    for day in range(1, 366):
+        assert answer({ALONE["large"]: day}, (IndependentGivenHabits(),), Budget(3.0, 1e-6, part="partial_knowledge"))
+    assert len(sums) <= 12
+
+
+def test_a_single_question_takes_one_sum(sums):
+    assert answer({ALONE["counts"]: 5}, (), BUDGETS[0])
+    assert sums == [{ALONE["counts"]: 5}]
+
+
+def test_what_fits_is_remembered_for_its_own_question_only(sums):
+    held, fewer = {ALONE["counts"]: 100}, {ALONE["counts"]: 5}
+    evidence = (IndependentGivenHabits(),)
+    assert answer(held, evidence, BUDGETS[1])
+    del sums[:]
+    assert answer(fewer, evidence, BUDGETS[1])
+    assert not sums
+    assert answer(fewer, (), BUDGETS[1])
+    assert len(sums) == 1
+    assert answer(fewer, evidence, BUDGETS[0])
+    assert len(sums) == 2
+    assert not answer({ALONE["more"]: 5}, evidence, BUDGETS[3])
+    assert len(sums) == 3
+    assert fits_budget(fewer, PARTS, evidence, BUDGETS[1], beside_others=True)
+    assert len(sums) == 4
+
+
+def test_what_does_not_add_up_is_an_error_and_remembers_nothing():
+    with pytest.raises(NoEvidenceError):
+        answer({ALONE["table"]: 2}, (), BUDGETS[0])
+    assert answer({ALONE["large"]: 1}, (), BUDGETS[0])
+    with pytest.raises(NoEvidenceError):
+        answer({ALONE["large"]: 2}, (), BUDGETS[0])
+
+
+def test_what_is_remembered_stays_small():
+    for number in range(ceilings._MOST_LINES + 50):
+        budget = Budget(1.0 + number / 1000, 1e-6, part="worst_case")
+        assert answer({ALONE["counts"]: 1}, (), budget)
+    assert len(ceilings._lines) == ceilings._MOST_LINES

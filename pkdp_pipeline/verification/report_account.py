@@ -23,7 +23,9 @@ _TOTAL = "The ledger's total is what its releases add up to."
 _POINTS = "The points over time are what the releases add up to, and end at the total."
 _BUDGETS = "What is spent of every budget is what the total gives."
 _THEOREMS = "The theorems named at the end are those that the promises rest on."
-_ORIGIN = "Names, files, checks and remarks are those of the job and the ledger whose hashes are named."
+_ORIGIN = (
+    "Names, stretch of time, files, checks and remarks are those of the job and the ledger whose hashes are named."
+)
 
 _NUMBERS = ("protects", "delta", "epsilon", "numbers", "worst_case")
 _LOOSE = 0.98
@@ -200,7 +202,7 @@ def provenance_claims(document: dict[str, Any]) -> Iterator[Claim]:
     yield not_checked(
         "report.origin",
         _ORIGIN,
-        "The job file is not in the report"
+        "They are not in the report"
         + ("." if provenance["version"] == VERSION else f", and version {provenance['version']} wrote it."),
     )
 

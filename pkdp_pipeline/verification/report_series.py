@@ -35,6 +35,9 @@ def series_claim(entries: Sequence[Entry], document: dict[str, Any]) -> Claim:
         return failed(_KEY, _WORDS, str(error))
     rows = 0
     for place, series in enumerate(document["series"]):
+        widths = {len(counts) for counts in series["counts"]}
+        if len(series["counts"]) != len(series["periods"]) or widths - {len(series["cells"])}:
+            return failed(_KEY, _WORDS, f"series[{place}]: it has not one count for every period and cell.")
         for period, counts in zip(series["periods"], series["counts"], strict=True):
             row = dict(zip(series["cells"], counts, strict=True))
             complete = not series["more_cells"]

@@ -156,6 +156,10 @@ class TestWithTheLedger:
         document = altered(report(), "series", 0, "periods", 0, to="2019-12-31")
         checked(tmp_path, document, "ledger.series", ledger=ledger())
 
+    def test_a_count_too_few(self, tmp_path):
+        document = altered(report(), "series", 0, "counts", 0, to=lambda row: row[:-1])
+        checked(tmp_path, document, "ledger.series", ledger=ledger())
+
     def test_a_certificate_that_only_says_that_it_is_against_anyone(self, tmp_path):
         import json
 

@@ -16,8 +16,11 @@ from pkdp_pipeline.ledger_views.words import amount, exactly, number_of
 from pkdp_pipeline.noise import expected_error
 from pkdp_pipeline.sentences import rounded_up
 from pkdp_pipeline.terminal.screen import Screen
+from pkdp_pipeline.version import VERSION
 
-__all__ = ["mending_document", "print_mending"]
+__all__ = ["SCHEMA", "mending_document", "print_mending"]
+
+SCHEMA = "pkdp-plan-job/1"
 
 _QUESTIONS = (
     "Nobody but you can say whether these are true, and no data can. Each was tried as if it were; what is not argued "
@@ -61,26 +64,26 @@ def print_mending(mending: Mending) -> None:
 
 
 def mending_document(mending: Mending) -> dict[str, Any]:
-    """Return the same as a JSON-ready dictionary."""
-    plan = mending.plan
+    """Return the same as a JSON-ready dictionary; `pkdp_pipeline/schemas/plan_job.v1.json` describes it."""
+    plan, error, target = mending.plan, mending.error, mending.target
+    refused = None
+    if error is not None:
+        day = None if mending.day is None else mending.day.isoformat()
+        refused = {"day": day, "error": type(error).__name__, "message": str(error)}
     return {
+        "schema": SCHEMA,
+        "library": {"name": "pkdp_pipeline", "version": VERSION},
         "job": Path(mending.job.file).name,
         "from": mending.days[0].isoformat(),
         "to": mending.days[-1].isoformat(),
         "days": len(mending.days),
-        "refused": None
-        if mending.error is None
-        else {
-            "day": None if mending.day is None else mending.day.isoformat(),
-            "error": type(mending.error).__name__,
-            "message": str(mending.error),
-        },
+        "delta": DELTA,
+        "refused": refused,
         "short": mending.short,
-        "target": None
-        if mending.target is None
-        else {"epsilon": mending.target.epsilon, "delta": mending.target.delta},
+        "target": None if target is None else {"epsilon": target.epsilon, "delta": target.delta},
         "releases": [] if plan is None else _releases(plan),
         "total": None if plan is None else _epsilon(plan),
+        "tried_days": len(mending.tried_days),
         "offers": [_offer(offer) for offer in mending.offers],
     }
 
@@ -191,12 +194,12 @@ def _offer(offer: Offer) -> dict[str, Any]:
     return {
         "kind": offer.kind,
         "words": offer.words,
-        "claim": offer.claim,
+        "claim": offer.claim or None,
         "keys": offer.keys,
         "edits": [
             {"path": list(edit.path), "value": json.loads(json.dumps(edit.value, default=str))} for edit in offer.edits
         ],
-        "fragment": offer.fragment,
+        "fragment": offer.fragment or None,
         "last_day": None if offer.last_day is None else offer.last_day.isoformat(),
         "total": None if offer.trial is None else _epsilon(offer.trial.plan),
     }

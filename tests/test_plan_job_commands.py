@@ -9,11 +9,18 @@ import sys
 import tomllib
 from pathlib import Path
 
+import jsonschema
 import pytest
 from typer.testing import CliRunner
 
 from pkdp_pipeline.cli import app
+from pkdp_pipeline.schemas import schema
 
+VALID = jsonschema.Draft202012Validator(schema("plan_job"), format_checker=jsonschema.FormatChecker())
+HABITS = (
+    'budget = { epsilon = 2.0, delta = 1e-6, part = "partial_knowledge" }\n'
+    'evidence = { kind = "independent_given_habits" }\n'
+)
 JOB = """# kept
 dataset = "visits"
 source = "visits.parquet"
@@ -79,13 +86,38 @@ def test_as_json(tmp_path):
     done = plan(written(tmp_path), "--from", "2020-01-01", "--to", "2020-01-02", "--json")
     assert done.exit_code == 4
     told = json.loads(done.output)
+    VALID.validate(told)
     assert (told["days"], told["refused"]["day"], told["refused"]["error"]) == (2, "2020-01-01", "NotCertifiableError")
     kinds = [offer["kind"] for offer in told["offers"]]
     assert kinds == sorted(kinds, key=["change", "less", "question"].index)
     for offer in told["offers"]:
-        assert bool(offer["claim"]) == (offer["kind"] == "question")
-        assert bool(offer["fragment"]) == (offer["kind"] != "question")
+        assert (offer["claim"] is not None) == (offer["kind"] == "question")
+        assert (offer["fragment"] is not None) == (offer["kind"] != "question")
     assert told["target"] == {"epsilon": 1.0, "delta": 1e-6}
+
+
+@pytest.mark.parametrize(
+    ("terms", "more", "refused", "kinds"),
+    [
+        ("", "", None, set()),
+        ("", '\n[[release]]\nname = "by_sex"\nby = "sex"\nk = 60\n', None, {"change", "less"}),
+        (HABITS, "", "2020-01-05", {"change", "less", "question"}),
+    ],
+)
+def test_the_json_is_what_its_schema_describes(tmp_path, terms, more, refused, kinds):
+    path = written(tmp_path, k=60, terms=terms)
+    path.write_text(path.read_text(encoding="utf-8").replace("\n[output]", f"{more}\n[output]"), encoding="utf-8")
+    last = "2020-01-01" if refused is None else "2020-01-12"
+    done = plan(path, "--from", "2020-01-01", "--to", last, "--json")
+    told = json.loads(done.output)
+    VALID.validate(told)
+    assert done.exit_code == (4 if kinds else 0)
+    assert {offer["kind"] for offer in told["offers"]} == kinds
+    assert bool(told["refused"]) == bool(kinds)
+    assert (told["refused"] or {"day": None})["day"] == refused
+    if refused:
+        assert [one["day"] for one in told["releases"]] == [f"2020-01-0{day}" for day in range(1, 5)]
+        assert told["tried_days"] == 12
 
 
 def test_a_target_may_be_asked_for(tmp_path):

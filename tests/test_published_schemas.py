@@ -19,7 +19,12 @@ from pkdp_pipeline.schemas import schema, schema_file, schema_names
 
 FROZEN = Path(__file__).parent / "data" / "frozen"
 #: Objects that have a schema of their own, and one that holds any numbers and texts by name.
-OPEN = {("ledger.v1", "certificate"), ("report.v1", "certificate"), ("verification.v1", "evidence")}
+OPEN = {
+    ("ledger.v1", "certificate"),
+    ("plan_job.v1", "value"),
+    ("report.v1", "certificate"),
+    ("verification.v1", "evidence"),
+}
 #: Members that may be left out, with their schema.
 OPTIONAL = {("certificate.v2", "table"), ("ledger.v1", "table")}
 

@@ -117,6 +117,7 @@ def _release(content: bytes, name: str) -> Opened:
 
     try:
         table, metadata = parquet_content(content)
+        table = _in_their_units(table, content)
     except BREAKS as error:  # an ArgumentError is a ValueError
         why = str(error) if isinstance(error, ArgumentError) else "the release is not a table that can be read."
         raise ArgumentError(f"{name!r} cannot be read: {why}") from None
@@ -143,3 +144,17 @@ def _release(content: bytes, name: str) -> Opened:
         metadata=metadata,
         problem=problem,
     )
+
+
+def _in_their_units(table: pd.DataFrame, content: bytes) -> pd.DataFrame:
+    """Return the table with zoned timestamps as fine as the file has them, of which reading makes nanoseconds."""
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    zoned = [name for name in table.columns if isinstance(table[name].dtype, pd.DatetimeTZDtype)]
+    if not zoned:
+        return table
+    stored = pq.ParquetFile(pa.BufferReader(content)).schema_arrow
+    units = {name: stored.field(name).type.unit for name in zoned}
+    return table.assign(**{name: table[name].dt.as_unit(unit) for name, unit in units.items()})

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import jsonschema
+import pandas as pd
 import pytest
 from published_files import MADE, certificate, composed, outcome, release, written
 
@@ -53,3 +54,19 @@ def test_every_kind_of_release_passes(tmp_path, kind):
         "assumptions.declared",
     ]
     assert outcome(found, "certificate.own_texts").outcome == "pass"
+
+
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+@pytest.mark.parametrize("declared", [False, True])
+def test_cells_named_by_moments_in_a_time_zone_are_no_false_alarm(tmp_path, unit, declared):
+    days = pd.to_datetime(["2020-01-01", "2020-01-02", None] * 40).tz_localize("Europe/Oslo").as_unit(unit)
+    people = pd.DataFrame({"person": range(120), "day": days})
+    made = people.pkdp.histogram(
+        "day",
+        unit="person",
+        k=20,
+        attacker=pkdp.AttackerModel(p_max=0.1),
+        domain=list(people["day"].unique()) if declared else None,
+    )
+    found = checked(written(tmp_path, made.to_bytes()), draws=100)
+    assert found.passed, str(found)

@@ -19,6 +19,7 @@ from pkdp_pipeline.statement.stronger import are_surely_there, leaves, threshold
 __all__ = ["Columns", "Curve", "curves", "evenly", "takes_long"]
 
 _POINTS = 24
+_POINTS_OF_SEVERAL = 12
 _FEWEST = 8
 _LONG = 2
 
@@ -68,7 +69,8 @@ def curves(made: Planned) -> tuple[Curve, ...]:
     choice = made.choice
     if choice.against_anyone:
         return ()
-    number = max(_FEWEST, _POINTS // _weight(made))
+    most = _POINTS if made.question.days == 1 else _POINTS_OF_SEVERAL
+    number = max(_FEWEST, most // _weight(made))
     found = []
     k = threshold_of(choice.certificate)
     if k is not None and choice.mechanism.k == k:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.plan_views.question import EVIDENCE
+from pkdp_pipeline.plan_views.words import typed
 from pkdp_pipeline.wording import JOB_FILE, Speech, worded_for
 
 __all__ = ["in_flags"]
@@ -14,7 +15,7 @@ class _Flags(Speech):
         return f"{name} = {value}"
 
     def noise(self, epsilon: float) -> str:
-        return f"noise of ε = {epsilon:g}"
+        return f"noise of ε = {typed(epsilon)}"
 
     def evidence(self, kind: str) -> str:
         name = self.evidence_name(kind)

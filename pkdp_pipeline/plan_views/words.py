@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_FLOOR, Context, Decimal
+
 from pkdp_pipeline.mechanisms import Mechanism
 from pkdp_pipeline.planning import Choice
-from pkdp_pipeline.sentences import rounded_up
 
-__all__ = ["estimate", "mechanism_phrase", "offered"]
+__all__ = ["estimate", "mechanism_phrase", "offered", "typed"]
 
 
 def mechanism_phrase(mechanism: Mechanism) -> str:
     """Return what is published, in few words."""
     if mechanism.noise is None:
         return "no noise, every count" if mechanism.k is None else f"no noise, k = {mechanism.k}"
-    noise = f"noise of ε = {rounded_up(mechanism.noise.epsilon, 4)}"
+    noise = f"noise of ε = {typed(mechanism.noise.epsilon)}"
     return noise if mechanism.release_threshold is None else f"{noise}, from {mechanism.release_threshold}"
+
+
+def typed(epsilon: float) -> str:
+    """Return the ε of a noise, rounded down: whoever types what is shown gets a little more noise, not less."""
+    short = Context(prec=4, rounding=ROUND_FLOOR).create_decimal(Decimal(epsilon))
+    return f"{float(short):g}"
 
 
 def offered(choice: Choice) -> str:

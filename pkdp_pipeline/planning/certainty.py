@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Literal
 
@@ -11,6 +11,7 @@ from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import Evidence
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.mechanisms import Mechanism, mechanism_name
+from pkdp_pipeline.planning.guesses import guessed_share
 from pkdp_pipeline.planning.searching import last_float
 from pkdp_pipeline.planning.target import Target, attacker_with, read_attacker, read_target
 from pkdp_pipeline.planning.thresholds import smallest_k
@@ -22,6 +23,9 @@ __all__ = ["largest_p_max", "largest_p_max_between"]
 Sureness = Literal["p_max", "p_max_between"]
 
 _GAPS = (2.0**-3, 2.0**-6, 2.0**-12, 2.0**-24, 2.0**-53)
+_WIDTHS = (0.03, 0.3, 1.5)
+"""How far from a guess the answer is looked for, in log odds."""
+
 _LEAST = 1e-12
 """Nobody argues for less, and δ hardly depends on it down there."""
 
@@ -137,6 +141,10 @@ def _largest(name: Sureness, mechanism: Mechanism, attacker: AttackerModel | Non
     def loss(share: float) -> float:
         return target.loss(mechanism, attacker_with(others, **{name: share}))
 
+    guess = guessed_share(mechanism, others, target, between=name == "p_max_between")
+    bracket = None if guess is None or guess <= least else _around(loss, target.delta, guess, least)
+    if bracket is not None:
+        return last_float(loss, target.delta, *bracket, scale=(_odds, _share))
     if loss(1.0) <= target.delta:
         return 1.0
     reached = loss(least)
@@ -154,6 +162,18 @@ def _largest(name: Sureness, mechanism: Mechanism, attacker: AttackerModel | Non
                 return last_float(loss, target.delta, least, share, scale=(_odds, _share))
             least = share
     return least
+
+
+def _around(loss: Callable[[float], float], delta: float, guess: float, least: float) -> tuple[float, float] | None:
+    """Return a share that reaches the target and a larger one that does not, near a guess; None where not near."""
+    holds = loss(guess) <= delta
+    near = guess
+    for width in _WIDTHS:
+        far = max(least, _share(_odds(guess) + (width if holds else -width)))
+        if (loss(far) <= delta) != holds:
+            return (near, far) if holds else (far, near)
+        near = far
+    return None
 
 
 def _odds(share: float) -> float:

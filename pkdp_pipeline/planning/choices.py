@@ -40,7 +40,7 @@ class Choice:
         assumption either.
     mechanism : Count or Histogram
     certificate : ReleaseCertificate
-        Of one release.
+        Of one release; where the target is reached whatever the attacker knows, nothing is declared in it either.
     together : Certificate
         Of all of them; the same as `certificate` for one.
     epsilon, delta : float
@@ -186,6 +186,11 @@ def _chosen(
 ) -> Choice:
     certificate = certify(mechanism, attacker, protects=target.protects)
     together = target.together(certificate)
+    anyone = together.worst_case.delta(target.epsilon) <= target.delta
+    if anyone:
+        # What is said to hold against anyone must not be smaller for what the declared attacker does not know.
+        certificate = certify(mechanism, AttackerModel(), protects=target.protects)
+        together = target.together(certificate)
     outcome = expected_outcome(mechanism, counts)
     basis = "Nothing was said about the counts." if counts is None else counts.basis
     return Choice(
@@ -195,7 +200,7 @@ def _chosen(
         together=together,
         epsilon=target.epsilon,
         delta=target.delta,
-        against_anyone=together.worst_case.delta(target.epsilon) <= target.delta,
+        against_anyone=anyone,
         mean_absolute_error=outcome.mean_absolute_error,
         suppressed_cells=outcome.suppressed_cells,
         suppressed_people=outcome.suppressed_people,
@@ -227,7 +232,11 @@ def _noise(attacker: AttackerModel, target: Target, kind: Kind, declared: bool) 
     if not declared and kind is Histogram:
         return None
     noise = smallest_noise(kind(), attacker, **_asked(target))
-    return None if noise is None else kind(noise=noise)
+    if noise is None:
+        return None
+    # Where what the attacker does not know saves no noise, that against anyone is as little.
+    anyone = smallest_noise(kind(), **_asked(target)) if attacker != AttackerModel() else noise
+    return kind(noise=noise if anyone is None or anyone.epsilon < noise.epsilon else anyone)
 
 
 def _noise_against_anyone(attacker: AttackerModel, target: Target, kind: Kind, declared: bool) -> Mechanism | None:

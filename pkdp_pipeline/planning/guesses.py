@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 
 from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.mechanisms import Count, Histogram, Mechanism
+from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram, Mechanism
 from pkdp_pipeline.planning.target import Target
 
-__all__ = ["guessed_k", "guessed_noise", "guessed_unknown"]
+__all__ = ["guessed_k", "guessed_noise", "guessed_noise_alone", "guessed_share", "guessed_threshold", "guessed_unknown"]
 
 _HALVINGS = 60
 _MOST = 1e15
@@ -30,6 +30,23 @@ def guessed_k(attacker: AttackerModel, target: Target) -> int | None:
     hidden = cells * _people(target) / (1.0 - share)
     known = attacker.known if attacker.influence == "active" else attacker.known * share
     return _whole(2.0 + known / cells + hidden)
+
+
+def guessed_share(mechanism: Mechanism, attacker: AttackerModel, target: Target, *, between: bool) -> float | None:
+    """Return about how sure an attacker may be where a threshold hides a person: `guessed_k` solved for the share."""
+    if mechanism.k is None:
+        return None
+    cells = 2 if target.protects == "value" and not between else 1
+    known = attacker.known if attacker.influence == "active" else 0
+    others = mechanism.k - 2 - known / cells
+    hidden = cells * _people(target)
+    return 1.0 - hidden / others if 0.0 < hidden < 0.98 * others else None
+
+
+def guessed_threshold(noise: GeometricNoise, start: int, target: Target) -> int | None:
+    """Return about the threshold over which noise lifts a count of `start` on any of the days with the target's δ."""
+    away = math.log(target.days / target.delta) - math.log1p(math.exp(-noise.epsilon))
+    return _whole(start + 1.0 + away / noise.epsilon) if away > 0.0 else None
 
 
 def guessed_unknown(mechanism: Mechanism, attacker: AttackerModel, target: Target) -> int | None:
@@ -54,6 +71,14 @@ def guessed_noise(attacker: AttackerModel, target: Target) -> float | None:
     wanted = _people(target) - people * _variance(low, high)
     # The variance 2α/(1-α)² is 1/(2·sinh²(ε/2)).
     return None if wanted <= 0.0 else 2.0 * math.asinh(math.sqrt(0.5 / wanted))
+
+
+def guessed_noise_alone(target: Target) -> float | None:
+    """Return about the ε of the noise of each of several releases: its loss is ε one way or the other."""
+    if target.days == 1:
+        return None
+    cells = 2 if target.protects == "value" else 1
+    return _spread(target.epsilon, target.delta) / math.sqrt(cells * target.days)
 
 
 def _people(target: Target) -> float:

@@ -12,7 +12,7 @@ from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import Evidence
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Mechanism, mechanism_name
-from pkdp_pipeline.planning.guesses import guessed_noise
+from pkdp_pipeline.planning.guesses import guessed_noise, guessed_noise_alone
 from pkdp_pipeline.planning.searching import last_float
 from pkdp_pipeline.planning.target import Target, read_attacker, read_target
 from pkdp_pipeline.planning.thresholds import smallest_release_threshold
@@ -25,6 +25,7 @@ _WIDEST = 1e-15
 _NARROWEST = math.nextafter(math.inf, 0.0)
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 _EVALUATIONS = 40
+_ROUNDS = 8
 
 _CLOSE = 1e-3
 """Several noisy counts whose other people are unknown take seconds to add up: there it is enough to fail soon above."""
@@ -105,7 +106,7 @@ def smallest_noise(
     else:
         helped = guessed_noise(model, target) if isinstance(mechanism, Count) else None
         several = helped is not None and target.days > 1
-        found = _alone(loss, target, helped, _CLOSE if several else 0.0)
+        found = _alone(loss, target, helped or guessed_noise_alone(target), _CLOSE if several else 0.0)
     if found is None:
         raise NotCertifiableError(_unreachable(mechanism, target))
     return GeometricNoise(found)
@@ -116,7 +117,7 @@ def _alone(
 ) -> float | None:
     """Return the largest ε of noise before which nothing is suppressed: the narrower it is, the less it hides.
 
-    It lies about at `helped` where the attacker's uncertainty allows for less noise than the noise alone needs.
+    It lies about at `helped`, where less noise will do than the sum over the releases needs.
     """
     bracket = _bracket(loss, target, helped)
     if bracket is None:
@@ -160,7 +161,11 @@ def _after_suppression(loss: Callable[[float], float], mechanism: Mechanism, tar
     if mechanism.release_threshold is None or getattr(mechanism, "k_complement", None) is not None:
         return None
     bare = type(mechanism)()
-    alone = _alone(lambda noise: target.loss(replace(bare, noise=GeometricNoise(noise)), AttackerModel()), target)
+    alone = _alone(
+        lambda noise: target.loss(replace(bare, noise=GeometricNoise(noise)), AttackerModel()),
+        target,
+        guessed_noise_alone(target),
+    )
     if alone is None:
         return None
     if loss(alone) <= target.delta:
@@ -265,10 +270,23 @@ def noise_after(mechanism: Mechanism, target: Target) -> Mechanism | None:
                 noise = GeometricNoise(share) if share > _WIDEST else None
             if noise is None:
                 continue
-            noised = replace(mechanism, noise=noise)
-            threshold = smallest_release_threshold(noised, delta=target.delta, **asked)
-            noised = replace(noised, release_threshold=threshold)
-            return replace(noised, noise=smallest_noise(noised, delta=target.delta, **asked))
+            return _settled(replace(mechanism, noise=noise), target, asked)
         except NotCertifiableError:
             continue
     return None
+
+
+def _settled(mechanism: Mechanism, target: Target, asked: dict[str, Any]) -> Mechanism:
+    """Return the mechanism with the least threshold for its noise, and with less noise as long as that lowers it."""
+    least = None
+    for _ in range(_ROUNDS):
+        threshold = smallest_release_threshold(mechanism, delta=target.delta, **asked)
+        if threshold == least:
+            return mechanism
+        least = threshold
+        mechanism = replace(mechanism, release_threshold=threshold)
+        noise = smallest_noise(mechanism, delta=target.delta, **asked)
+        if noise is None or noise == mechanism.noise:
+            return mechanism
+        mechanism = replace(mechanism, noise=noise)
+    return mechanism

@@ -10,7 +10,7 @@ from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import Evidence
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.mechanisms import Histogram, Mechanism, mechanism_name
-from pkdp_pipeline.planning.guesses import guessed_k
+from pkdp_pipeline.planning.guesses import guessed_k, guessed_threshold
 from pkdp_pipeline.planning.searching import first_whole
 from pkdp_pipeline.planning.target import read_attacker, read_target
 from pkdp_pipeline.release_certificate import certify
@@ -141,8 +141,12 @@ def smallest_release_threshold(
 
     if loss(0) <= target.delta:
         return 0
-    # Below k every suppressed count would show; from k on, one step less likely with every step.
-    least = first_whole(loss, target.delta, mechanism.k or 0, (mechanism.k or 0) + _MOST)
+    start, most = mechanism.k or 0, (mechanism.k or 0) + _MOST
+    least = None
+    # What the largest threshold leaves is what the noise itself loses: no other does better.
+    if loss(most) <= target.delta:
+        # Below k every suppressed count would show; from k on, one step less likely with every step.
+        least = first_whole(loss, target.delta, start, most, guessed_threshold(mechanism.noise, start, target))
     if least is None:
         raise NotCertifiableError(
             f"no release threshold reaches {target.words} with noise of epsilon {mechanism.noise.epsilon!r}: the noise "

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
+from datetime import date
 from pathlib import Path
 
 import jsonschema
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -141,6 +144,30 @@ def test_the_changed_file_is_written_with_its_comments_and_only_to_a_new_one(tmp
     fine = tmp_path / "fine.toml"
     assert plan(new, "--date", "2020-01-01", "--write", fine).exit_code == 0
     assert not fine.exists()
+
+
+@pytest.mark.parametrize(
+    ("k", "after", "days"), [(1, "k = 60 ", ["2020-01-01"]), (60, "release_threshold = ", ["2020-01-01", "2020-01-02"])]
+)
+def test_what_is_written_runs(tmp_path, k, after, days):
+    rows = [(date.fromisoformat(day), f"{town} {n}", town) for day in days for town in ("Ås", "Bø") for n in range(150)]
+    pd.DataFrame(rows, columns=["day", "person", "town"]).to_parquet(tmp_path / "visits.parquet")
+    path, new = written(tmp_path, k=k), tmp_path / "new.toml"
+
+    def run(file: Path) -> list[int]:
+        return [
+            CliRunner().invoke(app, ["run", str(file), "--date", day], env={"COLUMNS": "100"}).exit_code for day in days
+        ]
+
+    assert plan(path, "--from", days[0], "--to", days[-1], "--write", new).exit_code == 4
+    assert after in new.read_text(encoding="utf-8")
+    assert run(new) == [0 for _ in days]
+    for day in days:
+        table = pd.read_parquet(tmp_path / "out" / day / "by_town.parquet")
+        assert sorted(table["town"]) == ["Bø", "Ås"]
+    shutil.rmtree(tmp_path / "out")
+    assert run(path)[-1] == 4
+    assert plan(new, "--from", days[0], "--to", days[-1]).exit_code == 0
 
 
 def test_dates_are_one_or_two(tmp_path):

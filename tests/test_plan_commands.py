@@ -9,6 +9,7 @@ import json
 import math
 import os
 import pty
+import re
 import select
 import shlex
 import signal
@@ -86,7 +87,8 @@ def test_the_choices_are_the_librarys_with_every_number_rounded_up():
         assert rounded_up(one.together.epsilon(1e-6)) in row
         assert rounded_up(one.together.delta(8.0)) in row
     assert f"no noise, k = {found[0].mechanism.k}" in done.stdout
-    assert rounded_up(found[1].mechanism.noise.epsilon, 4) in done.stdout
+    shown = float(re.search(r"noise of ε = ([\d.]+)", done.stdout)[1])
+    assert 0.999 * found[1].mechanism.noise.epsilon < shown <= found[1].mechanism.noise.epsilon
     assert words(found[0].together.sentence()) in words(done.stdout)
     assert "all 365 releases together" in words(done.stdout)
 
@@ -274,11 +276,19 @@ def test_public_counts_say_how_much_is_suppressed_and_that_they_are_public(tmp_p
     )
 
 
+def test_noise_against_anyone_has_no_smaller_numbers_for_what_the_attacker_does_not_know():
+    found = plan("count", "--p-min", 0.2, "--p-max", 0.5, "--unknown", 120, "--no-curves")["choices"]
+    anyone = next(one for one in found if one["against_anyone"])
+    alone = pkdp.certify(mechanism_from_dict(anyone["mechanism"]), pkdp.AttackerModel())
+    assert anyone["delta_at_epsilon"] == alone.delta(1.0)
+    assert anyone["epsilon_at_delta"] == alone.epsilon(1e-6)
+
+
 def test_the_chosen_one_is_looked_at_closely():
     first, second = run("histogram", "--p-max", 0.1), run("histogram", "--p-max", 0.1, "--choice", 2)
     assert "Choice 1: no noise, k = 30" in first.stdout
     assert "If the attacker is stronger" in first.stdout
-    assert "Choice 2: noise of ε = 1.001" in second.stdout
+    assert "Choice 2: noise of ε = 1\n" in second.stdout
     assert "against anyone at all" in second.stdout
     assert "If the attacker is stronger" not in second.stdout
     assert "domain = " in second.stdout

@@ -19,7 +19,7 @@ from pkdp_pipeline.statement.stronger import are_surely_there, leaves, threshold
 __all__ = ["Columns", "Curve", "curves", "evenly", "takes_long"]
 
 _POINTS = 24
-_POINTS_OF_SEVERAL = 12
+_POINTS_OF_SEVERAL = 16
 _FEWEST = 8
 _LONG = 2
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pkdp_pipeline import (
     ArgumentError,
     AttackerModel,
+    BoundedParticipation,
     Count,
     GeometricNoise,
     Histogram,
@@ -19,6 +20,7 @@ from pkdp_pipeline import (
     certify,
     compose,
     smallest_k,
+    smallest_release_threshold,
 )
 from pkdp_pipeline.planning import Choice, PublicCounts, choices
 
@@ -130,6 +132,29 @@ def test_uncertainty_takes_the_place_of_some_noise():
     assert ways["noise"].mechanism.noise.epsilon > ways["noise_against_anyone"].mechanism.noise.epsilon
     assert not ways["noise"].against_anyone
     assert ways["noise_against_anyone"].against_anyone
+
+
+def test_what_holds_against_anyone_rests_on_nothing_declared():
+    unsure = AttackerModel(p_min=0.2, p_max=0.5, unknown=120)
+    one = by_way(choices(unsure, epsilon=1.0, delta=1e-6, kind="count"))["noise_against_anyone"]
+    assert one.certificate.attacker == AttackerModel()
+    assert one.together.delta(1.0) == one.together.worst_case.delta(1.0)
+    assert one.together.delta(1.0) > certify(one.mechanism, unsure).delta(1.0)
+
+
+def test_uncertainty_that_saves_no_noise_gives_no_second_choice():
+    unsure = AttackerModel(p_min=1e-9, p_max=0.2, unknown=0)
+    found = choices(unsure, epsilon=1.0, delta=0.1, days=7, evidence=IndependentGivenHabits(), kind="count")
+    assert sum(one.mechanism.noise is not None for one in found) == 1
+
+
+def test_the_threshold_is_the_least_for_the_noise_beside_it():
+    # The least noise leaves no δ to a threshold here: the noise is found for a threshold, then the threshold for it.
+    evidence = [BoundedParticipation(times=5), IndependentGivenHabits()]
+    asked = {"epsilon": 20.0, "delta": 1e-3, "days": 365, "evidence": evidence}
+    found = by_way(choices(None, **asked, declared_cells=False))["noise_and_k"].mechanism
+    assert smallest_release_threshold(found, **asked) == found.release_threshold
+    assert found.noise.epsilon == pytest.approx(2.0)
 
 
 def test_without_evidence_only_noise_adds_up():

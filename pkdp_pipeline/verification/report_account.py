@@ -24,7 +24,7 @@ _POINTS = "The points over time are what the releases add up to, and end at the 
 _BUDGETS = "What is spent of every budget is what the total gives."
 _THEOREMS = "The theorems named at the end are those that the promises rest on."
 _ORIGIN = (
-    "Names, stretch of time, files, checks and remarks are those of the job and the ledger whose hashes are named."
+    "Names, stretch of time, files, checks, remarks and budgets are those of the job and the ledger that it names."
 )
 
 _NUMBERS = ("protects", "delta", "epsilon", "numbers", "worst_case")
@@ -144,8 +144,8 @@ def _points(ledger: dict[str, Any]) -> Claim:
     return not_checked(
         key,
         _POINTS,
-        f"The last of {len(points)} points is the total. Earlier ones cannot be computed from the report: "
-        "the ledger has them, give it with --ledger.",
+        f"The last of {len(points)} points is the total. Earlier ones cannot be computed from the report; "
+        "only the ledger has them.",
     )
 
 
@@ -202,7 +202,7 @@ def provenance_claims(document: dict[str, Any]) -> Iterator[Claim]:
     yield not_checked(
         "report.origin",
         _ORIGIN,
-        "They are not in the report"
+        "Neither job nor ledger is in the report"
         + ("." if provenance["version"] == VERSION else f", and version {provenance['version']} wrote it."),
     )
 

@@ -121,7 +121,12 @@ def _tables(document: dict[str, Any], promised: list[Promised]) -> Claim:
     older = ""
     if document["series"]:
         older = " Counts of older periods were held to the lowest threshold only: their own tables are not in the file."
-    return passed("releases.tables", _TABLES, f"{rows} counts in {len(document['releases'])} tables.{older}", rows=rows)
+    return passed(
+        "releases.tables",
+        _TABLES,
+        f"{rows} counts, in the tables of {_number(document['releases'])}.{older}",
+        rows=rows,
+    )
 
 
 def _release(certificate: ReleaseCertificate, release: dict[str, Any], delta: float) -> dict[str, Any]:
@@ -144,6 +149,10 @@ def _release(certificate: ReleaseCertificate, release: dict[str, Any], delta: fl
         },
         "sentence": certificate.sentence(delta),
     }
+
+
+def _number(releases: list[Any]) -> str:
+    return "1 release" if len(releases) == 1 else f"{len(releases)} releases"
 
 
 def _judged(key: str, words: str, found: list[Difference], version: object, compared: int) -> Claim:

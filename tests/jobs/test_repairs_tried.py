@@ -305,6 +305,33 @@ def test_views_that_may_not_stand_together_are_cross_tabulated_or_noised(tmp_pat
     assert Edit(path=("attacker",), value=None) in noised.edits
 
 
+def test_releases_of_several_kinds_are_noised_together_each_in_its_way(tmp_path):
+    own = '\n[[release]]\nname = "by_sex"\nby = "sex"\nk = 5\nattacker = { p_max = 0.2 }\n\n'
+    path = written(tmp_path, job(TOWNS + "k = 60\n" + own + ADULTS))
+    offers = check(path, [DAY])
+    smallest = first(offers)
+    assert {(*edit.path[1:],) for edit in smallest.edits if edit.path[0] == "release"} == {
+        (0, "noise"),
+        (0, "release_threshold"),
+        (1, "noise"),
+        (1, "release_threshold"),
+        (1, "attacker"),
+        (2, "noise"),
+    }
+    assert "- attacker = { p_max = 0.2 }" in smallest.fragment
+    assert "- [attacker]\n- p_max = 0.5" in smallest.fragment
+    # Where the release goes that an assumption is about, so does the assumption.
+    kept = [offer for offer in offers if offer.kind == "less"]
+    assert {offer.trial.job.release[0].name for offer in kept} == {"by_town", "by_sex"}
+
+
+def test_one_of_several_budgets_is_named(tmp_path):
+    budgets = "budget = [{ epsilon = 9.0, delta = 0.0 }, { epsilon = 1.0, delta = 0.0, window_days = 3 }]\n"
+    path = written(tmp_path, job(ADULTS + "noise = { epsilon = 0.5 }\n", attacker="", terms=budgets))
+    asked = [offer.words for offer in check(path, DAYS) if offer.edits and offer.edits[0].path[0] == "budget"]
+    assert asked == ["budget[2].epsilon = 1.5 instead of 1.0"]
+
+
 def test_where_nothing_helps_nothing_is_offered(tmp_path):
     visits().to_parquet(tmp_path / "visits.parquet")
     path = written(tmp_path, job(TOWNS + "k = 60\n"))

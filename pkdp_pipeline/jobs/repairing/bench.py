@@ -178,13 +178,15 @@ class Bench:
         """Return which attackers may be removed: an assumption less, and never one more."""
         noised = {edit.path[1] for edit in edits if edit.path[:1] == ("release",) and "noise" in edit.path}
         ways: list[Edits] = [()]
+        common = (Edit(path=("attacker",), value=None),) if "attacker" in self.content else ()
+        if common and any(edit.path[0] == "release" and len(edit.path) == 2 for edit in edits):
+            ways.append(common)  # it may be that of a release that is left out
         if noised:
             own = tuple(
                 Edit(path=("release", number, "attacker"), value=None)
                 for number, table in enumerate(self.content["release"])
                 if number in noised and "attacker" in table
             )
-            common = (Edit(path=("attacker",), value=None),) if "attacker" in self.content else ()
             ways += [way for way in (own, common, (*own, *common)) if way]
         return ways
 

@@ -44,6 +44,11 @@ def changes(bench: Bench, refused: int | None) -> Iterator[Edits]:
     for family, suits in families:
         fitting = [number for number, table in enumerate(tables) if suits(table)]
         yield from _in_few(bench, family, fitting, refused)
+    if len({"k" in table for table in tables}) > 1:
+        # Noise for all of them, each in the way that suits it.
+        edits = _noise_and_threshold(bench, tuple(range(len(tables))))
+        if edits is not None:
+            yield edits
     yield from cross_tabulation(bench)
 
 
@@ -147,7 +152,7 @@ def _noise_and_threshold(bench: Bench, numbers: tuple[int, ...]) -> Edits | None
     if found is None:
         return None
     noises = tuple(edit for edit in found if edit.path[2] != "release_threshold")
-    gaps = [_gap(bench.content["release"][number]) for number in numbers]
+    gaps = [_gap(table) for table in (bench.content["release"][number] for number in numbers) if "k" in table]
     return bench.least(lambda gap: noises + _thresholds(bench, numbers, gap), min(gaps) + 1, 100_000_000)
 
 
@@ -177,12 +182,12 @@ def _noises(bench: Bench, numbers: tuple[int, ...], epsilon: float) -> Edits:
 
 
 def _thresholds(bench: Bench, numbers: tuple[int, ...], gap: int) -> Edits:
-    """Return release thresholds that are at least `gap` above k."""
+    """Return release thresholds that are at least `gap` above k, where there is one."""
     tables = [(number, bench.content["release"][number]) for number in numbers]
     return tuple(
         Edit(path=("release", number, "release_threshold"), value=table["k"] + gap)
         for number, table in tables
-        if _gap(table) < gap
+        if "k" in table and _gap(table) < gap
     )
 
 

@@ -100,31 +100,33 @@ def fragment(content: Mapping[str, Any], edits: Sequence[Edit]) -> str:
             lines += _marked(" ", header if len(place) > 1 else [f"[{place[0]}]"])
         for key in dict.fromkeys(edit.path[len(place)] for edit in listed):
             for mark, held in (("-", content), ("+", changed)):
-                lines += _marked(mark, _written(str(key), at(held, (*place, key))))
+                lines += _marked(mark, _written(str(key), at(held, (*place, key)), inside=len(place) > 1))
     return "\n".join(lines) + "\n"
 
 
 def _said(content: Mapping[str, Any], edit: Edit) -> str:
     name = ".".join(str(step) for step in edit.path if isinstance(step, str) and step != "release")
+    if edit.path[0] == "budget" and len(edit.path) == 3:
+        name = f"budget[{int(edit.path[1]) + 1}].{edit.path[2]}"  # counted as in what reading the file says
     before = at(content, edit.path)
     if len(edit.path) == 2 and isinstance(edit.path[1], int):
         return f"without {at(content, (*edit.path, 'name'))!r}" if edit.path[0] == "release" else f"without {name}"
     if edit.path == ("release",):
         return f"{', '.join(repr(table['name']) for table in edit.value)} in place of all releases"
     if edit.value is None:
-        return f"no {name}" if name != "attacker" else "no [attacker]"
+        return "no [attacker]" if edit.path == ("attacker",) else f"no {name}"
     after = value_text(edit.value)
     if before is None or isinstance(before, Mapping | list):
         return f"{name} = {after}"
     return f"{name} = {after} instead of {value_text(before)}"
 
 
-def _written(key: str, value: Any) -> list[str]:
+def _written(key: str, value: Any, *, inside: bool) -> list[str]:
     if value is None:
         return []
     if key == "release":
         return [line for table in value for line in ("[[release]]", *assignments(table))]
-    if key == "attacker" and isinstance(value, Mapping):
+    if key == "attacker" and isinstance(value, Mapping) and not inside:
         return ["[attacker]", *assignments(value)]
     return assignments({key: value})
 

@@ -28,7 +28,9 @@ _EVALUATIONS = 40
 _ROUNDS = 8
 
 _CLOSE = 1e-3
-"""Several noisy counts whose other people are unknown take seconds to add up: there it is enough to fail soon above."""
+"""Several noisy counts, or one of very many unknown people, take long: there it is enough to fail soon above."""
+
+_MANY_UNKNOWN = 1_000
 
 
 def smallest_noise(
@@ -66,9 +68,9 @@ def smallest_noise(
     Returns
     -------
     GeometricNoise or None
-        The target holds with it, and fails at the next larger ε (for several counts without `k` against an attacker
-        whose `p_min`, `p_max` and `unknown` are declared: at an ε that is larger by at most 0.1 %). None where the
-        mechanism reaches the target without any noise.
+        The target holds with it, and fails at the next larger ε (for a count without `k` against an attacker whose
+        `p_min`, `p_max` and `unknown` are declared, where there are several releases or more than a thousand unknown
+        people: at an ε that is larger by at most 0.1 %). None where the mechanism reaches the target without any noise.
 
     Raises
     ------
@@ -105,8 +107,8 @@ def smallest_noise(
         found = _after_suppression(loss, mechanism, target)
     else:
         helped = guessed_noise(model, target) if isinstance(mechanism, Count) else None
-        several = helped is not None and target.days > 1
-        found = _alone(loss, target, helped or guessed_noise_alone(target), _CLOSE if several else 0.0)
+        long = helped is not None and (target.days > 1 or (model.unknown or 0) > _MANY_UNKNOWN)
+        found = _alone(loss, target, helped or guessed_noise_alone(target), _CLOSE if long else 0.0)
     if found is None:
         raise NotCertifiableError(_unreachable(mechanism, target))
     return GeometricNoise(found)

@@ -228,10 +228,10 @@ def _noised() -> tuple[Case, ...]:
             attacker=AttackerModel(),
             protects="value",
             trials=(Trial(name="everybody else is known", days=(Crowd(cells=2, controlled=(2, 1), second=1),)),),
-            epsilons=(1.5, 3.0),
+            epsilons=(1.5,),
             layout=_BESIDE,
             options={"domain": True},
-            effort=_FEW,
+            effort=2 * _FEW,
         ),
     )
 

@@ -78,7 +78,7 @@ STANDARD = ("pandas", "duckdb", SQL, "polars", "pyarrow")
 """What a battery audits where no engine is named; the others take long to start."""
 ENGINES = (*STANDARD, "ibis", "spark")
 
-PACE: Mapping[str, float] = MappingProxyType({"duckdb": 0.4, "pyarrow": 0.2, SQL: 0.1, "ibis": 0.05, "spark": 0.05})
+PACE: Mapping[str, float] = MappingProxyType({"duckdb": 0.4, "pyarrow": 0.15, SQL: 0.07, "ibis": 0.05, "spark": 0.05})
 """Of a battery, slower engines get this share of the samples; what differs between engines is only how they count."""
 
 

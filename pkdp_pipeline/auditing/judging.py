@@ -16,7 +16,7 @@ __all__ = ["Samples", "judged", "judgements"]
 Certified = Callable[[float], float]
 
 #: So many samples of each life are enough to choose an event by; all others judge it.
-_CHOOSING = 150
+_CHOOSING = 400
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from pkdp_pipeline.attacks.crowd import Crowd, Life
 from pkdp_pipeline.auditing.cases import Case, Trial, case_of
 from pkdp_pipeline.auditing.features import of_cell, of_table
 from pkdp_pipeline.auditing.findings import Audit, Finding, NotAudited
-from pkdp_pipeline.auditing.frames import PACE, SQL, STANDARD, check_engine
+from pkdp_pipeline.auditing.frames import PACE, SQL, check_engine
 from pkdp_pipeline.auditing.judging import Samples, judged, judgements
 from pkdp_pipeline.auditing.operators import FrameOperator, Operator, SqlOperator
 from pkdp_pipeline.auditing.people import Drawn, draw, frame_of
@@ -34,6 +34,7 @@ SAMPLES = 120
 CONFIDENCE = 0.999999
 _FEWEST = 8
 _ENOUGH = 100
+_THOROUGH = ("pandas", "duckdb", "polars", "pyarrow")
 
 Progress = Callable[[str], None]
 
@@ -188,7 +189,7 @@ def _samples(piece: _Piece, asked: int, paced: bool) -> int:
     fewer = max(_FEWEST, round(wanted * PACE.get(piece.engine, 1.0)))
     # With one copy in a frame and fewer samples than this, no loss whatever would be noticed.
     alone = piece.trial is piece.case.trials[0] and piece.case.copies_of(piece.trial.days[0]) == 1
-    return max(fewer, min(wanted, _ENOUGH)) if alone and piece.engine in STANDARD else fewer
+    return max(fewer, min(wanted, _ENOUGH)) if alone and piece.engine in _THOROUGH else fewer
 
 
 def _done(tasks: Sequence[_Task], workers: int) -> Iterator[tuple[_Task, list[Finding]]]:

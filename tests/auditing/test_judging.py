@@ -72,6 +72,31 @@ def test_nothing_is_found_where_nothing_is_told():
     assert failed <= 0.03 * judged_in_all
 
 
+def test_an_operator_at_its_bound_is_called_wrong_as_rarely_as_is_said():
+    share, epsilons, failed = math.exp(-1.0), (0.2, 0.5), 0
+
+    def exact(epsilon):
+        return (1 - math.exp(epsilon) * share) / (1 + share)
+
+    def noisy(generator, count):
+        return count + generator.geometric(1 - share, 200) - generator.geometric(1 - share, 200)
+
+    for seed in range(50):
+        generator = np.random.default_rng(seed)
+        samples = samples_of(noisy(generator, 1), noisy(generator, 0))
+        findings = judged(
+            samples,
+            case="case",
+            engine="pandas",
+            trial="trial",
+            epsilons=epsilons,
+            certified=exact,
+            error=0.1 / judgements((True,), len(epsilons)),
+        )
+        failed += any(not finding.passed for finding in findings)
+    assert failed <= 5
+
+
 def test_as_many_events_are_judged_as_the_error_is_shared_between():
     samples = samples_of([1] * 30, [0] * 30)
     assert len(judge(samples, 0.0, (0.5, 1.0, 2.0))) == judgements((True,), 3)

@@ -134,9 +134,8 @@ def check(path: Path, days, target: Target | None = None) -> list:
         if offer.kind == "less":
             assert all(edit.value is None for edit in offer.edits)
         for number, edit in enumerate(offer.edits):
-            alone = (
-                sum(at(content, one.path) != one.value and one.path[-1] == edit.path[-1] for one in offer.edits) == 1
-            )
+            # What several releases get in common is the least for all of them, and not for each.
+            alone = sum(at(content, one.path) != one.value and family(one) == family(edit) for one in offer.edits) == 1
             for value in nearer(edit, at(content, edit.path)) if alone and offer.kind == "change" else []:
                 near = list(offer.edits)
                 near[number] = Edit(path=edit.path, value=value)

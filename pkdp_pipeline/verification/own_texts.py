@@ -15,7 +15,7 @@ __all__ = ["own_text_claim"]
 
 _WORDS = "No text that was written into it by hand promises anything."
 
-_NAMES = r"'[^'.]*'(, '[^'.]*')*"
+_NAMES = r"'(?:[^'.]|\.(?![\s']))*'(, '(?:[^'.]|\.(?![\s']))*')*"
 _LIBRARY = tuple(
     re.compile(pattern)
     for pattern in (

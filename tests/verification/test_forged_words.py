@@ -112,3 +112,16 @@ def test_pairs_and_what_is_left_over():
     assert read.whole
     assert not read_pairs("ε = 1·10^-3, δ = 1e-9").whole
     assert not names_guarantee("delta == 3 and epsilon in [1, 2]")
+
+
+@pytest.mark.parametrize(
+    ("caveat", "ours"),
+    [
+        ("A person is one value of 'person.id', 'house'.", True),
+        ("A person is one value of 'x. Nobody learns anything'.", False),
+        ("Every row is taken for a person: a person with several rows is protected in one of them only.", True),
+    ],
+)
+def test_what_the_library_says_of_units_is_known_from_what_others_wrote(tmp_path, caveat, ours):
+    found = verify(written(tmp_path, certificate().with_caveats(caveat).to_json()), draws=100)
+    assert (outcome(found, "certificate.own_texts").outcome == "pass") == ours

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
@@ -41,6 +42,7 @@ class _Line:
 
 
 _lines: OrderedDict[Hashable, _Line] = OrderedDict()
+_one_at_a_time = threading.Lock()
 
 
 def fits_budget(
@@ -76,9 +78,11 @@ def fits_budget(
         return add_up(some, parts, evidence, beside_others=beside_others)
 
     key = (evidence, beside_others, budget.epsilon, budget.delta, budget.measures, frozenset(held))
-    line = _lines.get(key)
+    with _one_at_a_time:
+        line = _lines.get(key)
+        if line is not None:
+            _lines.move_to_end(key)
     if line is not None:
-        _lines.move_to_end(key)
         if held == line.rim or _is_part(held, line.most) or _is_part(held, line.rim, _LESS):
             return True
         further = _further(held, line)
@@ -90,9 +94,11 @@ def fits_budget(
     if not _within(total_of(held), budget, 1.0):
         return False
     if line is None:
-        line = _lines[key] = _Line()
-        while len(_lines) > _MOST_LINES:
-            _lines.popitem(last=False)
+        line = _Line()
+        with _one_at_a_time:
+            _lines[key] = line
+            while len(_lines) > _MOST_LINES:
+                _lines.popitem(last=False)
     line.computed = dict(held)
     if not _is_part(held, line.rim):
         line.rim = line.computed

@@ -92,11 +92,11 @@ def test_a_fault_is_found_in_a_job(tmp_path, monkeypatch):
 
     real = publishing.public_table
     told = job(tmp_path, ONE)
-    assert audit_job(told, samples=10).passed
+    assert audit_job(told, samples=8).passed
 
     def table(frame, request):
         mechanism = dataclasses.replace(request.mechanism, k=request.mechanism.k - 1)
         return real(frame, dataclasses.replace(request, mechanism=mechanism))
 
     monkeypatch.setattr(publishing, "public_table", table)
-    assert not audit_job(told, samples=10).passed
+    assert not audit_job(told, samples=8).passed

@@ -297,7 +297,8 @@ def test_more_seeded_faults_are_found(fault, case, samples, engine, monkeypatch)
 
 
 def test_the_shipped_operators_pass():
-    found = audit_cases(battery(), engines=("polars",), samples=8)
+    cases = [dataclasses.replace(case, trials=case.trials[-1:]) for case in battery()]
+    found = audit_cases(cases, engines=("polars",), samples=8)
     assert found.passed, str(found)
     assert not found.not_audited
 

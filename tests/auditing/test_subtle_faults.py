@@ -292,7 +292,7 @@ def named(value: object) -> str:
 def test_a_fault_of_a_count_is_found(fault, case, monkeypatch):
     fault(monkeypatch)
     one = dataclasses.replace(CASES[case], trials=CASES[case].trials[:1])
-    found = audit_cases([one], engines=("pandas",), samples=100)
+    found = audit_cases([one], engines=("pandas",), samples=80)
     assert not found.passed, str(found)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -60,7 +59,7 @@ def verify(
 
     found = verified(file, ledger=ledger, draws=draws, confidence=confidence)
     if as_json:
-        typer.echo(json.dumps(found.to_json(), indent=1, ensure_ascii=False))
+        typer.echo(found.to_json())
     else:
         _show(found)
     if not found.passed:

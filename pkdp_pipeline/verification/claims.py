@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -98,9 +99,9 @@ class Verification:
         held = len(self.claims) - open_
         return f"Nothing failed: {held} of {_claims(len(self.claims))} of this {self.kind} were checked and hold{left}."
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as a JSON-ready dictionary; `pkdp_pipeline/schemas/verification.v1.json` describes it."""
-        return {
+    def to_json(self) -> str:
+        """Return it as JSON; `pkdp_pipeline/schemas/verification.v1.json` describes it."""
+        document = {
             "schema": SCHEMA,
             "library": {"name": "pkdp_pipeline", "version": VERSION},
             "kind": self.kind,
@@ -118,6 +119,7 @@ class Verification:
                 for claim in self.claims
             ],
         }
+        return json.dumps(document, ensure_ascii=False, indent=1)
 
     def __str__(self) -> str:
         lines = [f"{_SHOWN[claim.outcome]:<11}  {claim.key}: {claim.detail}" for claim in self.claims]

@@ -19,7 +19,7 @@ VALIDATOR = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding
 
 def checked(path, **asked):
     found = verify(path, **asked)
-    VALIDATOR.validate(found.to_json())
+    VALIDATOR.validate(json.loads(found.to_json()))
     assert found.file == path.name
     return found
 

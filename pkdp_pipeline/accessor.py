@@ -129,7 +129,7 @@ class PkdpAccessor:
         label: str | None = None,
         revise: bool = False,
     ) -> Explanation:
-        """Say what a release would be; the frame is not looked at. See `pkdp_pipeline.explain`."""
+        """Return what a release would be; the frame is not looked at. See `pkdp_pipeline.explain`."""
         from pkdp_pipeline.explaining import explain
 
         return explain(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-__all__ = ["examples"]
+__all__ = ["CLOSEST", "examples"]
+
+CLOSEST = {True: 0.9, False: 0.5}
+"""How near to its certificate the strongest attacker comes at least, among all that are drawn and among few of them."""
 
 
 def examples(quick: int, full: int) -> pytest.MarkDecorator:

@@ -24,8 +24,12 @@ class Finding:
 
     Attributes
     ----------
-    case, engine, trial : str
-        What was published, of which frames, and by which attacker it was tried.
+    case : str
+        What was published.
+    engine : str
+        Of which frames.
+    trial : str
+        By which attacker it was tried.
     event : str
         What the attacker looks for.
     direction : {"first", "second"}

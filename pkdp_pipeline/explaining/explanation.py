@@ -34,9 +34,11 @@ class BudgetUse:
     ----------
     budget : Budget
     part : {"partial_knowledge", "worst_case"}
-    before, after : float
+    before : float
         The ε that the releases add up to at the budget's δ; for a budget of some days, in the fullest window.
         `math.inf` where no ε reaches that δ, and where they do not add up.
+    after : float
+        The same, with the release.
     complete : bool
         Whether every window was looked at; if not, the fullest one may hold more.
     """
@@ -73,8 +75,10 @@ class Explanation:
         What is left of it where the attacker is stronger than declared; see `what_if`.
     error : ExpectedError
         What error the noise would make, and when a count would be published at all; from public parameters alone.
-    before, after : Certificate or None
-        What the ledger's releases for this unit add up to, now and then; the same where nothing would be charged.
+    before : Certificate or None
+        What the ledger's releases for this unit add up to now.
+    after : Certificate or None
+        What they would add up to then; the same where nothing would be charged.
         None without a ledger, and where they do not add up.
     budgets : tuple of BudgetUse
         The budgets in force, and how much of each is used.

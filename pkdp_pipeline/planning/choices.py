@@ -43,8 +43,10 @@ class Choice:
         Of one release; where the target is reached whatever the attacker knows, nothing is declared in it either.
     together : Certificate
         Of all of them; the same as `certificate` for one.
-    epsilon, delta : float
+    epsilon : float
         The target, which `together` reaches.
+    delta : float
+        The same target's δ.
     against_anyone : bool
         Whether the target is reached whatever the attacker knows.
     mean_absolute_error : float or None

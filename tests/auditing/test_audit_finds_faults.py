@@ -255,7 +255,7 @@ FAULTS: list[tuple[Callable[[pytest.MonkeyPatch], None], str, int, str]] = [
     (k_after_the_noise, "histogram, k, noise, release_threshold", 30, "pandas"),
     (delta_halved, "two days in a ledger", 30, "pandas"),
     (days_in_one_direction, "two days in a ledger", 30, "pandas"),
-    (noise_anew_at_a_replay, "the same request again", 30, "pandas"),
+    (noise_anew_at_a_replay, "the same request again", 120, "pandas"),
     (a_revision_for_nothing, "a request and its revision", 40, "pandas"),
 ]
 MORE: list[tuple[Callable[[pytest.MonkeyPatch], None], str, int, str]] = [

@@ -10,6 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pkdp_pipeline.ledger_commands import Guard
+from pkdp_pipeline.mechanism_options import (
+    InfluenceOption,
+    K,
+    Known,
+    Noise,
+    PMax,
+    PMin,
+    ReleaseThreshold,
+    Unknown,
+    UnknownMax,
+)
 
 if TYPE_CHECKING:
     from pkdp_pipeline.auditing import Audit
@@ -27,15 +38,6 @@ Engine = Annotated[str, typer.Option("--engine", help="pandas, duckdb, sql, pola
 Seed = Annotated[int, typer.Option("--seed", help="Of the data sets; noise has none.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes that share the work.")]
-PMax = Annotated[float | None, typer.Option(help="See AttackerModel; conditional on absence for histograms.")]
-PMin = Annotated[float | None, typer.Option(help="Smallest probability of an unknown person.")]
-Unknown = Annotated[int | None, typer.Option(help="At least this many unknown people.")]
-UnknownMax = Annotated[int | None, typer.Option(help="At most this many unknown people.")]
-Known = Annotated[int, typer.Option(help="People the attacker knows or controls.")]
-InfluenceOption = Annotated[str, typer.Option(help="passive or active.")]
-K = Annotated[int | None, typer.Option(help="Published only when the count is at least this.")]
-Noise = Annotated[float | None, typer.Option(help="Epsilon of two-sided geometric noise.")]
-ReleaseThreshold = Annotated[int | None, typer.Option(help="Published only when the noisy count reaches this.")]
 
 _SAMPLES, _CONFIDENCE = 120, 0.999999
 

@@ -22,6 +22,17 @@ from pkdp_pipeline.exit_codes import DEFECT, exit_code
 from pkdp_pipeline.gate_commands import gate_app
 from pkdp_pipeline.job_commands import add_job_commands
 from pkdp_pipeline.ledger_commands import ledger_app
+from pkdp_pipeline.mechanism_options import (
+    InfluenceOption,
+    K,
+    Known,
+    Noise,
+    PMax,
+    PMin,
+    ReleaseThreshold,
+    Unknown,
+    UnknownMax,
+)
 from pkdp_pipeline.plan_commands import plan_app
 from pkdp_pipeline.report_commands import add_report_command
 from pkdp_pipeline.schema_commands import add_schema_command
@@ -87,15 +98,6 @@ add_report_command(app, _with_exit_codes)
 add_schema_command(app, _with_exit_codes)
 add_verify_command(app, _with_exit_codes)
 
-PMax = Annotated[float | None, typer.Option(help="See AttackerModel; conditional on absence for histograms.")]
-PMin = Annotated[float | None, typer.Option(help="Smallest probability of an unknown person.")]
-Unknown = Annotated[int | None, typer.Option(help="At least this many unknown people.")]
-UnknownMax = Annotated[int | None, typer.Option(help="At most this many unknown people.")]
-Known = Annotated[int, typer.Option(help="People the attacker knows or controls.")]
-InfluenceOption = Annotated[str, typer.Option(help="passive or active.")]
-K = Annotated[int | None, typer.Option(help="Published only when the count is at least this.")]
-Noise = Annotated[float | None, typer.Option(help="Epsilon of two-sided geometric noise.")]
-ReleaseThreshold = Annotated[int | None, typer.Option(help="Published only when the noisy count reaches this.")]
 Epsilon = Annotated[float | None, typer.Option(help="Print delta at this epsilon.")]
 Delta = Annotated[float | None, typer.Option(help="Print epsilon at this delta.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the certificate as JSON.")]

@@ -9,13 +9,10 @@ from fractions import Fraction
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.mechanisms import GeometricNoise, Mechanism
-from pkdp_pipeline.mechanisms.noise_law import mean_absolute
+from pkdp_pipeline.mechanisms.noise_law import SMALLEST_EPSILON, mean_absolute
 from pkdp_pipeline.sentences import suppression
 
 __all__ = ["ExpectedError", "add_noise", "check_noise", "expected_error", "noise_scale"]
-
-#: Below this epsilon a draw could leave the 64-bit integers; above it that has probability below 1e-4000.
-SMALLEST_EPSILON = 1e-15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

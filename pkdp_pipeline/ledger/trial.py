@@ -21,7 +21,8 @@ from pkdp_pipeline.ledger.tally import leave, read_tally, units_of
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import add_up, unit_named, whole_parts
 from pkdp_pipeline.ledger.windows import window, windows
-from pkdp_pipeline.noise import SMALLEST_EPSILON, noise_scale
+from pkdp_pipeline.mechanisms.noise_law import SMALLEST_EPSILON
+from pkdp_pipeline.noise import noise_scale
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 from pkdp_pipeline.sentences import rounded_up
 from pkdp_pipeline.wording import Speech, Worded

@@ -12,6 +12,7 @@ from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import Evidence
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Mechanism, mechanism_name
+from pkdp_pipeline.mechanisms.noise_law import SMALLEST_EPSILON
 from pkdp_pipeline.planning.guesses import guessed_noise, guessed_noise_alone
 from pkdp_pipeline.planning.searching import last_float
 from pkdp_pipeline.planning.target import Target, read_attacker, read_target
@@ -19,8 +20,6 @@ from pkdp_pipeline.planning.thresholds import smallest_release_threshold
 
 __all__ = ["noise_after", "smallest_noise"]
 
-_WIDEST = 1e-15
-"""Wider noise does not fit 64-bit integers."""
 
 _NARROWEST = math.nextafter(math.inf, 0.0)
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
@@ -146,7 +145,7 @@ def _bracket(loss: Callable[[float], float], target: Target, helped: float | Non
     if holds == sure:
         while not loss(holds) <= target.delta:
             holds, fails = 0.5 * holds, holds
-            if holds < _WIDEST:
+            if holds < SMALLEST_EPSILON:
                 return None
     while fails == math.inf:
         probe = min(holds * (1.0 + stride), _NARROWEST)
@@ -209,7 +208,7 @@ def _first_guess(target: Target) -> float:
         # The positive root of α²(e^ε + δ) + 2δα + δ - 1.
         root = math.sqrt(delta * delta + (1.0 - delta) * (growth + delta))
         guess = math.log((growth + delta) / (root - delta))
-    return max(guess * (1.0 - 2.0**-40), 2.0 * _WIDEST)
+    return max(guess * (1.0 - 2.0**-40), 2.0 * SMALLEST_EPSILON)
 
 
 def _last(loss: Callable[[float], float], target: Target, holds: float, fails: float, close: float = 0.0) -> float:
@@ -269,7 +268,7 @@ def noise_after(mechanism: Mechanism, target: Target) -> Mechanism | None:
             else:
                 # A little less than an equal share of ε, so that the sum of the shares is not rounded above it.
                 share = target.epsilon / (target.days * _cells(target)) * (1.0 - 2.0**-40)
-                noise = GeometricNoise(share) if share > _WIDEST else None
+                noise = GeometricNoise(share) if share > SMALLEST_EPSILON else None
             if noise is None:
                 continue
             return _settled(replace(mechanism, noise=noise), target, asked)

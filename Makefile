@@ -15,15 +15,16 @@ BIN1 := .venv-duckdb1/bin
 DUCKDB1 := .venv-duckdb1/.ready
 BIN2 := .venv-schedulers/bin
 SCHEDULERS := .venv-schedulers/.ready
-MARKS ?= not slow and not dagster and not airflow
+# What needs other programs (Java, dbt, Chromium, schedulers) has targets of its own.
+MARKS ?= not slow and not spark and not ibis and not dbt and not browser and not dagster and not airflow
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow lint types bench docs reports engines duckdb1 test-duckdb1 schedulers test-schedulers \
-	lock clean
+.PHONY: help demo test slow lint types bench docs reports engines duckdb1 test-duckdb1 test-programs schedulers \
+	test-schedulers lock clean
 
 help:
 	@echo "make demo    publish 2013-01-02 of examples/daily_flights.toml, and write its report"
-	@echo "make test    run the tests, all but the slow campaigns and those with Dagster and Airflow"
+	@echo "make test    run the tests, all but the slow campaigns and those that need other programs"
 	@echo "make slow    run the slow campaigns only"
 	@echo "make lint    check style and formatting (ruff)"
 	@echo "make types   check types (mypy --strict)"
@@ -33,6 +34,7 @@ help:
 	@echo "make engines add PySpark and Ibis to .venv (Spark also needs Java)"
 	@echo "make duckdb1 set up .venv-duckdb1, with DuckDB 1.5 and dbt"
 	@echo "make test-duckdb1  run the tests of engines and SQL with DuckDB 1.5"
+	@echo "make test-programs  run the tests with Spark, Ibis, dbt and Chromium"
 	@echo "make schedulers  set up .venv-schedulers, with Dagster and Airflow"
 	@echo "make test-schedulers  run the tests of Dagster and Airflow"
 	@echo "make lock    renew requirements.lock and the locks in .ci (needs uv)"
@@ -84,6 +86,9 @@ test-duckdb1: $(DUCKDB1)
 	$(BIN1)/python -m pytest -n $(WORKERS) -m "not slow and not spark and not ibis and not postgres and not dbt" \
 		$(wildcard tests/duckdb) tests/engines tests/jobs tests/test_accessor.py tests/test_derived.py \
 		tests/test_publish.py tests/test_release.py
+
+test-programs: $(READY) $(ENGINES) $(DUCKDB1)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and (spark or ibis or dbt or browser)"
 
 # These start programs of .venv-schedulers.
 test-schedulers: $(READY) $(SCHEDULERS)

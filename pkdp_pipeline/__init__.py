@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         TemporaryError,
     )
     from pkdp_pipeline.explaining import Explanation, explain
+    from pkdp_pipeline.leakage import Leakage
     from pkdp_pipeline.ledger import Budget, Ledger
     from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
     from pkdp_pipeline.planning import (
@@ -73,6 +74,7 @@ __all__ = [
     "Histogram",
     "IndependentGivenHabits",
     "InputCheckError",
+    "Leakage",
     "Ledger",
     "LedgerError",
     "NoEvidenceError",
@@ -116,6 +118,7 @@ _HOMES = {
     "GeometricNoise": "mechanisms",
     "Histogram": "mechanisms",
     "IndependentGivenHabits": "composition.evidence",
+    "Leakage": "leakage",
     "Ledger": "ledger",
     "OncePerUnit": "composition.evidence",
     "OneDayProtected": "composition.evidence",

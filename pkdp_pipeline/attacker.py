@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, cast
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from pkdp_pipeline.arguments import choice, probability, whole_number
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.leakage import Leakage, leakages
 
-__all__ = ["AttackerModel", "Influence"]
+__all__ = ["AttackerModel", "Influence", "Secret"]
 
 Influence = Literal["passive", "active"]
+Secret = Literal["record", "conditional"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttackerModel:
     """What the attacker is unsure of, and whom the attacker knows or controls.
 
-    From the attacker's point of view the records are independent, one per privacy unit; they need not be
-    alike. Every field is an assumption about the attacker that the curator argues and publishes. Nothing is
-    inferred from the data: estimating these numbers from the protected data voids the certificate.
+    From the attacker's point of view the records are independent, one per privacy unit, unless `dependent` says
+    otherwise; they need not be alike. Every field is an assumption about the attacker that the curator argues
+    and publishes. Nothing is inferred from the data: estimating these numbers from the protected data voids the
+    certificate.
 
     Parameters
     ----------
@@ -42,6 +45,18 @@ class AttackerModel:
     known : int, default 0
         People other than the target whose records the attacker knows (`passive`) or controls (`active`).
     influence : {"passive", "active"}, default "passive"
+    leakage : Leakage or tuple of Leakage, default ()
+        What is published exactly, or known to leak, about the same people beside the releases, and is known to
+        every attacker. `docs/leakage.md` says what remains.
+    dependent : str, optional
+        The larger unit whose members' records depend on one another, as the attacker sees it: ``"household"``.
+        Records of different ones are independent. Left out where the unit that is counted is already the larger
+        one.
+    secret : {"record", "conditional"}, default "record"
+        Beside `dependent`. ``"record"``: all that can be learnt about a person's record, also through those who
+        share her fate. ``"conditional"``: her record given theirs; then `p_max`, `p_min` and `p_max_between` must
+        hold given the records of all others of the household, and of each household one unknown person counts
+        towards `unknown`.
 
     Raises
     ------
@@ -61,6 +76,9 @@ class AttackerModel:
     unknown_max: int | None = None
     known: int = 0
     influence: Influence = "passive"
+    leakage: tuple[Leakage, ...] = ()
+    dependent: str | None = None
+    secret: Secret = "record"
 
     def __post_init__(self) -> None:
         for name in ("p_max", "p_min", "p_max_between"):
@@ -85,10 +103,42 @@ class AttackerModel:
                 f"unknown = {self.unknown} is above unknown_max = {self.unknown_max}; unknown is the smallest "
                 "number of unknown people, unknown_max the largest."
             )
+        object.__setattr__(self, "leakage", leakages(self.leakage))
+        self._check_dependence()
+
+    def _check_dependence(self) -> None:
+        choice("secret", self.secret, ("record", "conditional"))
+        if self.dependent is None:
+            if self.secret == "conditional":
+                raise ArgumentError(
+                    "secret='conditional' is a person's record given the records of those who share her fate: say who "
+                    "these are, as in dependent='household', or leave secret out where records are independent."
+                )
+            return
+        name = self.dependent
+        if not isinstance(name, str) or not name.strip() or name != name.strip() or not name.isprintable():
+            raise ArgumentError(
+                "dependent must name the larger unit whose members' records depend on one another, on one line: "
+                "dependent='household'."
+            )
+
+    def against_anyone(self) -> AttackerModel:
+        """Return the attacker beside the same leakage about whom nothing else is assumed.
+
+        What noise promises is a promise against this one.
+        """
+        return AttackerModel(leakage=self.leakage)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as a JSON-ready dictionary."""
-        return asdict(self)
+        """Return the fields as a JSON-ready dictionary; leakage and dependence only where they are set."""
+        written: dict[str, Any] = {name: getattr(self, name) for name in _ALWAYS_WRITTEN}
+        if self.leakage:
+            written["leakage"] = [one.to_dict() for one in self.leakage]
+        if self.dependent is not None:
+            written["dependent"] = self.dependent
+        if self.secret != "record":
+            written["secret"] = self.secret
+        return written
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> AttackerModel:
@@ -99,4 +149,18 @@ class AttackerModel:
             raise ArgumentError(
                 f"the attacker model has no field {strangers[0]!r}; its fields are {', '.join(sorted(known))}."
             )
-        return cls(**cast("dict[str, Any]", dict(fields)))
+        given: dict[str, Any] = dict(fields)
+        if "leakage" in given:
+            given["leakage"] = _read(given["leakage"])
+        return cls(**given)
+
+
+_ALWAYS_WRITTEN = ("p_max", "p_min", "p_max_between", "unknown", "unknown_max", "known", "influence")
+
+
+def _read(written: object) -> tuple[Leakage, ...]:
+    """Return the leakages of a JSON list; a `Leakage` may stand in it as itself."""
+    several = [written] if isinstance(written, (Leakage, Mapping)) else written
+    if not isinstance(several, (list, tuple)):
+        raise ArgumentError(f"leakage must be a list of leakages, not {type(several).__name__}.")
+    return tuple(one if isinstance(one, Leakage) else Leakage.from_dict(one) for one in several)

@@ -46,6 +46,7 @@ MATHEMATICS = {
     "leakage",
     "mechanisms",
     "planning",
+    "printed",
     "profiles",
     "refusal",
     "release_certificate",
@@ -147,6 +148,10 @@ def test_engines_know_nothing_about_privacy():
     for path in MODULES:
         if room(path) == "engines":
             assert {name for name in imported(path) if name.startswith("pkdp_pipeline")} <= allowed, path.name
+
+
+def test_printed_bounds_are_for_comparison_only():
+    assert importers("printed") == set()
 
 
 def test_there_is_one_way_out():

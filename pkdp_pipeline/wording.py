@@ -7,7 +7,11 @@ from collections.abc import Callable
 
 __all__ = ["JOB_FILE", "PYTHON", "Speech", "Worded", "worded_for"]
 
-_FIELDS = {"BoundedDependence": ("epsilon", "delta"), "BoundedParticipation": ("times",)}
+_FIELDS = {
+    "BoundedDependence": ("epsilon", "delta"),
+    "BoundedParticipation": ("times",),
+    "BoundedSensitivity": ("changes",),
+}
 
 
 class Speech:

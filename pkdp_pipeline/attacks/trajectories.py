@@ -12,7 +12,7 @@ from pkdp_pipeline.attacks.matching import knowing_all, matching
 from pkdp_pipeline.attacks.schedules import Day, Schedule
 from pkdp_pipeline.attacks.trials import EPSILONS
 from pkdp_pipeline.composition.composed import ComposedCertificate
-from pkdp_pipeline.composition.evidence import BoundedParticipation
+from pkdp_pipeline.composition.evidence import BoundedParticipation, BoundedSensitivity
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 
 __all__ = ["schedules", "worst_schedules"]
@@ -57,7 +57,6 @@ def worst_schedules(certificate: ComposedCertificate) -> tuple[Schedule, ...]:
     parts = [part for part in _attacked(certificate, partial=False) if part[0].worst_case_bound is not None]
     if not parts or certificate.worst_case_bound is None:
         return ()
-    most = _participation(certificate)
     if certificate.rule in _LARGEST:
         singles = (Schedule(days=(_day(part, crowd),)) for part, _ in parts for crowd in knowing_all(part))
         return tuple(dict.fromkeys(singles))
@@ -66,8 +65,7 @@ def worst_schedules(certificate: ComposedCertificate) -> tuple[Schedule, ...]:
     for at in range(max(map(len, kinds))):
         # The same place of every list: all towards one life, or all towards the other.
         chosen = [crowds[at % len(crowds)] for crowds in kinds]
-        limit = None if most is None else 2 * most
-        found[_limited(zip(parts, chosen, strict=True), limit)] = None
+        found[_limited(zip(parts, chosen, strict=True), _differing(certificate))] = None
     return tuple(found)
 
 
@@ -84,6 +82,15 @@ def _attacked(certificate: ComposedCertificate, *, partial: bool = True) -> list
 
 def _participation(certificate: ComposedCertificate) -> int | None:
     return next((one.times for one in certificate.evidence if isinstance(one, BoundedParticipation)), None)
+
+
+def _differing(certificate: ComposedCertificate) -> int | None:
+    """Return in how many releases two lives may differ; None for all of them."""
+    for one in certificate.evidence:
+        if isinstance(one, BoundedSensitivity):
+            return one.changes
+    most = _participation(certificate)
+    return None if most is None else 2 * most
 
 
 def _day(part: ReleaseCertificate, crowd: Crowd, times: int = 1) -> Day:

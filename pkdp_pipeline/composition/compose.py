@@ -25,7 +25,8 @@ def compose(
     evidence : Evidence, list of Evidence, or None
         What is declared about how the parts depend on one another: `DisjointUnits`, `IndependentGivenHabits`,
         `OneDayProtected`, `BoundedDependence`, `BoundedParticipation` (alone, or beside one of the two before
-        it), `OncePerUnit` or `SamePeople`. None: only guarantees against any attacker are added up.
+        it), `OncePerUnit`, `SamePeople` or `BoundedSensitivity`. None: only guarantees against any attacker are
+        added up.
 
     Returns
     -------

@@ -11,15 +11,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
-from pkdp_pipeline.arguments import probability, whole_number
+from pkdp_pipeline.arguments import choice, probability, whole_number
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.wording import Speech, Worded
 
 __all__ = [
     "BoundedDependence",
     "BoundedParticipation",
+    "BoundedSensitivity",
     "DisjointUnits",
     "Evidence",
     "IndependentGivenHabits",
@@ -215,6 +216,45 @@ class SamePeople(Evidence):
         return "Nothing is assumed about how the releases depend on one another."
 
 
+@dataclass(frozen=True, slots=True)
+class BoundedSensitivity(Evidence):
+    """One person's record changes the parts' counts, all changes added up, by at most `changes`.
+
+    It is about noised counts and histograms of the same people in one period. What it bounds follows from which
+    records every part counts, not from the data: `CountingQueries` computes it. Every person has one record there;
+    a person with several rows may be counted wherever any of them fits.
+
+    Parameters
+    ----------
+    changes : int
+        At least 1.
+    protects : {"presence", "value"}, default "presence"
+        Between which lives: without a record and with any one; or between any two records as well.
+
+    Notes
+    -----
+    *Source*: `docs/composition.md`, rule 9; Theorems 4 and 5 of Dwork, "Differential Privacy", 2006.
+    """
+
+    key: ClassVar[str] = "bounded_sensitivity"
+
+    changes: int
+    protects: Literal["presence", "value"] = "presence"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "changes", whole_number("changes of BoundedSensitivity", self.changes, least=1))
+        choice("protects of BoundedSensitivity", self.protects, ("presence", "value"))
+
+    @property
+    def declares(self) -> str:
+        """What is declared, as one plain sentence."""
+        record = "it is there" if self.protects == "presence" else "it is there, and what it says,"
+        return (
+            f"Every person has one record, and whether {record} changes the counts of all releases, added up, by at "
+            f"most {self.changes}."
+        )
+
+
 _FARTHEST = 1e300
 _KINDS: Mapping[str, type[Evidence]] = MappingProxyType(
     {
@@ -227,6 +267,7 @@ _KINDS: Mapping[str, type[Evidence]] = MappingProxyType(
             BoundedParticipation,
             OncePerUnit,
             SamePeople,
+            BoundedSensitivity,
         )
     }
 )

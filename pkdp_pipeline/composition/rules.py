@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from pkdp_pipeline.composition.bounded_dependence import bounded_dependence
 from pkdp_pipeline.composition.bounded_participation import bounded_participation
+from pkdp_pipeline.composition.bounded_sensitivity import bounded_sensitivity
 from pkdp_pipeline.composition.disjoint_units import disjoint_units
 from pkdp_pipeline.composition.evidence import Evidence
 from pkdp_pipeline.composition.independent_given_habits import independent_given_habits
@@ -35,6 +36,7 @@ RULES: Mapping[frozenset[str], Rule] = MappingProxyType(
         frozenset({"bounded_participation"}): bounded_participation,
         frozenset({"same_people"}): same_people,
         frozenset({"once_per_unit"}): once_per_unit,
+        frozenset({"bounded_sensitivity"}): bounded_sensitivity,
     }
 )
 """What was declared → the rule that uses it."""

@@ -35,6 +35,8 @@ class NoiseTotal:
         Different parts and how often each occurs.
     participation : int, optional
         Nobody takes part in more than this many of them, so two lives differ in at most twice as many.
+    changes : int, optional
+        Two lives differ in at most this many of them, for another reason.
 
     Notes
     -----
@@ -48,12 +50,15 @@ class NoiseTotal:
     theorem: str
     parts: tuple[tuple[WorstCase, int], ...]
     participation: int | None = None
+    changes: int | None = None
 
     @property
     def releases(self) -> int:
         """How many releases can differ between two lives."""
         everything = sum(times for _, times in self.parts)
-        return everything if self.participation is None else min(2 * self.participation, everything)
+        if self.participation is not None:
+            everything = min(2 * self.participation, everything)
+        return everything if self.changes is None else min(self.changes, everything)
 
     @property
     def parameters(self) -> tuple[float, float]:
@@ -109,7 +114,7 @@ def _worst(values: list[tuple[float, int]], most: int) -> list[tuple[float, int]
 
 @lru_cache(maxsize=64)
 def _convolved(total: NoiseTotal) -> Convolved:
-    if total.participation is None:
+    if total.participation is None and total.changes is None:
         parts = tuple((directions((bound,), "presence"), times) for bound, times in total.parts)
         return Convolved(theorem=total.theorem, parts=parts)
     # Two lives differ in few releases, each at most as telling as the worst one.

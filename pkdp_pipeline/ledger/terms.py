@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pkdp_pipeline.composition.evidence import (
+    BoundedSensitivity,
     Evidence,
     SamePeople,
     evidence_from_dicts,
@@ -97,5 +98,10 @@ def _evidence(evidence: object) -> tuple[Evidence, ...]:
         raise ArgumentError(
             "evidence may not be SamePeople for a ledger: it finds out itself which releases are about the same "
             "people in the same period. Leave it out."
+        )
+    if any(isinstance(one, BoundedSensitivity) for one in found):
+        raise ArgumentError(
+            "evidence may not be BoundedSensitivity for a ledger: it is about counts of one period, and a ledger's "
+            "evidence about all of them. Leave it out, and compose the certificates of one period with it."
         )
     return found

@@ -104,6 +104,14 @@ THEOREMS: Mapping[str, Theorem] = MappingProxyType(
                 title="Rule 8: everybody appears once",
                 citation="docs/composition.md, rule 8",
             ),
+            Theorem(
+                key="bounded_sensitivity",
+                title="Rule 9: noised counts that one record changes little",
+                citation=(
+                    "docs/composition.md, rule 9; sharpens Theorems 4 and 5 of C. Dwork, \"Differential privacy\", "
+                    "ICALP 2006"
+                ),
+            ),
         )
     }
 )

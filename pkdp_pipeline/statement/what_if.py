@@ -46,6 +46,7 @@ _FALSE: Mapping[str, str] = MappingProxyType(
         "bounded_dependence": "releases depend on earlier ones more than declared",
         "bounded_participation": "somebody takes part more often than declared",
         "once_per_unit": "somebody appears in several of the releases",
+        "bounded_sensitivity": "a record changes the counts more than declared",
     }
 )
 """What is the case when a declaration is false; `SamePeople` claims nothing that could be."""

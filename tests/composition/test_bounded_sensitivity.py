@@ -1,0 +1,318 @@
+"""Rule 9: noised counts and histograms of the same records, which one record changes by a few."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from itertools import combinations, product
+
+import flint
+import jsonschema
+import numpy as np
+import pytest
+from oracle.joint import Day, worst
+from oracle.laws import exact_exp, hockey_stick, losses, lower_end
+from oracle.pairs import product_divergence
+from oracle.releases import noisy_cell
+from thorough import examples
+
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.attacks.trajectories import worst_schedules
+from pkdp_pipeline.composition import basic_sum
+from pkdp_pipeline.schemas import schema as pkdp_schema
+from pkdp_pipeline.verification import verify
+
+ANYONE = pkdp.AttackerModel()
+
+
+def count(epsilon, k=None, release=None):
+    return pkdp.certify(pkdp.Count(noise=pkdp.GeometricNoise(epsilon), k=k, release_threshold=release), ANYONE)
+
+
+def table(epsilon, protects="presence", k=None, release=None):
+    mechanism = pkdp.Histogram(noise=pkdp.GeometricNoise(epsilon), k=k, release_threshold=release)
+    return pkdp.certify(mechanism, ANYONE, protects=protects)
+
+
+def noise_pair(epsilon):
+    """Return the two atoms of one noised cell."""
+    alpha = math.exp(-epsilon)
+    return [(1 / (1 + alpha), alpha / (1 + alpha)), (alpha / (1 + alpha), 1 / (1 + alpha))]
+
+
+# What is certified
+
+
+def test_the_most_telling_numbers_count_exactly():
+    total = pkdp.compose([count(e) for e in (0.5, 0.25, 1.0, 0.75)], pkdp.BoundedSensitivity(2)).worst_case
+    assert total.parameters == (1.75, 0.0)
+    assert total.delta(1.75) == 0.0
+    for epsilon in (0.0, 0.1, 0.37, 0.9, 1.5):
+        exact = product_divergence([noise_pair(1.0), noise_pair(0.75)], math.exp(epsilon))
+        assert exact * (1 - 1e-12) <= total.delta(epsilon) <= exact * (1 + 1e-9) + 1e-15
+
+
+def test_uneven_noise_stays_close_to_the_most_telling_numbers():
+    noises = (0.31, 0.77, 0.4142, 0.11)
+    total = pkdp.compose([count(e) for e in noises], pkdp.BoundedSensitivity(3)).worst_case
+    for epsilon in (0.0, 0.2, 0.6, 1.3):
+        exact = product_divergence([noise_pair(e) for e in sorted(noises)[1:]], math.exp(epsilon))
+        assert exact * (1 - 1e-12) <= total.delta(epsilon) <= 1.02 * exact + 1e-4
+
+
+def test_equal_certificates_are_several_numbers():
+    many = pkdp.compose([(count(0.25), 40)], pkdp.BoundedSensitivity(4, "value"))
+    four = pkdp.compose([(count(0.25), 4)])
+    points = np.array([0.0, 0.3, 0.7, 1.0])
+    assert many.worst_case.parameters == four.worst_case.parameters == (1.0, 0.0)
+    assert (many.delta(points) == four.delta(points)).all()
+    assert many.releases == 40
+
+
+def test_more_than_there_are_is_all_of_them():
+    parts = [count(0.5), count(0.25)]
+    for changes in (2, 3, 10**9):
+        total = pkdp.compose(parts, pkdp.BoundedSensitivity(changes))
+        assert total.worst_case.parameters == pkdp.compose(parts).worst_case.parameters
+        assert total.delta(0.3) == pkdp.compose(parts).delta(0.3)
+
+
+def test_a_histogram_is_one_number_for_presence_and_two_for_the_value():
+    there = pkdp.compose([(table(0.5), 3)], pkdp.BoundedSensitivity(5)).worst_case
+    assert there.parameters == (1.5, 0.0)
+    says = pkdp.compose([(table(0.5, "value"), 3)], pkdp.BoundedSensitivity(5, "value")).worst_case
+    assert says.parameters == (2.5, 0.0)
+    # A presence certificate beside a count, and evidence about what a record says.
+    mixed = pkdp.compose([table(0.5), count(0.25)], pkdp.BoundedSensitivity(3, "value")).worst_case
+    assert mixed.parameters == (1.25, 0.0)
+
+
+def test_the_sums_take_the_largest_epsilons_and_the_largest_deltas():
+    parts = [count(1.0, 2, 12), count(0.3, 2, 3), count(0.2), table(0.25, k=3, release=5)]
+    pairs = [part.worst_case.parameters for part in parts]
+    total = pkdp.compose(parts, pkdp.BoundedSensitivity(2)).worst_case
+    assert total.parameters[0] == 1.3
+    assert total.parameters[1] == basic_sum([(0.0, pairs[1][1]), (0.0, pairs[3][1])])[1]
+    # A record that moves within a table lets one of its cells appear, not both.
+    moved = pkdp.compose([table(0.25, "value", k=3, release=5)], pkdp.BoundedSensitivity(2, "value")).worst_case
+    assert moved.parameters == (0.5, pairs[3][1])
+
+
+# Attackers
+
+
+def kernel(mechanism, true, top, exp):
+    noise = mechanism.noise.epsilon
+    return noisy_cell(true, exp(-noise), top, mechanism.k, mechanism.release_threshold)
+
+
+def told(mechanisms, counts, top, exp):
+    """Return the joint law of all numbers, the others being known."""
+    law = {(): 1}
+    for mechanism, true in zip(mechanisms, counts, strict=True):
+        one = kernel(mechanism, true, top, exp)
+        law = {(*shown, o): p * q for shown, p in law.items() for o, q in one.items()}
+    return law
+
+
+@examples(quick=60, full=3_000)
+def test_no_record_of_a_random_family_tells_more_than_the_total(examples):
+    rng = np.random.default_rng(20)
+    closest = 0.0
+    for _ in range(examples):
+        columns = {"a": list(range(int(rng.integers(2, 5)))), "b": list(range(int(rng.integers(1, 4))))}
+        records = list(product(*columns.values()))
+        many = int(rng.integers(2, 5))
+        queries = {f"q{j}": [one for one in records if rng.random() < 0.5] for j in range(many)}
+        family = pkdp.CountingQueries.over(columns, queries)
+        protects = "presence" if rng.random() < 0.5 else "value"
+        hidden = [rng.random() < 0.3 for _ in range(many)]
+        mechanisms = [
+            pkdp.Count(
+                noise=pkdp.GeometricNoise(float(rng.choice([0.25, 0.5, 1.0]))),
+                k=2 if hide else None,
+                release_threshold=int(rng.integers(2, 5)) if hide else None,
+            )
+            for hide in hidden
+        ]
+        total = pkdp.compose([pkdp.certify(one, ANYONE) for one in mechanisms], family.evidence(protects)).worst_case
+        others = [records[int(i)] for i in rng.integers(len(records), size=int(rng.integers(0, 4)))]
+        lives = [[records[int(rng.integers(len(records)))]], [records[int(rng.integers(len(records)))]]]
+        if protects == "presence" or rng.random() < 0.3:
+            lives[int(rng.integers(2))] = []
+        counts = [[sum(x in set(queries[q]) for x in (*others, *life)) for q in queries] for life in lives]
+        laws = [told(mechanisms, one, 5, math.exp) for one in counts]
+        for epsilon in (0.0, float(rng.uniform(0.0, 2.0))):
+            true = max(losses(*laws, math.exp(epsilon)))
+            certified = total.delta(epsilon)
+            assert true <= certified + 1e-12
+            closest = max(closest, true / certified if certified > 0 else 0.0)
+    assert closest > 0.999
+
+
+@pytest.mark.parametrize(("noises", "changes"), [((0.5, 0.25, 1.0), 2), ((0.5, 0.5, 0.5, 0.5), 3), ((1.0, 0.5), 1)])
+def test_a_record_in_as_many_counts_as_declared_reaches_the_total(noises, changes):
+    total = pkdp.compose([count(e) for e in noises], pkdp.BoundedSensitivity(changes)).worst_case
+    mechanisms = [pkdp.Count(noise=pkdp.GeometricNoise(e)) for e in noises]
+    for epsilon in (0.0, 0.3, 0.9):
+        best = Fraction(0)
+        with flint.ctx.workprec(320):
+            for changed in combinations(range(len(noises)), changes):
+                there = [1 + (j in changed) for j in range(len(noises))]
+                laws = [told(mechanisms, one, 3, exact_exp) for one in (there, [1] * len(noises))]
+                best = max(best, lower_end(hockey_stick(*laws, exact_exp(epsilon))))
+        certified = Fraction(total.delta(epsilon))
+        assert best <= certified <= best * Fraction(1 + 1e-9)
+
+
+def test_records_of_a_histogram_beside_counts():
+    # Two cells and their total: a record that moves changes the two, one that appears a cell and the total.
+    days = [Day(cells=2, k=2, noise=0.5, release=3), Day(noise=0.25)]
+    parts = [table(0.5, k=2, release=3), count(0.25)]
+    there = pkdp.compose(parts, pkdp.BoundedSensitivity(2)).worst_case
+    says = pkdp.compose(parts, pkdp.BoundedSensitivity(2, "value")).worst_case
+    for here, there_too in product(range(3), repeat=2):
+        people = [{(0, 0): 1.0}] * here + [{(1, 0): 1.0}] * there_too
+        for epsilon in (0.0, 0.3, 0.6, 0.9, 1.01):
+            appears = worst(people, days, ((0, 0), (None, None)), epsilon)
+            moves = worst(people, days, ((0, 0), (1, 0)), epsilon)
+            assert appears <= there.delta(epsilon) * (1 + 1e-12)
+            assert max(appears, moves) <= says.delta(epsilon) * (1 + 1e-12)
+    # The bound for "there or not" is not one for what the record says: there both cells change.
+    assert worst([], [Day(cells=2, noise=0.5)], ((0,), (1,)), 0.6) > 0.0
+    assert pkdp.compose([table(0.5)], pkdp.BoundedSensitivity(1)).delta(0.6) == 0.0
+
+
+def steps(life, asked, seen, noises, exp, law, weight):
+    """Follow a strategy: `asked(seen)` is what the next number counts, None at the end."""
+    counted = asked(seen)
+    if counted is None:
+        law[seen] = law.get(seen, 0) + weight
+        return
+    one = noisy_cell(1 + (life in counted), exp(-noises[len(seen)]), 3, None, None)
+    for output, chance in one.items():
+        steps(life, asked, (*seen, output), noises, exp, law, weight * chance)
+
+
+@examples(quick=25, full=1_000)
+def test_questions_may_be_chosen_after_seeing_answers(examples):
+    rng = np.random.default_rng(5)
+    records = ("x", "y", "z")
+    kinds = [frozenset(c) for size in range(4) for c in combinations(records, size)]
+    for _ in range(examples):
+        noises = [float(rng.choice([0.25, 0.5, 1.0])) for _ in range(3)]
+        plan = {}
+
+        def asked(seen, plan=plan):
+            if len(seen) == 3:
+                return None
+            return plan.setdefault(seen, kinds[int(rng.integers(len(kinds)))])
+
+        laws = {}
+        for life in (*records, None):
+            laws[life] = {}
+            steps(life, asked, (), noises, math.exp, laws[life], 1.0)
+        # Theorem 5: a strategy is as sensitive as the most sensitive of its paths.
+        paths = [[asked(seen[:j]) for j in range(3)] for seen in laws[None]]
+        changes = max(sum(life in counted for counted in path) for path in paths for life in records)
+        if changes == 0:
+            continue
+        total = pkdp.compose([count(e) for e in noises], pkdp.BoundedSensitivity(changes)).worst_case
+        for epsilon in (0.0, 0.4, 1.1):
+            true = max(max(losses(laws[life], laws[None], math.exp(epsilon))) for life in records)
+            assert true <= total.delta(epsilon) + 1e-12
+
+
+@pytest.mark.parametrize("changes", [1, 2, 3])
+def test_a_total_with_evidence_is_never_above_one_without(changes):
+    for parts in (
+        [count(0.5), count(0.75), count(0.25)],
+        [count(0.5, 2, 6), count(0.5, 3, 4), count(0.25)],
+        [table(0.5, k=2, release=5), count(0.25), count(0.25)],
+    ):
+        points = np.array([0.0, 0.2, 0.5, 0.8, 1.2])
+        one, all_of_them = (pkdp.compose(parts, e).worst_case for e in (pkdp.BoundedSensitivity(changes), None))
+        assert (one.delta(points) <= all_of_them.delta(points) * (1 + 1e-9)).all()
+        assert all(a <= b for a, b in zip(one.parameters, all_of_them.parameters, strict=True))
+
+
+def test_the_noise_of_a_family_never_adds_up_to_more_than_was_asked_for():
+    rng = np.random.default_rng(3)
+    for changes in (1, 2, 3, 5, 7, 11):
+        family = pkdp.CountingQueries.over({"a": [0, 1]}, {f"q{j}": {"a": 1} for j in range(changes)})
+        for epsilon in (1.0, 0.1, 0.3, float(rng.uniform(1e-9, 1e9)), 1e-300):
+            noise = family.noise(epsilon)
+            assert Fraction(noise.epsilon) * changes <= Fraction(epsilon)
+            assert Fraction(math.nextafter(noise.epsilon, math.inf)) * changes > Fraction(epsilon)
+            if epsilon < 1e3:
+                parts = [(pkdp.certify(pkdp.Count(noise=noise), ANYONE), changes)]
+                assert pkdp.compose(parts, family.evidence()).worst_case.parameters[0] <= epsilon
+
+
+# What is refused, and what is said
+
+
+def test_what_is_no_noise_of_a_release_is_refused():
+    exact = pkdp.certify(pkdp.Count(k=20), pkdp.AttackerModel(p_max=0.2))
+    with pytest.raises(pkdp.NoEvidenceError, match="without a finite worst case"):
+        pkdp.compose([exact, count(0.5)], pkdp.BoundedSensitivity(1))
+    inner = pkdp.compose([count(0.5), count(0.25)])
+    with pytest.raises(pkdp.NoEvidenceError, match="certificates of the releases themselves"):
+        pkdp.compose([inner, count(0.5)], pkdp.BoundedSensitivity(1))
+    with pytest.raises(pkdp.NoEvidenceError, match='protects="value"'):
+        pkdp.compose([table(0.5, "value")], pkdp.BoundedSensitivity(1))
+    with pytest.raises(pkdp.ArgumentError, match="no rule takes"):
+        pkdp.compose([count(0.5)], [pkdp.BoundedSensitivity(1), pkdp.BoundedParticipation(1)])
+
+
+@pytest.mark.parametrize("given", [(0,), (1.5,), (True,), (2, "both"), ("2",)])
+def test_evidence_out_of_range_is_an_error(given):
+    with pytest.raises(pkdp.ArgumentError, match="BoundedSensitivity"):
+        pkdp.BoundedSensitivity(*given)
+
+
+def test_several_periods_are_refused():
+    import pandas as pd
+
+    ledger = pkdp.Ledger.open(":memory:", dataset="visits")
+    frame = pd.DataFrame({"u": range(40), "day": ["2026-01-01"] * 20 + ["2026-01-02"] * 20})
+    found = [
+        frame[frame["day"] == day].pkdp.count(
+            where=None, unit="u", noise=pkdp.GeometricNoise(0.5), attacker=ANYONE, ledger=ledger, period=day
+        )
+        for day in ("2026-01-01", "2026-01-02")
+    ]
+    with pytest.raises(pkdp.NoEvidenceError, match="one period"):
+        pkdp.compose([one.certificate for one in found], pkdp.BoundedSensitivity(1))
+
+
+def test_a_total_says_what_was_declared_and_what_it_does_not_protect():
+    there = pkdp.compose([count(0.5), count(0.25)], pkdp.BoundedSensitivity(1))
+    assert there.rule == "bounded_sensitivity"
+    assert there.theorems[0] == "bounded_sensitivity"
+    assert "by at most 1" in there.sentence()
+    assert "it does not protect what the record says" in there.sentence()
+    assert there.assumptions[0] == pkdp.BoundedSensitivity(1).declares
+    says = pkdp.compose([count(0.5), count(0.25)], pkdp.BoundedSensitivity(2, "value"))
+    assert "Protects what a person's record says in these releases, and whether it is there" in says.sentence()
+
+
+def test_a_total_comes_back_from_json_and_is_verified(tmp_path):
+    total = pkdp.compose([count(0.5), (count(0.25, 2, 5), 2)], pkdp.BoundedSensitivity(2, "value"))
+    again = pkdp.Certificate.from_json(total.to_json())
+    assert again == total
+    assert again.verify()
+    jsonschema.validate(json.loads(total.to_json()), pkdp_schema("certificate.v2"))
+    # Its attackers differ in two numbers, not in three: with three they would be above what is certified.
+    (schedule,) = {one.releases for one in worst_schedules(total)}
+    assert schedule == 2
+    path = tmp_path / "total.json"
+    path.write_text(total.to_json(), encoding="utf-8")
+    found = verify(path)
+    assert found.failures == ()
+
+
+def test_a_ledger_does_not_take_it():
+    with pytest.raises(pkdp.ArgumentError, match="BoundedSensitivity"):
+        pkdp.Ledger.open(":memory:", dataset="d", evidence=pkdp.BoundedSensitivity(1))

@@ -138,6 +138,7 @@ def count(
     k_complement: int | None = None,
     noise: GeometricNoise | None = None,
     release_threshold: int | None = None,
+    protects: str = "presence",
     missing_unit: str = "error",
     ledger: Ledger | None = None,
     period: Any = None,
@@ -164,6 +165,10 @@ def count(
     attacker : AttackerModel
     k, k_complement, noise, release_threshold : optional
         See `Count`. For `k_complement` the number of people in the frame is taken as public.
+    protects : {"presence", "value"}, default "presence"
+        ``"value"``: publish the exact number of all people as a total, against an attacker whose `leakage` says
+        that it is known. It hides nothing about who is there, and takes nothing from histograms that are certified
+        against such an attacker and protect the value too.
     missing_unit : {"error", "drop"}, default "error"
         What happens to rows whose unit is missing.
     ledger : Ledger, optional
@@ -185,7 +190,13 @@ def count(
     """
     mechanism = Count(k=k, k_complement=k_complement, noise=noise, release_threshold=release_threshold)
     request = Request(
-        mechanism=mechanism, unit=unit, where=where, missing_unit=missing_unit, period=period, label=label
+        mechanism=mechanism,
+        unit=unit,
+        protects=protects,
+        where=where,
+        missing_unit=missing_unit,
+        period=period,
+        label=label,
     )
     return publish(lambda: frame, request, attacker=attacker, ledger=ledger, revise=revise)
 

@@ -16,7 +16,7 @@ from pkdp_pipeline.arguments import choice
 from pkdp_pipeline.domain import Domain
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.ledger.period import Period
-from pkdp_pipeline.ledger.standing import Standing
+from pkdp_pipeline.ledger.standing import Standing, kind_of
 from pkdp_pipeline.mechanisms import Histogram, Mechanism, mechanism_name, mechanism_to_dict
 from pkdp_pipeline.noise import check_noise
 
@@ -45,6 +45,8 @@ class Request:
     unit : str, sequence of str, or EACH_ROW
         Columns that name a person. Stored as a tuple, empty for EACH_ROW.
     protects : {"presence", "value"}, default "presence"
+        A count that protects the value is a total: the exact number of people, without a predicate, published as
+        what every attacker is declared to know (`Leakage.total`); it hides nothing about who is there.
     by : str or sequence of str, optional
         Columns that name a histogram's cells.
     domain : Domain, list or dict, optional
@@ -153,6 +155,17 @@ class Request:
         for name, default in defaults.items():
             if getattr(self, name) != default:
                 raise ArgumentError(f"{name} is about the cells of a histogram; a count has none: leave it out.")
+        if self.is_total and self.where is not None:
+            raise ArgumentError(
+                "protects='value' with where: which people satisfy a predicate may depend on the cell they are in, so "
+                "their number is not what is known of who is there. Leave where out to publish the exact number of "
+                "people as such a total, or use protects='presence' to hide who is counted."
+            )
+
+    @property
+    def is_total(self) -> bool:
+        """Whether it asks for the exact number of people, as what an attacker is declared to know of them."""
+        return kind_of(self.mechanism, self.protects) == "total"
 
     @property
     def has_opaque_where(self) -> bool:
@@ -163,7 +176,8 @@ class Request:
         """Return the sha256, in hex, under which a ledger finds this request again.
 
         It covers the data set and the table, the unit, the period, the predicate or the by-columns and domain (as a
-        set), the mechanism and the rules for rows; neither the attacker nor where the result is written.
+        set), the mechanism, the rules for rows, and whether it is a total; neither the attacker nor where the result
+        is written.
 
         Raises
         ------
@@ -190,6 +204,9 @@ class Request:
         }
         if self.table is not None:
             content["table"] = self.table
+        if self.is_total:
+            # Another statement about the same number would need another place among the releases.
+            content["protects"] = self.protects
         return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     def standing(self) -> Standing:
@@ -221,7 +238,8 @@ class Request:
         """What is asked, in a few words; the label where there is one."""
         if self.label is not None:
             return self.label
-        asked = "count" if self.by is None else f"histogram by {', '.join(self.by)}"
+        asked = "total" if self.is_total else "count"
+        asked = asked if self.by is None else f"histogram by {', '.join(self.by)}"
         return asked if self.table is None else f"{asked} of {self.table}"
 
 

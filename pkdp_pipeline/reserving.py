@@ -82,7 +82,10 @@ def reserve(
 
     # A ledger of an older version may hold it under a former spelling of the data set or the period.
     entry = None if revise else ledger.find(key) or find_former(ledger, request)
-    return ledger.reserve(key, standing, offer, revise=revise) if entry is None else entry
+    if entry is not None:
+        return entry
+    told = attacker if isinstance(attacker, AttackerModel) else None
+    return ledger.reserve(key, standing, offer, revise=revise, attacker=told)
 
 
 def replayed(request: Request, attacker: AttackerModel, ledger: Ledger, entry: Entry, *, alone: bool = True) -> Release:
@@ -101,10 +104,15 @@ def replayed(request: Request, attacker: AttackerModel, ledger: Ledger, entry: E
 
 
 def _certified(request: Request, attacker: AttackerModel, *, claims: bool) -> ReleaseCertificate:
-    """Certify the request; where nothing more may be claimed, only what noise gives against anybody."""
+    """Certify the request; where nothing more may be claimed, only what noise gives against anybody, given the same."""
     from pkdp_pipeline.release_certificate import certify
 
-    return certify(request.mechanism, attacker if claims else AttackerModel(), protects=request.protects)
+    return certify(request.mechanism, attacker if claims else _anyone(attacker), protects=request.protects)
+
+
+def _anyone(attacker: AttackerModel) -> AttackerModel:
+    """Return anybody at all, to whom the same is told beside the releases; what is no attacker is left to `certify`."""
+    return attacker.against_anyone() if isinstance(attacker, AttackerModel) else attacker
 
 
 def _certified_again(
@@ -117,7 +125,7 @@ def _certified_again(
     """
     stored = release.certificate
     limited = not stored.has_partial_knowledge and (stored.context is None or stored.context.beside)
-    answers = (attacker, AttackerModel()) if limited else (attacker,)
+    answers = (attacker, _anyone(attacker)) if limited else (attacker,)
     if stored.protects == request.protects and stored.attacker in answers:
         return release
     allowed = ledger.admission(entry)

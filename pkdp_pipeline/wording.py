@@ -47,6 +47,7 @@ class Speech:
     budget = "pkdp.Budget(1.0, 1e-6)"
     larger_budget = "open the ledger with a larger budget"
     revise = "publish with revise=True"
+    leakage_of_total = "leakage=pkdp.Leakage.total() in the attacker"
 
 
 class _JobFile(Speech):
@@ -75,6 +76,7 @@ class _JobFile(Speech):
     budget = "budget = { epsilon = 1.0, delta = 1e-6 }"
     larger_budget = "write a larger budget in the job file"
     revise = "run with --revise"
+    leakage_of_total = 'leakage = { name = "the number of people present", tells = "people_present" } below [attacker]'
 
 
 PYTHON = Speech()

@@ -6,25 +6,27 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
+from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.certificate import Certificate
-from pkdp_pipeline.errors import LedgerError, TemporaryError
+from pkdp_pipeline.errors import DifferencingError, LedgerError, TemporaryError
+from pkdp_pipeline.ledger.company import Member, has_noiseless, is_told, may_stand_apart, may_stand_together
 from pkdp_pipeline.ledger.components import Reach
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.differencing import (
+    Beside,
     allows_overlap,
-    company_of,
     covers_periods,
-    has_noiseless,
-    may_stand_together,
     refuse_crossing,
     refuse_overlap,
 )
+from pkdp_pipeline.ledger.overlap_cases import untold
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 
-__all__ = ["Admission", "admission_of", "admit", "check_claims", "least_admission"]
+__all__ = ["Admission", "admission_of", "admit", "check_claims", "check_told", "least_admission"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,21 +36,35 @@ class Admission:
     Attributes
     ----------
     alone : bool
-        Whether no other charged release about these people has an overlapping period.
+        Whether no other charged release about these people has an overlapping period, a total that its attacker is
+        told aside.
     claims : bool
         Whether its certificate may claim more than the worst case: when it is alone, when the declared dependence
         covers what overlaps, or when it is the one exact count beside pure noise.
     covered : bool
         Whether the declared dependence covers any release, whatever it overlaps.
+    total : str or None
+        The label of a release because of which its attacker must be told who is there: a total that stands beside
+        it, or, for a total, a release that does.
     """
 
     alone: bool
     claims: bool
     covered: bool = False
+    total: str | None = None
 
 
-def admit(db: Database, dataset: str, standing: Standing, terms: Terms) -> Admission:
+def admit(db: Database, dataset: str, standing: Standing, terms: Terms, *, told: bool = False) -> Admission:
     """Refuse a release that cannot stand beside what is charged; it needs no data.
+
+    Parameters
+    ----------
+    db : Database
+    dataset : str
+    standing : Standing
+    terms : Terms
+    told : bool, default False
+        Whether its certificate will be about an attacker who `is_told`.
 
     Raises
     ------
@@ -59,16 +75,21 @@ def admit(db: Database, dataset: str, standing: Standing, terms: Terms) -> Admis
     if allows_overlap(terms.evidence):
         return Admission(alone=not met, claims=True, covered=True)
     if not standing.noiseless and not db.execute(
-        "SELECT 1 FROM holding WHERE dataset = :dataset AND kind IN ('exact count', 'noiseless') LIMIT 1",
+        "SELECT 1 FROM holding WHERE dataset = :dataset AND kind IN ('total', 'exact count', 'noiseless') LIMIT 1",
         dataset=dataset,
     ):
         return Admission(alone=not met, claims=not met)
-    company = company_of([standing]) + _company(db, met)
-    if not may_stand_together(company):
-        refuse_overlap(standing, _standings(db, met), dataset=dataset)
+    asked = Member.of(standing, told=told)
+    beside = _company(db, met, total=standing.total)
+    together = Counter([asked]) + beside
+    if not may_stand_together(together):
+        refuse_overlap(
+            (standing, told), [one for each in met for one in _releases(db, "component", each)], dataset=dataset
+        )
     if not covers_periods(terms.evidence):
-        _check_crossing(db, dataset, standing, met, noiseless=has_noiseless(company))
-    return Admission(alone=not met, claims=not met or standing.exact_count)
+        _check_crossing(db, dataset, standing, asked, met, beside)
+    alone = not beside or (not standing.total and _others(together) == 1)
+    return Admission(alone=alone, claims=alone or standing.exact_count, total=_told_because(db, met, standing))
 
 
 def admission_of(db: Database, entry: int, standing: Standing, terms: Terms) -> Admission:
@@ -82,17 +103,21 @@ def admission_of(db: Database, entry: int, standing: Standing, terms: Terms) -> 
     rows = db.execute("SELECT component FROM holding WHERE entry = :entry", entry=entry)
     if not rows:
         raise LedgerError(f"entry {entry} was never charged: the ledger's running state was altered.")
-    company = _company(db, [int(rows[0][0])])
-    alone = company.total() == 1
-    excepted = standing.exact_count and may_stand_together(company)
-    covered = allows_overlap(terms.evidence)
-    return Admission(alone=alone, claims=alone or excepted or covered, covered=covered)
+    component = [int(rows[0][0])]
+    company = _company(db, component, total=standing.total)
+    fits, covered = may_stand_together(company), allows_overlap(terms.evidence)
+    alone = company.total() == 1 or (fits and not standing.total and _others(company) == 1)
+    excepted = standing.exact_count and fits
+    because = None if covered else _told_because(db, component, standing, but=entry)
+    return Admission(alone=alone, claims=alone or excepted or covered, covered=covered, total=because)
 
 
 def least_admission(db: Database, entry: int, standing: Standing, several: Iterable[Terms]) -> Admission:
     """Return what a charged release may claim now under each of several terms: the least of it."""
     held = [admission_of(db, entry, standing, terms) for terms in several]
-    return min(held, key=lambda one: (one.claims, one.covered))
+    least = min(held, key=lambda one: (one.claims, one.covered))
+    telling = next((one.total for one in held if one.total is not None), None)
+    return Admission(alone=least.alone, claims=least.claims, covered=least.covered, total=telling)
 
 
 def check_claims(allowed: Admission, certificate: Certificate) -> None:
@@ -100,8 +125,11 @@ def check_claims(allowed: Admission, certificate: Certificate) -> None:
 
     Raises
     ------
+    DifferencingError
+        If a total stands beside it, and the certificate is about an attacker who is not told it.
     TemporaryError
     """
+    check_told(allowed, certificate)
     context = certificate.context if isinstance(certificate, ReleaseCertificate) else None
     overlooked = context is not None and not context.beside and not allowed.alone
     if overlooked or (certificate.has_partial_knowledge and not allowed.claims):
@@ -111,19 +139,62 @@ def check_claims(allowed: Admission, certificate: Certificate) -> None:
         )
 
 
-def _company(db: Database, components: Iterable[int]) -> Counter[tuple[str, tuple[str, ...]]]:
-    """Count the releases of these components by kind and unit."""
-    company: Counter[tuple[str, tuple[str, ...]]] = Counter()
+def check_told(allowed: Admission, certificate: Certificate) -> None:
+    """Refuse a certificate about an attacker who is not told what a total tells.
+
+    Raises
+    ------
+    DifferencingError
+    """
+    if allowed.total is None or not isinstance(certificate, ReleaseCertificate) or is_told(certificate.attacker):
+        return
+    raise DifferencingError(untold(allowed.total))
+
+
+def _others(company: Counter[Member]) -> int:
+    return sum(number for one, number in company.items() if one.kind != "total")
+
+
+def _told_because(db: Database, components: Iterable[int], standing: Standing, *, but: int = -1) -> str | None:
+    """Return the label of a release because of which the attacker must be told; None where there is none."""
+    which = "entry <> :but" if standing.total else "entry <> :but AND kind = 'total'"
+    for component in components:
+        rows = db.execute(
+            f"SELECT standing FROM holding WHERE component = :component AND {which} ORDER BY entry LIMIT 1",
+            component=component,
+            but=but,
+        )
+        if rows:
+            return _standing(rows[0][0]).label
+    return None
+
+
+def _company(db: Database, components: Sequence[int], *, total: bool) -> Counter[Member]:
+    """Count the releases of these components; only beside a total more than their kind and unit matters."""
+    company: Counter[Member] = Counter()
     for component in components:
         rows = db.execute(
             "SELECT kind, unit, COUNT(*) FROM holding WHERE component = :component GROUP BY kind, unit",
             component=component,
         )
-        company.update({(kind, tuple(json.loads(unit))): int(number) for kind, unit, number in rows})
-    return company
+        company.update({Member(kind=kind, unit=tuple(json.loads(unit))): int(number) for kind, unit, number in rows})
+    if not total and all(one.kind != "total" for one in company):
+        return company
+    return Counter(one for component in components for one in _members(db, "component", component))
 
 
-def _check_crossing(db: Database, dataset: str, standing: Standing, met: Sequence[int], *, noiseless: bool) -> None:
+def _members(db: Database, column: str, value: object) -> list[Member]:
+    return [Member.of(standing, told=told) for standing, told in _releases(db, column, value)]
+
+
+def _check_crossing(
+    db: Database,
+    dataset: str,
+    standing: Standing,
+    asked: Member,
+    met: Sequence[int],
+    beside: Counter[Member],
+) -> None:
     """Refuse noiseless releases in several components, for which no evidence is declared."""
     rows = db.execute(
         "SELECT id FROM component WHERE dataset = :dataset LIMIT :number", dataset=dataset, number=len(met) + 1
@@ -132,22 +203,36 @@ def _check_crossing(db: Database, dataset: str, standing: Standing, met: Sequenc
         return
     held = db.execute("SELECT component, kind, entry FROM holding WHERE dataset = :dataset", dataset=dataset)
     far = [(kind, int(entry)) for component, kind, entry in held if int(component) not in set(met)]
-    telling = [entry for kind, entry in far if kind in ("exact count", "noiseless")]
-    if telling or noiseless:
-        witness = telling[0] if telling else far[0][1]
-        refuse_crossing(standing, _standings_where(db, "entry", [witness]), dataset=dataset)
+    telling = [entry for kind, entry in far if kind in ("total", "exact count", "noiseless")]
+    if not telling and not has_noiseless([asked, *beside]):
+        return
+    known = all(kind not in ("exact count", "noiseless") for kind, _ in far)
+    if known and may_stand_apart([asked, *_members(db, "dataset", dataset)]):
+        return
+    witness = telling[0] if telling else far[0][1]
+    refuse_crossing(standing, [one for one, _ in _releases(db, "entry", witness)], dataset=dataset)
 
 
-def _standings(db: Database, components: Sequence[int]) -> list[Standing]:
-    return _standings_where(db, "component", components)
+def _releases(db: Database, column: str, value: object) -> list[Beside]:
+    """Return these releases, and whether each is certified against an attacker who is told."""
+    rows = db.execute(
+        f"SELECT h.standing, p.description FROM holding h JOIN part p ON p.sha256 = h.part WHERE h.{column} = :value "
+        "ORDER BY h.entry",
+        value=value,
+    )
+    return [(_standing(text), _told(description)) for text, description in rows]
 
 
-def _standings_where(db: Database, column: str, values: Sequence[int]) -> list[Standing]:
-    found: list[Standing] = []
-    for value in values:
-        rows = db.execute(f"SELECT standing FROM holding WHERE {column} = :value ORDER BY entry", value=value)
-        try:
-            found += [Standing.from_dict(json.loads(row[0])) for row in rows]
-        except ValueError:  # an ArgumentError is one
-            raise LedgerError("a release the ledger holds cannot be read: its running state was altered.") from None
-    return found
+def _standing(text: str) -> Standing:
+    try:
+        return Standing.from_dict(json.loads(text))
+    except ValueError:  # an ArgumentError is one
+        raise LedgerError("a release the ledger holds cannot be read: its running state was altered.") from None
+
+
+@lru_cache(maxsize=4096)
+def _told(description: str) -> bool:
+    try:
+        return is_told(AttackerModel.from_dict(json.loads(description)["attacker"]))
+    except (KeyError, TypeError, ValueError):
+        raise LedgerError("a certificate the ledger holds cannot be read: its running state was altered.") from None

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.ledger import accounts
-from pkdp_pipeline.ledger.admission import Admission
+from pkdp_pipeline.ledger.admission import Admission, check_told
+from pkdp_pipeline.ledger.company import is_told
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.entries import Entries
 from pkdp_pipeline.ledger.entry import Entry, Reservation
@@ -30,6 +32,8 @@ class Charging:
         See `Ledger.reserve`.
     terms : Terms
         Those in force.
+    attacker : AttackerModel, optional
+        Whom the release is to be certified against. None: the certificate offered will say it.
     """
 
     def __init__(
@@ -41,9 +45,11 @@ class Charging:
         standing: Standing,
         offer: Callable[[Admission, str], Any],
         terms: Terms,
+        attacker: AttackerModel | None = None,
     ) -> None:
         self._database, self._dataset, self._key, self._standing = database, dataset, key, standing
         self._offer, self._terms = offer, terms
+        self._told = attacker is None or is_told(attacker)
         self._journal, self._entries = Journal(database), Entries(database)
 
     def charge(self, *, revise: bool) -> Reservation | Entry:
@@ -97,4 +103,7 @@ class Charging:
         return self._reserved(entry.revision)
 
     def _offered(self, head: str) -> Any:
-        return self._offer(accounts.admit(self._database, self._dataset, self._standing, self._terms), head)
+        allowed = accounts.admit(self._database, self._dataset, self._standing, self._terms, told=self._told)
+        certificate = self._offer(allowed, head)
+        check_told(allowed, certificate)
+        return certificate

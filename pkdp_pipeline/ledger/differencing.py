@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
+from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import (
     BoundedDependence,
     DisjointUnits,
@@ -15,55 +16,29 @@ from pkdp_pipeline.composition.evidence import (
     read_evidence,
 )
 from pkdp_pipeline.errors import DifferencingError
+from pkdp_pipeline.ledger.company import Member, is_told, may_stand_apart, may_stand_together
 from pkdp_pipeline.ledger.overlap_cases import crossing, overlap
 from pkdp_pipeline.ledger.period import Period
 from pkdp_pipeline.ledger.standing import Standing
 
 __all__ = [
-    "Company",
+    "Beside",
     "allows_overlap",
     "check_differencing",
-    "company_of",
     "covers_periods",
-    "may_stand_together",
     "overlapping",
     "refuse_crossing",
     "refuse_overlap",
 ]
 
-Company = Mapping[tuple[str, tuple[str, ...]], int]
-"""How many releases there are of each `Standing.kind` and unit (its columns in order)."""
-
-_NOISELESS = ("exact count", "noiseless")
+Beside = tuple[Standing, bool]
+"""A release and whether its certificate is about an attacker who `is_told`."""
 
 
 def overlapping(standing: Standing, others: Iterable[Standing]) -> list[Standing]:
     """Return those of `others` whose period overlaps that of `standing`."""
     period = Period.parse(standing.period)
     return [other for other in others if period.overlaps(Period.parse(other.period))]
-
-
-def company_of(standings: Iterable[Standing]) -> Counter[tuple[str, tuple[str, ...]]]:
-    """Count releases by kind and unit."""
-    return Counter((standing.kind, tuple(sorted(standing.unit))) for standing in standings)
-
-
-def may_stand_together(company: Company) -> bool:
-    """Return whether releases whose periods overlap, one leading to the next, may all stand without evidence.
-
-    They may when there is one of them, when all are noised, or when a single exact count stands beside pure
-    noise about the same unit (`docs/composition.md`, rule 7).
-    """
-    if sum(company.values()) <= 1 or not has_noiseless(company):
-        return True
-    exact = sum(number for (kind, _), number in company.items() if kind == "exact count")
-    others_pure = all(kind in ("exact count", "pure noise") for kind, _ in company)
-    return exact == 1 and others_pure and len({unit for _, unit in company}) == 1
-
-
-def has_noiseless(company: Company) -> bool:
-    """Return whether any of them has no noise that gives a finite worst case."""
-    return any(kind in _NOISELESS for kind, _ in company)
 
 
 def allows_overlap(evidence: Iterable[Evidence]) -> bool:
@@ -78,7 +53,12 @@ def covers_periods(evidence: Iterable[Evidence]) -> bool:
 
 
 def check_differencing(
-    standing: Standing, others: Iterable[Standing], *, dataset: str, evidence: object = None
+    standing: Standing,
+    others: Iterable[Standing | tuple[Standing, AttackerModel]],
+    *,
+    dataset: str,
+    evidence: object = None,
+    attacker: AttackerModel | None = None,
 ) -> None:
     """Refuse a release that cannot stand beside the others of its data set.
 
@@ -86,18 +66,22 @@ def check_differencing(
     a finite worst case, or when one exact count stands beside pure noise. A noiseless release is protected by
     what the attacker does not know about the other people, and any other release about them, noised or not,
     tells some of it. For the same reason a noiseless release in another period needs evidence about how
-    people's periods depend on each other.
+    people's periods depend on each other. A total may stand beside what is certified against attackers who are
+    told it.
 
     Parameters
     ----------
     standing : Standing
         The release to be made.
-    others : iterable of Standing
-        Different releases of the same data set that stand already, or are to be made together with it.
+    others : iterable of Standing, or of (Standing, AttackerModel)
+        Different releases of the same data set that stand already, or are to be made together with it; where a
+        total may be among them, with the attackers they are certified against.
     dataset : str
         The data set's name, for the message.
     evidence : optional
         What is declared about the data set; see `read_evidence`.
+    attacker : AttackerModel, optional
+        Whom the release is to be certified against. None: one who is not told who is there.
 
     Raises
     ------
@@ -112,22 +96,26 @@ def check_differencing(
     declared = read_evidence(evidence)
     if allows_overlap(declared):
         return
-    near, far = _connected(standing, list(others))
-    everything = [standing, *near]
-    if not may_stand_together(company_of(everything)):
-        refuse_overlap(standing, near, dataset=dataset)
-    if far and not covers_periods(declared) and has_noiseless(company_of([*everything, *far])):
-        refuse_crossing(standing, far, dataset=dataset)
+    listed = [(one, False) if isinstance(one, Standing) else (one[0], is_told(one[1])) for one in others]
+    asked = (standing, attacker is not None and is_told(attacker))
+    near, far = _connected(standing, listed)
+    if not may_stand_together(_company([asked, *near])):
+        refuse_overlap(asked, near, dataset=dataset)
+    if far and not covers_periods(declared) and not may_stand_apart(_company([asked, *listed])):
+        refuse_crossing(standing, [one for one, _ in far], dataset=dataset)
 
 
-def refuse_overlap(standing: Standing, near: Sequence[Standing], *, dataset: str) -> None:
+def refuse_overlap(asked: Beside, near: Sequence[Beside], *, dataset: str) -> None:
     """Raise the error for a release among `near`, whose periods lead to its own."""
-    direct = overlapping(standing, near)
-    pairs = [other for other in direct if not may_stand_together(company_of([standing, other]))]
+    standing = asked[0]
+    direct = overlapping(standing, [one for one, _ in near])
+    pairs = [one for one in near if one[0] in direct and not may_stand_together(_company([asked, one]))]
     if pairs:
-        raise DifferencingError(overlap(standing, pairs[0], dataset))
-    first = next((other for other in near if other.noiseless), near[0])
-    raise DifferencingError(overlap(standing, first, dataset, through=direct[0] if first not in direct else None))
+        raise DifferencingError(overlap(standing, pairs[0][0], dataset, told=asked[1] and pairs[0][1]))
+    known = [one for one, _ in near]
+    first = next((other for other in known if other.noiseless and not other.total), known[0])
+    through = direct[0] if first not in direct else None
+    raise DifferencingError(overlap(standing, first, dataset, through=through, told=True))
 
 
 def refuse_crossing(standing: Standing, far: Sequence[Standing], *, dataset: str) -> None:
@@ -136,9 +124,13 @@ def refuse_crossing(standing: Standing, far: Sequence[Standing], *, dataset: str
     raise DifferencingError(crossing(standing, other, dataset))
 
 
-def _connected(standing: Standing, others: list[Standing]) -> tuple[list[Standing], list[Standing]]:
+def _company(members: Iterable[Beside]) -> Counter[Member]:
+    return Counter(Member.of(standing, told=told) for standing, told in members)
+
+
+def _connected(standing: Standing, others: list[Beside]) -> tuple[list[Beside], list[Beside]]:
     """Split `others` into those whose periods lead to that of `standing`, and the rest."""
-    periods = [Period.parse(other.period) for other in others]
+    periods = [Period.parse(other.period) for other, _ in others]
     near: list[int] = []
     far = list(range(len(others)))
     reached = [Period.parse(standing.period)]

@@ -7,11 +7,13 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.errors import ArgumentError, TemporaryError
 from pkdp_pipeline.ledger import accounts
 from pkdp_pipeline.ledger.admission import Admission, check_claims
 from pkdp_pipeline.ledger.chain import GENESIS
 from pkdp_pipeline.ledger.charging import Charging
+from pkdp_pipeline.ledger.company import is_told
 from pkdp_pipeline.ledger.database import Database, open_database
 from pkdp_pipeline.ledger.entries import Entries
 from pkdp_pipeline.ledger.entry import Entry, Reservation
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from pkdp_pipeline.certificate import Certificate
 
 __all__ = ["Ledger"]
+
+Offer = Callable[[Admission, str], Any]
 
 
 class Ledger:
@@ -153,10 +157,7 @@ class Ledger:
     def entries(self, *, given_back: bool = False) -> Iterator[Entry]:
         """Yield this data set's entries, reserved and published ones, in the order of their reservation.
 
-        Parameters
-        ----------
-        given_back : bool, default False
-            Whether those that were given back are yielded as well.
+        With `given_back` those that were given back are yielded as well.
         """
         return self._entries.each(self.dataset, given_back=given_back)
 
@@ -167,22 +168,16 @@ class Ledger:
         """
         return [self._entries.read(entry) for entry in self._entries.beside(self.dataset, standing)]
 
-    def check(self, standing: Standing) -> Admission:
+    def check(self, standing: Standing, attacker: AttackerModel | None = None) -> Admission:
         """Refuse a `standing` that cannot be beside what is charged already; it needs no data, and charges nothing.
 
-        Call it only when `find` has no entry of the same key: the rule is about different releases.
-
-        Returns
-        -------
-        Admission
-            Whether anything stands beside it, and whether its certificate may claim more than the worst case.
-
-        Raises
-        ------
-        DifferencingError
+        Call it only when `find` has no entry of the same key: the rule is about different releases. `attacker` is
+        whom it is to be certified against; None: one who is not told who is there. Returns whether anything stands
+        beside it, and whether its certificate may claim more than the worst case; raises a `DifferencingError`.
         """
         with self._database.snapshot():
-            return accounts.admit(self._database, self.dataset, standing, self.terms)
+            told = attacker is not None and is_told(attacker)
+            return accounts.admit(self._database, self.dataset, standing, self.terms, told=told)
 
     def admission(self, entry: Entry) -> Admission:
         """Return what stands beside the charged `entry` now, and what a new certificate of it may claim."""
@@ -227,7 +222,7 @@ class Ledger:
             return plot_ledger(self, asked, delta=delta, axes=axes)
 
     def reserve(
-        self, key: str, standing: Standing, offer: Callable[[Admission, str], Any], *, revise: bool = False
+        self, key: str, standing: Standing, offer: Offer, *, revise: bool = False, attacker: AttackerModel | None = None
     ) -> Reservation | Entry:
         """Charge a release before its data are read.
 
@@ -242,6 +237,8 @@ class Ledger:
             more than the worst case; `head` is the head of the chain.
         revise : bool, default False
             Publish the same question anew, as one more revision, charged as another release.
+        attacker : AttackerModel, optional
+            Whom the certificate will be about: what it forbids is then refused before `offer` is called.
 
         Returns
         -------
@@ -260,7 +257,20 @@ class Ledger:
         """
         try:
             with self._database.transaction(self._name):
-                return self._reserve(key, standing, offer, revise=revise)
+                # The key may have been made with this spelling, so another one is an error, once.
+                name = self._name
+                self._name = self._entries.spelled(name) or name
+                self._entries.register(name)
+                charging = Charging(
+                    self._database,
+                    dataset=name,
+                    key=key,
+                    standing=standing,
+                    offer=offer,
+                    terms=self.terms,
+                    attacker=attacker,
+                )
+                return charging.charge(revise=revise)
         except BaseException:
             self._settled = False  # where this transaction registered the name, it is registered no more
             raise
@@ -335,7 +345,7 @@ class Ledger:
 
         `content` is the table of `entry` with the new certificate, `certificate_json`, and `release_id` its id. Returns
         the entry as it is now. A certificate that was stored meanwhile, or claims more than `admission` allows by now,
-        is a `TemporaryError`.
+        is a `TemporaryError`; one about an attacker who is not told of a total beside it, a `DifferencingError`.
         """
         from pkdp_pipeline.certificate import Certificate
 
@@ -384,16 +394,6 @@ class Ledger:
         if head is not None and (not isinstance(head, str) or len(head) != len(GENESIS)):
             raise ArgumentError("head must be a hash of 64 hexadecimal digits, as Ledger.head returns it.")
         verify(self._database, self.dataset, head=head and head.lower(), contents=contents)
-
-    def _reserve(
-        self, key: str, standing: Standing, offer: Callable[[Admission, str], Any], *, revise: bool
-    ) -> Reservation | Entry:
-        # The key may have been made with this spelling, so another one is an error, once.
-        spelling = self._name
-        self._name = self._entries.spelled(spelling) or spelling
-        self._entries.register(spelling)
-        charging = Charging(self._database, dataset=spelling, key=key, standing=standing, offer=offer, terms=self.terms)
-        return charging.charge(revise=revise)
 
     def _check_own(self, given: Reservation | Entry) -> None:
         if given.dataset != self.dataset:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pkdp_pipeline.ledger.period import Period
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.mechanisms import Count
 from pkdp_pipeline.wording import Speech, Worded
 
-__all__ = ["crossing", "overlap"]
+__all__ = ["crossing", "overlap", "untold"]
 
 
-def overlap(standing: Standing, other: Standing, dataset: str, *, through: Standing | None = None) -> Worded:
+def overlap(
+    standing: Standing, other: Standing, dataset: str, *, through: Standing | None = None, told: bool = False
+) -> Worded:
     """Return why two releases about the same people in overlapping periods are refused.
 
     Parameters
@@ -20,8 +24,10 @@ def overlap(standing: Standing, other: Standing, dataset: str, *, through: Stand
     dataset : str
     through : Standing, optional
         A release whose period leads from one to the other, where their own periods share nothing.
+    told : bool, default False
+        Whether both are certified against attackers who are told who is there.
     """
-    case, repair = _case(standing, other)
+    case, repair = _beside_total(standing, other, told=told) or _case(standing, other)
     met = "the same or overlapping periods"
     if through is not None:
         met = f"periods that {_named(through)} connects"
@@ -31,12 +37,35 @@ def overlap(standing: Standing, other: Standing, dataset: str, *, through: Stand
     start = (
         f"{pair} are two releases about the same people (data set {dataset!r}) in "
         f"{met}, and not all of them are noised: {case}. What one tells about other people takes away the uncertainty "
-        f"that protects a person in the other{_noised_too(standing, other)}. Ways out: (1) {repair}; (2) put noise "
-        "with a finite worst case on all of them (noise without k, or noise with a release_threshold), so that their "
-        f"worst-case guarantees add up{_exception(standing, other)}; (3) declare bounded dependence between them, "
-        "where you can argue it, "
+        f"that protects a person in the other{_noised_too(standing, other)}. Ways out: (1) "
     )
-    return Worded(lambda say: f"{start}{say.declare('BoundedDependence')}.")
+    middle = (
+        "; (2) put noise with a finite worst case on all of them (noise without k, or noise with a release_threshold), "
+        f"so that their worst-case guarantees add up{_exception(standing, other)}; (3) declare bounded dependence "
+        "between them, where you can argue it, "
+    )
+
+    def said(say: Speech) -> str:
+        first = repair if isinstance(repair, str) else repair(say)
+        known = _as_known(say) if _is_everybody(standing) != _is_everybody(other) else ""
+        return f"{start}{first}{middle}{say.declare('BoundedDependence')}{known}."
+
+    return Worded(said)
+
+
+def untold(other: str) -> Worded:
+    """Return why a release must be certified against an attacker who is told a total.
+
+    Parameters
+    ----------
+    other : str
+        The label of the total that stands beside it; or of what stands beside the total.
+    """
+    start = (
+        f"because of {other!r}, which stands beside it, its certificate must be about an attacker who knows how many "
+        "people there are: what it says of anybody else holds no more. Declare "
+    )
+    return Worded(lambda say: f"{start}{say.leakage_of_total}, as before.")
 
 
 def crossing(standing: Standing, other: Standing, dataset: str) -> Worded:
@@ -66,7 +95,7 @@ def crossing(standing: Standing, other: Standing, dataset: str) -> Worded:
 
 
 def _named(standing: Standing) -> str:
-    kind = "noiseless" if standing.noiseless else "noised"
+    kind = "exact total" if standing.total else "noiseless" if standing.noiseless else "noised"
     return f"{standing.label!r} ({kind}, period {standing.period})"
 
 
@@ -88,6 +117,64 @@ def _exception(standing: Standing, other: Standing) -> str:
     return (
         " (a single exact count, without k and k_complement, may stand beside noise that no k precedes, about the "
         "same unit)"
+    )
+
+
+def _is_everybody(standing: Standing) -> bool:
+    """Return whether the exact number of all people is published, as a total or not."""
+    return standing.total or (standing.exact_count and standing.where is None and not standing.opaque)
+
+
+def _as_known(say: Speech) -> str:
+    return (
+        f"; (4) where everybody may know how many people there are, say so: {say.leakage_of_total} for every release "
+        f"of this period, all with {say.setting('protects', _VALUE)}, the total too (it has no predicate). Histograms "
+        "that rest on p_max_between then keep all they promise, and whether a person is there is not protected"
+    )
+
+
+_VALUE = '"value"'
+
+Repair = str | Callable[[Speech], str]
+
+
+def _beside_total(standing: Standing, other: Standing, *, told: bool) -> tuple[str, Repair] | None:
+    """Return why the exact total cannot stand beside the other, and the first way out; None where neither is one."""
+    if not (standing.total or other.total) or sorted(standing.unit) != sorted(other.unit):
+        return None
+    if standing.total and other.total:
+        return (
+            "a second total of the same people, or of some of them, tells who came and who went",
+            "let the first release stand",
+        )
+    if Period.parse(standing.period).days() != Period.parse(other.period).days():
+        return (
+            "who is there in one period may depend on the cell a person is in during the other",
+            "publish the total of the very period that the other release is about",
+        )
+    if standing.table != other.table:
+        return (
+            "who is in one table may depend on the cell a person is in in the other",
+            "publish the total of the very table that the other release is about",
+        )
+    if standing.exact_count or other.exact_count:
+        return (
+            "an exact count is protected by nobody's knowing who is counted, and the total tells how many are there",
+            "publish the histogram of those who are counted and those who are not, with k, to protect the value",
+        )
+    if not told:
+        return (
+            "the total tells how many people there are, and not both releases are certified against an attacker who "
+            "knows that",
+            _tell,
+        )
+    return None
+
+
+def _tell(say: Speech) -> str:
+    return (
+        f"declare {say.leakage_of_total} for both; where the other release stands already, ask for it again like this: "
+        "the same table is certified anew"
     )
 
 

@@ -13,20 +13,22 @@ from pkdp_pipeline.mechanisms import Count, Mechanism, mechanism_from_dict, mech
 
 __all__ = ["Kind", "Standing", "kind_of"]
 
-Kind = Literal["exact count", "noiseless", "pure noise", "noised"]
+Kind = Literal["total", "exact count", "noiseless", "pure noise", "noised"]
 
 
-def kind_of(mechanism: Mechanism) -> Kind:
+def kind_of(mechanism: Mechanism, protects: str = "presence") -> Kind:
     """Return how what `mechanism` publishes stands beside other releases about the same people.
 
     "noised" has a finite worst case; "pure noise" is noised with δ = 0, because the noise acts on the exact count
-    (a threshold after it looks at the noisy count only, which costs nothing). Both other kinds are noiseless; an
-    "exact count" has no threshold either.
+    (a threshold after it looks at the noisy count only, which costs nothing). The other kinds are noiseless; an
+    "exact count" has no threshold either. A "total" is the exact count of everybody who is there, published as what
+    is known of them: it protects the value alone.
     """
     complement = mechanism.k_complement if isinstance(mechanism, Count) else None
     if mechanism.noise is None:
-        exact = isinstance(mechanism, Count) and mechanism.k is None and complement is None
-        return "exact count" if exact else "noiseless"
+        if not isinstance(mechanism, Count) or mechanism.k is not None or complement is not None:
+            return "noiseless"
+        return "total" if protects == "value" else "exact count"
     if complement is not None or (mechanism.k is not None and mechanism.release_threshold is None):
         return "noiseless"
     return "pure noise" if mechanism.k is None else "noised"
@@ -89,16 +91,25 @@ class Standing:
         choice("protects", self.protects, ("presence", "value"))
         mechanism_name(self.mechanism)
         Period.parse(self.period)
+        if self.kind == "total" and (self.where is not None or self.opaque):
+            raise ArgumentError(
+                "a total that protects the value counts everybody: a predicate may depend on the cell a person is in."
+            )
 
     @property
     def kind(self) -> Kind:
         """How the release stands beside others; see `kind_of`."""
-        return kind_of(self.mechanism)
+        return kind_of(self.mechanism, self.protects)
 
     @property
     def noiseless(self) -> bool:
-        """Whether no noise gives a finite worst case: suppression on the exact count can show through."""
-        return self.kind in ("exact count", "noiseless")
+        """Whether no noise is on what is published, or it gives no finite worst case."""
+        return self.kind in ("total", "exact count", "noiseless")
+
+    @property
+    def total(self) -> bool:
+        """Whether it is the exact number of people, published as what is known of them."""
+        return self.kind == "total"
 
     @property
     def pure_noise(self) -> bool:

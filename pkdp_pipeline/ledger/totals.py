@@ -17,6 +17,7 @@ from pkdp_pipeline.composition.evidence import (
 )
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger.bundle import Bundle
+from pkdp_pipeline.ledger.company import is_told
 from pkdp_pipeline.ledger.standing import kind_of
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 from pkdp_pipeline.wording import Worded
@@ -53,7 +54,8 @@ def add_up(
     """Return what components add up to with the evidence declared.
 
     A release that stands alone in its component counts with its whole certificate; where others stand beside
-    it, with what noise gives against any attacker, except for a single exact count beside pure noise.
+    it, with what noise gives against any attacker, except for a single exact count beside pure noise. A total takes
+    nothing from those beside it, which are certified given what it tells.
 
     Parameters
     ----------
@@ -113,21 +115,38 @@ def _parts_of(bundle: Bundle, parts: Mapping[str, ReleaseCertificate]) -> Parts:
     certificates = [(parts[key], number) for key, number in bundle.parts]
     if bundle.company == "alone":
         return list(certificates)
-    exact = [(one, number) for one, number in certificates if kind_of(one.mechanism) == "exact count"]
-    rest = [(one, number) for one, number in certificates if kind_of(one.mechanism) != "exact count"]
-    _check(bundle, exact, rest)
+    totals, exact, rest = (
+        [(one, number) for one, number in certificates if _stands_as(one) == kind] for kind in ("total", "exact", "")
+    )
+    _check(bundle, totals, exact, rest)
+    if totals and sum(number for _, number in rest) == 1:
+        # What is certified given the total keeps all it promises.
+        return [(compose([*totals, *rest], SamePeople()), 1)]
     noised: Parts = [(one.worst_case_only(), number) for one, number in rest]
     if not exact:
-        return _merged(noised)
+        return _merged([*totals, *noised])
     return [(compose([*exact, *_merged(noised)], SamePeople()), 1)]
 
 
+def _stands_as(certificate: ReleaseCertificate) -> str:
+    kind = kind_of(certificate.mechanism, certificate.protects)
+    return {"total": "total", "exact count": "exact"}.get(kind, "")
+
+
 def _check(
-    bundle: Bundle, exact: Sequence[tuple[ReleaseCertificate, int]], rest: Sequence[tuple[ReleaseCertificate, int]]
+    bundle: Bundle,
+    totals: Sequence[tuple[ReleaseCertificate, int]],
+    exact: Sequence[tuple[ReleaseCertificate, int]],
+    rest: Sequence[tuple[ReleaseCertificate, int]],
 ) -> None:
+    """Refuse what could not have been let in without evidence that covers it."""
     kinds = {kind_of(one.mechanism) for one, _ in rest}
-    count = sum(number for _, number in exact)
-    if "noiseless" in kinds or count > 1 or (count and (kinds - {"pure noise"} or bundle.company != "same unit")):
+    count, single = sum(number for _, number in exact), sum(number for _, number in rest) == 1
+    apart = bundle.company != "same unit"
+    told = all(is_told(one.attacker) for one, _ in (*totals, *exact, *rest))
+    unknown = bool(totals) and (apart or bool(exact) or not told or sum(number for _, number in totals) > 1)
+    suppressed = "noiseless" in kinds and not (totals and single)
+    if suppressed or unknown or count > 1 or (count and (kinds - {"pure noise"} or apart)):
         start = (
             "these releases do not add up: noiseless ones stand beside others about the same people in overlapping "
             "periods. They were let in under bounded dependence, or before this version; declare it if it can be "

@@ -13,10 +13,11 @@ from pkdp_pipeline.errors import BudgetExceededError, NoEvidenceError
 from pkdp_pipeline.ledger.budget import Budget
 from pkdp_pipeline.ledger.bundle import Bundle
 from pkdp_pipeline.ledger.ceilings import fits_budget
+from pkdp_pipeline.ledger.company import is_told
 from pkdp_pipeline.ledger.components import Reach, unit_text
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.parts import read_parts
-from pkdp_pipeline.ledger.standing import Standing
+from pkdp_pipeline.ledger.standing import Standing, kind_of
 from pkdp_pipeline.ledger.tally import leave, read_tally, units_of
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import add_up, unit_named, whole_parts
@@ -44,7 +45,11 @@ def drawn(parts: Iterable[tuple[ReleaseCertificate, int]]) -> tuple[Fraction, Fr
     rounded up.
     """
     epsilon, delta = Fraction(0), Fraction(0)
-    for certificate, times in parts:
+    listed = list(parts)
+    told = all(is_told(certificate.attacker) for certificate, _ in listed)
+    for certificate, times in listed:
+        if told and kind_of(certificate.mechanism, certificate.protects) == "total":
+            continue  # given what it tells, it costs nothing
         worst, noise = certificate.worst_case.parameters, certificate.mechanism.noise
         if worst is None or noise is None or noise.epsilon < SMALLEST_EPSILON:
             return None

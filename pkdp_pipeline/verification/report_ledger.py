@@ -94,13 +94,14 @@ def _other_terms(stored: dict[str, Any], promises: list[dict[str, Any]], place: 
     if any(its.get(name) != stored[name] for name in ("mechanism", "protects")):
         return "its promise is about another mechanism than the ledger's certificate."
     # Where others undo it, the report promises what the noise alone gives, against anyone.
-    if its["attacker"] != stored["attacker"] and not _anyone(its):
+    if its["attacker"] not in (stored["attacker"], _anyone(stored["attacker"])):
         return "its promise is about another attacker than the ledger's certificate."
     return ""
 
 
-def _anyone(certificate: dict[str, Any]) -> bool:
-    return bool(certificate["attacker"] == AttackerModel().to_dict())
+def _anyone(attacker: dict[str, Any]) -> dict[str, Any]:
+    """Return anybody at all, to whom the same is told beside the releases."""
+    return AttackerModel.from_dict(attacker).against_anyone().to_dict()
 
 
 def _unit(history: History, account: dict[str, Any]) -> str | None:

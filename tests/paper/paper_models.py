@@ -106,7 +106,7 @@ def acceptable(model: Model, secret: Reading, known: Reading) -> bool:
 
 
 def are_independent(model: Model, one: Reading, other: Reading) -> bool:
-    """Return whether two readings are independent; no normalisation is acceptable where secret and knowledge are not."""
+    """Return whether two readings are independent; without that no normalisation is acceptable."""
     joint: Law = {}
     sides: tuple[Law, Law] = ({}, {})
     for values, weight in model.outcomes():
@@ -161,9 +161,7 @@ def deltas_by_knowledge(
     }
 
 
-def noiseless_delta(
-    model: Model, mechanism: Mechanism, secret: Reading, known: Reading, growth: Fraction
-) -> Fraction:
+def noiseless_delta(model: Model, mechanism: Mechanism, secret: Reading, known: Reading, growth: Fraction) -> Fraction:
     """Return the least δ of noiseless privacy (Definition 3), which is that against active knowledge (12)."""
     seen = _seen(model, secret, known, lambda values: mechanism(model.database(values)))
     return max(
@@ -180,7 +178,10 @@ def passive_delta(model: Model, mechanism: Mechanism, secret: Reading, known: Re
     lives = {secret(values) for values, _ in model.outcomes()}
     return max(
         sum(
-            (weight * delta for weight, delta in deltas_by_knowledge(model, mechanism, secret, known, growth, both).values()),
+            (
+                weight * delta
+                for weight, delta in deltas_by_knowledge(model, mechanism, secret, known, growth, both).values()
+            ),
             Fraction(0),
         )
         for both in product(lives, repeat=2)

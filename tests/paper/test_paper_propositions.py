@@ -88,7 +88,7 @@ def test_theorem_1_passive_is_the_average_of_active_and_both_agree_at_zero(seed)
         assert sum(weight * delta for weight, delta in parts.values()) <= passive
 
 
-# Proposition 6: φ-reducible mechanisms ---------------------------------------------------------------------------------
+# Proposition 6: φ-reducible mechanisms ------------------------------------------------------------
 
 WEIGHTS = (Fraction(1), Fraction(-2), Fraction(1, 3), Fraction(5))
 
@@ -130,8 +130,7 @@ def test_proposition_6_active_and_passive_attackers_agree(name, seed):
             for lives in ((1, 2), (4, 1)):
                 # The same for every value of the background, not only on average: that is what φ gives.
                 found = {
-                    delta
-                    for _, delta in deltas_by_knowledge(model, mechanism, target, known, growth, lives).values()
+                    delta for _, delta in deltas_by_knowledge(model, mechanism, target, known, growth, lives).values()
                 }
                 assert len(found) == 1
             assert active_delta(model, mechanism, target, known, growth) == passive_delta(
@@ -191,7 +190,7 @@ def test_the_library_takes_both_attackers_for_the_same_where_they_are():
     assert passive.delta(1.0) < active.delta(1.0)
 
 
-# Proposition 8: who is known moves the threshold -------------------------------------------------------------------------
+# Proposition 8: who is known moves the threshold ----------------------------------------------------
 
 
 @pytest.mark.parametrize(("people", "known", "k"), [(7, 2, 4), (7, 3, 5), (8, 1, 3)])

@@ -37,6 +37,7 @@ MATHEMATICS = {
     "arguments",
     "attacker",
     "attacks",
+    "bounded_leakage",
     "certificate",
     "certificate_json",
     "composition",

@@ -291,7 +291,7 @@ def _satisfying(
     for column, wanted in conditions.items():
         if column not in domain:
             raise ArgumentError(f"question {name!r} asks about {column!r}, which is no column of the domain.")
-        several = isinstance(wanted, list | tuple | set | frozenset)
+        several = isinstance(wanted, list | tuple | set | frozenset | range)
         values = frozenset(map(_key, wanted if several else (wanted,)))
         if not values <= allowed[places.index(column)]:
             raise ArgumentError(f"question {name!r} asks for values of {column!r} that are not in the domain.")

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         smallest_release_threshold,
         smallest_unknown,
     )
+    from pkdp_pipeline.privacy_loss import PrivacyLoss
     from pkdp_pipeline.publish import count, histogram
     from pkdp_pipeline.release import Release, read_release
     from pkdp_pipeline.release_certificate import certify
@@ -86,6 +87,7 @@ __all__ = [
     "OncePerUnit",
     "OneDayProtected",
     "PkdpError",
+    "PrivacyLoss",
     "Release",
     "SamePeople",
     "TemporaryError",
@@ -128,6 +130,7 @@ _HOMES = {
     "Ledger": "ledger",
     "OncePerUnit": "composition.evidence",
     "OneDayProtected": "composition.evidence",
+    "PrivacyLoss": "privacy_loss",
     "Release": "release",
     "SamePeople": "composition.evidence",
     "Verification": "verification",

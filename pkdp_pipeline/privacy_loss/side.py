@@ -1,0 +1,196 @@
+"""LossSide: one side of a privacy loss, the losses above 0 of one law against another, as atoms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pkdp_pipeline.profiles.inversion import smallest_epsilon
+from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array
+
+__all__ = ["LossSide", "crossing", "log_sum_above"]
+
+_MOST = 16_384
+"""Most atoms that are summed again and again; more are put together two by two, with both masses kept."""
+
+_APART = 1e-9
+"""How far apart, relatively to the largest one, losses that are kept lie at least."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LossSide:
+    """Losses above 0 of a law P against a law Q, with their P-masses.
+
+    Parameters
+    ----------
+    losses : array, shape (n,)
+        Values of ``log(P/Q)``, positive and increasing.
+    log_masses : array, shape (n,)
+        Logarithms of the P-masses there: large losses are weighted by exponentials of themselves, so tiny masses
+        count.
+    infinite : float
+        P-mass where Q has none.
+
+    Notes
+    -----
+    A side stands for the profile ``h(ε) = Σ w (1 - e^{ε-x})_+ + infinite`` at ``ε ≥ 0``. Whoever makes one rounds
+    losses and masses so that `h` is nowhere below the profile meant.
+    """
+
+    losses: Array
+    log_masses: Array
+    infinite: float
+
+    @classmethod
+    def of_masses(cls, losses: Array, masses: Array, infinite: float) -> LossSide:
+        """Return the side with these atoms, in any order; those at or below 0 are left out.
+
+        *Rounding*: logarithms of masses up.
+        """
+        kept = (losses > 0.0) & (masses > 0.0)
+        losses, masses = losses[kept], masses[kept]
+        order = np.argsort(losses, kind="stable")
+        logs = np.log(masses[order])
+        return cls(losses=losses[order], log_masses=logs + 2.0 * UNIT * (np.abs(logs) + 1.0), infinite=infinite)
+
+    @property
+    def largest(self) -> float:
+        """The largest loss: `math.inf` where there is infinite mass, 0 where there is no loss."""
+        if self.infinite > 0.0:
+            return math.inf
+        return float(self.losses[-1]) if len(self.losses) else 0.0
+
+    @property
+    def masses(self) -> Array:
+        """The P-masses, rounded up; a mass too small for a float becomes the smallest one that is looked at."""
+        with np.errstate(under="ignore"):
+            masses: Array = np.exp(self.log_masses) * (1.0 + (2.0 * np.abs(self.log_masses) + 8.0) * UNIT) + TINY
+        return masses
+
+    @property
+    def log_other_masses(self) -> Array:
+        """Logarithms of the Q-masses of the atoms, rounded up."""
+        logs: Array = self.log_masses - self.losses
+        return logs + 2.0 * UNIT * (np.abs(self.log_masses) + self.losses)
+
+    def above(self, epsilon: float) -> float:
+        """Return at or above ``P[L > ε]``."""
+        masses = self.masses[np.searchsorted(self.losses, epsilon, side="right") :]
+        if len(masses) == 0:
+            return self.infinite
+        return min(1.0, float(masses.sum()) * (1.0 + (len(masses) + 8.0) * UNIT) + self.infinite)
+
+    def delta(self, epsilon: float) -> float:
+        """Return at or above ``h(ε)``, at most 1."""
+        start = int(np.searchsorted(self.losses, epsilon, side="right"))
+        losses = self.losses[start:]
+        if len(losses) == 0:
+            return self.infinite
+        pad = 8.0 * UNIT * (losses + epsilon)
+        terms = self.masses[start:] * -np.expm1(np.minimum(0.0, epsilon - losses - pad))
+        total = float(terms.sum()) * (1.0 + (len(terms) + 16.0) * UNIT) + self.infinite
+        return min(1.0, math.nextafter(total, math.inf))
+
+    def epsilon(self, delta: float) -> float:
+        """Return an ε with ``self.delta(ε) <= delta``, as small as can be found, or `math.inf`."""
+        return crossing((self,), delta)
+
+    def scaled(self, factor: float) -> LossSide:
+        """Return the side with all masses multiplied by a factor of at least 1, rounded up."""
+        more = math.nextafter(math.log(factor) * (1.0 + 4.0 * UNIT), math.inf) if factor > 1.0 else 0.0
+        logs = self.log_masses + more
+        logs = logs + 2.0 * UNIT * (np.abs(logs) + more) if more else logs
+        infinite = min(1.0, math.nextafter(self.infinite * factor, math.inf)) if self.infinite else 0.0
+        return LossSide(losses=self.losses, log_masses=logs, infinite=infinite)
+
+    def shorter(self, most: int = _MOST) -> LossSide:
+        """Return a side with at most about `most` atoms whose profile is nowhere smaller.
+
+        Notes
+        -----
+        An atom between two losses that are kept goes to both so that its P-mass and its Q-mass stay: between them
+        the profile becomes its chord in ``e^ε``. *Rounding*: up.
+        """
+        count = len(self.losses)
+        if count <= most:
+            return self
+        kept = np.unique(np.append(np.arange(0, count, -(-count // most)), count - 1))
+        ends = np.append(0.0, self.losses[kept])
+        # Losses that differ by rounding only would make steep chords.
+        ends = ends[np.concatenate([[True], np.diff(ends[1:]) > _APART * ends[-1], [True]])]
+        place = np.searchsorted(ends, self.losses, side="left")  # ends[place - 1] < loss <= ends[place]
+        low, high = ends[place - 1], ends[place]
+        width = high - low
+        slack = 16.0 * UNIT * (1.0 + high / width) + 2.0 * UNIT * np.abs(self.log_masses)
+        with np.errstate(divide="ignore"):
+            up = self.log_masses + np.log(np.expm1(low - self.losses) / np.expm1(-width)) + slack
+            down = self.log_masses + np.log(np.expm1(high - self.losses) / np.expm1(width)) + slack
+        logs = np.logaddexp(_gathered(place, up, len(ends)), _gathered(place - 1, down, len(ends)))
+        logs = logs[1:] + 8.0 * UNIT * (count / most + 8.0 + np.abs(logs[1:]))
+        return LossSide(losses=ends[1:], log_masses=logs, infinite=self.infinite)
+
+    def ending_at(self, end: float) -> LossSide:
+        """Return a side without losses above `end`, for a convex profile that is known to be 0 from there on.
+
+        Notes
+        -----
+        Let `e` be the largest loss below `end`, or 0. From `e` on the true profile lies below the chord in ``e^ε``
+        from ``(e, h(e))`` to ``(end, 0)``, which is the profile of one atom at `end`; before `e` that atom counts for
+        more than those it replaces, which all lie at or beyond `end`. *Rounding*: up.
+        """
+        if self.largest <= end:
+            return self
+        kept = int(np.searchsorted(self.losses, end, side="left"))
+        last = float(self.losses[kept - 1]) if kept else 0.0
+        mass = self.delta(last) / -math.expm1(last - end) * (1.0 + 32.0 * UNIT * (1.0 + end / (end - last)))
+        logs = np.append(self.log_masses[:kept], math.nextafter(math.log(mass), math.inf) if mass > 0.0 else -math.inf)
+        return LossSide(losses=np.append(self.losses[:kept], end), log_masses=logs, infinite=0.0)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LossSide):
+            return NotImplemented
+        same = np.array_equal(self.losses, other.losses) and np.array_equal(self.log_masses, other.log_masses)
+        return same and self.infinite == other.infinite
+
+    def __hash__(self) -> int:
+        return hash((self.losses.tobytes(), self.log_masses.tobytes(), self.infinite))
+
+
+def crossing(sides: Iterable[LossSide], delta: float) -> float:
+    """Return an ε at which every side's profile is at most `delta`, as small as can be found, or `math.inf`."""
+    listed = tuple(sides)
+
+    def delta_at(epsilon: float) -> float:
+        return max(side.delta(epsilon) for side in listed)
+
+    found = smallest_epsilon(delta_at, delta)
+    # A profile has its kinks at the losses: a search only comes close to them.
+    for side in listed:
+        at = int(np.searchsorted(side.losses, found, side="right"))
+        if at and delta_at(float(side.losses[at - 1])) <= delta:
+            found = min(found, float(side.losses[at - 1]))
+    return found
+
+
+def log_sum_above(logs: Array) -> float:
+    """Return at or above the logarithm of the sum of exponentials, -inf for none."""
+    peak = float(logs.max(initial=-math.inf))
+    if not math.isfinite(peak):
+        return peak
+    with np.errstate(under="ignore"):
+        total = math.log(float(np.exp(logs - peak).sum()))
+    # An exponent errs by a unit of its own size; those that matter are near the peak.
+    return peak + total + (len(logs) + 16.0 + 2.0 * abs(peak)) * 2.0 * UNIT
+
+
+def _gathered(place: np.ndarray[tuple[int], np.dtype[np.int64]], logs: Array, size: int) -> Array:
+    """Return the logarithm of the sum of exponentials at each place."""
+    peak = np.full(size, -np.inf)
+    np.maximum.at(peak, place, logs)
+    finite = np.where(np.isfinite(peak), peak, 0.0)
+    with np.errstate(under="ignore", divide="ignore"):
+        sums: Array = np.log(np.bincount(place, np.exp(logs - finite[place]), size)) + finite
+    return sums

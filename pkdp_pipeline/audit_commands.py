@@ -11,15 +11,20 @@ import typer
 
 from pkdp_pipeline.ledger_commands import Guard
 from pkdp_pipeline.mechanism_options import (
+    Dependent,
     InfluenceOption,
     K,
     Known,
+    LeakageOption,
     Noise,
     PMax,
     PMin,
     ReleaseThreshold,
+    Secret,
+    TotalKnown,
     Unknown,
     UnknownMax,
+    attacker_from,
 )
 
 if TYPE_CHECKING:
@@ -104,12 +109,19 @@ def count(
     k_complement: Annotated[int | None, typer.Option(help="Published only when the rest is at least this.")] = None,
     noise: Noise = None,
     release_threshold: ReleaseThreshold = None,
+    protects: Annotated[
+        str, typer.Option(help="presence, or value: for an exact total that is declared as known.")
+    ] = "presence",
     p_max: PMax = None,
     p_min: PMin = None,
     unknown: Unknown = None,
     unknown_max: UnknownMax = None,
     known: Known = 0,
     influence: InfluenceOption = "passive",
+    total_known: TotalKnown = False,
+    leakage: LeakageOption = None,
+    dependent: Dependent = None,
+    secret: Secret = "record",
     samples: Samples = _SAMPLES,
     confidence: Confidence = _CONFIDENCE,
     engine: Engine = "pandas",
@@ -117,7 +129,6 @@ def count(
     as_json: AsJson = False,
 ) -> None:
     """Audit a count: how many people satisfy a predicate."""
-    from pkdp_pipeline.attacker import AttackerModel
     from pkdp_pipeline.auditing import audit
     from pkdp_pipeline.mechanisms import Count, GeometricNoise
 
@@ -127,15 +138,21 @@ def count(
         noise=None if noise is None else GeometricNoise(noise),
         release_threshold=release_threshold,
     )
-    attacker = AttackerModel(
+    attacker = attacker_from(
         p_max=p_max,
         p_min=p_min,
         unknown=unknown,
         unknown_max=unknown_max,
         known=known,
-        influence=influence,  # type: ignore[arg-type]  # checked by AttackerModel
+        influence=influence,
+        total_known=total_known,
+        leakage=leakage,
+        dependent=dependent,
+        secret=secret,
     )
-    found = audit(mechanism, attacker, engine=engine, samples=samples, confidence=confidence, seed=seed)
+    found = audit(
+        mechanism, attacker, protects=protects, engine=engine, samples=samples, confidence=confidence, seed=seed
+    )
     _show(found, "A count", as_json)
 
 
@@ -152,6 +169,10 @@ def histogram(
     unknown_max: UnknownMax = None,
     known: Known = 0,
     influence: InfluenceOption = "passive",
+    total_known: TotalKnown = False,
+    leakage: LeakageOption = None,
+    dependent: Dependent = None,
+    secret: Secret = "record",
     samples: Samples = _SAMPLES,
     confidence: Confidence = _CONFIDENCE,
     engine: Engine = "pandas",
@@ -159,21 +180,24 @@ def histogram(
     as_json: AsJson = False,
 ) -> None:
     """Audit a histogram: counts per cell, each published on its own merits."""
-    from pkdp_pipeline.attacker import AttackerModel
     from pkdp_pipeline.auditing import audit
     from pkdp_pipeline.mechanisms import GeometricNoise, Histogram
 
     mechanism = Histogram(
         k=k, noise=None if noise is None else GeometricNoise(noise), release_threshold=release_threshold
     )
-    attacker = AttackerModel(
+    attacker = attacker_from(
         p_max=p_max,
         p_min=p_min,
         p_max_between=p_max_between,
         unknown=unknown,
         unknown_max=unknown_max,
         known=known,
-        influence=influence,  # type: ignore[arg-type]  # checked by AttackerModel
+        influence=influence,
+        total_known=total_known,
+        leakage=leakage,
+        dependent=dependent,
+        secret=secret,
     )
     found = audit(
         mechanism, attacker, protects=protects, engine=engine, samples=samples, confidence=confidence, seed=seed

@@ -23,15 +23,20 @@ from pkdp_pipeline.gate_commands import gate_app
 from pkdp_pipeline.job_commands import add_job_commands
 from pkdp_pipeline.ledger_commands import ledger_app
 from pkdp_pipeline.mechanism_options import (
+    Dependent,
     InfluenceOption,
     K,
     Known,
+    LeakageOption,
     Noise,
     PMax,
     PMin,
     ReleaseThreshold,
+    Secret,
+    TotalKnown,
     Unknown,
     UnknownMax,
+    attacker_from,
 )
 from pkdp_pipeline.plan_commands import plan_app
 from pkdp_pipeline.report_commands import add_report_command
@@ -118,26 +123,33 @@ def histogram(
     unknown_max: UnknownMax = None,
     known: Known = 0,
     influence: InfluenceOption = "passive",
+    total_known: TotalKnown = False,
+    leakage: LeakageOption = None,
+    dependent: Dependent = None,
+    secret: Secret = "record",
     epsilon: Epsilon = None,
     delta: Delta = None,
     as_json: AsJson = False,
 ) -> None:
     """Certify a histogram: counts per cell, each published on its own merits."""
-    from pkdp_pipeline.attacker import AttackerModel
     from pkdp_pipeline.mechanisms import GeometricNoise, Histogram
     from pkdp_pipeline.release_certificate import certify
 
     mechanism = Histogram(
         k=k, noise=None if noise is None else GeometricNoise(noise), release_threshold=release_threshold
     )
-    attacker = AttackerModel(
+    attacker = attacker_from(
         p_max=p_max,
         p_min=p_min,
         p_max_between=p_max_between,
         unknown=unknown,
         unknown_max=unknown_max,
         known=known,
-        influence=influence,  # type: ignore[arg-type]  # checked by AttackerModel
+        influence=influence,
+        total_known=total_known,
+        leakage=leakage,
+        dependent=dependent,
+        secret=secret,
     )
     _print_certificate(certify(mechanism, attacker, protects=protects), epsilon, delta, as_json)
 
@@ -150,18 +162,24 @@ def count(
     k_complement: Annotated[int | None, typer.Option(help="Published only when the rest is at least this.")] = None,
     noise: Noise = None,
     release_threshold: ReleaseThreshold = None,
+    protects: Annotated[
+        str, typer.Option(help="presence, or value: for an exact total that is declared as known.")
+    ] = "presence",
     p_max: PMax = None,
     p_min: PMin = None,
     unknown: Unknown = None,
     unknown_max: UnknownMax = None,
     known: Known = 0,
     influence: InfluenceOption = "passive",
+    total_known: TotalKnown = False,
+    leakage: LeakageOption = None,
+    dependent: Dependent = None,
+    secret: Secret = "record",
     epsilon: Epsilon = None,
     delta: Delta = None,
     as_json: AsJson = False,
 ) -> None:
     """Certify a count: how many people satisfy a predicate."""
-    from pkdp_pipeline.attacker import AttackerModel
     from pkdp_pipeline.mechanisms import Count, GeometricNoise
     from pkdp_pipeline.release_certificate import certify
 
@@ -171,15 +189,19 @@ def count(
         noise=None if noise is None else GeometricNoise(noise),
         release_threshold=release_threshold,
     )
-    attacker = AttackerModel(
+    attacker = attacker_from(
         p_max=p_max,
         p_min=p_min,
         unknown=unknown,
         unknown_max=unknown_max,
         known=known,
-        influence=influence,  # type: ignore[arg-type]  # checked by AttackerModel
+        influence=influence,
+        total_known=total_known,
+        leakage=leakage,
+        dependent=dependent,
+        secret=secret,
     )
-    _print_certificate(certify(mechanism, attacker), epsilon, delta, as_json)
+    _print_certificate(certify(mechanism, attacker, protects=protects), epsilon, delta, as_json)
 
 
 app.add_typer(plan_app(_with_exit_codes), name="plan")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, ParamSpec, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, Protocol
 
 import typer
 
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError, PkdpError
+from pkdp_pipeline.mechanism_options import Dependent, LeakageOption, Secret, TotalKnown, attacker_from
 from pkdp_pipeline.plan_job_commands import add_plan_job
 
 if TYPE_CHECKING:
@@ -112,6 +113,10 @@ def histogram(
     unknown_max: UnknownMax = None,
     known: Known = 0,
     influence: Influence = "passive",
+    total_known: TotalKnown = False,
+    leakage: LeakageOption = None,
+    dependent: Dependent = None,
+    secret: Secret = "record",
     protects: Annotated[str, typer.Option(help="presence: who is there; value: who is in which cell.")] = "presence",
     epsilon: Epsilon = 1.0,
     delta: Delta = 1e-6,
@@ -140,6 +145,10 @@ def histogram(
         "unknown_max": unknown_max,
         "known": known,
         "influence": influence,
+        "total_known": total_known,
+        "leakage": leakage,
+        "dependent": dependent,
+        "secret": secret,
     }
     question = _question(
         "histogram",
@@ -165,6 +174,10 @@ def count(
     unknown_max: UnknownMax = None,
     known: Known = 0,
     influence: Influence = "passive",
+    total_known: TotalKnown = False,
+    leakage: LeakageOption = None,
+    dependent: Dependent = None,
+    secret: Secret = "record",
     epsilon: Epsilon = 1.0,
     delta: Delta = 1e-6,
     days: Days = 1,
@@ -186,6 +199,10 @@ def count(
         "unknown_max": unknown_max,
         "known": known,
         "influence": influence,
+        "total_known": total_known,
+        "leakage": leakage,
+        "dependent": dependent,
+        "secret": secret,
     }
     question = _question(
         "count",
@@ -237,15 +254,12 @@ def _ask(context: typer.Context) -> None:
         raise typer.Exit(_LEFT) from None
 
 
-def _question(
-    kind: Kind, attacker: dict[str, float | int | str | None], evidence: list[str] | None, **more: object
-) -> Question:
-    from pkdp_pipeline.attacker import AttackerModel
+def _question(kind: Kind, attacker: dict[str, Any], evidence: list[str] | None, **more: object) -> Question:
     from pkdp_pipeline.plan_views.question import Question, read_evidence_flags
 
     return Question(
         kind=kind,
-        attacker=AttackerModel(**attacker),  # type: ignore[arg-type]  # checked by AttackerModel
+        attacker=attacker_from(**attacker),
         evidence=read_evidence_flags(evidence or ()),
         **more,  # type: ignore[arg-type]  # checked by the library
     )

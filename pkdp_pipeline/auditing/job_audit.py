@@ -50,7 +50,7 @@ def audit_job(
     cases, left_out = [], []
     named = requests_of(job, _ANY_DAY)
     for asked, one in zip(job.release, named, strict=True):
-        case = _case(one.name, one.request, job.attacker_of(asked), alone=len(named) == 1)
+        case = _case(one.name, one.request, job.attacker_of(asked), alone=job.alone)
         if isinstance(case, Case) and not (reason := obstacle(case, engine)):
             cases.append(case)
         else:

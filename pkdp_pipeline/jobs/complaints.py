@@ -24,6 +24,9 @@ _SHAPES: Mapping[str, str] = MappingProxyType(
         "period": 'must be a table: write period = { column = "date" }.',
         "output": 'must be a table: write [output], and below it directory = "out".',
         "attacker": "must be a table: write attacker = { p_max = 0.1 }.",
+        "leakage": "must be a table or a list of tables: write [[attacker.leakage]], and below it "
+        'name = "the number of people present" and tells = "people_present".',
+        "shared_by": 'must be a list: write shared_by = ["value"].',
         "noise": "must be a table: write noise = { epsilon = 0.5 }.",
         "rows": "must be a table: write rows = { min = 100, max = 100000 }.",
         "fresh": 'must be a table: write fresh = { column = "date", days = 1 }.',

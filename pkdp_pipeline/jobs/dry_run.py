@@ -127,7 +127,7 @@ def _planned(job: Job, ledger: Ledger, day: date, *, revise: bool) -> PlannedDay
         try:
             with in_job_words(one.name):
                 found = reserve(
-                    one.request, attacker=job.attacker_of(asked), ledger=ledger, alone=len(named) == 1, revise=revise
+                    one.request, attacker=job.attacker_of(asked), ledger=ledger, alone=job.alone, revise=revise
                 )
         except PkdpError as error:
             return PlannedDay(day=day, releases=tuple(releases), refused=error)

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import zoneinfo
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import Evidence, read_evidence
+from pkdp_pipeline.jobs.attacker_table import AttackerTable
 from pkdp_pipeline.jobs.check_tables import ChecksTable, RetentionTable
 from pkdp_pipeline.jobs.environment import LedgerName
 from pkdp_pipeline.jobs.output_tables import OutputTable, RecordsTable
-from pkdp_pipeline.jobs.release_table import AttackerTable, NoiseTable, OneCell, ReleaseTable
+from pkdp_pipeline.jobs.release_table import NoiseTable, OneCell, ReleaseTable
 from pkdp_pipeline.jobs.source_tables import FileSourceTable, SourceTable
-from pkdp_pipeline.jobs.tables import Columns, Name, Table
+from pkdp_pipeline.jobs.tables import Columns, Name, Table, one_or_list
 from pkdp_pipeline.jobs.terms import BudgetTable, Declared
 from pkdp_pipeline.ledger import Budget
+from pkdp_pipeline.ledger.company import is_told
 from pkdp_pipeline.ledger.differencing import allows_overlap
-from pkdp_pipeline.ledger.standing import kind_of
 
 __all__ = ["AttackerTable", "Job", "NoiseTable", "OutputTable", "PeriodTable", "ReleaseTable"]
 
@@ -42,16 +44,11 @@ class PeriodTable(Table):
         return zone
 
 
-_SAYS_NOTHING = (
-    "says nothing in this job: several noised releases about the same people keep only their worst-case guarantees, "
-    "which hold against every attacker. Remove"
+_NOISED = (
+    "several noised releases about the same people keep only their worst-case guarantees, which hold against every "
+    "attacker"
 )
-
-
-def _one_or_list(schema: dict[str, Any]) -> None:
-    """Say in the JSON schema that a single table stands for a list of one."""
-    items = schema.pop("items")
-    schema["anyOf"] = [items, {"type": schema.pop("type"), "items": items}]
+_TOTAL = "an exact total promises nothing about what an attacker is unsure of"
 
 
 class Job(Table):
@@ -108,13 +105,13 @@ class Job(Table):
         default=(),
         strict=False,
         description="How the releases of different days depend on one another; a table, or a list of them.",
-        json_schema_extra=_one_or_list,
+        json_schema_extra=one_or_list,
     )
     budget: tuple[BudgetTable, ...] = Field(
         default=(),
         strict=False,
         description="What all releases of the data set may add up to; a table, or a list.",
-        json_schema_extra=_one_or_list,
+        json_schema_extra=one_or_list,
     )
     release: tuple[ReleaseTable, ...] = Field(
         min_length=1, strict=False, description="What is published about each day: one table [[release]] for each."
@@ -150,6 +147,17 @@ class Job(Table):
         """Return the attacker one release is certified against: its own, or the job's."""
         return self.attacker_model() if release.attacker is None else release.attacker.model()
 
+    def claims(self, release: ReleaseTable) -> bool:
+        """Return whether what a release promises beside the others may rest on what its attacker does not know."""
+        if release.kind == "total":
+            return False
+        return self.alone or allows_overlap(self.declared()) or release.kind in ("exact count", "noiseless")
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is one release only, exact totals aside: beside these another one keeps what it promises."""
+        return len([release for release in self.release if release.kind != "total"]) <= 1
+
     @field_validator("evidence", "budget", mode="before")
     @classmethod
     def _one_or_several(cls, value: object) -> object:
@@ -169,20 +177,57 @@ class Job(Table):
         return self
 
     @model_validator(mode="after")
+    def _leakage_is_the_same(self) -> Self:
+        known = [{*self.attacker_of(release).leakage} for release in self.release]
+        for number, leakage in enumerate(known, 1):
+            if leakage != known[0]:
+                raise ValueError(
+                    f"the attackers of release[1] and release[{number}] have different leakage: what is known about "
+                    "these people is known whoever attacks them. Write the same leakage in each, or only in [attacker]."
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _totals_are_told(self) -> Self:
+        for number, release in enumerate(self.release, 1):
+            if release.kind == "total" and not is_told(self.attacker_of(release)):
+                raise ValueError(
+                    f'release[{number}].protects: a count with protects = "value" is an exact total, and every '
+                    "attacker knows what is published: declare it beside the attacker, [[attacker.leakage]] with "
+                    'name = "the number of people present" and tells = "people_present". To hide who is there, leave '
+                    "protects out and add k or noise."
+                )
+        return self
+
+    @model_validator(mode="after")
     def _attackers_are_used(self) -> Self:
         own = [release.attacker is not None for release in self.release]
         if self.attacker is not None and all(own):
-            raise ValueError("[attacker] says nothing in this job: every release has its own. Remove [attacker].")
-        if len(self.release) == 1 or allows_overlap(self.declared()):
-            return self
-        # Of several releases about the same people only an exact count keeps more than its worst case.
-        noised = [kind_of(release.mechanism()) in ("pure noise", "noised") for release in self.release]
+            kept = "Leave its leakage where it is, in the attackers of the releases, and remove"
+            how = kept if self.attacker.leakage else "Remove"
+            raise ValueError(f"[attacker] says nothing in this job: every release has its own. {how} [attacker].")
         for number, release in enumerate(self.release, 1):
-            if own[number - 1] and noised[number - 1]:
-                raise ValueError(f"the attacker of release[{number}] {_SAYS_NOTHING} attacker from {release.name!r}.")
-        if self.attacker is not None and all(one for one, has in zip(noised, own, strict=True) if not has):
-            raise ValueError(f"[attacker] {_SAYS_NOTHING} [attacker].")
+            if own[number - 1] and not self.claims(release):
+                whose = f"the attacker of release[{number}]"
+                self._complain(whose, f"attacker from {release.name!r}", release.attacker, [release])
+        shared = [release for release in self.release if release.attacker is None]
+        if self.attacker is not None and not any(self.claims(release) for release in shared):
+            self._complain("[attacker]", "[attacker]", self.attacker, shared)
         return self
+
+    def _complain(
+        self, whose: str, what: str, attacker: AttackerTable | None, releases: Sequence[ReleaseTable]
+    ) -> None:
+        """Refuse an attacker on whom nothing rests; what is known besides matters to every release."""
+        model = AttackerModel() if attacker is None else attacker.model()
+        if model.leakage and model == model.against_anyone():
+            return
+        why = _TOTAL if all(release.kind == "total" for release in releases) else _NOISED
+        if model.leakage:
+            raise ValueError(
+                f"what {whose} says besides leakage says nothing in this job: {why}. Leave only leakage in it."
+            )
+        raise ValueError(f"{whose} says nothing in this job: {why}. Remove {what}.")
 
     @model_validator(mode="after")
     def _the_engine_knows_the_rules(self) -> Self:

@@ -1,4 +1,4 @@
-"""``[[release]]`` and ``[attacker]``: what is published, and against whom it is certified."""
+"""``[[release]]``: what is published."""
 
 from __future__ import annotations
 
@@ -6,48 +6,15 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.jobs.attacker_table import AttackerTable
 from pkdp_pipeline.jobs.tables import Cells, Columns, FileName, Name, Table
+from pkdp_pipeline.ledger.standing import Kind, kind_of
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram, Mechanism
 
-__all__ = ["AttackerTable", "NoiseTable", "OneCell", "ReleaseTable"]
+__all__ = ["NoiseTable", "OneCell", "ReleaseTable"]
 
 OneCell = Literal["error", "most_frequent", "first", "hash"]
 """Which of its own cells a person with rows in several is counted in."""
-
-
-class AttackerTable(Table):
-    """``[attacker]``: the fields of `AttackerModel`, assumptions that are argued and published."""
-
-    p_max: float | None = Field(
-        default=None,
-        description="A histogram: the largest probability that a person is in a cell, told that she is in that cell or "
-        "absent. A count: that a person satisfies the predicate.",
-        examples=[0.1],
-    )
-    p_min: float | None = Field(default=None, description="The smallest such probability.", examples=[0.01])
-    p_max_between: float | None = Field(
-        default=None,
-        description="The largest probability that a person is in one cell, told that she is in that cell or one other.",
-        examples=[0.7],
-    )
-    unknown: int | None = Field(
-        default=None, description="At least so many people of whom the attacker knows nothing more.", examples=[1000]
-    )
-    unknown_max: int | None = Field(default=None, description="At most so many such people.", examples=[100000])
-    known: int = Field(default=0, description="People the attacker knows, or controls.", examples=[10])
-    influence: Literal["passive", "active"] = Field(
-        default="passive", description='"active": the attacker chooses what the known people do.'
-    )
-
-    @model_validator(mode="after")
-    def _is_an_attacker(self) -> Self:
-        self.model()
-        return self
-
-    def model(self) -> AttackerModel:
-        """Return the attacker model."""
-        return AttackerModel(**self.model_dump())
 
 
 class NoiseTable(Table):
@@ -87,7 +54,9 @@ class ReleaseTable(Table):
         default=None, description="With noise: published only when the noisy count is at least this.", examples=[80]
     )
     protects: Literal["presence", "value"] = Field(
-        default="presence", description="Whether a person is there, or which cell she is in."
+        default="presence",
+        description='Whether a person is there, or which cell she is in. With "value", a count of '
+        "everybody is an exact total; [[attacker.leakage]] has to declare that attackers know it.",
     )
     attacker: AttackerTable | None = Field(
         default=None, description="Instead of the job's [attacker], as a whole; its keys are not mixed with these."
@@ -99,12 +68,25 @@ class ReleaseTable(Table):
             for key in ("domain", "one_cell", "order_by"):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key} is about the cells of a histogram: add by, or remove {key}.")
-            if self.protects == "value":
-                raise ValueError('protects = "value" is about the cells of a histogram: add by, or remove protects.')
+            if self.protects == "value" and not self._counts_everybody():
+                raise ValueError(
+                    'protects = "value" is about the cells of a histogram: add by, or remove protects. A count has it '
+                    "where it is the exact number of all people: without where, k, k_complement, noise and "
+                    "release_threshold."
+                )
         elif self.k_complement is not None:
             raise ValueError("k_complement is for counts: remove it, or remove by.")
         self.mechanism()
         return self
+
+    def _counts_everybody(self) -> bool:
+        rules = (self.where, self.k, self.k_complement, self.noise, self.release_threshold)
+        return all(rule is None for rule in rules)
+
+    @property
+    def kind(self) -> Kind:
+        """How it stands beside other releases about the same people; see `kind_of`."""
+        return kind_of(self.mechanism(), self.protects)
 
     def mechanism(self) -> Mechanism:
         """Return the mechanism this release runs."""

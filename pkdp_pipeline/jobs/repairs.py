@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.errors import NotCertifiableError
+from pkdp_pipeline.jobs.attacker_table import AttackerTable
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.release_table import ReleaseTable
 from pkdp_pipeline.jobs.toml_text import release_tables
-from pkdp_pipeline.ledger.standing import kind_of
 from pkdp_pipeline.mechanisms import GeometricNoise, Histogram
 from pkdp_pipeline.profiles.inversion import least_whole
 from pkdp_pipeline.release_certificate import certify
 
-__all__ = ["Repair", "cross_tabulated", "repairs"]
+__all__ = ["Repair", "cross_tabulated", "leaking", "repairs"]
 
 _DELTA = 1e-6
 _MOST = 1_000_000
@@ -34,13 +35,13 @@ class Repair:
         Their tables, as they stand in a job file.
     words : str
         What to do with them, for a message.
-    attacker : bool
-        Whether the job's ``[attacker]`` stays.
+    attacker : AttackerTable or None
+        The job's ``[attacker]`` from then on. What is known besides stays in it in any case.
     """
 
     toml: str
     words: str
-    attacker: bool
+    attacker: AttackerTable | None
 
 
 def repairs(job: Job) -> Iterator[Repair]:
@@ -51,24 +52,31 @@ def repairs(job: Job) -> Iterator[Repair]:
             toml=release_tables([table]),
             words=f"In place of the {number} [[release]] tables this works; derive the others from it with "
             "release.rollup:",
-            attacker=True,
+            attacker=job.attacker,
         )
     tables = _noised(job)
     if tables is not None:
-        stays = len(tables) == 1
-        goes = "" if stays or job.attacker is None else ", once [attacker] is removed as well"
+        attacker = job.attacker if len(tables) - _totals(job) == 1 else leaking(job.attacker)
+        goes = ""
+        if attacker != job.attacker:
+            goes = f", once [attacker] {'is removed as well' if attacker is None else 'has only leakage in it'}"
         yield Repair(
             toml=release_tables(tables),
             words=f"In place of the {number} [[release]] tables this works{goes}; the smaller an epsilon, the more its "
             "noise protects:",
-            attacker=stays,
+            attacker=attacker,
         )
+
+
+def leaking(attacker: AttackerTable | None) -> AttackerTable | None:
+    """Return an attacker with what is known besides and nothing else; None where nothing is."""
+    return AttackerTable(leakage=attacker.leakage) if attacker is not None and attacker.leakage else None
 
 
 def cross_tabulated(job: Job) -> dict[str, Any] | None:
     """Return one histogram from which all releases follow; None where its guarantee could not be theirs."""
     histograms = [release for release in job.release if release.by is not None]
-    if not histograms or any(release.noise is not None for release in job.release):
+    if not histograms or any(release.noise is not None for release in job.release) or _totals(job):
         return None
     first = histograms[0]
     rules = [_rules(job, release) for release in histograms]
@@ -96,7 +104,11 @@ def _rules(job: Job, release: ReleaseTable) -> tuple[object, ...]:
 
 def _assumed(attacker: AttackerModel) -> list[str]:
     default = AttackerModel().to_dict()
-    return [name for name, value in attacker.to_dict().items() if value != default[name]]
+    return [name for name, value in attacker.to_dict().items() if value != default.get(name)]
+
+
+def _totals(job: Job) -> int:
+    return len([release for release in job.release if release.kind == "total"])
 
 
 def _domain(histograms: list[ReleaseTable]) -> dict[str, Any] | bool | None:
@@ -117,19 +129,22 @@ def _domain(histograms: list[ReleaseTable]) -> dict[str, Any] | bool | None:
 
 def _noised(job: Job) -> list[dict[str, Any]] | None:
     """Return the releases with noise that has a finite worst case; None where a threshold would be out of reach."""
-    share = 1 / len(job.release)
+    share = 1 / max(len(job.release) - _totals(job), 1)
     digits = 10 if share >= 0.1 else 100
     epsilon = max(math.floor(share * digits) / digits, 0.01)
     tables: list[dict[str, Any]] = []
     for release in job.release:
         table = _fields(release)
-        table.pop("attacker", None)
-        if kind_of(release.mechanism()) in ("exact count", "noiseless"):
+        if (kept := leaking(release.attacker)) is not None:
+            table["attacker"] = kept.model_dump(exclude_defaults=True)
+        else:
+            table.pop("attacker", None)
+        if release.kind in ("exact count", "noiseless"):
             for key in ("k", "k_complement", "release_threshold"):
                 table.pop(key, None)
             table.setdefault("noise", {"epsilon": epsilon})
             if release.by is not None and release.domain is None:
-                threshold = _threshold(release, table["noise"]["epsilon"])
+                threshold = _threshold(release, job.attacker_of(release), table["noise"]["epsilon"])
                 if threshold is None:
                     return None
                 table |= {"k": release.k, "release_threshold": threshold}
@@ -139,16 +154,19 @@ def _noised(job: Job) -> list[dict[str, Any]] | None:
     return tables
 
 
-def _threshold(release: ReleaseTable, epsilon: float) -> int | None:
+def _threshold(release: ReleaseTable, attacker: AttackerModel, epsilon: float) -> int | None:
     """Return the least release threshold at which a cell's mere appearance tells next to nothing."""
-    k, noise = release.k or 1, GeometricNoise(epsilon)
+    k, noise, anyone = release.k or 1, GeometricNoise(epsilon), attacker.against_anyone()
 
     def reaches(gap: int) -> bool:
         mechanism = Histogram(k=k, noise=noise, release_threshold=k + gap)
-        worst = certify(mechanism, AttackerModel(), protects=release.protects).worst_case.parameters
+        worst = certify(mechanism, anyone, protects=release.protects).worst_case.parameters
         return worst is not None and worst[1] <= _DELTA
 
-    gap = least_whole(reaches, 1, _MOST)
+    try:
+        gap = least_whole(reaches, 1, _MOST)
+    except NotCertifiableError:  # what is known besides leaves nothing to promise
+        return None
     return None if gap is None else k + gap
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
+from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import Evidence
 from pkdp_pipeline.errors import ArgumentError, ConfigError, DifferencingError, PkdpError
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
@@ -27,6 +28,7 @@ class NamedRequest:
 
     name: str
     request: Request
+    attacker: AttackerModel
     job: Job
 
 
@@ -39,7 +41,8 @@ def requests_of(job: Job, day: date) -> tuple[NamedRequest, ...]:
         If a release cannot be asked for like this; the message starts with the release's name.
     """
     return tuple(
-        NamedRequest(name=release.name, request=_request(job, release, day), job=job) for release in job.release
+        NamedRequest(name=release.name, request=_request(job, release, day), attacker=job.attacker_of(release), job=job)
+        for release in job.release
     )
 
 
@@ -71,8 +74,8 @@ def _check_together(named: Sequence[NamedRequest], dataset: str, evidence: tuple
         for other in earlier:
             if one.request.key(dataset) == other.request.key(dataset):
                 raise ConfigError(f"releases {other.name!r} and {one.name!r} ask for the same; remove one of them.")
-        standings = [other.request.standing() for other in earlier]
-        check_differencing(one.request.standing(), standings, dataset=dataset, evidence=evidence)
+        others = [(other.request.standing(), other.attacker) for other in earlier]
+        check_differencing(one.request.standing(), others, dataset=dataset, evidence=evidence, attacker=one.attacker)
 
 
 def _request(job: Job, release: ReleaseTable, day: date) -> Request:
@@ -109,16 +112,12 @@ def _works(job: Job, repair: Repair, day: date) -> bool:
     from pkdp_pipeline.release_certificate import certify
 
     releases = tuple(ReleaseTable.model_validate(table) for table in tomllib.loads(repair.toml)["release"])
-    update = {"release": releases, "attacker": job.attacker if repair.attacker else None}
+    update = {"release": releases, "attacker": repair.attacker}
     try:
         repaired = Job.model_validate({**dict(job), **update})
         named = requests_of(repaired, day)
         _check_together(named, job.dataset, job.declared())
-        attackers = [repaired.attacker_of(release) for release in releases]
-        parts = [
-            certify(one.request.mechanism, attacker, protects=one.request.protects)
-            for one, attacker in zip(named, attackers, strict=True)
-        ]
+        parts = [certify(one.request.mechanism, one.attacker, protects=one.request.protects) for one in named]
         total = parts[0] if len(parts) == 1 else compose([part.worst_case_only() for part in parts], SamePeople())
     except (ValueError, PkdpError):
         return False

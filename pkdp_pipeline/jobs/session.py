@@ -222,7 +222,7 @@ class JobSession:
             for one, attacker in self._against(named):
                 with in_job_words(one.name):
                     reserved = reserve(
-                        one.request, attacker=attacker, ledger=trial, alone=len(named) == 1, revise=revise
+                        one.request, attacker=attacker, ledger=trial, alone=self._job.alone, revise=revise
                     )
                 if not isinstance(reserved, Entry):
                     found.append(one)
@@ -257,7 +257,7 @@ class JobSession:
                         one.request,
                         attacker=attacker,
                         ledger=self._ledger,
-                        alone=len(named) == 1,
+                        alone=self._job.alone,
                         revise=revise,
                         check=partial(check_output, asked=asked, rows=reader.rows),
                     )

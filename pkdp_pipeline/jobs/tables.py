@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-__all__ = ["Cells", "ColumnKind", "Columns", "FileName", "Name", "Names", "PathName", "Table", "local"]
+__all__ = ["Cells", "ColumnKind", "Columns", "FileName", "Name", "Names", "PathName", "Table", "local", "one_or_list"]
 
 
 class Table(BaseModel):
@@ -71,6 +71,12 @@ def local(path: object) -> object:
         if "\x00" in path:
             raise ValueError("must be a path.")
     return path
+
+
+def one_or_list(schema: dict[str, Any]) -> None:
+    """Say in the JSON schema of a list that a single value stands for a list of one."""
+    items = schema.pop("items")
+    schema["anyOf"] = [items, {"type": schema.pop("type"), "items": items}]
 
 
 def _cells(value: object) -> object:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 
+from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import evidence_to_dicts
 from pkdp_pipeline.mechanisms import Count
 from pkdp_pipeline.plan_views.question import Question
@@ -24,10 +24,14 @@ def job_fragment(question: Question, choice: Choice) -> str:
         tables = [_table(document) for document in evidence_to_dicts(question.evidence)]
         listed = tables[0] if len(tables) == 1 else f"[{', '.join(tables)}]"
         lines += [f"evidence = {listed}  # argued", ""]
-    assumed = {} if choice.against_anyone else _attacker(question)
-    if assumed:
+    attacker = question.attacker.against_anyone() if choice.against_anyone else question.attacker
+    if assumed := _assumed(attacker):
         lines += ["[attacker]  # argued, and never estimated from these data"]
         lines += [f"{name} = {_value(value)}" for name, value in assumed.items()]
+        lines += [""]
+    for leakage in attacker.leakage:
+        lines += ["[[attacker.leakage]]  # known besides, whatever is published here"]
+        lines += [f"{name} = {_value(value)}" for name, value in leakage.to_dict().items()]
         lines += [""]
     mechanism = choice.mechanism
     lines += ["[[release]]", 'name = "NAME"']
@@ -46,13 +50,12 @@ def job_fragment(question: Question, choice: Choice) -> str:
     return "\n".join(lines)
 
 
-def _attacker(question: Question) -> dict[str, object]:
-    """Return the fields that are declared."""
-    attacker = question.attacker
-    named = {field.name: getattr(attacker, field.name) for field in fields(attacker)}
+def _assumed(attacker: AttackerModel) -> dict[str, object]:
+    """Return the fields that are declared, without what is known besides."""
+    named = {name: value for name, value in attacker.to_dict().items() if name != "leakage" and value is not None}
     if not attacker.known:
         named.pop("known"), named.pop("influence")
-    return {name: value for name, value in named.items() if value is not None}
+    return named
 
 
 def _table(values: dict[str, object]) -> str:
@@ -60,4 +63,4 @@ def _table(values: dict[str, object]) -> str:
 
 
 def _value(value: object) -> str:
-    return json.dumps(value) if isinstance(value, str) else repr(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str | list) else repr(value)

@@ -11,6 +11,7 @@ from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import Evidence, evidence_from_dicts, evidence_to_dicts
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.ledger_views.words import exactly
+from pkdp_pipeline.mechanism_options import leakage_options
 from pkdp_pipeline.plan_views.public_file import Assumed, CountsFile
 
 __all__ = ["EVIDENCE", "Kind", "Question", "read_evidence_flags"]
@@ -72,6 +73,10 @@ class Question:
                 words += [f"--{name.replace('_', '-')}", exactly(value)]
         if self.attacker.known:
             words += ["--known", str(self.attacker.known), "--influence", self.attacker.influence]
+        words += leakage_options(self.attacker.leakage)
+        if self.attacker.dependent is not None:
+            words += ["--dependent", self.attacker.dependent]
+            words += ["--secret", self.attacker.secret] if self.attacker.secret != "record" else []
         if self.protects != "presence":
             words += ["--protects", self.protects]
         if self.days != 1:

@@ -191,7 +191,7 @@ def _chosen(
     anyone = together.worst_case.delta(target.epsilon) <= target.delta
     if anyone:
         # What is said to hold against anyone must not be smaller for what the declared attacker does not know.
-        certificate = certify(mechanism, AttackerModel(), protects=target.protects)
+        certificate = certify(mechanism, attacker.against_anyone(), protects=target.protects)
         together = target.together(certificate)
     outcome = expected_outcome(mechanism, counts)
     basis = "Nothing was said about the counts." if counts is None else counts.basis
@@ -237,18 +237,19 @@ def _noise(attacker: AttackerModel, target: Target, kind: Kind, declared: bool) 
     if noise is None:
         return None
     # Where what the attacker does not know saves no noise, that against anyone is as little.
-    anyone = smallest_noise(kind(), **_asked(target)) if attacker != AttackerModel() else noise
+    nothing = attacker.against_anyone()
+    anyone = smallest_noise(kind(), nothing, **_asked(target)) if attacker != nothing else noise
     return kind(noise=noise if anyone is None or anyone.epsilon < noise.epsilon else anyone)
 
 
 def _noise_against_anyone(attacker: AttackerModel, target: Target, kind: Kind, declared: bool) -> Mechanism | None:
-    return _noise(AttackerModel(), target, kind, declared)
+    return _noise(attacker.against_anyone(), target, kind, declared)
 
 
 def _noise_and_threshold(attacker: AttackerModel, target: Target, kind: Kind, declared: bool) -> Mechanism | None:
     if kind is not Histogram:
         return None  # a count has no name that could give somebody away
-    return noise_after(Histogram(k=1), target)
+    return noise_after(Histogram(k=1), target, attacker.against_anyone())
 
 
 def _asked(target: Target) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from pkdp_pipeline.planning.guesses import guessed_noise, guessed_noise_alone
 from pkdp_pipeline.planning.searching import last_float
 from pkdp_pipeline.planning.target import Target, read_attacker, read_target
 from pkdp_pipeline.planning.thresholds import smallest_release_threshold
+from pkdp_pipeline.release_certificate import certify
 
 __all__ = ["noise_after", "smallest_noise"]
 
@@ -103,13 +104,16 @@ def smallest_noise(
 
     suppressed = mechanism.k is not None or (isinstance(mechanism, Count) and mechanism.k_complement is not None)
     if suppressed:
-        found = _after_suppression(loss, mechanism, target)
+        found = _after_suppression(loss, mechanism, model.against_anyone(), target)
     else:
         helped = guessed_noise(model, target) if isinstance(mechanism, Count) else None
         long = helped is not None and (target.days > 1 or (model.unknown or 0) > _MANY_UNKNOWN)
         found = _alone(loss, target, helped or guessed_noise_alone(target), _CLOSE if long else 0.0)
     if found is None:
-        raise NotCertifiableError(_unreachable(mechanism, target))
+        if model.leakage:
+            # What is known besides may leave nothing to promise, whatever the noise.
+            certify(replace(mechanism, noise=GeometricNoise(1.0)), model, protects=protects)
+        raise NotCertifiableError(_unreachable(mechanism, target, model.against_anyone()))
     return GeometricNoise(found)
 
 
@@ -157,13 +161,15 @@ def _bracket(loss: Callable[[float], float], target: Target, helped: float | Non
     return holds, fails
 
 
-def _after_suppression(loss: Callable[[float], float], mechanism: Mechanism, target: Target) -> float | None:
+def _after_suppression(
+    loss: Callable[[float], float], mechanism: Mechanism, attacker: AttackerModel, target: Target
+) -> float | None:
     """Return the largest ε of noise after a `k`: too wide noise lifts what has just reached k over the threshold."""
     if mechanism.release_threshold is None or getattr(mechanism, "k_complement", None) is not None:
         return None
     bare = type(mechanism)()
     alone = _alone(
-        lambda noise: target.loss(replace(bare, noise=GeometricNoise(noise)), AttackerModel()),
+        lambda noise: target.loss(replace(bare, noise=GeometricNoise(noise)), attacker),
         target,
         guessed_noise_alone(target),
     )
@@ -229,14 +235,16 @@ def _cells(target: Target) -> int:
     return 2 if target.protects == "value" else 1
 
 
-def _unreachable(mechanism: Mechanism, target: Target) -> str:
+def _unreachable(mechanism: Mechanism, target: Target, anyone: AttackerModel) -> str:
     """Say why no noise reaches the target, and what would, with numbers."""
     start = f"no noise reaches {target.words}: "
     if getattr(mechanism, "k_complement", None) is not None:
         return start + "noise guarantees nothing after k_complement. Leave k_complement out."
+    if mechanism.k is None and any(one.is_private for one in anyone.leakage):
+        return start + "what leaks besides counts as part of it. Allow a larger epsilon or delta."
     if mechanism.k is None:
         return start + "it would be too wide to be drawn. Allow a larger epsilon or delta."
-    offered, offer = noise_after(replace(mechanism, noise=None, release_threshold=None), target), ""
+    offered, offer = noise_after(replace(mechanism, noise=None, release_threshold=None), target, anyone), ""
     if offered is not None and offered.noise is not None:
         offer = (
             f", for instance release_threshold = {offered.release_threshold} with noise of epsilon "
@@ -253,14 +261,14 @@ def _unreachable(mechanism: Mechanism, target: Target) -> str:
     )
 
 
-def noise_after(mechanism: Mechanism, target: Target) -> Mechanism | None:
-    """Return the mechanism, which has a `k`, with noise and a release threshold that reach the target for anyone.
+def noise_after(mechanism: Mechanism, target: Target, anyone: AttackerModel) -> Mechanism | None:
+    """Return the mechanism, which has a `k`, with noise and a release threshold that reach the target for `anyone`.
 
     The noise is the least that it needs by itself, where a threshold can be had beside it; else it leaves half of δ
     to the threshold, or loses no δ at all, and is then the least that goes with that threshold.
     """
-    asked: dict[str, Any] = {"protects": target.protects, "days": target.days, "evidence": target.evidence}
-    asked["epsilon"] = target.epsilon
+    asked: dict[str, Any] = {"attacker": anyone, "epsilon": target.epsilon, "protects": target.protects}
+    asked |= {"days": target.days, "evidence": target.evidence}
     for delta in (target.delta, 0.5 * target.delta, 0.0):
         try:
             if delta > 0.0:

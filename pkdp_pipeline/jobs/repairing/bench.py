@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from pkdp_pipeline.arguments import positive_real, probability
 from pkdp_pipeline.attacker import AttackerModel
@@ -17,7 +18,7 @@ from pkdp_pipeline.jobs.dry_run import Plan, plan_job
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.loading import job_text, read_job
 from pkdp_pipeline.jobs.release_table import ReleaseTable
-from pkdp_pipeline.jobs.repairing.edits import Edit, applied
+from pkdp_pipeline.jobs.repairing.edits import Edit, applied, at
 from pkdp_pipeline.jobs.repairing.patching import patched
 from pkdp_pipeline.jobs.requests import NamedRequest, check_together, requests_of
 from pkdp_pipeline.jobs.toml_text import document
@@ -25,7 +26,6 @@ from pkdp_pipeline.ledger import Budget, Ledger, find_former
 from pkdp_pipeline.ledger.copying import copied
 from pkdp_pipeline.ledger.differencing import allows_overlap, covers_periods
 from pkdp_pipeline.ledger.leap import Leap
-from pkdp_pipeline.ledger.standing import kind_of
 from pkdp_pipeline.profiles.inversion import least_whole
 from pkdp_pipeline.publish import reserve
 from pkdp_pipeline.release_certificate import certify
@@ -175,17 +175,18 @@ class Bench:
         return None
 
     def _attackers_gone(self, edits: Edits) -> list[Edits]:
-        """Return which attackers may be removed: an assumption less, and never one more."""
+        """Return which attackers may be removed, up to what is known besides: an assumption less, never one more."""
         noised = {edit.path[1] for edit in edits if edit.path[:1] == ("release",) and "noise" in edit.path}
         ways: list[Edits] = [()]
-        common = (Edit(path=("attacker",), value=None),) if "attacker" in self.content else ()
+        common = _only_leakage(self.content, ("attacker",))
         if common and any(edit.path[0] == "release" and len(edit.path) == 2 for edit in edits):
             ways.append(common)  # it may be that of a release that is left out
         if noised:
             own = tuple(
-                Edit(path=("release", number, "attacker"), value=None)
-                for number, table in enumerate(self.content["release"])
-                if number in noised and "attacker" in table
+                edit
+                for number in range(len(self.content["release"]))
+                if number in noised
+                for edit in _only_leakage(self.content, ("release", number, "attacker"))
             )
             ways += [way for way in (own, common, (*own, *common)) if way]
         return ways
@@ -194,7 +195,7 @@ class Bench:
         """Return whether each release that is held to the target has its share of it."""
         if self.target is None:
             return True
-        share = 1 / len(job.release)
+        share = 1 / max(len([release for release in job.release if release.kind != "total"]), 1)
         return all(
             self._reaches(job, release, share)
             for release in job.release
@@ -203,10 +204,11 @@ class Bench:
 
     def _reaches(self, job: Job, release: ReleaseTable, share: float) -> bool:
         assert self.target is not None
+        attacker = job.attacker_of(release)
         try:
             certificate = certify(
                 release.mechanism(),
-                job.attacker_of(release) if self._claims(job, release) else AttackerModel(),
+                attacker if self._claims(job, release) else attacker.against_anyone(),
                 protects=release.protects,
             )
         except PkdpError:
@@ -215,8 +217,10 @@ class Bench:
 
     def _claims(self, job: Job, release: ReleaseTable) -> bool:
         """Return whether what a release promises beside the others may rest on the attacker model."""
-        kind, evidence = kind_of(release.mechanism()), job.declared() or self.evidence
-        if len(job.release) > 1 and not allows_overlap(evidence):
+        kind, evidence = release.kind, job.declared() or self.evidence
+        if kind == "total":
+            return False
+        if not job.alone and not allows_overlap(evidence):
             return kind == "exact count"
         # Without evidence the days add up by their noise alone.
         return kind in ("exact count", "noiseless") or covers_periods(evidence) or self._one_day
@@ -238,7 +242,7 @@ class Bench:
         if any(budget.window_days is not None for budget in self.budgets):
             return None
         budgets = job.budgets() or self.budgets
-        kinds = (job.declared(), tuple((one.name, kind_of(one.mechanism())) for one in job.release))
+        kinds = (job.declared(), tuple((one.name, one.kind) for one in job.release))
         try:
             for release in job.release:
                 certify(release.mechanism(), self._attacker(job, release), protects=release.protects)
@@ -263,18 +267,28 @@ class Bench:
 
     def _attacker(self, job: Job, release: ReleaseTable) -> AttackerModel:
         """Return against whom a release is certified when it is published."""
-        alone = len(job.release) == 1 or allows_overlap(job.declared() or self.evidence)
-        exact = kind_of(release.mechanism()) == "exact count"
-        return job.attacker_of(release) if alone or exact else AttackerModel()
+        alone = job.alone or allows_overlap(job.declared() or self.evidence)
+        attacker = job.attacker_of(release)
+        return attacker if alone or release.kind == "exact count" else attacker.against_anyone()
 
     def _copy(self, job: Job, *, held: bool = True) -> AbstractContextManager[Ledger]:
         budget: tuple[Budget, ...] | None = (job.budgets() or None) if held else ()
         return copied(job.ledger, dataset=job.dataset, budget=budget, evidence=job.declared() or None)
 
 
+def _only_leakage(content: Mapping[str, Any], path: tuple[str | int, ...]) -> Edits:
+    """Return what leaves an attacker with what is known besides, and removes one without."""
+    attacker = at(content, path)
+    if not attacker:
+        return ()
+    if "leakage" not in attacker:
+        return (Edit(path=path, value=None),)
+    return tuple(Edit(path=(*path, key), value=None) for key in attacker if key != "leakage")
+
+
 def _charge(job: Job, day: date, ledger: Ledger) -> None:
     for release, one in zip(job.release, requests_of(job, day), strict=True):
-        reserve(one.request, attacker=job.attacker_of(release), ledger=ledger, alone=len(job.release) == 1)
+        reserve(one.request, attacker=job.attacker_of(release), ledger=ledger, alone=job.alone)
 
 
 def _holds(ledger: Ledger, job: Job, day: date) -> bool:

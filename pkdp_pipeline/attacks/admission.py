@@ -26,31 +26,35 @@ def is_admitted(crowd: Crowd, certificate: ReleaseCertificate) -> bool:
     -----
     Unknown people have to keep to `p_min`, `p_max` and `p_max_between`, known people as well unless they are
     controlled. At least `unknown` people are unknown; of them at most `unknown_max` are uncertain (who is surely
-    absent is no unknown person). *Rounding*: none; chances are compared as the exact values of their floats.
+    absent is no unknown person). Where the secret is a record given those it depends on (`secret`), everybody but the
+    unknown may be known. Who sees the total has to be declared to (`leakage`). *Rounding*: none; chances are compared
+    as the exact values of their floats.
     """
     attacker = certificate.attacker
     counted = isinstance(certificate.mechanism, Count)
     if not _right_form(crowd, counted, certificate.protects):
+        return False
+    if crowd.sees_total and not attacker.total_is_known:
         return False
     if not certificate.has_partial_knowledge:
         return True
     active = attacker.influence == "active"
     controlled = sum(crowd.controlled)
     known = sum(group.people for group in crowd.known) + controlled
-    if known > attacker.known or (controlled > 0 and not active):
+    if attacker.secret == "record" and (known > attacker.known or (controlled > 0 and not active)):
         return False
     uncertain = sum(group.people for group in crowd.unknown if not group.is_certain)
     if attacker.unknown_max is not None and uncertain > attacker.unknown_max:
         return False
     if attacker.unknown is not None and sum(group.people for group in crowd.unknown) < attacker.unknown:
         return False
-    bound = crowd.unknown if active else (*crowd.unknown, *crowd.known)
+    bound = crowd.unknown if active or attacker.secret == "conditional" else (*crowd.unknown, *crowd.known)
     return all(keeps(group, attacker, counted, certificate.protects) for group in bound if group.people)
 
 
 def _right_form(crowd: Crowd, counted: bool, protects: Protects) -> bool:
     absent = (crowd.first, crowd.second).count(None)
-    if counted:
+    if counted and protects == "presence":
         return crowd.cells == 1 and absent == 1
     return absent == (1 if protects == "presence" else 0)
 

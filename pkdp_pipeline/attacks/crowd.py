@@ -11,7 +11,7 @@ from pkdp_pipeline.errors import ArgumentError
 __all__ = ["Crowd", "Group", "Life"]
 
 Life = int | None
-"""The cell a person is in; None: absent, or not counted. A `Count` has the one cell 0."""
+"""The cell a person is in; None: absent, or not counted. A `Count` has the one cell 0, unless it counts everybody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class Crowd:
     Parameters
     ----------
     cells : int
-        Number of cells of the table; 1 for a `Count`.
+        Number of cells of the table; 1 for a `Count`. A `Count` of several cells counts everybody who is in one.
     unknown : tuple of Group
         People whose records the attacker does not see.
     known : tuple of Group
@@ -68,6 +68,8 @@ class Crowd:
     first, second : int or None
         The target's two lives. What is told is the divergence of everything the attacker sees in the first life
         from what is seen in the second.
+    sees_total : bool, default False
+        Whether the attacker is also told how many people are in the cells, all together and exactly.
 
     Notes
     -----
@@ -86,6 +88,7 @@ class Crowd:
     controlled: tuple[int, ...] = ()
     first: Life = 0
     second: Life = None
+    sees_total: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cells", whole_number("cells of a Crowd", self.cells, least=1))

@@ -18,7 +18,7 @@ import flint
 from pkdp_pipeline.attacks.crowd import Crowd, Group, Life
 from pkdp_pipeline.attacks.outputs import Cell, cell_of, noisy_kernel, noisy_outputs, outputs
 from pkdp_pipeline.attacks.sums import BALLS, RATIONALS, Counts, Numbers, counted_in_one_cell, counted_per_cell
-from pkdp_pipeline.mechanisms import Mechanism
+from pkdp_pipeline.mechanisms import Count, Mechanism
 
 __all__ = ["BITS", "LARGEST", "Enumerated", "enumerated", "hockey_stick", "laws", "numbers_for", "size"]
 
@@ -27,6 +27,8 @@ BITS = 320
 
 LARGEST = 400_000
 """What `size` may be at most; that takes a few seconds."""
+
+_EXACT = Cell(least=0, most=None, noise=None, release=None)
 
 _RATIONAL_PEOPLE = 48
 """Up to this many people probabilities are rational numbers; their digits grow with every one of them."""
@@ -63,7 +65,7 @@ def size(mechanism: Mechanism, crowd: Crowd) -> int:
     side = sum(unknown) + 1
     pushed: int = min(math.prod(tables), side ** len(cells))
     if mechanism.noise is not None:
-        pushed *= (side + 3) * len(cells) * 2
+        pushed *= (side + 3) * len(cells) * 2 * (side if crowd.sees_total else 1)
     return steps + seen * pushed * 2
 
 
@@ -96,7 +98,8 @@ def enumerated(mechanism: Mechanism, crowd: Crowd, epsilon: float) -> Enumerated
     Notes
     -----
     The divergence is that of everything the attacker sees: the records of the known people together with all
-    published cells. *Guarantee*: ``lower ≤ truth ≤ upper``. *Rounding*: outward.
+    published cells, and the number of people in them where the crowd sees that. *Guarantee*:
+    ``lower ≤ truth ≤ upper``. *Rounding*: outward.
     """
     if size(mechanism, crowd) > LARGEST:
         return None
@@ -120,8 +123,13 @@ def laws(mechanism: Mechanism, crowd: Crowd, numbers: Numbers) -> Iterable[tuple
     """Return the probabilities of everything that may be seen: pairs (in the first life, in the second)."""
     cells = _telling(crowd)
     step = cell_of(mechanism, crowd.population)
+    if crowd.sees_total and (len(cells) == 1 or isinstance(mechanism, Count)):
+        # The attacker is told the number itself: what else is said about it says nothing more.
+        step = _EXACT
     if len(cells) == 1:
         return _one_cell(step, crowd, cells[0], numbers)
+    if isinstance(mechanism, Count):
+        return _everybody(step, crowd, cells, numbers)
     return _several_cells(step, crowd, cells, numbers)
 
 
@@ -150,13 +158,34 @@ def _quotient(ball: Any) -> Any:
 
 
 def _one_cell(step: Cell, crowd: Crowd, cell: int, numbers: Numbers) -> Iterable[tuple[Any, Any]]:
-    others = counted_in_one_cell(crowd.unknown, cell, numbers)
-    seen = counted_in_one_cell(crowd.known, cell, numbers)
+    others, seen = (counted_in_one_cell(groups, cell, numbers) for groups in (crowd.unknown, crowd.known))
     controlled = crowd.controlled[cell] if crowd.controlled else 0
+    return _one_number(step, others, seen, controlled, (crowd.first == cell, crowd.second == cell), numbers)
+
+
+def _everybody(step: Cell, crowd: Crowd, cells: list[int], numbers: Numbers) -> Iterable[tuple[Any, Any]]:
+    """Return what one number tells, that of the people who are in any of the cells."""
+    tables = (counted_per_cell(groups, cells, numbers) for groups in (crowd.unknown, crowd.known))
+    others, seen = (_totals(table, numbers) for table in tables)
+    there = crowd.first is not None, crowd.second is not None
+    return _one_number(step, others, seen, sum(crowd.controlled), there, numbers)
+
+
+def _totals(tables: Mapping[Counts, Any], numbers: Numbers) -> list[Any]:
+    law = [numbers.of(0)] * (1 + max(map(sum, tables)))
+    for counts, weight in tables.items():
+        law[sum(counts)] += weight
+    return law
+
+
+def _one_number(
+    step: Cell, others: list[Any], seen: list[Any], controlled: int, there: tuple[bool, bool], numbers: Numbers
+) -> Iterable[tuple[Any, Any]]:
+    """Yield what one count tells; `there`: whether the target is counted, in each life."""
     zero = numbers.of(0)
     for shift, weight in enumerate(seen):
         base = [zero] * (shift + controlled) + others
-        sides = [[zero, *base] if life == cell else base for life in (crowd.first, crowd.second)]
+        sides = [[zero, *base] if counted else base for counted in there]
         if step.noise is None:
             one, other = (outputs(step, side, numbers) for side in sides)
         else:
@@ -179,7 +208,7 @@ def _several_cells(step: Cell, crowd: Crowd, cells: list[int], numbers: Numbers)
     for known, weight in seen.items():
         base = tuple(map(sum, zip(known, fixed, strict=True)))
         one, other = (
-            _published(step, others, _with_target(base, cells, life), base, numbers)
+            _published(step, others, _with_target(base, cells, life), base, numbers, sees_total=crowd.sees_total)
             for life in (crowd.first, crowd.second)
         )
         for output in one.keys() | other.keys():
@@ -191,19 +220,21 @@ def _with_target(base: Counts, cells: list[int], life: Life) -> Counts:
 
 
 def _published(
-    step: Cell, others: Mapping[Counts, Any], added: Counts, base: Counts, numbers: Numbers
+    step: Cell, others: Mapping[Counts, Any], added: Counts, base: Counts, numbers: Numbers, *, sees_total: bool
 ) -> dict[Hashable, Any]:
-    """Return the joint law of all cells' outputs when `added` people are surely there, beside the others."""
+    """Return the joint law of all cells' outputs, and of the total, when `added` people are surely there."""
     tables = {tuple(map(sum, zip(counts, added, strict=True))): weight for counts, weight in others.items()}
     law: dict[Hashable, Any] = {}
     if step.noise is None:
         for counts, weight in tables.items():
-            shown = tuple(count if step.shows(count) else None for count in counts)
+            shown = (*(count if step.shows(count) else None for count in counts), sum(counts) if sees_total else None)
             law[shown] = law[shown] + weight if shown in law else weight
         return law
     alpha = (-flint.arb(step.noise)).exp()
     # One cell after the other goes through its noise; what lies on the right of it is still a true count.
-    current: dict[tuple[Any, ...], Any] = dict(tables)
+    current: dict[tuple[Any, ...], Any] = {
+        (*counts, sum(counts) if sees_total else None): weight for counts, weight in tables.items()
+    }
     for at, start in enumerate(base):
         top = start + 1 + max(counts[at] for counts in others)
         reached = [count for count in range(start, top + 1) if step.shows(count)]

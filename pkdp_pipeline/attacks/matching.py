@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from pkdp_pipeline.attacker import AttackerModel
@@ -13,7 +14,7 @@ from pkdp_pipeline.attacks.shapes import Shape, counted_shapes, histogram_shapes
 from pkdp_pipeline.mechanisms import Count, Histogram
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 
-__all__ = ["MOST_PEOPLE", "knowing_all", "matching", "worst_numbers"]
+__all__ = ["MOST_PEOPLE", "knowing_all", "matching", "told", "worst_numbers"]
 
 MOST_PEOPLE = 10**9
 """Attackers with more unknown people than this are not tried."""
@@ -43,8 +44,13 @@ def matching(certificate: ReleaseCertificate, epsilon: float) -> tuple[Crowd, ..
     for theorem in dict.fromkeys(applied.bound.theorem for applied in certificate.partial_bounds):
         for crowd in _MATCHES[theorem](certificate, epsilon):
             if sum(group.people for group in crowd.unknown) <= MOST_PEOPLE and is_admitted(crowd, certificate):
-                found[crowd] = None
+                found[told(crowd, certificate.attacker)] = None
     return tuple(found)
+
+
+def told(crowd: Crowd, attacker: AttackerModel) -> Crowd:
+    """Return the crowd with what is declared to be known beside the release: the total, where that leaks."""
+    return replace(crowd, sees_total=True) if attacker.total_is_known else crowd
 
 
 def worst_numbers(k: int, p: float, epsilon: float) -> tuple[int, int]:
@@ -283,7 +289,8 @@ def knowing_all(certificate: ReleaseCertificate) -> tuple[Crowd, ...]:
     for one in sorted(counts):
         for other in sorted(counts) if cells == 2 else (0,):
             controlled = (one, other)[:cells]
-            crowd = Crowd(cells=cells, controlled=controlled, first=0, second=1 if cells == 2 else None)
+            alone = Crowd(cells=cells, controlled=controlled, first=0, second=1 if cells == 2 else None)
+            crowd = told(alone, certificate.attacker)
             found += (crowd, crowd.reversed())
     return tuple(found)
 
@@ -293,6 +300,8 @@ _MATCHES: Mapping[str, Callable[[ReleaseCertificate, float], Iterable[Crowd]]] =
         "thresholding": _thresholding,
         "thresholding_complement": _thresholding_complement,
         "counting": _counting,
+        # Whoever leaves the leakage aside learns what the count alone tells.
+        "counting_beside_leakage": _counting,
         "noisy_counting": _counting,
         "histogram_presence": _presence,
         "histogram_value": _value,

@@ -23,7 +23,8 @@ from pkdp_pipeline.attacks.one_cell import one_cell_trials
 from pkdp_pipeline.attacks.outputs import Cell, cell_of
 from pkdp_pipeline.attacks.simulated import Simulated
 from pkdp_pipeline.attacks.two_cells import MOST_PEOPLE, two_cell_trials
-from pkdp_pipeline.mechanisms import Mechanism
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.mechanisms import Count, Mechanism
 
 __all__ = ["simulated"]
 
@@ -58,6 +59,7 @@ def simulated(
     Parameters
     ----------
     mechanism : Count or Histogram
+        Not a `Count` of several cells.
     crowd : Crowd
     epsilon : float
         At least 0 and finite.
@@ -69,10 +71,15 @@ def simulated(
 
     Notes
     -----
+    The total is not looked at, where the crowd sees it: whoever ignores what is known learns no more. Where everybody
+    is surely present, or surely not, it says nothing.
+
     *Guarantee*: for any number of draws, by the empirical Bernstein bound for weighted draws (their weights are bounded
     on the event) and by Clopper and Pearson's for plain ones. *Rounding*: ``lower`` down, ``upper`` up.
     """
     draws, error = whole_number("draws", draws, least=2), 1.0 - probability("confidence", confidence)
+    if isinstance(mechanism, Count) and crowd.cells > 1:
+        raise ArgumentError("a Count of everybody in several cells is enumerated, not simulated.")
     pilot = min(_PILOT, max(500, draws // 8))
     trial = _chosen(_trials(mechanism, crowd, epsilon, pilot, generator), draws, error, generator)
     estimate, lower, upper = _judged(trial, epsilon, draws, error, generator)

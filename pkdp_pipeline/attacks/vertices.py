@@ -7,6 +7,7 @@ from itertools import combinations_with_replacement
 
 from pkdp_pipeline.attacks.admission import is_admitted
 from pkdp_pipeline.attacks.crowd import Crowd, Group, Life
+from pkdp_pipeline.attacks.matching import told
 from pkdp_pipeline.attacks.shapes import Shape, counted_shapes, histogram_shapes
 from pkdp_pipeline.mechanisms import Count
 from pkdp_pipeline.release_certificate import ReleaseCertificate
@@ -37,7 +38,9 @@ def vertices(certificate: ReleaseCertificate, *, most: int = MOST_CROWDS) -> tup
     for people in range(least, _MOST_PEOPLE + 1):
         if cap is not None and people > cap and _everybody_uncertain(certificate):
             break
-        crowds = [crowd for crowd in _with(certificate, people) if is_admitted(crowd, certificate)]
+        crowds = [
+            told(crowd, certificate.attacker) for crowd in _with(certificate, people) if is_admitted(crowd, certificate)
+        ]
         if len(found) + len(crowds) > most:
             break
         found |= dict.fromkeys(crowds)

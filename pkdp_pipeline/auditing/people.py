@@ -86,15 +86,19 @@ class Drawn:
         One row per copy; the target is its first person. `ABSENT`, or a cell of the copy.
     known : int
         How many of each copy's people, after the target, the attacker is shown.
+    sees_total : bool
+        Whether the attacker is also told how many people are present.
     """
 
     cells: Numbers
     known: int
+    sees_total: bool = False
 
     def shown(self, copy: int) -> tuple[int, ...]:
-        """Return what the attacker is shown of the known people: how many are in each place."""
+        """Return what the attacker is shown beside the table: how many known people are in each place; the total."""
         places, people = np.unique(self.cells[copy, 1 : 1 + self.known], return_counts=True)
-        return tuple(int(number) for pair in zip(places, people, strict=True) for number in pair)
+        known = tuple(int(number) for pair in zip(places, people, strict=True) for number in pair)
+        return (*known, int(np.count_nonzero(self.cells[copy] != ABSENT))) if self.sees_total else known
 
 
 def draw(crowd: Crowd, lives: Sequence[Life], layout: Layout, generator: Generator) -> Drawn:
@@ -107,7 +111,8 @@ def draw(crowd: Crowd, lives: Sequence[Life], layout: Layout, generator: Generat
         columns.append(np.where(cells == crowd.cells, ABSENT, cells))
     for cell, people in enumerate((*(crowd.controlled or (0,) * crowd.cells), *layout.companions)):
         columns.append(np.full((copies, people), cell, dtype=np.int64))
-    return Drawn(cells=np.hstack(columns), known=sum(group.people for group in crowd.known))
+    shown = sum(group.people for group in crowd.known)
+    return Drawn(cells=np.hstack(columns), known=shown, sees_total=crowd.sees_total)
 
 
 def frame_of(drawn: Drawn, crowd: Crowd, layout: Layout, generator: Generator) -> pd.DataFrame:

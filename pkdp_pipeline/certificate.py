@@ -15,6 +15,7 @@ from pkdp_pipeline.arguments import probability
 from pkdp_pipeline.certificate_json import SCHEMA, compare, parsed
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.guarantee import Guarantee, epsilon_points
+from pkdp_pipeline.leakage import Leakage
 from pkdp_pipeline.profiles import THEOREMS, Applied, Bound, Protects, WorstCase
 from pkdp_pipeline.profiles.rounding import Array
 from pkdp_pipeline.version import VERSION
@@ -60,6 +61,11 @@ class Certificate(ABC):
     @abstractmethod
     def worst_case_bound(self) -> WorstCase | None:
         """The bound that holds against any attacker."""
+
+    @property
+    @abstractmethod
+    def leakage(self) -> tuple[Leakage, ...]:
+        """What is known exactly, or leaks, about the same people beside what was released."""
 
     @property
     @abstractmethod

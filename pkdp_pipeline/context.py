@@ -64,7 +64,9 @@ class Context:
         if not isinstance(self.beside, bool):
             raise ArgumentError("beside of a context must be True or False.")
 
-    def limits(self, *, theorems: tuple[str, ...], noised: bool, partial: bool) -> tuple[str, ...]:
+    def limits(
+        self, *, theorems: tuple[str, ...], noised: bool, partial: bool, leaks: tuple[str, ...] = ()
+    ) -> tuple[str, ...]:
         """Return what limits the statement, as plain sentences.
 
         Parameters
@@ -75,11 +77,15 @@ class Context:
             Whether the mechanism adds noise.
         partial : bool
             Whether anything is claimed that rests on the attacker model.
+        leaks : tuple of str
+            What may be known exactly beside the release, by name.
         """
         listed = list(self.facts())
         if self.period is None:
             # Theorem C reveals who is in the table in its proof, so totals of them may stand beside it.
             totals = ", exact totals aside" if theorems == ("histogram_between",) else ""
+            if leaks:
+                totals = f", {', '.join(leaks)} aside"
             listed.append(f"This holds only if nothing else is published about these people{totals}.")
             return tuple(listed)
         listed.append(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
+from types import MappingProxyType
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from pkdp_pipeline.profiles import Bound, Protects
 from pkdp_pipeline.profiles.counting import Counting
 from pkdp_pipeline.profiles.inversion import least_whole
 from pkdp_pipeline.profiles.options import Options
+from pkdp_pipeline.profiles.surviving import Surviving, emptied_by
 from pkdp_pipeline.profiles.thresholding import Thresholding
 from pkdp_pipeline.profiles.value_through_absence import ValueThroughAbsence
 from pkdp_pipeline.profiles.worst_case import NoiseCurve
@@ -23,6 +25,12 @@ __all__ = ["refusal"]
 
 Choice = Callable[[Speech], str]
 
+_BY_THRESHOLD: Mapping[Protects, frozenset[str]] = MappingProxyType(
+    {
+        "presence": frozenset({"thresholding", "histogram_presence"}),
+        "value": frozenset({"histogram_value", "histogram_between"}),
+    }
+)
 _EPSILON = 1.0
 _DELTA = 1e-6
 _MOST = 1_000_000
@@ -33,20 +41,30 @@ def refusal(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, o
     """Return the message of a `NotCertifiableError`; every number in it comes from the certificates' engine."""
     found = [choice(mechanism, attacker, protects) for choice in (_by_threshold, _by_uncertainty)]
     choices: list[Choice] = [partial(_plain, text) for text in found if text is not None]
-    noised = _by_noise(mechanism, protects)
+    noised = _by_noise(mechanism, attacker, protects)
     if noised is not None:
         choices.append(noised)
+    instead = _instead(attacker, protects)
+    if instead is not None:
+        choices.append(instead)
     aim = "which cell a person is in" if protects == "value" else "whether a person is there"
     subject = (
         "this count hides whether a person is counted"
         if isinstance(mechanism, Count)
         else f"this histogram hides {aim}"
     )
-    start = (
-        f"Not certifiable: no theorem shows that {subject}, because {'; and '.join(obstacles)}. "
-        f"Each of these would give epsilon = {_EPSILON:g}, delta = {rounded_up(_DELTA)}: "
-    )
+    why = f"Not certifiable: no theorem shows that {subject}, because {'; and '.join(obstacles)}."
+    if not choices:
+        return Worded(lambda say: f"{why} {_OTHERWISE}")
+    given = "" if all(leak.is_private for leak in attacker.leakage) else ", given what leaks"
+    start = f"{why} Each of these would give epsilon = {_EPSILON:g}, delta = {rounded_up(_DELTA)}{given}: "
     return Worded(lambda say: f"{start}{'; or '.join(choice(say) for choice in choices)}.")
+
+
+_OTHERWISE = (
+    "No parameter of the release changes that. Publish what leaks with noise of its own, and declare that by its "
+    "epsilon and delta; or do not publish it."
+)
 
 
 def _plain(text: str, say: Speech) -> str:
@@ -60,7 +78,12 @@ def _reaches(bound: Bound) -> bool:
 
 def _by_threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> str | None:
     """Name the smallest k for the declared p_max, or for an example where none is declared."""
-    declared = attacker.p_max if attacker.p_max is not None and attacker.p_max < 1.0 else None
+    left = Surviving(attacker, mechanism.noise is not None).theorems
+    if left.isdisjoint(_BY_THRESHOLD[protects]):
+        return None
+    # Beside what tells who is present, absence protects nobody.
+    absent = "histogram_value" in left or protects == "presence"
+    declared = attacker.p_max if absent and attacker.p_max is not None and attacker.p_max < 1.0 else None
     # Many known people are set aside as if they were controlled: k is then enough, if not the least.
     aside = attacker.known if attacker.known > _MANY else 0
     known, cap = attacker.known - aside, attacker.unknown_max
@@ -83,12 +106,15 @@ def _by_threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Prote
 
 def _by_uncertainty(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> str | None:
     """Name how many unknown people an exact count needs; presence in a histogram has no such way."""
+    surviving = Surviving(attacker, mechanism.noise is not None)
+    if ("counting" if isinstance(mechanism, Count) else "options") not in surviving.theorems:
+        return None
     if isinstance(mechanism, Count):
         open_box = bool(attacker.p_min) and attacker.p_max is not None and attacker.p_max < 1.0
         low, high = (attacker.p_min, attacker.p_max) if open_box else (0.1, 0.9)
         assert low is not None
         assert high is not None
-        people = _least_counted(low, high)
+        people = _least_counted(low, high, surviving)
         return (
             None
             if people is None
@@ -101,20 +127,44 @@ def _by_uncertainty(mechanism: Mechanism, attacker: AttackerModel, protects: Pro
     return None if people is None else f"unknown = {people} people who choose every option with p_min = {share!r}"
 
 
-def _by_noise(mechanism: Mechanism, protects: Protects) -> Choice | None:
-    """Name the noise that gives the target against any attacker."""
+def _by_noise(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> Choice | None:
+    """Name the noise that gives the target against any attacker, given what leaks."""
+    if emptied_by(attacker, protects) is not None:
+        return None
     cells = 2 if protects == "value" else 1
-    noise = _EPSILON / cells
+    surviving = Surviving(attacker, noised=True)
+    noise = _EPSILON / cells if not attacker.leakage else _largest_noise(surviving, cells)
+    if noise is None:
+        return None
+    whatever = "whatever the attacker knows" if not attacker.leakage else "whatever else the attacker knows"
     if isinstance(mechanism, Count) and mechanism.k_complement is not None:
-        return lambda say: f"no thresholds but {say.noise(noise)}, whatever the attacker knows"
+        return lambda say: f"no thresholds but {say.noise(noise)}, {whatever}"
     if mechanism.k is None:
-        return lambda say: f"{say.noise(noise)}, whatever the attacker knows"
-    gap = _least_gap(noise, cells)
+        return lambda say: f"{say.noise(noise)}, {whatever}"
+    gap = _least_gap(noise, cells, surviving)
     if gap is None:
         return None
     reached = mechanism.k + gap
+    return lambda say: f"{say.noise(noise)} with {say.setting('release_threshold', reached)}, {whatever}"
+
+
+def _instead(attacker: AttackerModel, protects: Protects) -> Choice | None:
+    """Name the histogram that hides the cell beside what tells who is present; it hides no presence."""
+    left = Surviving(attacker, noised=False).theorems
+    if not attacker.leakage or protects == "value" or "histogram_between" not in left:
+        return None
+    given = attacker.p_max_between is not None and attacker.p_max_between < 1.0
+    share = attacker.p_max_between if given and attacker.p_max_between is not None else 0.75
+    aside = attacker.known if attacker.known > _MANY else 0
+    least = _least_k_between(share, attacker.unknown_max, attacker.known - aside)
+    if least is None:
+        return None
+    condition = (
+        f"with the declared p_max_between = {share!r}" if given else f"if p_max_between = {share!r} can be argued"
+    )
     return lambda say: (
-        f"{say.noise(noise)} with {say.setting('release_threshold', reached)}, whatever the attacker knows"
+        f"a histogram with {say.setting('protects', repr('value'))} and {say.setting('k', least + aside)} "
+        f"{condition}: it hides which cell a person is in, and not whether she is there"
     )
 
 
@@ -140,9 +190,9 @@ def _least_k_between(share: float, cap: int | None, known: int) -> int | None:
 
 
 @lru_cache
-def _least_counted(low: float, high: float) -> int | None:
+def _least_counted(low: float, high: float, surviving: Surviving) -> int | None:
     def enough(people: int) -> bool:
-        return _reaches(Counting(theorem="counting", unknown=people, p_min=low, p_max=high))
+        return _reaches(surviving.beside(Counting(theorem="counting", unknown=people, p_min=low, p_max=high)))
 
     return least_whole(enough, 1, _MOST)
 
@@ -156,8 +206,19 @@ def _least_choosing(share: float) -> int | None:
 
 
 @lru_cache
-def _least_gap(noise: float, cells: int) -> int | None:
+def _largest_noise(surviving: Surviving, cells: int) -> float | None:
+    """Return a simple ε of noise, as large as beside the leakages reaches the target; None where none does."""
+    for share in (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01):
+        curve = NoiseCurve(theorem="noise", noise=share * _EPSILON / cells, cells=cells)
+        if _reaches(surviving.against_anyone(curve)):
+            return curve.noise
+    return None
+
+
+@lru_cache
+def _least_gap(noise: float, cells: int, surviving: Surviving) -> int | None:
     def enough(gap: int) -> bool:
-        return _reaches(NoiseCurve(theorem="noise", noise=noise, cells=cells, appears_at=gap))
+        curve = NoiseCurve(theorem="noise", noise=noise, cells=cells, appears_at=gap)
+        return _reaches(surviving.against_anyone(curve))
 
     return least_whole(enough, 0, _MOST)

@@ -17,12 +17,13 @@ from pkdp_pipeline.certificate import Certificate, bracketed
 from pkdp_pipeline.certificate_json import compare, written_here
 from pkdp_pipeline.context import Context
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
+from pkdp_pipeline.leakage import Leakage
 from pkdp_pipeline.mechanisms import Mechanism, mechanism_from_dict, mechanism_name, mechanism_to_dict
-from pkdp_pipeline.profiles import Applied, Protects, applicable
+from pkdp_pipeline.profiles import Applied, Protects, WorstCase, applicable
+from pkdp_pipeline.profiles.beside_leakage import Leaked
 from pkdp_pipeline.profiles.rounding import Array
-from pkdp_pipeline.profiles.worst_case import NoiseCurve
 from pkdp_pipeline.refusal import refusal
-from pkdp_pipeline.sentences import against, assumptions, protection, rounded_up, suppression
+from pkdp_pipeline.sentences import against, anyone, assumptions, given, protection, rounded_up, suppression
 
 __all__ = ["ReleaseCertificate", "certificate_from_document", "certify", "release_certificate"]
 
@@ -50,12 +51,18 @@ class ReleaseCertificate(Certificate):
     attacker: AttackerModel
     context: Context | None = None
     _partial: tuple[Applied, ...] = field(init=False, repr=False, compare=False)
-    _worst: NoiseCurve | None = field(init=False, repr=False, compare=False)
+    _worst: WorstCase | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         found = applicable(self.mechanism, self.attacker, self.protects)
         if not found.partial and found.worst is None:
             raise NotCertifiableError(refusal(self.mechanism, self.attacker, self.protects, found.obstacles))
+        if isinstance(found.worst, Leaked) and self.context is not None and self.context.where is not None:
+            raise NotCertifiableError(
+                f"a count of {self.context.where} is not the number of people present: which cell a person is in may "
+                "decide whether she is counted. Count everybody, without where; or protect presence with "
+                "protects='presence'."
+            )
         object.__setattr__(self, "_partial", found.partial)
         object.__setattr__(self, "_worst", found.worst)
 
@@ -65,9 +72,14 @@ class ReleaseCertificate(Certificate):
         return self._partial
 
     @property
-    def worst_case_bound(self) -> NoiseCurve | None:
-        """The bound that noise gives against any attacker."""
+    def worst_case_bound(self) -> WorstCase | None:
+        """The bound that noise gives against any attacker, given what leaks beside it."""
         return self._worst
+
+    @property
+    def leakage(self) -> tuple[Leakage, ...]:
+        """What is known, or leaks, beside the release: the attacker's."""
+        return self.attacker.leakage
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -78,10 +90,16 @@ class ReleaseCertificate(Certificate):
     @property
     def limits(self) -> tuple[str, ...]:
         """What limits the statement: the facts of its publication, then the caveats."""
+        beside = given(self.leakage)
         if self.context is None:
-            return self.caveats
-        noised, partial = self.mechanism.noise is not None, self.has_partial_knowledge
-        return (*self.context.limits(theorems=self.theorems, noised=noised, partial=partial), *self.caveats)
+            return (*beside, *self.caveats)
+        facts = self.context.limits(
+            theorems=self.theorems,
+            noised=self.mechanism.noise is not None,
+            partial=self.has_partial_knowledge,
+            leaks=tuple(leak.name for leak in self.leakage),
+        )
+        return (*beside, *facts, *self.caveats)
 
     def in_context(self, context: Context) -> ReleaseCertificate:
         """Return the same certificate as that of one publication, whose facts `context` holds."""
@@ -95,32 +113,31 @@ class ReleaseCertificate(Certificate):
         NotCertifiableError
             If no noise gives a guarantee against any attacker.
         """
-        return replace(self, attacker=AttackerModel(), _stored=None)
+        return replace(self, attacker=self.attacker.against_anyone(), _stored=None)
 
     def protection(self, delta: float = 1e-6) -> str:
         """Return what the statement at `delta` protects and what it does not, as one sentence."""
-        target, theorem = probability("delta", delta), "noise"
+        target, theorem = probability("delta", delta), self.theorems[-1]
         if self._partial:
             _, theorem = self._partial_statement(target, self._partial_epsilon(target))
-        return protection(self.mechanism, self.protects, theorem)
+        return protection(self.mechanism, self.protects, theorem, self.attacker)
 
     def sentence(self, delta: float = 1e-6) -> str:
         """Return the guarantee at `delta`, its assumptions and its limits, in plain English."""
         target = probability("delta", delta)
-        parts, theorem = [], "noise"
+        parts, theorem = [], self.theorems[-1]
         if self._partial:
             epsilon = self._partial_epsilon(target)
             statement, theorem = self._partial_statement(target, epsilon)
             parts.append(statement)
         if self._worst is not None:
             most, least = (rounded_up(value) for value in self._worst.parameters)
+            whom = anyone(self.leakage)
             if parts and epsilon < self.worst_case.epsilon(target):
-                parts.append(
-                    f"Against anyone at all, whatever they know, the noise alone gives ε = {most}, δ = {least}."
-                )
+                parts.append(f"Against {whom}, the noise alone gives ε = {most}, δ = {least}.")
             else:
-                parts.insert(0, f"Private at ε = {most}, δ = {least} against anyone at all, whatever they know.")
-        parts.append(protection(self.mechanism, self.protects, theorem))
+                parts.insert(0, f"Private at ε = {most}, δ = {least} against {whom}.")
+        parts.append(protection(self.mechanism, self.protects, theorem, self.attacker))
         return " ".join((*parts, *self.limits))
 
     def _partial_statement(self, delta: float, epsilon: float) -> tuple[str, str]:
@@ -171,7 +188,7 @@ class ReleaseCertificate(Certificate):
         if epsilons.size > _FEW:
             return bracketed(self._partial, self._worst, epsilons)
         try:
-            attained, certified = _remembered(self._partial, self._worst, tuple(epsilons.tolist()))
+            attained, certified = _remembered(self._partial, cast("Any", self._worst), tuple(epsilons.tolist()))
         except TypeError:  # a bound that holds arrays has no hash
             return bracketed(self._partial, self._worst, epsilons)
         return attained.copy(), certified.copy()
@@ -223,7 +240,7 @@ def certify(mechanism: Mechanism, attacker: AttackerModel, *, protects: str = "p
 
 @functools.lru_cache(maxsize=64)
 def _remembered(
-    partial: tuple[Applied, ...], worst: NoiseCurve | None, epsilons: tuple[float, ...]
+    partial: tuple[Applied, ...], worst: WorstCase | None, epsilons: tuple[float, ...]
 ) -> tuple[Array, Array]:
     # A job that runs every day states the same numbers again and again.
     return bracketed(partial, worst, np.array(epsilons))

@@ -8,10 +8,22 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from types import MappingProxyType
 
 from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.leakage import Leakage
 from pkdp_pipeline.mechanisms import Count, Mechanism
 from pkdp_pipeline.profiles import Protects
 
-__all__ = ["against", "assumptions", "percent", "protection", "rounded_up", "suppression"]
+__all__ = [
+    "against",
+    "anyone",
+    "assumptions",
+    "given",
+    "leaking",
+    "listed",
+    "percent",
+    "protection",
+    "rounded_up",
+    "suppression",
+]
 
 
 def rounded_up(value: float, digits: int = 3) -> str:
@@ -106,8 +118,73 @@ def _options(attacker: AttackerModel) -> str:
     )
 
 
-def _noise(_: AttackerModel) -> str:
-    return "anyone at all, whatever they know"
+def anyone(leakage: tuple[Leakage, ...]) -> str:
+    """Return against whom noise holds: everybody, given what is known exactly beside it."""
+    exact = [leak.name for leak in leakage if not leak.is_private]
+    return f"anyone at all, given {listed(exact)}" if exact else "anyone at all, whatever they know"
+
+
+def _noise(attacker: AttackerModel) -> str:
+    return anyone(attacker.leakage)
+
+
+def given(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:
+    """Return what a statement beside these leakages means and does not mean, as plain sentences."""
+    exact = [leak.name for leak in leakage if not leak.is_private]
+    told = []
+    if exact:
+        tell, by = ("it tells", "itself") if len(exact) == 1 else ("they tell", "themselves")
+        told.append(
+            f"{_capital(listed(exact))} may be known exactly: what {tell} by {by} is not protected, nor are two lives "
+            f"that {tell} apart."
+        )
+    told += [
+        f"{_capital(leak.name)} may be known as well, and counts in these numbers."
+        for leak in leakage
+        if leak.is_private
+    ]
+    return tuple(told)
+
+
+def listed(names: list[str]) -> str:
+    """Return names as a sentence lists them."""
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def leaking(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:
+    """Return what is assumed about leakages, one plain sentence each."""
+    if not leakage:
+        return ()
+    told = [f"Nothing else is published or leaks about these people than {listed([leak.name for leak in leakage])}."]
+    for leak in leakage:
+        name = _capital(leak.name)
+        if leak.tells == "people_present":
+            told.append(f"{name} follows from who is in the table at all, whichever cells they are in.")
+        if leak.epsilon is not None:
+            told.append(
+                f"{name} is itself differentially private at ε = {rounded_up(leak.epsilon)}, "
+                f"δ = {rounded_up(leak.delta)} when one record is replaced by any other, absence included."
+            )
+        elif leak.tells != "people_present" or leak.is_shared("presence"):
+            lives = {"presence": "in the table or absent from it", "value": "in one cell or in another"}
+            ways = [lives[one] for one in leak.shared_by]
+            told.append(
+                f"{name} can be the same whether a person is {', or '.join(ways)}."
+                if ways
+                else f"{name} may be different for any two lives of a person."
+            )
+        if leak.is_dependent:
+            told.append(
+                f"{name} depends on the release's noise by at most ε = {rounded_up(leak.dependence_epsilon)}, "
+                f"δ = {rounded_up(leak.dependence_delta)}."
+            )
+        else:
+            told.append(f"{name} does not depend on the release's noise: it has no randomness, or its own.")
+    return tuple(told)
 
 
 _AGAINST: Mapping[str, Callable[[AttackerModel], str]] = MappingProxyType(
@@ -115,23 +192,54 @@ _AGAINST: Mapping[str, Callable[[AttackerModel], str]] = MappingProxyType(
         "thresholding": _thresholding,
         "thresholding_complement": _thresholding_complement,
         "counting": _counting,
+        "counting_beside_leakage": _counting,
         "noisy_counting": _counting,
         "histogram_presence": _through_absence,
         "histogram_value": _through_absence,
         "histogram_between": _between,
         "options": _options,
         "noise": _noise,
+        "noise_beside_leakage": _noise,
+        "leaked": _noise,
     }
 )
 
 
 def against(theorem: str, attacker: AttackerModel) -> str:
     """Return whom the guarantee holds against, for the theorem with this key."""
-    return _AGAINST[theorem](attacker)
+    whom = _AGAINST[theorem](attacker)
+    if _AGAINST[theorem] is _noise:
+        return whom
+    if attacker.secret == "conditional":
+        whom += f", and the records of all but one of each {attacker.dependent}"
+    names = [leak.name for leak in attacker.leakage]
+    return f"{whom}; beside this they may know {listed(names)}" if names else whom
 
 
-def protection(mechanism: Mechanism, protects: Protects, theorem: str) -> str:
+def protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker: AttackerModel | None = None) -> str:
     """Return what the statement protects and what it does not, as one sentence."""
+    told = _protection(mechanism, protects, theorem, attacker)
+    if attacker is None or attacker.dependent is None:
+        return told
+    name = attacker.dependent
+    if attacker.secret == "conditional":
+        return (
+            f"{told} The secret is a person's record given those of all others of her {name}: what these tell about "
+            "her is not protected."
+        )
+    return (
+        f"{told} Records of people of one {name} depend on one another: what others' tell about her is not protected."
+    )
+
+
+def _protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker: AttackerModel | None) -> str:
+    if theorem == "leaked":
+        assert attacker is not None
+        total = next(leak.name for leak in attacker.leakage if leak.tells == "people_present")
+        return (
+            f"This release of how many people are present is part of what is known beside the others ({total}): it "
+            "tells nothing about which cell a person is in, and promises nothing about whether a person is there."
+        )
     if isinstance(mechanism, Count):
         return (
             "Protects whether a person is counted in this release; it does not protect what this release and others "
@@ -142,7 +250,11 @@ def protection(mechanism: Mechanism, protects: Protects, theorem: str) -> str:
             "Protects whether a person is there on this day; it does not protect which cell a person is in once it is "
             "known that she is there, nor what several days or tables tell together."
         )
-    asking = "" if theorem == "histogram_between" else " (ask for protects='presence')"
+    # Given what follows from who is present, nothing about presence is left to ask for.
+    told = attacker is not None and any(
+        not leak.is_private and not leak.is_shared("presence") for leak in attacker.leakage
+    )
+    asking = "" if theorem == "histogram_between" or told else " (ask for protects='presence')"
     also = f"whether a person is there{asking}"
     return (
         f"Protects which of two published cells a person is in; it does not protect {also}, nor what several days or "
@@ -152,23 +264,36 @@ def protection(mechanism: Mechanism, protects: Protects, theorem: str) -> str:
 
 def assumptions(theorem: str, attacker: AttackerModel) -> tuple[str, ...]:
     """Return what is assumed about the attacker, one plain sentence each."""
-    if theorem == "noise":
-        return ("Nothing is assumed about what the attacker knows.",)
-    listed = [
-        "From the attacker's point of view people's records are independent of one another, given what the attacker "
-        "knows; whoever shares a record's fate belongs to the same privacy unit.",
+    if theorem in ("noise", "noise_beside_leakage", "leaked"):
+        return ("Nothing is assumed about what the attacker knows.", *leaking(attacker.leakage))
+    told = [
+        _independence(attacker),
         f"The attacker is {against(theorem, attacker)}.",
         "These numbers were declared before looking at the data, and not estimated from them.",
     ]
     if theorem in ("histogram_presence", "histogram_value"):
-        listed.append(
+        told.append(
             "p_max is a conditional probability about the published cells, after any binning: nobody's absence is so "
             "unlikely that being told 'this cell or absent' would settle it."
         )
-        listed.append("No total of the people present is published, nor anything from which it follows.")
+        told.append("No total of the people present is published, nor anything from which it follows.")
     if theorem == "histogram_between":
-        listed.append("Nothing is assumed about absence; totals may be published beside the table.")
-    return tuple(listed)
+        told.append("Nothing is assumed about absence; totals may be published beside the table.")
+    return (*told, *leaking(attacker.leakage))
+
+
+def _independence(attacker: AttackerModel) -> str:
+    if attacker.dependent is None:
+        return (
+            "From the attacker's point of view people's records are independent of one another, given what the "
+            "attacker knows; whoever shares a record's fate belongs to the same privacy unit."
+        )
+    name = attacker.dependent
+    return (
+        f"From the attacker's point of view records of people of different units ({name}) are independent of one "
+        f"another, given what the attacker knows; the declared numbers hold for a person's record given those of all "
+        f"others of her {name}, and of each {name} one unknown person at most is counted as unknown."
+    )
 
 
 def suppression(mechanism: Mechanism) -> str:

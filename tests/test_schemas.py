@@ -31,6 +31,36 @@ MADE = {
     "histogram_between": (pkdp.Histogram(k=40), pkdp.AttackerModel(p_max_between=0.7), "value"),
     "options": (pkdp.Histogram(), pkdp.AttackerModel(p_min=0.2, unknown=500), "value"),
     "noise": (pkdp.Histogram(k=5, noise=NOISE, release_threshold=40), pkdp.AttackerModel(), "value"),
+    "noise_beside_leakage": (
+        pkdp.Histogram(noise=NOISE),
+        pkdp.AttackerModel(
+            leakage=[
+                pkdp.Leakage.total(),
+                pkdp.Leakage(
+                    "the noised turnout",
+                    shared_by=("presence",),
+                    epsilon=0.1,
+                    delta=1e-9,
+                    dependence_epsilon=0.1,
+                    dependence_delta=1e-9,
+                ),
+            ]
+        ),
+        "value",
+    ),
+    "counting_beside_leakage": (
+        pkdp.Count(),
+        pkdp.AttackerModel(
+            p_min=0.1,
+            p_max=0.6,
+            unknown=300,
+            leakage=pkdp.Leakage("the noised turnout", epsilon=0.1),
+            dependent="household",
+            secret="conditional",
+        ),
+        "presence",
+    ),
+    "leaked": (pkdp.Count(), pkdp.AttackerModel(leakage=pkdp.Leakage.total()), "value"),
 }
 
 

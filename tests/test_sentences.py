@@ -33,6 +33,10 @@ AGAINST = {
     "options": "anyone who is uncertain about at least 200 people, each of whom chooses every option with probability "
     "at least 5 %; they may know what everybody else chose",
     "noise": "anyone at all, whatever they know",
+    "noise_beside_leakage": "anyone at all, whatever they know",
+    "counting_beside_leakage": "anyone who is uncertain about at least 200 people, between 5 % and 10 % for each; they "
+    "may know everybody else",
+    "leaked": "anyone at all, whatever they know",
 }
 
 
@@ -87,7 +91,7 @@ def test_theorem_c_assumes_nothing_about_absence():
     assert "absent" not in against("histogram_between", AttackerModel(p_max_between=0.7))
 
 
-@pytest.mark.parametrize("theorem", sorted(set(AGAINST) - {"noise"}))
+@pytest.mark.parametrize("theorem", sorted(set(AGAINST) - {"noise", "noise_beside_leakage", "leaked"}))
 def test_assumptions_are_said(theorem):
     listed = assumptions(theorem, FULL)
     assert all(text.endswith(".") for text in listed)

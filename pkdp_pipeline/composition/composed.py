@@ -10,13 +10,14 @@ from typing import Any, cast
 
 from pkdp_pipeline.arguments import choice, probability, whole_number
 from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.composition.beside_leakage import assumed_beside, leakage_of, total_beside
 from pkdp_pipeline.composition.evidence import Evidence, evidence_from_dicts, evidence_to_dicts
 from pkdp_pipeline.composition.part import Part, Total
-from pkdp_pipeline.composition.rules import apply_rule
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
+from pkdp_pipeline.leakage import Leakage
 from pkdp_pipeline.profiles import Applied, Protects, WorstCase
 from pkdp_pipeline.release_certificate import ReleaseCertificate
-from pkdp_pipeline.sentences import against, rounded_up
+from pkdp_pipeline.sentences import against, anyone, given, rounded_up
 
 __all__ = ["ComposedCertificate", "composed_from_document", "number_of_times", "protected_by", "units_of"]
 
@@ -40,6 +41,7 @@ class ComposedCertificate(Certificate):
     parts: tuple[tuple[Certificate, int], ...]
     evidence: tuple[Evidence, ...] = ()
     _total: Total = field(init=False, repr=False, compare=False)
+    _leakage: tuple[Leakage, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.protects != protected_by(one for one, _ in self.parts):
@@ -55,8 +57,9 @@ class ComposedCertificate(Certificate):
                 "the parts protect different privacy units, and what hides one says nothing about another: compose "
                 "certificates of one unit."
             )
+        object.__setattr__(self, "_leakage", leakage_of(self.parts, self.evidence))
         parts = tuple(Part(certificate=one, times=times, aim=self.protects) for one, times in self.parts)
-        object.__setattr__(self, "_total", apply_rule(parts, self.evidence))
+        object.__setattr__(self, "_total", total_beside(parts, self.evidence))
 
     @property
     def rule(self) -> str:
@@ -82,7 +85,8 @@ class ComposedCertificate(Certificate):
                 listed += part.limits
             elif isinstance(part, ReleaseCertificate):
                 listed += [*(() if part.context is None else part.context.facts()), *part.caveats]
-        return tuple(dict.fromkeys((*listed, *self.caveats)))
+        beside = [text for text in given(self.leakage) if text not in listed]
+        return tuple(dict.fromkeys((*beside, *listed, *self.caveats)))
 
     @property
     def reason(self) -> str:
@@ -100,6 +104,11 @@ class ComposedCertificate(Certificate):
         return self._total.worst
 
     @property
+    def leakage(self) -> tuple[Leakage, ...]:
+        """What is known, or leaks, beside any of the parts."""
+        return self._leakage
+
+    @property
     def theorems(self) -> tuple[str, ...]:
         """The keys of the rule and of the theorems the parts rest on."""
         own = (bound.theorem for bound in self._bounds)
@@ -114,6 +123,7 @@ class ComposedCertificate(Certificate):
                 "Which releases are made, and with which parameters, was fixed before the first of them; where later "
                 "ones were chosen after seeing earlier ones, only the sums of worst-case ε and δ hold."
             )
+        listed += assumed_beside(self.parts, self.evidence, self.leakage)
         return tuple(dict.fromkeys((*listed, *(text for part, _ in self.parts for text in part.assumptions))))
 
     def protection(self, delta: float = 1e-6) -> str:
@@ -141,11 +151,11 @@ class ComposedCertificate(Certificate):
             numbers = f"ε = {epsilon}, δ = {rounded_up(target)}"
             if epsilon == "infinity":
                 numbers = "ε = {}, δ = {}".format(*map(rounded_up, self._total.worst.parameters))
-            anyone = "against anyone at all, whatever they know"
+            whom = f"against {anyone(self.leakage)}"
             if statements:
-                statements.append(f"The noise alone gives {numbers} {anyone}.")
+                statements.append(f"The noise alone gives {numbers} {whom}.")
             else:
-                statements.append(f"{subject}: private at {numbers} {anyone}.")
+                statements.append(f"{subject}: private at {numbers} {whom}.")
                 if self._total.reason:
                     statements.append(f"Nothing rests on what an attacker does not know: {self._total.reason}.")
         return " ".join((*statements, self._total.protection, *self.limits))

@@ -41,6 +41,19 @@ def once_per_unit(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> To
                 "cell a person is once it is known that she is in one."
             ),
         )
+    if any(part.certificate.leakage for part in parts):
+        # Who moves from one release to another changes what leaks beside both: it no longer follows from who is in
+        # the two cells.
+        return Total(
+            rule="once_per_unit",
+            partial=(),
+            worst=None,
+            protection="",
+            reason=(
+                "what leaks beside a release tells in which release a person is, so that nothing is certified about "
+                "people who may be in another one; leave OncePerUnit out, or declare no leakage where none is"
+            ),
+        )
     partial = _between(parts) or _through_absence(parts)
     return Total(
         rule="once_per_unit",

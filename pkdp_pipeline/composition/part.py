@@ -41,7 +41,12 @@ class Part:
 
     @property
     def worst(self) -> WorstCase | None:
-        """The bound against any attacker; noise that hides two cells hides one."""
+        """The bound against any attacker; noise that hides two cells hides one.
+
+        Given a leakage that tells whether a person is there, it does not: there are no two such lives then.
+        """
+        if self.aim == "presence" and _tells_presence(self.certificate):
+            return None
         return self.certificate.worst_case_bound
 
     @property
@@ -64,8 +69,18 @@ def what_is_hidden(parts: Sequence[Part]) -> str:
 
 
 def hides_presence(parts: Sequence[Part]) -> bool:
-    """Return whether parts that protect the value hide presence too: theorem B and noise do, in every part."""
+    """Return whether parts that protect the value hide presence too.
+
+    Theorem B and noise do, in every part, where nothing leaks that tells presence.
+    """
+    if any(_tells_presence(part.certificate) for part in parts):
+        return False
     return all(applied.bound.theorem in _PRESENCE_TOO for part in parts for applied in part.partial)
+
+
+def _tells_presence(certificate: Certificate) -> bool:
+    """Return whether something leaks that no two lives share which differ in presence."""
+    return any(not leak.is_private and not leak.is_shared("presence") for leak in certificate.leakage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ def same_people(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Tota
     exact = [part for part in parts if part.worst is None]
     if total.worst is not None or total.partial or len(exact) != 1:
         return replace(total, reason=_TAKEN)
-    beside = _substitution(parts)
+    beside = _substitution(parts, exact[0])
     if exact[0].times > 1 or not _is_exact_count(exact[0]) or beside is None:
         return replace(total, reason=_TAKEN)
     partial = tuple(
@@ -61,9 +61,16 @@ def _is_exact_count(part: Part) -> bool:
     return mechanism.k is None and mechanism.k_complement is None and mechanism.noise is None
 
 
-def _substitution(parts: tuple[Part, ...]) -> float | None:
-    """Return ε0 such that the noised parts are together (ε0, 0)-private when one person's record is replaced."""
+def _substitution(parts: tuple[Part, ...], exact: Part) -> float | None:
+    """Return ε0 such that the noised parts are together (ε0, 0)-private when one person's record is replaced.
+
+    What leaks beside them and not beside the exact count leaks with them.
+    """
     spent = Fraction(0)
+    for leak in {leak for part in parts for leak in part.certificate.leakage} - {*exact.certificate.leakage}:
+        if leak.epsilon is None or leak.delta > 0.0:
+            return None
+        spent += Fraction(leak.epsilon)
     for part in parts:
         if part.worst is None:
             continue

@@ -12,10 +12,12 @@ import flint
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.mechanisms import Count, Histogram, Mechanism, mechanism_name
-from pkdp_pipeline.profiles.bound import Bound
+from pkdp_pipeline.profiles.beside_leakage import Leaked
+from pkdp_pipeline.profiles.bound import Bound, WorstCase
 from pkdp_pipeline.profiles.counting import Counting
 from pkdp_pipeline.profiles.options import Options
 from pkdp_pipeline.profiles.rounding import ball_above, ball_below
+from pkdp_pipeline.profiles.surviving import Surviving, emptied_by
 from pkdp_pipeline.profiles.thresholding import Thresholding
 from pkdp_pipeline.profiles.value_through_absence import ValueThroughAbsence
 from pkdp_pipeline.profiles.worst_case import NoiseCurve
@@ -41,14 +43,14 @@ class Applicable:
     ----------
     partial : tuple of Applied
         Bounds that rest on what the attacker does not know; the pointwise smallest of them holds.
-    worst : NoiseCurve or None
-        The guarantee against any attacker.
+    worst : WorstCase or None
+        The guarantee against any attacker, given what leaks.
     obstacles : tuple of str
         Why theorems that could have applied do not, in words.
     """
 
     partial: tuple[Applied, ...]
-    worst: NoiseCurve | None
+    worst: WorstCase | None
     obstacles: tuple[str, ...]
 
 
@@ -56,11 +58,36 @@ class Applicable:
 class _Findings:
     """What is collected while the theorems are tried one by one."""
 
+    surviving: Surviving
     partial: list[Applied] = field(default_factory=list)
     obstacles: list[str] = field(default_factory=list)
 
     def add(self, bound: Bound, attack: Bound | None) -> None:
-        self.partial.append(Applied(bound=bound, attack=attack))
+        # Who leaves the leakage aside attacks as before.
+        if self.has(bound.theorem):
+            self.partial.append(Applied(bound=self.surviving.beside(bound), attack=attack))
+
+    def has(self, *theorems: str) -> bool:
+        """Return whether one of these theorems is left for the attacker."""
+        return not self.surviving.theorems.isdisjoint(theorems)
+
+    def applicable(self, curve: NoiseCurve | None, protects: Protects) -> Applicable:
+        """Return all that was found, with the noise's curve beside what leaks."""
+        if self.surviving.obstacle is not None and not self.partial:
+            self.obstacles.append(self.surviving.obstacle)
+        worst = None if curve is None else self.surviving.against_anyone(curve)
+        if worst is not None and worst.parameters[1] >= 1.0:
+            self.obstacles.append("the leakage depends so much on the noise that nothing of the noise is left")
+            worst = None
+        empty = emptied_by(self.surviving.attacker, protects)
+        if empty is not None:
+            differ = "whether a person is there" if protects == "presence" else "which cell a person is in"
+            self.obstacles.append(
+                f"{empty.name} may be known exactly and is shared by no two lives that differ in {differ}: a guarantee "
+                "given it would say nothing"
+            )
+            worst = None
+        return Applicable(partial=tuple(self.partial), worst=worst, obstacles=tuple(self.obstacles))
 
 
 def applicable(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> Applicable:
@@ -76,23 +103,27 @@ def applicable(mechanism: Mechanism, attacker: AttackerModel, protects: Protects
 
 def _count(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> Applicable:
     assert isinstance(mechanism, Count)
+    noise = mechanism.noise
+    suppressed = mechanism.k is not None or mechanism.k_complement is not None
     if protects == "value":
+        if attacker.total_is_known and noise is None and not suppressed:
+            # The count of everybody is the same in two lives that differ in the cell.
+            return Applicable(partial=(), worst=Leaked(theorem="leaked"), obstacles=())
         raise ArgumentError(
             "protects='value' means hiding which of two published cells a person is in, and a Count has one number "
             "only: a person is counted or not. Use protects='presence' (it hides exactly that), or a Histogram."
         )
-    found = _Findings()
-    noise = mechanism.noise
-    suppressed = mechanism.k is not None or mechanism.k_complement is not None
-    if mechanism.k is not None:
+    found = _Findings(Surviving(attacker, noise is not None))
+    if mechanism.k is not None and found.has("thresholding"):
         _threshold(found, mechanism, attacker)
-    if mechanism.k_complement is not None:
+    if mechanism.k_complement is not None and found.has("thresholding_complement"):
         _threshold_complement(found, mechanism, attacker)
-    _box(found, mechanism, attacker, suppressed)
+    if found.has("counting", "noisy_counting"):
+        _box(found, mechanism, attacker, suppressed)
     worst = None
     if noise is not None and mechanism.k_complement is None:
         worst = _noise_curve(noise.epsilon, 1, mechanism.k, mechanism.release_threshold)
-    return Applicable(partial=tuple(found.partial), worst=worst, obstacles=tuple(found.obstacles))
+    return found.applicable(worst, protects)
 
 
 def _threshold(found: _Findings, mechanism: Count, attacker: AttackerModel) -> None:
@@ -205,16 +236,16 @@ def _box(found: _Findings, mechanism: Count, attacker: AttackerModel, suppressed
 
 def _histogram(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> Applicable:
     assert isinstance(mechanism, Histogram)
-    found = _Findings()
-    if protects == "presence":
-        _presence(found, mechanism, attacker)
-    else:
+    found = _Findings(Surviving(attacker, mechanism.noise is not None))
+    if protects == "value":
         _value(found, mechanism, attacker)
+    elif found.has("histogram_presence"):
+        _presence(found, mechanism, attacker)
     worst = None
     if mechanism.noise is not None:
         cells = 1 if protects == "presence" else 2
         worst = _noise_curve(mechanism.noise.epsilon, cells, mechanism.k, mechanism.release_threshold)
-    return Applicable(partial=tuple(found.partial), worst=worst, obstacles=tuple(found.obstacles))
+    return found.applicable(worst, protects)
 
 
 def _presence(found: _Findings, mechanism: Histogram, attacker: AttackerModel) -> None:
@@ -245,13 +276,17 @@ def _presence(found: _Findings, mechanism: Histogram, attacker: AttackerModel) -
 def _value(found: _Findings, mechanism: Histogram, attacker: AttackerModel) -> None:
     k, noiseless = mechanism.k, mechanism.noise is None
     p, between = attacker.p_max, attacker.p_max_between
-    if k is not None:
-        if p is None and between is None:
+    through_absence = found.has("histogram_value")
+    if k is not None and found.has("histogram_value", "histogram_between"):
+        if between is None and (p is None or not through_absence):
+            otherwise = ", or p_max < 1 where absence is a real possibility" if through_absence else ""
             found.obstacles.append(
                 "k hides the cell when p_max_between < 1 is declared (how sure the attacker can be, at most, which of "
-                "two cells a person is in), or p_max < 1 where absence is a real possibility"
+                f"two cells a person is in){otherwise}"
             )
-        if p is not None and p < 1.0 and _threshold_holds(found, "k", k, p, "p_max", attacker):
+        elif not through_absence:
+            pass
+        elif p is not None and p < 1.0 and _threshold_holds(found, "k", k, p, "p_max", attacker):
             bound = ValueThroughAbsence(
                 theorem="histogram_value",
                 k=k,
@@ -269,7 +304,8 @@ def _value(found: _Findings, mechanism: Histogram, attacker: AttackerModel) -> N
             free = (p is None or p == 1.0) and not attacker.p_min
             exact = attacker.known == 0 or attacker.influence == "active"
             found.add(sure, sure if noiseless and free and exact else None)
-    _options(found, mechanism, attacker)
+    if found.has("options"):
+        _options(found, mechanism, attacker)
 
 
 def _between_holds(found: _Findings, k: int, between: float, attacker: AttackerModel) -> bool:

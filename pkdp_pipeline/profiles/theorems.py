@@ -70,6 +70,21 @@ THEOREMS: Mapping[str, Theorem] = MappingProxyType(
                 citation=f"docs/mathematics.md, section 6; Definition 19 of {PAPER}",
             ),
             Theorem(
+                key="noise_beside_leakage",
+                title="Noise beside what leaks: Lemma 7, Theorems 4, 9 and 12 of bounded-leakage privacy",
+                citation="docs/leakage.md, noise; sharpens Theorem 4 of the bounded-leakage paper",
+            ),
+            Theorem(
+                key="counting_beside_leakage",
+                title="Lemmas 1 to 3 beside a leakage that is itself differentially private",
+                citation="docs/leakage.md, exact counts beside a private leakage",
+            ),
+            Theorem(
+                key="leaked",
+                title="What follows from who is present is the same in two lives that differ in the cell",
+                citation="docs/leakage.md, the total itself; Example 3 of the bounded-leakage paper",
+            ),
+            Theorem(
                 key="disjoint_units",
                 title="Rule 1: parts about different people",
                 citation=f"docs/composition.md, rule 1; Proposition 9 of {PAPER}",
@@ -108,7 +123,7 @@ THEOREMS: Mapping[str, Theorem] = MappingProxyType(
                 key="bounded_sensitivity",
                 title="Rule 9: noised counts that one record changes little",
                 citation=(
-                    "docs/composition.md, rule 9; sharpens Theorems 4 and 5 of C. Dwork, \"Differential privacy\", "
+                    'docs/composition.md, rule 9; sharpens Theorems 4 and 5 of C. Dwork, "Differential privacy", '
                     "ICALP 2006"
                 ),
             ),

@@ -13,7 +13,7 @@ from pkdp_pipeline.arguments import probability
 from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.composition.composed import ComposedCertificate
 from pkdp_pipeline.profiles import THEOREMS, Protects
-from pkdp_pipeline.sentences import rounded_up
+from pkdp_pipeline.sentences import anyone, rounded_up
 
 __all__ = ["Statement"]
 
@@ -43,6 +43,8 @@ class Statement:
         What is protected and what is not, then what else limits the statement.
     theorems : tuple of (str, str)
         Title and citation of what it rests on.
+    anyone : str
+        Whom `worst_case` holds against, in words: anyone, given what may be known exactly.
 
     Notes
     -----
@@ -58,6 +60,7 @@ class Statement:
     assumptions: tuple[str, ...]
     limits: tuple[str, ...]
     theorems: tuple[tuple[str, str], ...]
+    anyone: str = "anyone at all, whatever they know"
 
     @classmethod
     def of(cls, certificate: Certificate, delta: float = 1e-6) -> Self:
@@ -80,6 +83,7 @@ class Statement:
             assumptions=certificate.assumptions,
             limits=_limits(certificate, target),
             theorems=tuple((THEOREMS[key].title, THEOREMS[key].citation) for key in certificate.theorems),
+            anyone=anyone(certificate.leakage),
         )
 
     def to_html(self) -> str:
@@ -108,7 +112,7 @@ class Statement:
         if self.worst_case is None:
             return "Against somebody who knows everybody else, nothing is certified: the release has no noise for that."
         epsilon, delta = map(rounded_up, self.worst_case)
-        return f"Against anyone at all, whatever they know: ε = {epsilon}, δ = {delta}."
+        return f"Against {self.anyone}: ε = {epsilon}, δ = {delta}."
 
 
 _CELL = "text-align:right;padding:0.15em 1.2em 0.15em 0;border-bottom:1px solid currentColor"

@@ -47,7 +47,7 @@ THRESHOLDS = (
 _AVERAGED = ("thresholding", "thresholding_complement", "histogram_presence", "histogram_value")
 """Of them those that average over how many of the merely known people count."""
 
-UNCERTAIN = ("counting", "noisy_counting", "options")
+UNCERTAIN = ("counting", "counting_beside_leakage", "noisy_counting", "options")
 """Theorems that rest on how many people are unknown."""
 
 _DIGITS = 3
@@ -146,9 +146,8 @@ def again(certificate: Certificate, change: Change, *, with_evidence: bool = Tru
 
 
 def everything_known(leaf: ReleaseCertificate) -> AttackerModel:
-    """Return an attacker about whom nothing is assumed."""
-    del leaf
-    return AttackerModel()
+    """Return an attacker about whom nothing is assumed; what leaks beside the release leaks to this one as well."""
+    return leaf.attacker.against_anyone()
 
 
 def knows_more(

@@ -120,7 +120,7 @@ def _surer(leaf: ReleaseCertificate, other: AttackerModel) -> list[str]:
     clauses = []
     at_most = _changed(attacker.p_max, other.p_max)
     at_least = _changed(attacker.p_min, other.p_min, up=True)
-    if at_most and at_least and any(key in keys for key in ("counting", "noisy_counting")):
+    if at_most and at_least and any(key in keys for key in UNCERTAIN if key != "options"):
         return [
             f"whether each other person is counted: between {percent(other.p_min or 0.0, up=True)} and "
             f"{percent(other.p_max or 0.0)} instead of between {percent(attacker.p_min or 0.0, up=True)} and "

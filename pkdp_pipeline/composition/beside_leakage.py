@@ -1,0 +1,102 @@
+"""Totals beside leakages: what leaks beside a part leaks beside the whole, and an exact total adds nothing new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.composition.evidence import Evidence
+from pkdp_pipeline.composition.part import Part, Total
+from pkdp_pipeline.composition.rules import apply_rule
+from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
+from pkdp_pipeline.leakage import Leakage, leakages
+from pkdp_pipeline.profiles.beside_leakage import Leaked
+from pkdp_pipeline.release_certificate import ReleaseCertificate
+
+__all__ = ["assumed_beside", "leakage_of", "total_beside"]
+
+
+def leakage_of(parts: Iterable[tuple[Certificate, int]], evidence: tuple[Evidence, ...]) -> tuple[Leakage, ...]:
+    """Return all that leaks beside any of the parts.
+
+    Raises
+    ------
+    NoEvidenceError
+        If the leakages of different parts say nothing together, or not what the rule needs.
+    """
+    counted = tuple(parts)
+    found = tuple(dict.fromkeys(leak for part, _ in counted for leak in part.leakage))
+    try:
+        leakages(found)
+    except ArgumentError as error:
+        raise NoEvidenceError(f"the leakages beside the parts do not add up: {error}") from error
+    many = sum(times for _, times in counted) > 1
+    dependent = next((leak for leak in found if leak.is_dependent), None)
+    if many and dependent is not None:
+        raise NoEvidenceError(
+            f"{dependent.name} may depend on the releases' noise: how much it does on each does not bound how much it "
+            "does on all of them, as two noises and their sum show. Publish it with randomness of its own, or certify "
+            "the releases one by one."
+        )
+    private = next((leak for leak in found if leak.is_private), None)
+    if private is not None and any(one.key == "bounded_sensitivity" for one in evidence):
+        raise NoEvidenceError(
+            f"{private.name} may change with every record, whichever counts the record changes, so that a bound on the "
+            "changes of the counts does not hold for it. Leave the evidence out: worst cases then add up, with it."
+        )
+    return found
+
+
+def total_beside(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total:
+    """Add up parts by the rule for `evidence`; exact totals, which the other parts count with, are set aside.
+
+    Raises
+    ------
+    NoEvidenceError
+        If an exact total stands beside parts that were certified without it, or nothing follows.
+    """
+    aside = tuple(part for part in parts if isinstance(part.worst, Leaked))
+    if not aside:
+        return apply_rule(parts, evidence)
+    others = tuple(part for part in parts if part not in aside)
+    if not others:
+        rule = "single" if len(parts) == 1 and parts[0].times == 1 else "worst_case_parts"
+        return Total(
+            rule=rule,
+            partial=(),
+            worst=aside[0].worst,
+            protection=(
+                "These releases are part of what is known beside others: they tell nothing about which cell a person "
+                "is in, and promise nothing about whether a person is there."
+            ),
+            reason="they are part of what leaks",
+        )
+    if not all(_knows_total(part.certificate) for part in others):
+        raise NoEvidenceError(
+            "the exact number of people present is among the releases, and some of the others were certified without "
+            "it: certify all of them for attackers with leakage=pkdp.Leakage.total()."
+        )
+    total = apply_rule(others, evidence)
+    return replace(total, rule="worst_case_parts") if total.rule == "single" else total
+
+
+def assumed_beside(
+    parts: Iterable[tuple[Certificate, int]], evidence: tuple[Evidence, ...], leakage: tuple[Leakage, ...]
+) -> tuple[str, ...]:
+    """Return what a total assumes about leakages, besides what its parts assume; as plain sentences."""
+    if not leakage:
+        return ()
+    told = []
+    if any(set(part.leakage) != set(leakage) for part, _ in parts):
+        told.append("What leaks beside one release tells nothing about the records of releases that do not name it.")
+    if any(one.key == "bounded_dependence" for one in evidence):
+        told.append("What leaks beside a release counts as part of it where releases depend on earlier ones.")
+    return tuple(told)
+
+
+def _knows_total(certificate: Certificate) -> bool:
+    if isinstance(certificate, ReleaseCertificate):
+        return certificate.attacker.total_is_known
+    inside = getattr(certificate, "parts", ())
+    return all(_knows_total(part) for part, _ in inside)

@@ -214,6 +214,6 @@ def case_of(mechanism: Mechanism, attacker: AttackerModel, protects: str) -> Cas
         protects=protects,
         trials=crowds_for(certificate),
         epsilons=points_for(certificate),
-        layout=Layout(counts=not histogram, companions=companions, rows=(1, 2, 3)),
+        layout=Layout(counts=not histogram and protects == "presence", companions=companions, rows=(1, 2, 3)),
         options={} if found or not histogram else {"domain": True},
     )

@@ -77,7 +77,7 @@ def _case(name: str, request: Request, attacker: AttackerModel, *, alone: bool) 
     if set(values.kept) & set(columns):
         return "its filter is about the columns that name people or cells"
     try:
-        plain = case_of(request.mechanism, attacker if alone else AttackerModel(), request.protects)
+        plain = case_of(request.mechanism, attacker if alone else attacker.against_anyone(), request.protects)
     except NotCertifiableError:
         return "nothing is certified about it"
     cells = None if request.domain is None else request.domain.cells

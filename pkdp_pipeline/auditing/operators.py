@@ -76,7 +76,9 @@ class Question:
         given = {"k": self.mechanism.k, "noise": self.mechanism.noise}
         given["release_threshold"] = self.mechanism.release_threshold
         if isinstance(self.mechanism, Count):
-            return {**given, "k_complement": self.mechanism.k_complement, "where": "counted", **self.options}
+            # The number of everybody, or of those whom a filter keeps.
+            asked = {"protects": "value"} if self.protects == "value" else {"where": "counted"}
+            return {**given, "k_complement": self.mechanism.k_complement, **asked, **self.options}
         return {**given, "by": "cell", "protects": self.protects, **self.options}
 
 

@@ -86,6 +86,7 @@ def _environment() -> Environment:
     environment.globals |= {
         "anyone": plain_words.anyone,
         "attained_at": attained_at,
+        "given": plain_words.given,
         "infinity": math.inf,
         "meaning": plain_words.meaning,
         "named": plain_words.named,
@@ -97,6 +98,7 @@ def _environment() -> Environment:
         "selected_from": selected_from,
         "spent": _spent,
         "stylesheet": Markup(_stylesheet(environment)),
+        "whom": plain_words.whom,
         "worst_meaning": plain_words.worst_meaning,
     }
     return environment
@@ -154,9 +156,9 @@ def _document(certificate: Mapping[str, Any]) -> str:
     return json.dumps(certificate, indent=1, ensure_ascii=False, sort_keys=True)
 
 
-def _spent(budget: BudgetLine) -> str:
+def _spent(budget: BudgetLine, anyone: str) -> str:
     allowed = f"{exactly(budget.epsilon)} at δ = {exactly(budget.delta)}"
-    against = "anyone at all" if budget.part == "worst_case" else "the declared attacker"
+    against = anyone if budget.part == "worst_case" else "the declared attacker"
     over = "" if budget.window_days is None else f" in any {budget.window_days} days"
     if budget.spent is None:
         return f"ε = {allowed} allowed against {against}{over}"

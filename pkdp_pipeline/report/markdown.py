@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pkdp_pipeline.report.content import LedgerAccount, Promise, PublishedTable, ReleaseView, Report, Series
 from pkdp_pipeline.report.noise_words import noise_sentence
 from pkdp_pipeline.report.plain_text import in_markdown, printable, table_line
-from pkdp_pipeline.report.plain_words import rounded_down
+from pkdp_pipeline.report.plain_words import rounded_down, whom
 from pkdp_pipeline.report.readings import attained_at
 from pkdp_pipeline.sentences import rounded_up
 from pkdp_pipeline.statement import KnowledgeCurve, Statement
@@ -134,7 +134,7 @@ def _numbers(promise: Promise) -> Iterator[str]:
     places = {round(step * last / (_POINTS - 1)) for step in range(_POINTS)}
     rows = {float(rounded_up(curve.epsilons[place], 4)): curve.certified[place] for place in places}
     rows |= dict(promise.statement.numbers)
-    yield table_line(["ε", "δ certified", "δ that some attacker reaches", "δ against anyone at all"])
+    yield table_line(["ε", "δ certified", "δ that some attacker reaches", f"δ against {whom(promise.statement)}"])
     yield table_line(["---:"] * 4)
     for epsilon, delta in sorted(rows.items()):
         below = max(place for place in range(last + 1) if curve.epsilons[place] <= epsilon)
@@ -187,7 +187,7 @@ def _ledger(ledger: LedgerAccount) -> Iterator[str]:
         yield ""
     if ledger.points:
         at = rounded_up(ledger.delta)
-        yield table_line(["up to", "releases", f"ε at δ = {at}", "ε against anyone at all"])
+        yield table_line(["up to", "releases", f"ε at δ = {at}", f"ε against {whom(ledger.total)}"])
         yield table_line(["---", "---:", "---:", "---:"])
         for point in ledger.points:
             numbers = (str(point.releases), _epsilon(point.epsilon), _epsilon(point.worst_case))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pkdp_pipeline.ledger_views.words import exactly
 from pkdp_pipeline.report.content import Promise, ReleaseView, Report
-from pkdp_pipeline.report.plain_words import epsilon_text, plain_number
+from pkdp_pipeline.report.plain_words import epsilon_text, plain_number, whom
 from pkdp_pipeline.sentences import rounded_up
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Pictures:
             name="spending-picture",
             title=f"What all releases up to a date add up to: ε at δ = {rounded_up(ledger.delta)}",
             description=f"Up to {last.period}, {last.releases} releases add up to ε = {epsilon_text(last.epsilon)} "
-            f"against the declared attacker, and {anyone} against anyone at all.{budgets} {_BELOW}",
+            f"against the declared attacker, and {anyone} against {whom(ledger.total)}.{budgets} {_BELOW}",
             height=280.0,
         )
 

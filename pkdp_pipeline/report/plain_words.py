@@ -15,12 +15,14 @@ __all__ = [
     "chance",
     "epsilon_text",
     "factor",
+    "given",
     "meaning",
     "named",
     "plain_number",
     "protected",
     "rounded_down",
     "sureness",
+    "whom",
     "worst_meaning",
 ]
 
@@ -69,6 +71,8 @@ def chance(delta: float) -> str:
 
 def named(statement: Statement) -> tuple[float, float] | None:
     """Return the pair (ε, δ) that a reader meets first; None where nothing is certified at the statement's δ."""
+    if statement.worst_case == (0.0, 0.0):
+        return statement.worst_case
     if statement.epsilon < math.inf:
         return statement.epsilon, statement.delta
     return statement.worst_case
@@ -83,11 +87,23 @@ def anyone(statement: Statement) -> bool:
     return epsilon <= float(rounded_up(pair[0])) and delta <= pair[1]
 
 
+def given(statement: Statement | None) -> str:
+    """Return what may be known exactly besides, on which `worst_case` depends; empty where nothing may be."""
+    return "" if statement is None else statement.anyone.partition(", given ")[2]
+
+
+def whom(statement: Statement | None) -> str:
+    """Return whom `worst_case` holds against, in a few words."""
+    return f"anyone at all, given {given(statement)}" if given(statement) else "anyone at all"
+
+
 def protected(statement: Statement) -> str:
     """Return what is protected, in the words of the sentence."""
     said, _, _ = (statement.limits or ("",))[0].partition(";")
     if said.startswith("Protects "):
         return said.removeprefix("Protects ").rstrip(".")
+    if statement.worst_case == (0.0, 0.0):
+        return "in which cell a person is"  # a total: there are no cells in it
     return (
         "which of two published cells a person is in" if statement.protects == "value" else "whether a person is there"
     )
@@ -107,11 +123,13 @@ def meaning(statement: Statement) -> str:
             f"which the published tables may tell anything about a person.{some}"
         )
     always = anyone(statement)
-    who = "Nobody, even knowing everybody else's records," if always else "Nobody who fits the assumptions"
+    who = "Nobody who fits the assumptions"
+    if always:
+        who = f"Nobody, even knowing {_everything(statement)},"
     unit = " It is about one privacy unit: of several that share a fate the table may tell more." if always else ""
     return (
         f"Take any one person, and what the sentence says is protected: {protected(statement)}. {who} learns more "
-        f"about it than {_hint(pair[0])}{_but(pair[1])}{unit}"
+        f"about it than {_hint(pair[0])}{_but(pair[1])}{unit}{_apart(statement) if always else ''}"
     )
 
 
@@ -124,9 +142,20 @@ def worst_meaning(statement: Statement) -> str:
         )
     epsilon, delta = statement.worst_case
     return (
-        f"Even somebody who already knows everybody else's records learns no more about it than {_hint(epsilon)}"
-        f"{_but(delta)}"
+        f"Even somebody who already knows {_everything(statement)} learns no more about it than {_hint(epsilon)}"
+        f"{_but(delta)}{_apart(statement)}"
     )
+
+
+def _everything(statement: Statement) -> str:
+    beside = given(statement)
+    return f"everybody else's records and {beside}" if beside else "everybody else's records"
+
+
+def _apart(statement: Statement) -> str:
+    """Say what a promise given something is not about."""
+    beside = given(statement)
+    return f" What is told already by {beside}, and by everybody else's records, is not meant." if beside else ""
 
 
 def _hint(epsilon: float) -> str:

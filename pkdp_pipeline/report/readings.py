@@ -27,10 +27,10 @@ def reading_counts(release: ReleaseView) -> str:
     return f"A bar is as long as the published count.{line}{hidden}"
 
 
-def reading_guarantee(curve: GuaranteeCurve) -> str:
-    """Return how to read the guarantee curve."""
+def reading_guarantee(curve: GuaranteeCurve, whom: str) -> str:
+    """Return how to read the guarantee curve; `whom` says against whom the noise alone holds."""
     mark = " The dot is the pair that the sentence names." if curve.mark is not None else ""
-    anyone = " The other line holds against anyone at all." if curve.worst_case is not None else ""
+    anyone = f" The other line holds against {whom}." if curve.worst_case is not None else ""
     if any(curve.attained):
         lines = (
             "the upper line is the δ that no attacker within the assumptions exceeds, and the lower edge of the band "

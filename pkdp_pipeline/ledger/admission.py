@@ -11,7 +11,7 @@ from functools import lru_cache
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.errors import DifferencingError, LedgerError, TemporaryError
-from pkdp_pipeline.ledger.company import Member, has_noiseless, is_told, may_stand_apart, may_stand_together
+from pkdp_pipeline.ledger.company import Member, has_noiseless, may_stand_apart, may_stand_together
 from pkdp_pipeline.ledger.components import Reach
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.differencing import (
@@ -64,7 +64,7 @@ def admit(db: Database, dataset: str, standing: Standing, terms: Terms, *, told:
     standing : Standing
     terms : Terms
     told : bool, default False
-        Whether its certificate will be about an attacker who `is_told`.
+        Whether its certificate will be about an attacker to whom `total_is_known`.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def admit(db: Database, dataset: str, standing: Standing, terms: Terms, *, told:
     if allows_overlap(terms.evidence):
         return Admission(alone=not met, claims=True, covered=True)
     if not standing.noiseless and not db.execute(
-        "SELECT 1 FROM holding WHERE dataset = :dataset AND kind IN ('total', 'exact count', 'noiseless') LIMIT 1",
+        "SELECT 1 FROM holding WHERE dataset = :dataset AND kind IN ('exact count', 'noiseless') LIMIT 1",
         dataset=dataset,
     ):
         return Admission(alone=not met, claims=not met)
@@ -146,7 +146,7 @@ def check_told(allowed: Admission, certificate: Certificate) -> None:
     ------
     DifferencingError
     """
-    if allowed.total is None or not isinstance(certificate, ReleaseCertificate) or is_told(certificate.attacker):
+    if allowed.total is None or not isinstance(certificate, ReleaseCertificate) or certificate.attacker.total_is_known:
         return
     raise DifferencingError(untold(allowed.total))
 
@@ -157,15 +157,17 @@ def _others(company: Counter[Member]) -> int:
 
 def _told_because(db: Database, components: Iterable[int], standing: Standing, *, but: int = -1) -> str | None:
     """Return the label of a release because of which the attacker must be told; None where there is none."""
-    which = "entry <> :but" if standing.total else "entry <> :but AND kind = 'total'"
+    only = "" if standing.total else "AND kind = 'exact count' "
     for component in components:
         rows = db.execute(
-            f"SELECT standing FROM holding WHERE component = :component AND {which} ORDER BY entry LIMIT 1",
+            f"SELECT standing FROM holding WHERE component = :component AND entry <> :but {only}ORDER BY entry",
             component=component,
             but=but,
         )
-        if rows:
-            return _standing(rows[0][0]).label
+        for (text,) in rows:
+            other = _standing(text)
+            if standing.total or other.total:
+                return other.label
     return None
 
 
@@ -178,8 +180,9 @@ def _company(db: Database, components: Sequence[int], *, total: bool) -> Counter
             component=component,
         )
         company.update({Member(kind=kind, unit=tuple(json.loads(unit))): int(number) for kind, unit, number in rows})
-    if not total and all(one.kind != "total" for one in company):
+    if not total and all(one.kind != "exact count" for one in company):
         return company
+    # An exact count among them may be a total.
     return Counter(one for component in components for one in _members(db, "component", component))
 
 
@@ -203,11 +206,10 @@ def _check_crossing(
         return
     held = db.execute("SELECT component, kind, entry FROM holding WHERE dataset = :dataset", dataset=dataset)
     far = [(kind, int(entry)) for component, kind, entry in held if int(component) not in set(met)]
-    telling = [entry for kind, entry in far if kind in ("total", "exact count", "noiseless")]
+    telling = [entry for kind, entry in far if kind in ("exact count", "noiseless")]
     if not telling and not has_noiseless([asked, *beside]):
         return
-    known = all(kind not in ("exact count", "noiseless") for kind, _ in far)
-    if known and may_stand_apart([asked, *_members(db, "dataset", dataset)]):
+    if all(kind != "noiseless" for kind, _ in far) and may_stand_apart([asked, *_members(db, "dataset", dataset)]):
         return
     witness = telling[0] if telling else far[0][1]
     refuse_crossing(standing, [one for one, _ in _releases(db, "entry", witness)], dataset=dataset)
@@ -233,6 +235,6 @@ def _standing(text: str) -> Standing:
 @lru_cache(maxsize=4096)
 def _told(description: str) -> bool:
     try:
-        return is_told(AttackerModel.from_dict(json.loads(description)["attacker"]))
+        return AttackerModel.from_dict(json.loads(description)["attacker"]).total_is_known
     except (KeyError, TypeError, ValueError):
         raise LedgerError("a certificate the ledger holds cannot be read: its running state was altered.") from None

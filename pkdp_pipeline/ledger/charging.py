@@ -8,7 +8,6 @@ from typing import Any
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.ledger import accounts
 from pkdp_pipeline.ledger.admission import Admission, check_told
-from pkdp_pipeline.ledger.company import is_told
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.entries import Entries
 from pkdp_pipeline.ledger.entry import Entry, Reservation
@@ -49,7 +48,7 @@ class Charging:
     ) -> None:
         self._database, self._dataset, self._key, self._standing = database, dataset, key, standing
         self._offer, self._terms = offer, terms
-        self._told = attacker is None or is_told(attacker)
+        self._told = attacker is None or attacker.total_is_known
         self._journal, self._entries = Journal(database), Entries(database)
 
     def charge(self, *, revise: bool) -> Reservation | Entry:

@@ -17,14 +17,8 @@ _NOISELESS = ("total", "exact count", "noiseless")
 
 
 def is_told(attacker: AttackerModel) -> bool:
-    """Return whether an attacker is declared to know exactly how many people there are, or even who.
-
-    What is noised, and what somebody's coming or going can leave as it is, is not the exact number.
-    """
-    return any(
-        one.tells == "people_present" and not one.is_private and not one.is_shared("presence")
-        for one in attacker.leakage
-    )
+    """Return whether an attacker is declared to know exactly how many people there are, or even who."""
+    return attacker.total_is_known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +34,7 @@ class Member:
     people : tuple, optional
         Which people it is about: the table and the period. They matter beside a total only.
     told : bool
-        Whether its certificate is about an attacker who `is_told`.
+        Whether its certificate is about an attacker to whom `AttackerModel.total_is_known`.
     """
 
     kind: Kind

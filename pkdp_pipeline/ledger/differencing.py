@@ -16,7 +16,7 @@ from pkdp_pipeline.composition.evidence import (
     read_evidence,
 )
 from pkdp_pipeline.errors import DifferencingError
-from pkdp_pipeline.ledger.company import Member, is_told, may_stand_apart, may_stand_together
+from pkdp_pipeline.ledger.company import Member, may_stand_apart, may_stand_together
 from pkdp_pipeline.ledger.overlap_cases import crossing, overlap
 from pkdp_pipeline.ledger.period import Period
 from pkdp_pipeline.ledger.standing import Standing
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 Beside = tuple[Standing, bool]
-"""A release and whether its certificate is about an attacker who `is_told`."""
+"""A release and whether its certificate is about an attacker to whom `total_is_known`."""
 
 
 def overlapping(standing: Standing, others: Iterable[Standing]) -> list[Standing]:
@@ -96,8 +96,8 @@ def check_differencing(
     declared = read_evidence(evidence)
     if allows_overlap(declared):
         return
-    listed = [(one, False) if isinstance(one, Standing) else (one[0], is_told(one[1])) for one in others]
-    asked = (standing, attacker is not None and is_told(attacker))
+    listed = [(one, False) if isinstance(one, Standing) else (one[0], one[1].total_is_known) for one in others]
+    asked = (standing, attacker is not None and attacker.total_is_known)
     near, far = _connected(standing, listed)
     if not may_stand_together(_company([asked, *near])):
         refuse_overlap(asked, near, dataset=dataset)

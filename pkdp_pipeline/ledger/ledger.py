@@ -13,7 +13,6 @@ from pkdp_pipeline.ledger import accounts
 from pkdp_pipeline.ledger.admission import Admission, check_claims
 from pkdp_pipeline.ledger.chain import GENESIS
 from pkdp_pipeline.ledger.charging import Charging
-from pkdp_pipeline.ledger.company import is_told
 from pkdp_pipeline.ledger.database import Database, open_database
 from pkdp_pipeline.ledger.entries import Entries
 from pkdp_pipeline.ledger.entry import Entry, Reservation
@@ -176,7 +175,7 @@ class Ledger:
         beside it, and whether its certificate may claim more than the worst case; raises a `DifferencingError`.
         """
         with self._database.snapshot():
-            told = attacker is not None and is_told(attacker)
+            told = attacker is not None and attacker.total_is_known
             return accounts.admit(self._database, self.dataset, standing, self.terms, told=told)
 
     def admission(self, entry: Entry) -> Admission:

@@ -47,7 +47,7 @@ def overlap(
 
     def said(say: Speech) -> str:
         first = repair if isinstance(repair, str) else repair(say)
-        known = _as_known(say) if _is_everybody(standing) != _is_everybody(other) else ""
+        known = _as_known(say) if _is_near_total(standing, other) else ""
         return f"{start}{first}{middle}{say.declare('BoundedDependence')}{known}."
 
     return Worded(said)
@@ -120,9 +120,12 @@ def _exception(standing: Standing, other: Standing) -> str:
     )
 
 
-def _is_everybody(standing: Standing) -> bool:
-    """Return whether the exact number of all people is published, as a total or not."""
-    return standing.total or (standing.exact_count and standing.where is None and not standing.opaque)
+def _is_near_total(standing: Standing, other: Standing) -> bool:
+    """Return whether one is the exact number of everybody whom the other is about, and could be a total."""
+    if standing.total or other.total or sorted(standing.unit) != sorted(other.unit) or standing.table != other.table:
+        return False
+    everybody = [one.exact_count and one.where is None and not one.opaque for one in (standing, other)]
+    return sum(everybody) == 1 and Period.parse(standing.period).days() == Period.parse(other.period).days()
 
 
 def _as_known(say: Speech) -> str:

@@ -84,7 +84,7 @@ def _rebuilt(entries: Iterable[Charged]) -> _State:
             Holding(entry=entry.sequence, unit=unit, part=part, first=reach.first, last=reach.last, label=reach.label)
         )
         days = None if reach.first is None or reach.last is None else reach.last - reach.first + 1
-        row = (unit, standing.kind, part, reach.first, reach.last, days, reach.label, standing_text(standing))
+        row = (unit, standing.stored_kind, part, reach.first, reach.last, days, reach.label, standing_text(standing))
         state.holdings[entry.sequence] = row
     tally: Counter[tuple[str, Bundle]] = Counter()
     for group in split(holdings):

@@ -102,6 +102,11 @@ class Standing:
         return kind_of(self.mechanism, self.protects)
 
     @property
+    def stored_kind(self) -> str:
+        """The kind in the ledger's tables, which know a total as an exact count: its standing says which it is."""
+        return "exact count" if self.total else self.kind
+
+    @property
     def noiseless(self) -> bool:
         """Whether no noise is on what is published, or it gives no finite worst case."""
         return self.kind in ("total", "exact count", "noiseless")

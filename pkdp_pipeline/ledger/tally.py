@@ -66,7 +66,7 @@ def join(db: Database, dataset: str, standing: Standing, part: str, entry: int) 
         entry=entry,
         dataset=dataset,
         unit=unit_text(standing.unit),
-        kind=standing.kind,
+        kind=standing.stored_kind,
         part=part,
         first=reach.first,
         last=reach.last,

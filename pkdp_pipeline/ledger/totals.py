@@ -17,7 +17,6 @@ from pkdp_pipeline.composition.evidence import (
 )
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger.bundle import Bundle
-from pkdp_pipeline.ledger.company import is_told
 from pkdp_pipeline.ledger.standing import kind_of
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 from pkdp_pipeline.wording import Worded
@@ -85,9 +84,12 @@ def add_up(
         # Without evidence, what other units' releases tell about these people may undo what is not known.
         held = _beside_others(held)
     if not evidence or kinds & {IndependentGivenHabits, BoundedParticipation}:
+        # Another period's total may tell in which cell a person is in this one, unless days are independent.
+        totals = any(_stands_as(parts[key]) == "total" for bundle in held for key, _ in bundle.parts)
+        apart = totals and sum(held.values()) > 1 and IndependentGivenHabits not in kinds
         flat: Parts = []
         for bundle, times in held.items():
-            flat += [(part, number * times) for part, number in _parts_of(bundle, parts)]
+            flat += [(part, number * times) for part, number in _parts_of(bundle, parts, apart=apart)]
         if not evidence and len(flat) == 1 and flat[0][1] == 1:
             part = flat[0][0]
             return compose([part]) if isinstance(part, ReleaseCertificate) else part
@@ -110,18 +112,25 @@ def _total_of(bundle: Bundle, parts: Mapping[str, ReleaseCertificate]) -> Certif
     return compose(listed)
 
 
-def _parts_of(bundle: Bundle, parts: Mapping[str, ReleaseCertificate]) -> Parts:
-    """Return what a component counts with."""
+def _parts_of(bundle: Bundle, parts: Mapping[str, ReleaseCertificate], *, apart: bool = False) -> Parts:
+    """Return what a component counts with; `apart` where totals of other periods are among the releases."""
     certificates = [(parts[key], number) for key, number in bundle.parts]
-    if bundle.company == "alone":
+    if bundle.company == "alone" and not apart:
         return list(certificates)
     totals, exact, rest = (
         [(one, number) for one, number in certificates if _stands_as(one) == kind] for kind in ("total", "exact", "")
     )
-    _check(bundle, totals, exact, rest)
-    if totals and sum(number for _, number in rest) == 1:
+    if bundle.company != "alone":
+        _check(bundle, totals, exact, rest)
+    if totals and not apart and sum(number for _, number in rest) == 1:
         # What is certified given the total keeps all it promises.
-        return [(compose([*totals, *rest], SamePeople()), 1)]
+        return [*totals, *rest]
+    if apart and (exact or any(one.worst_case_bound is None for one, _ in rest)):
+        start = (
+            "these releases do not add up: the number of people in one period may tell in which cell somebody is in "
+            "another, and not all of them are noised. Declare evidence that holds, "
+        )
+        raise NoEvidenceError(Worded(lambda say: f"{start}{say.declare('IndependentGivenHabits')}, for example."))
     noised: Parts = [(one.worst_case_only(), number) for one, number in rest]
     if not exact:
         return _merged([*totals, *noised])
@@ -143,7 +152,7 @@ def _check(
     kinds = {kind_of(one.mechanism) for one, _ in rest}
     count, single = sum(number for _, number in exact), sum(number for _, number in rest) == 1
     apart = bundle.company != "same unit"
-    told = all(is_told(one.attacker) for one, _ in (*totals, *exact, *rest))
+    told = all(one.attacker.total_is_known for one, _ in (*totals, *exact, *rest))
     unknown = bool(totals) and (apart or bool(exact) or not told or sum(number for _, number in totals) > 1)
     suppressed = "noiseless" in kinds and not (totals and single)
     if suppressed or unknown or count > 1 or (count and (kinds - {"pure noise"} or apart)):

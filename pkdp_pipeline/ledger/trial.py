@@ -13,7 +13,6 @@ from pkdp_pipeline.errors import BudgetExceededError, NoEvidenceError
 from pkdp_pipeline.ledger.budget import Budget
 from pkdp_pipeline.ledger.bundle import Bundle
 from pkdp_pipeline.ledger.ceilings import fits_budget
-from pkdp_pipeline.ledger.company import is_told
 from pkdp_pipeline.ledger.components import Reach, unit_text
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.parts import read_parts
@@ -46,7 +45,7 @@ def drawn(parts: Iterable[tuple[ReleaseCertificate, int]]) -> tuple[Fraction, Fr
     """
     epsilon, delta = Fraction(0), Fraction(0)
     listed = list(parts)
-    told = all(is_told(certificate.attacker) for certificate, _ in listed)
+    told = all(certificate.attacker.total_is_known for certificate, _ in listed)
     for certificate, times in listed:
         if told and kind_of(certificate.mechanism, certificate.protects) == "total":
             continue  # given what it tells, it costs nothing

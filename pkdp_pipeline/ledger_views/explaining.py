@@ -139,7 +139,7 @@ def _parts(screen: Screen, history: History, unit: str, delta: float) -> None:
         rows.append(
             [
                 f"{times:,}",
-                f"{mechanism_words(one.mechanism)}; {one.protects}",
+                f"{mechanism_words(one.mechanism, one.protects)}; {one.protects}",
                 noise_words(one.mechanism),
                 attacker_words(one.attacker),
                 alone_words(one, delta),
@@ -167,7 +167,7 @@ def _parts(screen: Screen, history: History, unit: str, delta: float) -> None:
 def _protects(history: History, part: str) -> str:
     one = history.parts[part]
     kind = "count" if isinstance(one.mechanism, Count) else "histogram"
-    return f"A {kind} by itself: {protection(one.mechanism, one.protects, one.theorems[0])}"
+    return f"A {kind} by itself: {protection(one.mechanism, one.protects, one.theorems[0], one.attacker)}"
 
 
 def _together(screen: Screen, history: History, unit: str) -> None:
@@ -196,6 +196,11 @@ def _together(screen: Screen, history: History, unit: str) -> None:
         "what its noise gives against anybody. A single exact count beside pure noise keeps its own numbers "
         "(docs/composition.md, rule 7: an exact count beside noised releases about the same people)."
     )
+    if any(line.standing.total for line in history.lines):
+        screen.item(
+            "An exact total takes nothing from what is certified given it: a single release beside it counts with all "
+            "its certificate promises, several count as without it."
+        )
     for group in several[:_FEW]:
         screen.item(f"{_span(group)}: {_listed(history, group)}", indent=4)
     if len(several) > _FEW:
@@ -213,7 +218,7 @@ def _span(group: Sequence[Holding]) -> str:
 def _listed(history: History, group: Sequence[Holding]) -> str:
     entries = {one.entry for one in group}
     labels = Counter(
-        f"{line.standing.label} ({mechanism_words(line.standing.mechanism)})"
+        f"{line.standing.label} ({mechanism_words(line.standing.mechanism, line.standing.protects)})"
         for line in history.lines
         if line.holding.entry in entries
     )

@@ -22,6 +22,9 @@ from pkdp_pipeline.ledger_views.words import mechanism_words, number_of
 __all__ = ["next_steps"]
 
 _CHOICES: tuple[Evidence, ...] = (IndependentGivenHabits(), OneDayProtected(), DisjointUnits(), OncePerUnit())
+_LEAKAGE = "leakage=pkdp.Leakage.total() in the attacker"
+_GIVEN_IT = f"all with protects='value' and certified given it ({_LEAKAGE})"
+_LIKE_THE_OTHERS = f", protects the value and is certified given the totals ({_LEAKAGE})"
 _NOISED = "noise with a finite worst case (noise without k, or with a release_threshold)"
 
 
@@ -43,7 +46,8 @@ def next_steps(db: Database, history: History) -> Iterator[str]:
     last = history.lines[-1]
     more = how_many_more(db, history.dataset, last.holding.unit, history.terms, last.holding.part)
     if more is not None and (covers_periods(history.evidence) or not last.standing.noiseless):
-        like = f"like the last one ({last.standing.label}, {mechanism_words(last.standing.mechanism)})"
+        what = mechanism_words(last.standing.mechanism, last.standing.protects)
+        like = f"like the last one ({last.standing.label}, {what})"
         room = f"room for {number_of(more, 'more release')}" if more else "no room for another release"
         if more == MOST_MORE:
             room = f"room for at least {MOST_MORE:,} more releases"
@@ -55,7 +59,8 @@ def next_steps(db: Database, history: History) -> Iterator[str]:
 
 def _elsewhere(history: History) -> Iterator[str]:
     """Yield what may be published about other periods."""
-    noiseless = [line for line in history.lines if line.standing.noiseless]
+    noiseless = [line for line in history.lines if line.standing.noiseless and not line.standing.total]
+    total = any(line.standing.total for line in history.lines)
     if covers_periods(history.evidence):
         yield (
             "About a period that no release is about yet: anything that can be certified, with noise or without; the "
@@ -64,7 +69,8 @@ def _elsewhere(history: History) -> Iterator[str]:
         return
     if not noiseless:
         yield (
-            f"About a period that no release is about yet: what carries {_NOISED}. Without noise it would need "
+            f"About a period that no release is about yet: what carries {_NOISED}"
+            f"{_LIKE_THE_OTHERS if total else ''}. Without noise it would need "
             "evidence about how people's periods depend on one another."
         )
     else:
@@ -101,6 +107,16 @@ def _same_period(history: History) -> Iterator[str]:
             f"{where}: nothing beside a release without noise, not even a noisy one, which tells about the people who "
             "protect by being unknown. Publish one cross-tabulated histogram and derive the rest with release.rollup; "
             f"or plan {_NOISED} for all of them; or declare pkdp.BoundedDependence."
+            + (
+                ""
+                if "total" in kinds
+                else f" Only the exact total of the same people may stand beside it: {_GIVEN_IT}."
+            )
+        )
+    if "total" in kinds:
+        yield (
+            f"{where}: beside the exact total of the same people, what protects the value and is certified given it "
+            f"({_LEAKAGE}), as if the total did not stand there."
         )
     if "exact count" in kinds:
         yield f"{where}: beside one exact count, pure noise (noise without k) about the same unit."

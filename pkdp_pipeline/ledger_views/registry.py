@@ -244,7 +244,10 @@ class _Draft:
 
     def _composition(self) -> str:
         rules = [THEOREMS[key] for key in self._total.theorems if "composition.md" in THEOREMS[key].citation]
-        named = "; ".join(f"{rule.title} ({rule.citation})" for rule in rules) or "A single release: nothing to compose"
+        alone = "A single release: nothing to compose"
+        if len(self._lines) > 1:
+            alone = "Beside exact totals, which are given: nothing to compose (docs/composition.md, rule 7)"
+        named = "; ".join(f"{rule.title} ({rule.citation})" for rule in rules) or alone
         declared = " ".join(f"{class_call(one)}: {one.declares}" for one in self._history.evidence)
         return f"{named}. {f'Declared by the curator: {declared}' if declared else 'No evidence is declared.'}"
 

@@ -17,6 +17,7 @@ from pkdp_pipeline.ledger_views.words import (
     amount,
     command,
     exactly,
+    given_words,
     mechanism_words,
     no_epsilon,
     noise_words,
@@ -91,7 +92,9 @@ def show(
     for unit, points, budgets in growth:
         several = f", unit {unit_named(unit)}" if len(history.units) > 1 else ""
         screen.head(f"What it adds up to: ε at δ = {exactly(delta)}, after each period{several}")
-        _growth(screen, points, budgets, delta, one_day=history.evidence == (OneDayProtected(),))
+        attackers = (history.parts[line.holding.part].attacker for line in history.lines if line.holding.unit == unit)
+        one_day = history.evidence == (OneDayProtected(),)
+        _growth(screen, points, budgets, delta, one_day=one_day, beside=given_words(attackers))
         if points[-1].epsilon == math.inf and points[-1].at_one is None:
             screen.say("Why they do not:")
             screen.command(command("explain", location))
@@ -165,7 +168,7 @@ def _releases(screen: Screen, history: History, lines: Sequence[Line], delta: fl
                 str(line.holding.entry),
                 line.standing.period,
                 line.standing.label,
-                mechanism_words(line.standing.mechanism),
+                mechanism_words(line.standing.mechanism, line.standing.protects),
                 noise_words(line.standing.mechanism),
                 own[line.holding.part].removeprefix("ε = "),
                 state_words(line.state),
@@ -183,13 +186,15 @@ def _releases(screen: Screen, history: History, lines: Sequence[Line], delta: fl
         state = "" if line.state == "published" else f" · {state_words(line.state)}"
         screen.say(f"{line.standing.period}  {line.standing.label}  {(line.release_id or '')[:12]}")
         screen.say(
-            f"{mechanism_words(mechanism)}{noise} · {own[line.holding.part]} alone · no. {line.holding.entry}"
-            f"{again}{state}",
+            f"{mechanism_words(mechanism, line.standing.protects)}{noise} · {own[line.holding.part]} alone · no. "
+            f"{line.holding.entry}{again}{state}",
             indent=4,
         )
 
 
-def _growth(screen: Screen, points: Sequence[Point], budgets: Sequence[Spent], delta: float, *, one_day: bool) -> None:
+def _growth(
+    screen: Screen, points: Sequence[Point], budgets: Sequence[Spent], delta: float, *, one_day: bool, beside: str
+) -> None:
     last = points[-1]
     heights = [point.epsilon for point in points]
     if all(height == math.inf for height in heights):
@@ -225,6 +230,8 @@ def _growth(screen: Screen, points: Sequence[Point], budgets: Sequence[Spent], d
     if last.epsilon == math.inf:
         number = ", which do not add up" if last.at_one is None else f": {no_epsilon(delta, last.at_one)}"
     screen.say(f"After {last.period}: {together}{number}. Against anyone at all: {worst}.")
+    if beside:
+        screen.say(f"All of this is {beside}: what that tells by itself is not protected.")
     if budgets:
         screen.head("Budgets")
         screen.budgets(budgets)

@@ -63,7 +63,7 @@ def explain_entry(screen: Screen, reading: Reading, entry: Entry, *, delta: floa
     where = "a predicate that was not written down" if standing.opaque else standing.where
     rows = [
         ("State", state_words(entry.state)),
-        ("Published", mechanism_words(standing.mechanism)),
+        ("Published", mechanism_words(standing.mechanism, standing.protects)),
         ("Noise", noise_words(standing.mechanism)),
         ("A person", who),
         ("Cells", ", ".join(standing.by) if standing.by else "none: one number"),

@@ -15,6 +15,8 @@ from pkdp_pipeline.profiles import THEOREMS
 
 __all__ = ["print_total", "rule_lines", "statements"]
 
+_SINGLE = "none needed: a single release"
+
 
 def print_total(screen: Screen, total: Certificate, terms: Terms, budgets: Sequence[Spent], *, delta: float) -> None:
     """Print one unit's total."""
@@ -48,7 +50,8 @@ def statements(total: Certificate, delta: float) -> list[tuple[str, str]]:
         worst = (
             f"{plain} by plain sums" if epsilon == math.inf else f"ε = {amount(epsilon)} at {at} (plain sums: {plain})"
         )
-    return [("Partial knowledge", partial), ("Against anyone", worst)]
+    beside = [("Given", ", ".join(leak.name for leak in total.leakage))] if total.leakage else []
+    return [("Partial knowledge", partial), ("Against anyone", worst), *beside]
 
 
 def rule_lines(total: Certificate, terms: Terms) -> list[tuple[str, str]]:
@@ -56,4 +59,6 @@ def rule_lines(total: Certificate, terms: Terms) -> list[tuple[str, str]]:
     keys = [key for key in total.theorems if "composition.md" in THEOREMS[key].citation]
     listed = [("Rule", f"{THEOREMS[key].title} ({THEOREMS[key].citation})") for key in keys]
     declared = ", ".join(map(class_call, terms.evidence)) or "none declared"
-    return [*(listed or [("Rule", "none needed: a single release")]), ("Evidence", declared)]
+    several = isinstance(total, ComposedCertificate) and total.releases > 1
+    none = "none needed: exact totals are given (docs/composition.md, rule 7)" if several else _SINGLE
+    return [*(listed or [("Rule", none)]), ("Evidence", declared)]

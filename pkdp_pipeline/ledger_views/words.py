@@ -12,6 +12,7 @@ from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.composition.evidence import Evidence
 from pkdp_pipeline.ledger.budget import Budget
+from pkdp_pipeline.ledger.standing import kind_of
 from pkdp_pipeline.mechanisms import Count, Mechanism
 from pkdp_pipeline.sentences import rounded_up
 
@@ -23,6 +24,7 @@ __all__ = [
     "class_call",
     "command",
     "exactly",
+    "given_words",
     "mechanism_words",
     "no_epsilon",
     "noise_words",
@@ -75,8 +77,10 @@ def spent_words(allowed: float, spent: float) -> str:
     return f"spent {used:.{decimals}f} of {most:.{decimals}f}, left {left:.{decimals}f}"
 
 
-def mechanism_words(mechanism: Mechanism) -> str:
+def mechanism_words(mechanism: Mechanism, protects: str = "presence") -> str:
     """Return what is published and from which thresholds on; the noise has its own words."""
+    if kind_of(mechanism, protects) == "total":
+        return "exact total"
     kind = "count" if isinstance(mechanism, Count) else "histogram"
     details = []
     if mechanism.k is not None:
@@ -102,7 +106,18 @@ def attacker_words(attacker: AttackerModel) -> str:
     listed = [f"{name} = {exactly(value)}" for name, value in stated if value is not None]
     if attacker.known:
         listed.append(f"known = {attacker.known} ({attacker.influence})")
-    return ", ".join(listed) or "anyone at all"
+    if attacker.secret == "conditional":
+        listed.append(f"given the others of each {attacker.dependent}")
+    elif attacker.dependent is not None:
+        listed.append(f"people of one {attacker.dependent} depend on one another")
+    whom = ", ".join(listed) or "anyone at all"
+    return f"{whom}; {given_words([attacker])}" if attacker.leakage else whom
+
+
+def given_words(attackers: Iterable[AttackerModel]) -> str:
+    """Return what is known, or leaks, beside the releases; empty where nothing does."""
+    names = list(dict.fromkeys(leak.name for attacker in attackers for leak in attacker.leakage))
+    return f"given {' and '.join(names)}" if names else ""
 
 
 def state_words(state: str) -> str:

@@ -131,14 +131,12 @@ def _latest(entry: Entry, event: Event) -> int:
 
 
 def _standing(reading: Reading, entry: Entry, certificate: ReleaseCertificate) -> Claim:
-    from pkdp_pipeline.ledger.company import is_told
-
     key = "ledger.standing"
     try:
         allowed = reading.ledger.admission(entry)
     except PkdpError as error:
         return failed(key, STANDING, str(error))
-    if allowed.total is not None and not is_told(certificate.attacker):
+    if allowed.total is not None and not certificate.attacker.total_is_known:
         return failed(
             key,
             STANDING,

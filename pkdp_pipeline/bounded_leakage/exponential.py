@@ -148,8 +148,8 @@ class ExponentialMechanism:
         Returns
         -------
         float
-            At least ``R(o)/ε (ln(|outputs|/|best outputs|) + t)`` (Theorem 38), which the rational base raises by less
-            than a millionth in all but extreme cases.
+            ``R(o)/ε (ln(|outputs|/|best outputs|) + t)`` (Theorem 38), raised a little, by less than 1e-15 of it, for
+            the rational base.
 
         Notes
         -----

@@ -251,7 +251,7 @@ class LeakagePair:
         None where there is none: then nothing is promised about `one` and `other` (Example 18). Its steps, one less
         than its length, go into `along_path`.
         """
-        through = {database for database, values in self._leaked().items() if leaked in values}
+        through = dict.fromkeys(database for database, values in self._leaked().items() if leaked in values)
         return shortest_path(self.neighbours, one, other, through)
 
     def _fits(self, other: object) -> None:

@@ -58,16 +58,13 @@ def shortest_path(
     """Return a shortest path of neighbours from `start` to `end` inside `through`; None where there is none."""
     if start not in through or end not in through:
         return None
-    beside: dict[Hashable, list[Hashable]] = {one: [] for one in through}
-    for one, other in neighbours:
-        if one in beside and other in beside:
-            beside[one].append(other)
     before: dict[Hashable, Hashable] = {start: start}
     waiting = deque([start])
     while waiting and end not in before:
         here = waiting.popleft()
-        for there in beside[here]:
-            if there not in before:
+        # In the order of `through`, so that the same path is found every time.
+        for there in through:
+            if there not in before and (here, there) in neighbours:
                 before[there] = here
                 waiting.append(there)
     if end not in before:

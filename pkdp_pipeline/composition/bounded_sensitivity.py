@@ -65,8 +65,8 @@ def _numbers(part: Part, declared: BoundedSensitivity) -> Numbers:
     """Return what a release publishes, number by number, as far as one record can change it."""
     if not isinstance(part.certificate, ReleaseCertificate) or not isinstance(part.worst, NoiseCurve):
         raise NoEvidenceError(
-            "BoundedSensitivity adds up counts and histograms with noise of their own, one by one: compose the "
-            "certificates of the releases themselves, and not totals of them."
+            "BoundedSensitivity adds up counts and histograms by their noise alone: compose the certificates of the "
+            "releases themselves, not totals of them, and none beside a leakage that may depend on its noise."
         )
     curve = part.worst
     one = NoiseCurve(theorem=curve.theorem, noise=curve.noise, cells=1, appears_at=curve.appears_at)
@@ -110,6 +110,4 @@ def _hidden(parts: tuple[Part, ...], declared: BoundedSensitivity) -> str:
 
 def _leaks_presence(part: Part) -> bool:
     """Return whether something is known beside a release that no two lives share which differ in presence."""
-    certificate = part.certificate
-    leakage = certificate.attacker.leakage if isinstance(certificate, ReleaseCertificate) else ()
-    return any(not one.is_private and not one.is_shared("presence") for one in leakage)
+    return any(not one.is_private and not one.is_shared("presence") for one in part.certificate.leakage)

@@ -83,6 +83,8 @@ class ComposedCertificate(Certificate):
         for part, _ in self.parts:
             if isinstance(part, ComposedCertificate):
                 listed += part.limits
+                if part.rule == "bounded_sensitivity":
+                    listed.append(f"Where a bounded sensitivity was declared, it p{part.protection()[1:]}")
             elif isinstance(part, ReleaseCertificate):
                 listed += [*(() if part.context is None else part.context.facts()), *part.caveats]
         beside = [text for text in given(self.leakage) if text not in listed]

@@ -298,6 +298,32 @@ def test_a_total_says_what_was_declared_and_what_it_does_not_protect():
     assert "Protects what a person's record says in these releases, and whether it is there" in says.sentence()
 
 
+def test_a_total_in_a_total_says_what_it_protects():
+    day = pkdp.compose([count(0.25), count(0.5)], pkdp.BoundedSensitivity(1))
+    week = pkdp.compose([(day, 7)])
+    assert week.worst_case.parameters == (3.5, 0.0)
+    assert "Where a bounded sensitivity was declared, it protects whether a person's record is there" in week.sentence()
+    assert "does not protect what the record says" in week.sentence()
+
+
+def test_given_the_number_of_people_presence_is_not_hidden():
+    known = pkdp.AttackerModel(leakage=pkdp.Leakage.total())
+    mechanism = pkdp.Histogram(noise=pkdp.GeometricNoise(0.5))
+    tables = [(pkdp.certify(mechanism, known, protects="value"), 3)]
+    total = pkdp.compose(tables, pkdp.BoundedSensitivity(2, "value"))
+    assert total.worst_case.parameters == (1.0, 0.0)
+    assert "it does not protect whether it is there" in total.sentence()
+    assert "and whether it is there" not in total.protection()
+    assert "given the number of people present" in total.sentence()
+
+
+def test_a_leakage_that_is_itself_private_is_no_count():
+    noisy = pkdp.Leakage("a noised total", epsilon=0.5)
+    part = pkdp.certify(pkdp.Count(noise=pkdp.GeometricNoise(0.5)), pkdp.AttackerModel(leakage=noisy))
+    with pytest.raises(pkdp.NoEvidenceError, match="a noised total"):
+        pkdp.compose([(part, 2)], pkdp.BoundedSensitivity(1))
+
+
 def test_a_total_comes_back_from_json_and_is_verified(tmp_path):
     total = pkdp.compose([count(0.5), (count(0.25, 2, 5), 2)], pkdp.BoundedSensitivity(2, "value"))
     again = pkdp.Certificate.from_json(total.to_json())

@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pkdp_pipeline.jobs.release_table import ReleaseTable
 from pkdp_pipeline.jobs.repairing.bench import Bench, Edits
 from pkdp_pipeline.jobs.repairing.edits import Edit
 from pkdp_pipeline.jobs.repairing.grids import EPSILONS, first_below
 from pkdp_pipeline.jobs.repairs import cross_tabulated
+from pkdp_pipeline.ledger.company import is_told
 
 __all__ = ["changes", "cross_tabulation", "fewer_releases", "larger_k", "larger_k_complement"]
 
@@ -40,6 +42,9 @@ def changes(bench: Bench, refused: int | None) -> Iterator[Edits]:
         (_noise, lambda table: "noise" in table or "k" not in table),
         (_noise_and_threshold, lambda table: "k" in table),
         (_noise_without_k, lambda table: _needs_no_k(table) and bool({"k", "k_complement"} & {*table})),
+        (_value, lambda table: _has_only_value(bench, table) and "p_max_between" in _attacker(bench, table)),
+        (_total, lambda table: _may_be_total(bench, table)),
+        (_value_with_noise, lambda table: _has_only_value(bench, table) and _needs_no_k(table)),
     )
     for family, suits in families:
         fitting = [number for number, table in enumerate(tables) if suits(table)]
@@ -154,6 +159,51 @@ def _noise_and_threshold(bench: Bench, numbers: tuple[int, ...]) -> Edits | None
     noises = tuple(edit for edit in found if edit.path[2] != "release_threshold")
     gaps = [_gap(table) for table in (bench.content["release"][number] for number in numbers) if "k" in table]
     return bench.least(lambda gap: noises + _thresholds(bench, numbers, gap), min(gaps) + 1, 100_000_000)
+
+
+def _value(bench: Bench, numbers: tuple[int, ...]) -> Edits | None:
+    """Protect which cell a person is in, where who is present is known; with a larger k where it takes one."""
+    edits = _values(numbers)
+    return edits if bench.fits(edits) else larger_k(bench, numbers, edits)
+
+
+def _total(bench: Bench, numbers: tuple[int, ...]) -> Edits | None:
+    """Publish the exact number of people as what is known of them anyway, which promises nothing about presence."""
+    edits = _values(numbers)
+    return edits if bench.fits(edits) else None
+
+
+def _value_with_noise(bench: Bench, numbers: tuple[int, ...]) -> Edits | None:
+    gone = tuple(
+        Edit(path=("release", number, "k"), value=None) for number in numbers if "k" in bench.content["release"][number]
+    )
+    return _least_noise(bench, numbers, lambda epsilon: _values(numbers) + gone + _noises(bench, numbers, epsilon))
+
+
+def _values(numbers: tuple[int, ...]) -> Edits:
+    return tuple(Edit(path=("release", number, "protects"), value="value") for number in numbers)
+
+
+def _has_only_value(bench: Bench, table: Mapping[str, Any]) -> bool:
+    """Return whether a histogram protects presence, and what is known besides leaves only the value to protect."""
+    if "by" not in table or table.get("protects") == "value":
+        return False
+    leakage = bench.job.attacker_of(_release(bench, table)).leakage
+    return any(not one.is_private and not one.is_shared("presence") for one in leakage)
+
+
+def _may_be_total(bench: Bench, table: Mapping[str, Any]) -> bool:
+    release = _release(bench, table)
+    counts_all = release.kind == "exact count" and release.where is None
+    return counts_all and is_told(bench.job.attacker_of(release))
+
+
+def _release(bench: Bench, table: Mapping[str, Any]) -> ReleaseTable:
+    return next(release for release in bench.job.release if release.name == table["name"])
+
+
+def _attacker(bench: Bench, table: Mapping[str, Any]) -> Mapping[str, Any]:
+    return dict(table.get("attacker") or bench.content.get("attacker") or {})
 
 
 def _least_noise(

@@ -16,6 +16,7 @@ __all__ = [
     "against",
     "anyone",
     "assumptions",
+    "depending",
     "given",
     "leaking",
     "listed",
@@ -219,17 +220,21 @@ def against(theorem: str, attacker: AttackerModel) -> str:
 def protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker: AttackerModel | None = None) -> str:
     """Return what the statement protects and what it does not, as one sentence."""
     told = _protection(mechanism, protects, theorem, attacker)
-    if attacker is None or attacker.dependent is None:
-        return told
+    more = "" if attacker is None else depending(attacker)
+    return f"{told} {more}" if more else told
+
+
+def depending(attacker: AttackerModel) -> str:
+    """Return what is not protected where people's records depend on one another; empty where they do not."""
     name = attacker.dependent
+    if name is None:
+        return ""
     if attacker.secret == "conditional":
         return (
-            f"{told} The secret is a person's record given those of all others of her {name}: what these tell about "
-            "her is not protected."
+            f"The secret is a person's record given those of all others of her {name}: what these tell about her is "
+            "not protected."
         )
-    return (
-        f"{told} Records of people of one {name} depend on one another: what others' tell about her is not protected."
-    )
+    return f"Records of people of one {name} depend on one another: what others' tell about her is not protected."
 
 
 def _protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker: AttackerModel | None) -> str:

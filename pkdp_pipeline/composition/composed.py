@@ -17,7 +17,7 @@ from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.leakage import Leakage
 from pkdp_pipeline.profiles import Applied, Protects, WorstCase
 from pkdp_pipeline.release_certificate import ReleaseCertificate
-from pkdp_pipeline.sentences import against, anyone, given, rounded_up
+from pkdp_pipeline.sentences import against, anyone, depending, given, rounded_up
 
 __all__ = ["ComposedCertificate", "composed_from_document", "number_of_times", "protected_by", "units_of"]
 
@@ -86,7 +86,8 @@ class ComposedCertificate(Certificate):
                 if part.rule == "bounded_sensitivity":
                     listed.append(f"Where a bounded sensitivity was declared, it p{part.protection()[1:]}")
             elif isinstance(part, ReleaseCertificate):
-                listed += [*(() if part.context is None else part.context.facts()), *part.caveats]
+                facts = () if part.context is None else part.context.facts()
+                listed += [*filter(None, (depending(part.attacker),)), *facts, *part.caveats]
         beside = [text for text in given(self.leakage) if text not in listed]
         return tuple(dict.fromkeys((*beside, *listed, *self.caveats)))
 

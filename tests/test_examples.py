@@ -5,13 +5,17 @@ import runpy
 import shutil
 from pathlib import Path
 
+import duckdb
+import pandas as pd
 import pytest
 
+from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.certificate import Certificate
-from pkdp_pipeline.errors import BudgetExceededError, DifferencingError
+from pkdp_pipeline.errors import BudgetExceededError, DifferencingError, NotCertifiableError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.release import read_release
+from pkdp_pipeline.release_certificate import certify
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 DAY = datetime.date(2013, 1, 2)
@@ -97,6 +101,49 @@ def test_a_year_of_first_departures_costs_one_release(folder):
     for epsilon in (0.5, 1.0, 1.5):
         assert result.total.delta(epsilon) == one.delta(epsilon)
     assert "whether a person is in any of these releases at all" in result.total.sentence()
+
+
+def test_a_census_publishes_its_total_beside_a_table_that_hides_which_cell(folder):
+    result = run_job(load_job(folder / "census_totals.toml"), datetime.date(1994, 1, 1))
+    total, table = (published.release for published in result.releases)
+    people = int(total.table["count"].iloc[0])
+    shown = dict(table.table[["education", "count"]].dropna().itertuples(index=False, name=None))
+    assert set(shown) == {"high school", "some college", "bachelor"}
+    hidden = people - sum(shown.values())
+    assert hidden > 0  # what the total gives away: how many people the two suppressed cells have together
+    assert total.certificate.worst_case.parameters == (0.0, 0.0)
+    alone = certify(table.certificate.mechanism, AttackerModel(p_max_between=0.99, known=100), protects="value")
+    together = result.together.total
+    for epsilon in (0.0, 0.5, 1.0):
+        # Theorem C: beside the total it is everything.
+        assert table.certificate.delta(epsilon) == alone.delta(epsilon) == together.delta(epsilon)
+    sentence = together.sentence()
+    assert "not whether she was there" in sentence
+    assert "The number of people counted may be known exactly" in sentence
+    assert together.epsilon(1e-6) <= 1.0
+    report = (folder / "out/census_totals/1994-01-01/report.html").read_text(encoding="utf-8")
+    assert "anyone at all, given the number of people counted" in report
+    assert "anyone at all, whatever they know" not in report
+
+
+def test_beside_a_total_presence_is_refused_and_nothing_is_published(folder):
+    job = folder / "census_totals.toml"
+    start, end = job.read_text(encoding="utf-8").split('name = "people_by_education"')
+    job.write_text(start + 'name = "people_by_education"' + end.replace('protects = "value"\n', ""), encoding="utf-8")
+    (folder / "data").unlink()
+    with pytest.raises(NotCertifiableError, match="shared by no two lives that differ in whether a person is there"):
+        run_job(load_job(job), datetime.date(1994, 1, 1))
+    assert not list((folder / "out").rglob("*.parquet"))
+
+
+def test_the_census_data_are_what_their_page_says(tmp_path):
+    """Made again by the statement that the page shows."""
+    page = (EXAMPLES / "data" / "README.md").read_text(encoding="utf-8")
+    statement = page.split("```sql\n")[1].split("```")[0]
+    statement = statement.replace("'adult.parquet'", f"'{EXAMPLES / 'data' / 'adult.parquet'}'")
+    made = tmp_path / "education_1994.parquet"
+    duckdb.sql(statement.replace("'education_1994.parquet'", f"'{made}'"))
+    assert pd.read_parquet(made).equals(pd.read_parquet(EXAMPLES / "data" / "education_1994.parquet"))
 
 
 def test_the_budget_of_the_example_stops_a_smaller_k(folder):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -127,6 +127,12 @@ class ComposedCertificate(Certificate):
                 "ones were chosen after seeing earlier ones, only the sums of worst-case ε and δ hold."
             )
         listed += assumed_beside(self.parts, self.evidence, self.leakage)
+        if self.has_partial_knowledge and self.releases > 1:
+            listed += [
+                f"A person's record given those of all others of her {name} is given all of theirs, in all of these "
+                f"releases; and the one unknown person of each {name} is the same in all of them."
+                for name in dict.fromkeys(_conditional(self.parts))
+            ]
         return tuple(dict.fromkeys((*listed, *(text for part, _ in self.parts for text in part.assumptions))))
 
     def protection(self, delta: float = 1e-6) -> str:
@@ -255,3 +261,12 @@ def composed_from_document(document: Mapping[str, Any]) -> ComposedCertificate:
     return ComposedCertificate(
         protects=aim, parts=tuple(parts), evidence=evidence_from_dicts(list(document["evidence"]))
     )
+
+
+def _conditional(parts: Iterable[tuple[Certificate, int]]) -> Iterator[str]:
+    """Yield the groups given whose other records a record is the secret, in any part."""
+    for part, _ in parts:
+        if isinstance(part, ComposedCertificate):
+            yield from _conditional(part.parts)
+        elif isinstance(part, ReleaseCertificate) and part.attacker.secret == "conditional":
+            yield part.attacker.dependent or ""

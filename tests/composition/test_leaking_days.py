@@ -88,3 +88,20 @@ def test_a_secret_given_the_household_is_said_with_the_total_too():
     total = pkdp.compose([part, part], pkdp.IndependentGivenHabits())
     for certificate in (part, total):
         assert "given those of all others of her household" in certificate.sentence()
+    assert any("the same in all of them" in text for text in total.assumptions)
+    assert not any("the same in all of them" in text for text in pkdp.compose([part], None).assumptions)
+
+
+def test_a_partners_record_of_another_day_is_a_record_of_the_household():
+    # B repeats a day later what A did. Given B's record of the same day A's is a coin, and so is each person's habit;
+    # given all of B's records it is certain, and the two counts give A away.
+    part = pkdp.certify(
+        pkdp.Count(),
+        pkdp.AttackerModel(p_min=0.5, p_max=0.5, unknown=20, dependent="household", secret="conditional"),
+    )
+    total = pkdp.compose([part, part], pkdp.IndependentGivenHabits())
+    others = np.array([math.comb(20, s) / 2.0**20 for s in range(21)])
+    # First day A and 20 others; second day A's copy and people who are known: their number is read off it.
+    first, second = ({(s + a, a): weight for s, weight in enumerate(others.tolist())} for a in (1, 0))
+    assert max(losses(first, second, math.exp(1.0))) == pytest.approx(1.0)
+    assert total.delta(1.0) < 0.2

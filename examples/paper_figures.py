@@ -5,8 +5,9 @@ line for each, what it shows. It takes some seconds and needs matplotlib (``pip 
 
 "The paper" is *Differential privacy with partial knowledge* by Desfontaines, Mohammadi, Krahmer and Basin. The figures
 are about the same questions; the parameters are ours, and every caption names them. Strong lines are certified: no
-attacker that is declared exceeds them. Dotted lines are exact: the δ of one attacker, enumerated. Dashed lines are
-printed bounds (`pkdp_pipeline.printed`), and the legend says which of them are wrong; ``docs/findings.md`` says why.
+attacker that is declared exceeds them at the points that were computed; between these, lines are straight. Dotted
+lines are exact: the δ of one attacker, enumerated. Dashed lines are printed bounds (`pkdp_pipeline.printed`), and the
+legend says which of them are wrong; ``docs/findings.md`` says why.
 """
 
 from __future__ import annotations
@@ -219,7 +220,9 @@ def figure_4(n: int = 1_000, p: float = 0.01, known: int = 100, epsilon: float =
 
 def figure_5(n: int = 10_000, least: float = 0.1, noise: float = 1.0, delta: float = 1e-6, points: int = 18) -> Drawn:
     """ε against the share of people that the attacker knows: the noise takes over where uncertainty runs out."""
-    rest = np.unique(np.concatenate([np.logspace(0, 2, 4), np.logspace(2, math.log10(n), points - 3)]).round())[::-1]
+    ends = (0.0, 0.5 * math.log10(n) - 0.1, 0.75 * math.log10(n), math.log10(n))
+    rest = np.concatenate([np.logspace(*ends[i : i + 2], many) for i, many in enumerate((3, points - 6, 4))])
+    rest = np.unique(rest.round())[::-1]
     boxes = [pkdp.AttackerModel(p_min=least, p_max=1 - least, unknown=int(m)) for m in rest]
     mechanisms = pkdp.Count(), pkdp.Count(noise=pkdp.GeometricNoise(noise))
     plain, noised = (np.array([pkdp.certify(m, box).epsilon(delta) for box in boxes]) for m in mechanisms)
@@ -257,7 +260,7 @@ def figure_5(n: int = 10_000, least: float = 0.1, noise: float = 1.0, delta: flo
 
 def figure_6(people: int = 200, least: float = 0.1, noise: float = 0.7, points: int = 61) -> Drawn:
     """Uncertainty about others and noise, each alone and both together."""
-    x = np.unique(np.append(np.linspace(0.0, 1.2, points), 0.9995)) * noise
+    x = np.unique(np.append(np.linspace(0.0, 1.2, points), [0.99, 0.996, 0.999, 0.9998])) * noise
     box = pkdp.AttackerModel(p_min=least, p_max=1 - least, unknown=people)
     noised, alpha = pkdp.Count(noise=pkdp.GeometricNoise(noise)), math.exp(-noise)
     geometric = (1 - alpha) / (1 + alpha) * alpha ** np.abs(np.arange(-120, 121))

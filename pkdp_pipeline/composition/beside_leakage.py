@@ -88,7 +88,9 @@ def assumed_beside(
     if not leakage:
         return ()
     told = []
-    if any(set(part.leakage) != set(leakage) for part, _ in parts):
+    # Worst cases, and rule 7, count with every leakage, whichever release names it.
+    on_others = any(one.key not in ("same_people", "bounded_participation", "bounded_sensitivity") for one in evidence)
+    if on_others and any(set(part.leakage) != set(leakage) for part, _ in parts):
         told.append("What leaks beside one release tells nothing about the records of releases that do not name it.")
     if any(one.key == "bounded_dependence" for one in evidence):
         told.append("What leaks beside a release counts as part of it where releases depend on earlier ones.")

@@ -116,7 +116,7 @@ class CountingQueries:
         return tuple(name for name, members in self.counted if given in members)
 
     def where(self, name: str) -> str:
-        """Return a question as the query string that a release takes as `where`; it counts records of the domain only.
+        """Return the question `name` as the query string that a release takes; it counts records of the domain only.
 
         Raises
         ------
@@ -195,7 +195,7 @@ class CountingQueries:
         return GeometricNoise(share)
 
     def evidence(self, protects: str = "presence") -> BoundedSensitivity:
-        """Return what to declare to `compose` about certificates of the family's counts.
+        """Return what to declare to `compose` about certificates of the family's counts, and what it then `protects`.
 
         It holds where every person has one record, all records are in the domain, and every count's predicate counts
         the records that its question does.

@@ -182,9 +182,9 @@ def _before(db: Database, dataset: str, unit: str, part: str, terms: Terms | Non
     """Return what the unit's releases are counted as, where a part of a new kind is about to join them.
 
     One more of a kind that is there already adds up as the others do, however many they are; and without evidence
-    whatever is admitted adds up.
+    whatever is admitted adds up, unless something leaks beside some of it.
     """
-    if terms is None or not terms.evidence:
+    if terms is None or not (terms.evidence or _leaks(db, dataset, unit, part)):
         return None
     known = db.execute(
         "SELECT 1 FROM holding WHERE dataset = :dataset AND unit = :unit AND part = :part LIMIT 1",
@@ -193,6 +193,21 @@ def _before(db: Database, dataset: str, unit: str, part: str, terms: Terms | Non
         part=part,
     )
     return (None if known else read_tally(db, dataset, unit)) or None
+
+
+def _leaks(db: Database, dataset: str, unit: str, part: str) -> bool:
+    """Return whether something is declared to leak beside a part, or beside a release of the unit."""
+    mark = '%"leakage":%'
+    return bool(
+        db.execute("SELECT 1 FROM part WHERE sha256 = :part AND description LIKE :mark", part=part, mark=mark)
+        or db.execute(
+            "SELECT 1 FROM holding h JOIN part p ON p.sha256 = h.part "
+            "WHERE h.dataset = :dataset AND h.unit = :unit AND p.description LIKE :mark LIMIT 1",
+            dataset=dataset,
+            unit=unit,
+            mark=mark,
+        )
+    )
 
 
 def _check_still_adds_up(db: Database, dataset: str, unit: str, before: Counter[Bundle], terms: Terms) -> None:

@@ -45,8 +45,9 @@ class Book:
     def add(self, mechanism, period, *, attacker=ATTACKER, check=True, **fields):
         asked = standing(mechanism, period, **fields)
         with self.database.transaction(self.dataset):
-            claims = not check or accounts.admit(self.database, self.dataset, asked, self.terms).claims
-            certificate = certified(mechanism, attacker if claims else AttackerModel(), asked.protects)
+            told = attacker.total_is_known
+            claims = not check or accounts.admit(self.database, self.dataset, asked, self.terms, told=told).claims
+            certificate = certified(mechanism, attacker if claims else attacker.against_anyone(), asked.protects)
             entry = next(self.numbers)
             published = certificate.in_context(Context(unit=asked.unit, period=asked.period, head="0" * 64))
             accounts.charge(self.database, self.dataset, asked, published, self.terms, entry)

@@ -1,0 +1,484 @@
+"""The exact number of people as a release: what it may stand beside, what still adds up, and what it takes away."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from accounts_book import ATTACKER, Book, standing
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from thorough import examples
+
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.composition.evidence import (
+    BoundedDependence,
+    BoundedParticipation,
+    IndependentGivenHabits,
+    OncePerUnit,
+    OneDayProtected,
+)
+from pkdp_pipeline.errors import ArgumentError, BudgetExceededError, DifferencingError, NoEvidenceError, PkdpError
+from pkdp_pipeline.leakage import Leakage
+from pkdp_pipeline.ledger import Budget, Period, check_differencing
+from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.publish import Request, publish, reserve
+from pkdp_pipeline.release_certificate import certify
+
+TOTAL = Leakage.total()
+SURE, TOLD = pkdp.AttackerModel(p_max_between=0.6), pkdp.AttackerModel(p_max_between=0.6, leakage=TOTAL)
+NOISY = Leakage("the noised number of people present", tells="people_present", epsilon=0.1)
+ROUGHLY = Leakage("whether it is a large town", tells="people_present", shared_by=("presence",))
+TABLE, NOISED = Histogram(k=50), Histogram(noise=GeometricNoise(0.5))
+THRESHOLDED = Histogram(k=20, noise=GeometricNoise(0.5), release_threshold=60)
+DAY = "2021-03-01"
+PEOPLE = pd.DataFrame({"id": range(170), "cell": ["a"] * 90 + ["b"] * 60 + ["c"] * 20})
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with pkdp.Ledger.open(tmp_path / "ledger.sqlite", dataset="census") as opened:
+        yield opened
+
+
+def total(ledger, attacker=TOLD, **more):
+    asked = {"unit": "id", "period": DAY, "protects": "value", **more}
+    return PEOPLE.pkdp.count(attacker=attacker, ledger=ledger, **asked)
+
+
+def table(ledger, attacker=TOLD, **more):
+    asked = {"unit": "id", "period": DAY, "protects": "value", "k": 50, **more}
+    return PEOPLE.pkdp.histogram("cell", attacker=attacker, ledger=ledger, **asked)
+
+
+def noised(ledger, attacker=TOLD, **more):
+    return table(ledger, attacker, k=None, noise=pkdp.GeometricNoise(0.5), domain=["a", "b", "c"], **more)
+
+
+def same(one, other):
+    for epsilon in (0.0, 0.3, 1.0, 2.0):
+        assert one.delta(epsilon) == other.delta(epsilon)
+        assert one.worst_case.delta(epsilon) == other.worst_case.delta(epsilon)
+
+
+def unchanged(ledger, act, error=DifferencingError):
+    before = (ledger.head(), [(entry.sequence, entry.hash) for entry in ledger.entries(given_back=True)])
+    with pytest.raises(error) as caught:
+        act()
+    assert before == (ledger.head(), [(entry.sequence, entry.hash) for entry in ledger.entries(given_back=True)])
+    return str(caught.value)
+
+
+# A census day -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("total_first", [True, False])
+def test_a_census_day_promises_what_theorem_c_does(ledger, total_first):
+    made = [total(ledger), table(ledger)] if total_first else [table(ledger), total(ledger)]
+    number, histogram = made if total_first else made[::-1]
+    alone = certify(TABLE, SURE, protects="value")
+    assert number.table["count"].tolist() == [170]
+    same(histogram.certificate, alone)
+    same(ledger.total(), alone)
+    assert ledger.total().releases == 2
+    assert not histogram.certificate.context.beside
+    for words in (histogram.certificate.sentence(), ledger.total().sentence()):
+        assert "the number of people present" in words.lower()
+        assert "not protect" in words
+    assert number.certificate.worst_case.parameters == (0.0, 0.0)
+    assert "promises nothing about whether a person is there" in number.certificate.sentence()
+    assert [entry.standing.kind for entry in ledger.entries()] == ["total", "noiseless"][:: 1 if total_first else -1]
+    ledger.verify()
+
+
+def test_a_total_by_itself_is_published_as_what_is_known(ledger):
+    made = total(ledger)
+    assert made.certificate.epsilon(0.0) == 0.0
+    same(ledger.total(), made.certificate)
+    assert next(iter(ledger.entries())).label == "total"
+
+
+@pytest.mark.parametrize(
+    ("attacker", "protects"), [(pkdp.AttackerModel(p_max=0.1), "presence"), (SURE, "value"), (ATTACKER, "presence")]
+)
+def test_what_is_certified_without_the_total_keeps_it_out_and_stays_out(ledger, attacker, protects):
+    with pkdp.Ledger.open(":memory:") as other:
+        total(other)
+        words = unchanged(other, lambda: table(other, attacker, protects=protects))
+        assert "leakage=pkdp.Leakage.total()" in words
+    table(ledger, attacker, protects=protects)
+    words = unchanged(ledger, lambda: total(ledger))
+    for way in ("exact total", "leakage=pkdp.Leakage.total()", "certified anew"):
+        assert way in words
+
+
+def test_the_old_refusal_names_the_way_out(ledger):
+    table(ledger)
+    words = unchanged(ledger, lambda: total(ledger, ATTACKER, protects="presence"))
+    for way in ("leakage=pkdp.Leakage.total()", 'protects="value"', "p_max_between", "whether a person is there"):
+        assert way in words
+
+
+@pytest.mark.parametrize("leakage", [(), NOISY, ROUGHLY, Leakage("the list of prizes", shared_by=("value",))])
+def test_another_leakage_is_not_the_exact_total(ledger, leakage):
+    """A noised total, or one that somebody's coming leaves as it is, does not let the exact one in."""
+    attacker = pkdp.AttackerModel(leakage=leakage)
+    noised(ledger, attacker)
+    assert "exact total" in unchanged(ledger, lambda: total(ledger))
+    unchanged(ledger, lambda: total(ledger, attacker), error=PkdpError)
+
+
+def test_a_stored_table_is_certified_anew_and_then_lets_the_total_in(ledger):
+    first = table(ledger, SURE)
+    unchanged(ledger, lambda: total(ledger))
+    again = table(ledger)
+    assert again.replayed
+    assert again.table.equals(first.table)
+    total(ledger)
+    same(ledger.total(), certify(TABLE, SURE, protects="value"))
+    assert len(list(ledger.entries())) == 2
+    ledger.verify()
+
+
+@pytest.mark.parametrize("make", [table, noised])
+@pytest.mark.parametrize("attacker", [SURE, pkdp.AttackerModel(leakage=NOISY), pkdp.AttackerModel(leakage=ROUGHLY)])
+def test_beside_a_total_nothing_is_certified_anew_without_it(ledger, make, attacker):
+    stored = make(ledger)
+    total(ledger)
+    unchanged(ledger, lambda: make(ledger, attacker), error=PkdpError)
+    assert make(ledger).to_bytes() == stored.to_bytes()
+
+
+def test_recertifications_that_know_the_total_pass(ledger):
+    table(ledger)
+    total(ledger)
+    bolder = pkdp.AttackerModel(p_max_between=0.7, leakage=(TOTAL,))
+    other = table(ledger, bolder)
+    same(ledger.total(), certify(TABLE, pkdp.AttackerModel(p_max_between=0.7), protects="value"))
+    more = pkdp.AttackerModel(p_max_between=0.6, leakage=(TOTAL, Leakage.total("the list of names")))
+    assert "the list of names" in table(ledger, more).certificate.sentence()
+    assert table(ledger, bolder).to_bytes() == other.to_bytes()
+    assert total(ledger, bolder).replayed
+    assert [entry.state for entry in ledger.entries()] == ["published", "published"]
+    ledger.verify()
+
+
+def test_replays_and_revisions(ledger):
+    made = [total(ledger), noised(ledger)]
+    assert [one.to_bytes() for one in (total(ledger), noised(ledger))] == [one.to_bytes() for one in made]
+    assert "let the first release stand" in unchanged(ledger, lambda: total(ledger, revise=True))
+    noised(ledger, revise=True)
+    assert ledger.total().worst_case.epsilon(0.0) == 2.0
+    unchanged(ledger, lambda: table(ledger))
+
+
+def test_an_exact_count_is_another_request_than_the_total(ledger):
+    counted = {"mechanism": Count(), "unit": "id", "period": DAY}
+    one, other = Request(**counted), Request(**counted, protects="value")
+    assert one.key("census") != other.key("census")
+    total(ledger)
+    exact = pkdp.AttackerModel(p_min=0.1, p_max=0.9, unknown=1000)
+    unchanged(ledger, lambda: total(ledger, exact, protects="presence"))
+
+
+@pytest.mark.parametrize("total_first", [True, False])
+def test_a_reservation_that_is_pending_counts(ledger, total_first):
+    def pending(mechanism, **more):
+        return reserve(Request(mechanism=mechanism, unit="id", period=DAY, protects="value", **more), **asked)
+
+    asked = {"attacker": TOLD, "ledger": ledger}
+    if total_first:
+        pending(Count())
+        unchanged(ledger, lambda: table(ledger, SURE))
+        table(ledger)
+        assert total(ledger).table["count"].tolist() == [170]
+    else:
+        pending(TABLE, by="cell")
+        total(ledger)
+        # Taken over, it would stand without what it was admitted with.
+        unchanged(ledger, lambda: table(ledger, SURE))
+        table(ledger)
+    assert [entry.state for entry in ledger.entries()] == ["published", "published"]
+    same(ledger.total(), certify(TABLE, SURE, protects="value"))
+    ledger.verify()
+
+
+def test_a_total_that_is_given_back_leaves_no_trace(ledger):
+    table(ledger)
+    with pytest.raises(pkdp.InputCheckError):
+        publish(
+            lambda: PEOPLE.assign(id=None),
+            Request(mechanism=Count(), unit="id", period=DAY, protects="value"),
+            attacker=TOLD,
+            ledger=ledger,
+        )
+    assert [entry.state for entry in ledger.entries()] == ["published"]
+    table(ledger, SURE)
+    ledger.verify()
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"unit": "cell"}, "different units"),
+        ({"period": "2021"}, "in one period may depend on the cell"),
+        ({"period": "2021-03-01/2021-03-07"}, "the total of the very period"),
+        ({"period": "census"}, "in one period may depend on the cell"),
+    ],
+)
+@pytest.mark.parametrize("total_first", [True, False])
+def test_a_total_of_other_people_is_refused(ledger, more, words, total_first):
+    one, other = (total, noised) if total_first else (noised, total)
+    one(ledger)
+    assert words in unchanged(ledger, lambda: other(ledger, **more))
+
+
+def test_tables_of_a_data_set_have_totals_of_their_own():
+    book = Book()
+    book.add(Count(), DAY, attacker=TOLD, protects="value", table="births")
+    with pytest.raises(DifferencingError, match="the total of the very table"):
+        book.add(NOISED, DAY, attacker=TOLD, protects="value", table="deaths")
+    book.add(NOISED, DAY, attacker=TOLD, protects="value", table="births")
+
+
+@pytest.mark.parametrize("where", ["cell == 'a'", lambda frame: frame["id"] < 5])
+def test_a_total_has_no_predicate(ledger, where):
+    words = unchanged(
+        ledger,
+        lambda: PEOPLE.pkdp.count(
+            where, unit="id", attacker=TOLD, protects="value", ledger=ledger, period=DAY, label="some"
+        ),
+        error=ArgumentError,
+    )
+    assert "may depend on the cell" in words
+    with pytest.raises(ArgumentError, match="may depend on the cell"):
+        standing(Count(), DAY, protects="value", where="cell == 'a'")
+    with pytest.raises(ArgumentError, match="may depend on the cell"):
+        standing(Count(), DAY, protects="value", opaque=True)
+
+
+@pytest.mark.parametrize("mechanism", [Count(k=5), Count(k_complement=5), Count(noise=GeometricNoise(1.0))])
+def test_only_the_exact_number_is_a_total(mechanism):
+    with pytest.raises(ArgumentError, match="protects"):
+        certify(mechanism, TOLD, protects="value")
+    assert standing(mechanism, DAY, protects="value").kind != "total"
+
+
+# What adds up -------------------------------------------------------------------------------------------------
+
+
+def told(book, mechanism, period=DAY, attacker=TOLD):
+    return book.add(mechanism, period, attacker=attacker, protects="value")
+
+
+@pytest.mark.parametrize("several", [(NOISED,), (NOISED, NOISED), (THRESHOLDED, NOISED), (THRESHOLDED,), (TABLE,)])
+@pytest.mark.parametrize("place", [0, -1])
+def test_a_total_takes_nothing_from_what_is_given_it(several, place):
+    with_total, without = Book(), Book()
+    if place == 0:
+        told(with_total, Count())
+    for number, mechanism in enumerate(several):
+        for book in (with_total, without):
+            told(book, mechanism, attacker=pkdp.AttackerModel(p_max_between=0.6 + number / 10, leakage=TOTAL))
+    if place == -1:
+        told(with_total, Count())
+    same(with_total.total(), without.total())
+    assert with_total.total().has_partial_knowledge is (len(several) == 1 and several != (NOISED,))
+    with_total.verify()
+
+
+def test_nothing_else_may_stand_beside_a_table_because_a_total_does():
+    for mechanism in (TABLE, NOISED, THRESHOLDED):
+        book = Book()
+        told(book, TABLE)
+        told(book, Count())
+        with pytest.raises(DifferencingError):
+            book.add(mechanism, DAY, attacker=TOLD, protects="value", by=("other",))
+
+
+@pytest.mark.parametrize("days", [1, 3])
+def test_days_of_totals_and_tables_add_up_under_habits(days):
+    book, tables = (Book(Terms(evidence=(IndependentGivenHabits(),))) for _ in range(2))
+    for day in range(1, days + 1):
+        told(book, Count(), f"2021-03-{day:02d}")
+        for one in (book, tables):
+            told(one, TABLE, f"2021-03-{day:02d}")
+    if days > 1:  # a single table's own numbers need no convolution
+        same(book.total(), tables.total())
+    same(book.total(evidence=OneDayProtected()), tables.total(evidence=OneDayProtected()))
+    assert book.total().releases == 2 * days
+    assert "not whether she was there" in book.total().sentence()
+    if days > 1:
+        with pytest.raises(NoEvidenceError):
+            book.total(evidence=())
+        with pytest.raises(NoEvidenceError):
+            book.total(evidence=BoundedParticipation(1))
+        with pytest.raises(NoEvidenceError):
+            book.total(evidence=OncePerUnit())
+
+
+def test_noised_days_with_totals_need_no_evidence_and_claim_what_noise_gives():
+    """Another day's total may tell in which cell a person is on this one, so only the noise is left."""
+    book = Book()
+    told(book, THRESHOLDED, "2021-03-01")
+    assert book.total().has_partial_knowledge
+    told(book, Count(), "2021-03-02")
+    assert not book.total().has_partial_knowledge
+    same(book.total(), certify(THRESHOLDED, TOLD.against_anyone(), protects="value"))
+    told(book, NOISED, "2021-03-02")
+    expected = Book()
+    told(expected, THRESHOLDED, "2021-03-01")
+    told(expected, NOISED, "2021-03-02")
+    same(book.total(), expected.total())
+    with pytest.raises(DifferencingError, match="day over day"):
+        book.add(NOISED, "2021-03-03")
+    with pytest.raises(DifferencingError, match="day over day"):
+        told(book, TABLE, "2021-03-03")
+    with pytest.raises(DifferencingError, match="day over day"):
+        book.add(NOISED, "2021-03-03", attacker=TOLD, protects="value", unit=("owner",))
+    book.verify()
+
+
+def test_bounded_dependence_counts_a_total_like_any_release():
+    book = Book(Terms(evidence=(BoundedDependence(0.25),)))
+    told(book, TABLE)
+    told(book, Count())
+    assert book.total().releases == 2
+    with pytest.raises(NoEvidenceError):
+        book.total(evidence=OncePerUnit())
+    same(book.total(evidence=()), certify(TABLE, TOLD, protects="value"))
+
+
+def test_what_bounded_dependence_let_in_does_not_add_up_without_it():
+    book = Book(Terms(evidence=(BoundedDependence(0.25),)))
+    told(book, Count())
+    with pytest.raises(NoEvidenceError):
+        book.add(TABLE, DAY, attacker=SURE, protects="value")
+    told(book, TABLE)
+    told(book, TABLE)
+    with pytest.raises(NoEvidenceError, match="do not add up"):
+        book.total(evidence=())
+
+
+def test_a_total_is_free_of_charge():
+    """Two times the noise is the budget to the last bit; the total is nothing on top."""
+    book = Book(Terms(budgets=(Budget(2.0, 0.0),)))
+    for mechanism in (NOISED, Count(), NOISED):
+        told(book, mechanism)
+    assert book.total().worst_case.epsilon(0.0) == 2.0
+    with pytest.raises(BudgetExceededError):
+        told(book, NOISED)
+    strict = Book(Terms(budgets=(Budget(0.9, 1e-6, part="partial_knowledge"),)))
+    exact = Histogram(k=90)
+    told(strict, exact)
+    told(strict, Count())
+    assert strict.total().epsilon(1e-6) <= 0.9
+    small = Book(Terms(budgets=(Budget(0.8, 1e-6, part="partial_knowledge"),)))
+    told(small, Count())
+    with pytest.raises(BudgetExceededError):
+        told(small, exact)
+
+
+# The rule itself ----------------------------------------------------------------------------------------------
+
+PRESENT = pkdp.AttackerModel(p_max=0.1)
+ASKED = st.sampled_from(
+    [
+        ("total", Count(), TOLD, "value"),
+        ("total", Count(), TOLD, "value"),
+        ("count", Count(), ATTACKER, "presence"),
+        ("table", TABLE, TOLD, "value"),
+        ("table", TABLE, SURE, "value"),
+        ("table", TABLE, PRESENT, "presence"),
+        ("pure", NOISED, TOLD, "value"),
+        ("pure", NOISED, TOLD, "value"),
+        ("pure", NOISED, SURE, "value"),
+        ("pure", NOISED, PRESENT, "presence"),
+        ("noised", THRESHOLDED, TOLD, "value"),
+        ("noised", THRESHOLDED, SURE, "value"),
+    ]
+)
+PERIODS = st.sampled_from(["2021-03-01"] * 4 + ["2021-03-02", "2021-03-01/2021-03-02", "census"])
+PLACES = st.tuples(PERIODS, st.sampled_from([("id",)] * 6 + [("owner",)]), st.sampled_from([None] * 6 + ["births"]))
+
+
+def allowed(asked, standing_by, *, covered):
+    """Return what the rule says, group by group and release by release; nothing of the library's is used but dates."""
+    group, rest = [asked], list(standing_by)
+    while near := [one for one in rest if any(overlaps(one, other) for other in group)]:
+        group, rest = group + near, [one for one in rest if one not in near]
+    kinds = [kind for kind, *_ in group]
+    others = [kind for kind in kinds if kind != "total"]
+    if len(group) > 1:
+        if "total" in kinds:
+            if kinds.count("total") > 1 or "count" in kinds or not all(one[2].leakage for one in group):
+                return False
+            if len({one[4] for one in group}) > 1:
+                return False
+            if "table" in others and len(others) > 1:
+                return False
+        elif "table" in kinds:
+            return False
+        several = kinds.count("count") > 1 or "noised" in kinds or len({one[4][1] for one in group}) > 1
+        if "count" in kinds and several:
+            return False
+    if covered or not rest:
+        return True
+    everything = group + rest
+    if any(kind in ("table", "count") for kind, *_ in everything):
+        return False
+    if all(kind != "total" for kind, *_ in everything):
+        return True
+    return all(one[2].leakage for one in everything) and len({one[4][1] for one in everything}) == 1
+
+
+def overlaps(one, other):
+    return Period.parse(one[4][0]).overlaps(Period.parse(other[4][0]))
+
+
+@examples(quick=60, full=1500)
+@pytest.mark.parametrize("evidence", [(), (IndependentGivenHabits(),)])
+def test_the_rule_is_what_a_small_oracle_says(examples, evidence):
+    @given(st.lists(st.tuples(ASKED, PLACES), max_size=7))
+    @settings(max_examples=examples, deadline=None, database=None)
+    def run(sequence):
+        book, stand = Book(Terms(evidence=evidence)), []
+        for (kind, mechanism, attacker, protects), place in sequence:
+            period, unit, table = place
+            asked = (kind, mechanism, attacker, protects, place)
+            new = standing(mechanism, period, unit=unit, table=table, protects=protects)
+            before = book.state()
+            expected = allowed(asked, stand, covered=bool(evidence))
+            beside = [(one, other) for one, other in ((other[5], other[2]) for other in stand)]
+            try:
+                check_differencing(new, beside, dataset="flights", evidence=evidence, attacker=attacker)
+            except DifferencingError:
+                assert not expected, asked
+            else:
+                assert expected, asked
+            try:
+                book.add(mechanism, period, attacker=attacker, protects=protects, unit=unit, table=table)
+            except DifferencingError:
+                assert not expected, asked
+                assert book.state() == before
+            except NoEvidenceError:
+                assert expected
+                # Without evidence, only what is told and what protects presence do not add up.
+                assert evidence or {bool(one[2].leakage) for one in (*stand, asked)} == {True, False}
+                assert book.state() == before
+            else:
+                assert expected, asked
+                stand.append((*asked, new))
+        book.verify()
+        for unit in {one[4][1] for one in stand} if not evidence else ():
+            found = book.total(unit)
+            own = [one for one in stand if one[4][1] == unit and one[0] != "total"]
+            if any(one[0] == "total" for one in stand) and len(own) > 1:
+                assert not found.has_partial_knowledge
+            for kind, mechanism, attacker, protects, *_ in own:
+                if kind in ("pure", "noised"):
+                    # All of them tell no less than the noise of one does.
+                    one = certify(mechanism, attacker.against_anyone(), protects=protects).worst_case
+                    assert found.worst_case_bound is None or found.worst_case.delta(0.0) >= one.delta(0.0) * (1 - 1e-9)
+
+    run()

@@ -184,6 +184,45 @@ def test_records_of_a_histogram_beside_counts():
     assert pkdp.compose([table(0.5)], pkdp.BoundedSensitivity(1)).delta(0.6) == 0.0
 
 
+@examples(quick=40, full=2_000)
+def test_no_record_tells_more_where_histograms_stand_among_the_counts(examples):
+    rng = np.random.default_rng(21)
+    closest = 0.0
+    for _ in range(examples):
+        days, parts, columns = [], [], []
+        protects = "presence" if rng.random() < 0.4 else "value"
+        for _ in range(int(rng.integers(2, 4))):
+            cells = 2 if rng.random() < 0.5 else 1
+            hidden = rng.random() < 0.4
+            noise, k = float(rng.choice([0.25, 0.5, 1.0])), int(rng.integers(1, 4)) if hidden else None
+            release = int(rng.integers(1, 5)) if hidden else None
+            days.append(Day(cells=cells, k=k, noise=noise, release=release))
+            parts.append((table if cells == 2 else count)(noise, k=k, release=release))
+            columns.append((0, 1) if cells == 2 else (0, None))
+        # A record is in one cell of every table, and counted or not in every count.
+        records = [tuple(c[int(rng.integers(2))] for c in columns) for _ in range(int(rng.integers(2, 5)))]
+        absent = (None,) * len(days)
+
+        def changes(one, other):
+            return sum((a is not None) + (b is not None) for a, b in zip(one, other, strict=True) if a != b)
+
+        lives = [absent, *records]
+        pairs = [(one, absent) for one in records] if protects == "presence" else list(product(lives, repeat=2))
+        most = max(changes(*pair) for pair in pairs)
+        if most == 0:
+            continue
+        total = pkdp.compose(parts, pkdp.BoundedSensitivity(most, protects)).worst_case
+        others = [{records[int(i)]: 1.0} for i in rng.integers(len(records), size=int(rng.integers(0, 4)))]
+        pair = (
+            max(pairs, key=lambda pair: changes(*pair)) if rng.random() < 0.5 else pairs[int(rng.integers(len(pairs)))]
+        )
+        for epsilon in (0.0, float(rng.uniform(0.0, 2.0))):
+            true, certified = worst(others, days, pair, epsilon), total.delta(epsilon)
+            assert true <= certified + 1e-12
+            closest = max(closest, true / certified if certified > 0 else 0.0)
+    assert closest > 0.999
+
+
 def steps(life, asked, seen, noises, exp, law, weight):
     """Follow a strategy: `asked(seen)` is what the next number counts, None at the end."""
     counted = asked(seen)

@@ -103,6 +103,8 @@ def divergence_above(first: LossSide, second: LossSide, function: ConvexFunction
         ):
             if mass > 0.0:
                 total += flint.arb(mass) * limit
+        if total == 0:
+            return 0.0
         found = ball_above(total) if total.is_finite() else math.inf
     return min(found, _sum_above(function.at_zero, function.growth))
 
@@ -145,6 +147,10 @@ def alpha_divergence(alpha: float) -> ConvexFunction:
     return ConvexFunction(name=f"α-divergence, α = {power!r}", value=value, at_zero=at_zero, growth=growth)
 
 
+def _squared(ball: Any) -> Any:
+    return ball * ball
+
+
 def _jensen_shannon(ratio: Any) -> Any:
     return (ratio * ratio.log() - (1 + ratio) * ((1 + ratio) / 2).log()) / 2
 
@@ -161,11 +167,11 @@ TOTAL_VARIATION = ConvexFunction(
 )
 """``|t - 1|/2``: the largest difference in the probability of any event."""
 
-CHI_SQUARED = ConvexFunction(name="χ²", value=lambda ratio: (ratio - 1) ** 2, at_zero=1.0, growth=math.inf)
+CHI_SQUARED = ConvexFunction(name="χ²", value=lambda ratio: _squared(ratio - 1), at_zero=1.0, growth=math.inf)
 """``(t - 1)²``."""
 
 HELLINGER = ConvexFunction(
-    name="squared Hellinger", value=lambda ratio: (ratio.sqrt() - 1) ** 2 / 2, at_zero=0.5, growth=0.5
+    name="squared Hellinger", value=lambda ratio: _squared(ratio.sqrt() - 1) / 2, at_zero=0.5, growth=0.5
 )
 """``(√t - 1)²/2``: the squared Hellinger distance, at most 1."""
 

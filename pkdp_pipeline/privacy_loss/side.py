@@ -137,16 +137,25 @@ class LossSide:
 
         Notes
         -----
-        Let `e` be the largest loss below `end`, or 0. From `e` on the true profile lies below the chord in ``e^ε``
-        from ``(e, h(e))`` to ``(end, 0)``, which is the profile of one atom at `end`; before `e` that atom counts for
-        more than those it replaces, which all lie at or beyond `end`. *Rounding*: up.
+        Let `e` be the largest loss below `end`, or 0. From `e` on the true profile lies below the chord in ``e^ε`` from
+        ``(e, h(e))`` to ``(end, 0)``, which is the profile of one atom at `end`. Before `e` the profile stays as it is, with its
+        slope: what the atom at `end` adds to that, compared with those it replaces, is taken from the atom at `e`, as
+        far as that goes. *Rounding*: up.
         """
         if self.largest <= end:
             return self
         kept = int(np.searchsorted(self.losses, end, side="left"))
         last = float(self.losses[kept - 1]) if kept else 0.0
-        mass = self.delta(last) / -math.expm1(last - end) * (1.0 + 32.0 * UNIT * (1.0 + end / (end - last)))
-        logs = np.append(self.log_masses[:kept], math.nextafter(math.log(mass), math.inf) if mass > 0.0 else -math.inf)
+        height, slack = self.delta(last), 64.0 * UNIT * (1.0 + end / (end - last))
+        logs = self.log_masses[:kept].copy()
+        if kept:
+            # In masses of P at `e`: what is there, what lies beyond, less what the chord needs.
+            there = float(self.masses[kept - 1]) + float((self.masses[kept:] * np.exp(last - self.losses[kept:])).sum())
+            grown = math.expm1(min(700.0, end - last))
+            left = max(there - height / grown, 0.0) + (there + height / grown) * (slack + len(self.losses) * UNIT)
+            logs[-1] = math.nextafter(math.log(left), math.inf)
+        mass = height / -math.expm1(last - end) * (1.0 + slack)
+        logs = np.append(logs, math.nextafter(math.log(mass), math.inf) if mass > 0.0 else -math.inf)
         return LossSide(losses=np.append(self.losses[:kept], end), log_masses=logs, infinite=0.0)
 
     def __eq__(self, other: object) -> bool:

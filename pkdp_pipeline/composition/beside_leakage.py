@@ -9,6 +9,7 @@ from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.composition.evidence import Evidence
 from pkdp_pipeline.composition.part import Part, Total
 from pkdp_pipeline.composition.rules import apply_rule
+from pkdp_pipeline.context import Context
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.leakage import Leakage, leakages
 from pkdp_pipeline.profiles.beside_leakage import Leaked
@@ -78,6 +79,11 @@ def total_beside(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Tot
             "it: certify all of them for attackers with leakage=pkdp.Leakage.total()."
         )
     total = apply_rule(others, evidence)
+    if total.partial and not any(one.key in _COVER_PERIODS for one in evidence) and _are_of_others(aside, others):
+        # Who is there in one period, or table, may depend on the cell a person is in in another.
+        total = replace(total, partial=(), reason="an exact total is about another period or table than the rest")
+        if total.worst is None:
+            raise NoEvidenceError(f"these releases do not add up: {total.reason}, and not all of them are noised.")
     return replace(total, rule="worst_case_parts") if total.rule == "single" else total
 
 
@@ -95,6 +101,27 @@ def assumed_beside(
     if any(one.key == "bounded_dependence" for one in evidence):
         told.append("What leaks beside a release counts as part of it where releases depend on earlier ones.")
     return tuple(told)
+
+
+_COVER_PERIODS = frozenset({"disjoint_units", "independent_given_habits", "one_day_protected", "bounded_dependence"})
+"""Evidence that says how the records of different periods depend on one another."""
+
+
+def _are_of_others(aside: Iterable[Part], others: Iterable[Part]) -> bool:
+    """Return whether an exact total is known to be about another period or table than one of the other parts."""
+    totals = [context for part in aside for context in _contexts(part.certificate)]
+    rest = [context for part in others for context in _contexts(part.certificate)]
+    return any(
+        one.table != other.table or (one.period != other.period and None not in (one.period, other.period))
+        for one in totals
+        for other in rest
+    )
+
+
+def _contexts(certificate: Certificate) -> list[Context]:
+    if isinstance(certificate, ReleaseCertificate):
+        return [] if certificate.context is None else [certificate.context]
+    return [context for part, _ in getattr(certificate, "parts", ()) for context in _contexts(part)]
 
 
 def _knows_total(certificate: Certificate) -> bool:

@@ -62,10 +62,10 @@ def untold(other: str) -> Worded:
         The label of the total that stands beside it; or of what stands beside the total.
     """
     start = (
-        f"because of {other!r}, which stands beside it, its certificate must be about an attacker who knows how many "
-        "people there are: what it says of anybody else holds no more. Declare "
+        f"{other!r} stands beside this release, so its certificate must be about an attacker who knows how many people "
+        "there are; about anybody else it would say what holds no more. Nothing was changed. Declare "
     )
-    return Worded(lambda say: f"{start}{say.leakage_of_total}, as before.")
+    return Worded(lambda say: f"{start}{say.leakage_of_total}.")
 
 
 def crossing(standing: Standing, other: Standing, dataset: str) -> Worded:

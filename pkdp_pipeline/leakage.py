@@ -85,7 +85,23 @@ class Leakage:
 
     @classmethod
     def total(cls, name: str = "the number of people present") -> Leakage:
-        """Return the exact number of people present, or anything else that follows from who they are."""
+        """Return the exact number of people present, or anything else that follows from who they are.
+
+        Parameters
+        ----------
+        name : str
+            What leaks, in public words.
+
+        Returns
+        -------
+        Leakage
+            One that tells who is present, and is shared by two lives that differ in the cell.
+
+        Raises
+        ------
+        ArgumentError
+            If the name is not one line of text.
+        """
         return cls(name, tells="people_present")
 
     @property
@@ -99,7 +115,16 @@ class Leakage:
         return self.dependence_epsilon > 0.0 or self.dependence_delta > 0.0
 
     def is_shared(self, lives: Lives) -> bool:
-        """Return whether two such lives of one person can leak the same, so that "given it" says something."""
+        """Return whether two such lives of one person can leak the same, so that "given it" says something.
+
+        Parameters
+        ----------
+        lives : {"presence", "value"}
+
+        Returns
+        -------
+        bool
+        """
         return lives in self.shared_by
 
     def to_dict(self) -> dict[str, Any]:

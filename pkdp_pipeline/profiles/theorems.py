@@ -72,17 +72,17 @@ THEOREMS: Mapping[str, Theorem] = MappingProxyType(
             Theorem(
                 key="noise_beside_leakage",
                 title="Noise beside what leaks: Lemma 7, Theorems 4, 9 and 12 of bounded-leakage privacy",
-                citation="docs/leakage.md, noise; sharpens Theorem 4 of the bounded-leakage paper",
+                citation="docs/leakage.md, section 3; sharpens Theorem 4 of the bounded-leakage paper",
             ),
             Theorem(
                 key="counting_beside_leakage",
                 title="Lemmas 1 to 3 beside a leakage that is itself differentially private",
-                citation="docs/leakage.md, exact counts beside a private leakage",
+                citation="docs/leakage.md, section 2",
             ),
             Theorem(
                 key="leaked",
                 title="What follows from who is present is the same in two lives that differ in the cell",
-                citation="docs/leakage.md, the total itself; Example 3 of the bounded-leakage paper",
+                citation="docs/leakage.md, section 4; Example 3 of the bounded-leakage paper",
             ),
             Theorem(
                 key="disjoint_units",

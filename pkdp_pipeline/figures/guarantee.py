@@ -25,13 +25,15 @@ _DEEPEST = 1e-12
 _TOP = 1.8
 
 
-def draw_guarantee(curve: GuaranteeShape, axes: Axes) -> None:
+def draw_guarantee(curve: GuaranteeShape, axes: Axes, *, given: bool = False) -> None:
     """Draw δ against ε, on a logarithmic scale for δ.
 
     Parameters
     ----------
     curve : GuaranteeCurve
     axes : matplotlib.axes.Axes
+    given : bool, default False
+        Whether what the noise guarantees is given something that may be known exactly besides.
 
     Notes
     -----
@@ -123,7 +125,8 @@ def draw_guarantee(curve: GuaranteeShape, axes: Axes) -> None:
             color=style.ACCENT,
         )
     if worst is not None and (worst < 1.0).any():
-        text = "noise alone, against anyone" if narrow else "the noise alone, against anyone at all"
+        whom = "given what is known" if given else "against anyone" if narrow else "against anyone at all"
+        text = f"noise alone, {whom}" if narrow else f"the noise alone, {whom}"
         labels.place(text, _beside(epsilons, worst, bottom), color=style.MUTED)
 
 

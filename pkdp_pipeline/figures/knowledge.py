@@ -25,13 +25,15 @@ _ROOM_UPRIGHT, _ROOM_ACROSS = 18.0, 150.0  # in points
 _LOGARITHMIC_FROM = 8.0  # how many times the declared ε the largest one may be on a plain scale
 
 
-def draw_knowledge(curve: KnowledgeShape, axes: Axes) -> None:
+def draw_knowledge(curve: KnowledgeShape, axes: Axes, *, given: bool = False) -> None:
     """Draw ε against what the attacker knows; further to the right they know more.
 
     Parameters
     ----------
     curve : KnowledgeCurve
     axes : matplotlib.axes.Axes
+    given : bool, default False
+        Whether what the noise guarantees is given something that may be known exactly besides.
 
     Notes
     -----
@@ -101,7 +103,7 @@ def draw_knowledge(curve: KnowledgeShape, axes: Axes) -> None:
         labels.place("no ε is certified", spots, color=style.WARN, weight="bold", upright=upright)
     if curve.floor is not None and math.isfinite(curve.floor):
         text = f"the noise alone: ε = {rounded_up(curve.floor)}"
-        text += "" if narrow else ", whatever they know"
+        text += "" if narrow else ", given what is known" if given else ", whatever they know"
         spots = [
             Spot(x=low + share * (high - low), y=curve.floor, right=4, up=up, ha=ha, va="bottom" if up > 0 else "top")
             for up in (5.0, -5.0)

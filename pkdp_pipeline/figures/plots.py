@@ -29,7 +29,7 @@ def plot_certificate(certificate: Certificate, *, delta: float = 1e-6, axes: Axe
     """Draw what a certificate guarantees; see `Certificate.plot`."""
     curve = GuaranteeCurve.of(certificate, probability("delta", delta), _POINTS)
     drawn = new_axes() if axes is None else axes
-    draw_guarantee(curve, drawn)
+    draw_guarantee(curve, drawn, given=any(not leak.is_private for leak in certificate.leakage))
     return drawn
 
 
@@ -81,5 +81,7 @@ def plot_ledger(ledger: Ledger, unit: str | None, *, delta: float = 1e-6, axes: 
         for measure in budget.measures
     ]
     drawn = new_axes() if axes is None else axes
-    draw_spending(points, lines, drawn, delta=delta)
+    attackers = (history.parts[line.holding.part].attacker for line in history.lines if line.holding.unit == unit)
+    given = any(not leak.is_private for attacker in attackers for leak in attacker.leakage)
+    draw_spending(points, lines, drawn, delta=delta, given=given)
     return drawn

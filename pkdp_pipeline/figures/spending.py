@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 __all__ = ["draw_spending"]
 
 
-def draw_spending(points: Sequence[PointShape], budgets: Sequence[BudgetShape], axes: Axes, *, delta: float) -> None:
+def draw_spending(
+    points: Sequence[PointShape],
+    budgets: Sequence[BudgetShape],
+    axes: Axes,
+    *,
+    delta: float,
+    given: bool = False,
+) -> None:
     """Draw the total ε after each period as steps, and the budgets as lines.
 
     Parameters
@@ -33,6 +40,8 @@ def draw_spending(points: Sequence[PointShape], budgets: Sequence[BudgetShape], 
     axes : matplotlib.axes.Axes
     delta : float
         The δ at which the points are.
+    given : bool, default False
+        Whether what the noise guarantees is given something that may be known exactly besides.
 
     Notes
     -----
@@ -91,7 +100,8 @@ def draw_spending(points: Sequence[PointShape], budgets: Sequence[BudgetShape], 
         labels.place("× no ε is certified", spots, color=style.WARN, weight="bold")
     if has_worst:
         known = np.isfinite(worst)
-        text = "against anyone: the noise" if narrow else "against anyone at all: the noise alone"
+        whom = "given what is known" if given else "against anyone" if narrow else "against anyone at all"
+        text = f"{whom}: the noise" if narrow else f"{whom}: the noise alone"
         labels.place(text, _beside_end(places[known], worst[known]), color=style.MUTED)
 
 

@@ -211,8 +211,9 @@ def _of_a_count(question: Question) -> NotCertifiableError | None:
 def _refuse(reason: NotCertifiableError | NoEvidenceError, noised: Sequence[Choice]) -> None:
     """Raise the refusal, with what noise would do."""
     ways = "; or ".join(map(offered, noised))
+    whom = next((one.whom for one in noised), "anyone at all")
     raise type(reason)(
-        f"{in_flags(reason)} Where noise is acceptable, it reaches the target against anyone at all: {ways}."
+        f"{in_flags(reason)} Where noise is acceptable, it reaches the target against {whom}: {ways}."
     ) from None
 
 

@@ -45,7 +45,7 @@ def print_choices(screen: Screen, made: Planned) -> None:
     header = ("", "published", *whom, "ε", "δ", "error", *cells)
     rows = []
     for place, one in enumerate(made.choices, start=1):
-        against = (("anyone at all" if one.against_anyone else "declared attacker"),) if wide else ()
+        against = (_briefly(one),) if wide else ()
         rows.append((f"{place}", mechanism_phrase(one.mechanism), *against, *_numbers(made, one)))
     screen.table(header, rows, right=("", "ε", "δ", "error", *cells))
     of = "" if question.days == 1 else f" of all {question.days} releases together,"
@@ -167,14 +167,22 @@ def _estimates(made: Planned) -> str:
     return f"{'; '.join(parts)}. Estimates, not guarantees. {made.choice.basis}"
 
 
+def _briefly(choice: Choice) -> str:
+    """Return against whom a choice holds, as it fits a column."""
+    if not choice.against_anyone:
+        return "declared attacker"
+    return "given what is known" if "given" in choice.whom else choice.whom
+
+
 def _remarks(made: Planned, *, wide: bool) -> list[str]:
     found = []
     places = [place for place, one in enumerate(made.choices, start=1) if one.against_anyone]
+    whom = next((one.whom for one in made.choices if one.against_anyone), "")
     if not wide and places:
         others = len(places) < len(made.choices)
         names = " and ".join(map(str, places))
         found.append(
-            f"Choice{'s' if len(places) > 1 else ''} {names} hold{'' if len(places) > 1 else 's'} against anyone at all"
+            f"Choice{'s' if len(places) > 1 else ''} {names} hold{'' if len(places) > 1 else 's'} against {whom}"
             f"{', the others against the declared attacker' if others else ''}."
         )
     if made.question.kind == "histogram" and any(_needs_cells(one) for one in made.choices):

@@ -21,6 +21,7 @@ from pkdp_pipeline.planning.public_counts import PublicCounts
 from pkdp_pipeline.planning.target import Target, read_attacker, read_target
 from pkdp_pipeline.planning.thresholds import smallest_k
 from pkdp_pipeline.release_certificate import ReleaseCertificate, certify
+from pkdp_pipeline.sentences import anyone
 
 __all__ = ["Choice", "Way", "choices"]
 
@@ -76,7 +77,15 @@ class Choice:
     @property
     def words(self) -> str:
         """What is published, what it costs and against whom it holds, in one sentence."""
-        return f"{self._shown()}{self._lost()}; {self._whom()}."
+        only = "" if self.against_anyone else " only"
+        return f"{self._shown()}{self._lost()}; against {self.whom}{only}."
+
+    @property
+    def whom(self) -> str:
+        """Against whom it holds, in a few words."""
+        if not self.against_anyone:
+            return "the declared attacker"
+        return anyone(self.certificate.leakage).removesuffix(", whatever they know")
 
     def _shown(self) -> str:
         counts = "the count" if isinstance(self.mechanism, Count) else "counts"
@@ -97,9 +106,6 @@ class Choice:
         if self.mechanism.k is None and self.mechanism.release_threshold is None:
             return ", nothing suppressed"
         return f", {_share(self.suppressed_cells)} of cells with {_share(self.suppressed_people)} of people suppressed"
-
-    def _whom(self) -> str:
-        return "against anyone at all" if self.against_anyone else "against the declared attacker only"
 
 
 def choices(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pkdp_pipeline.ledger_views.words import exactly
 from pkdp_pipeline.report.content import Promise, ReleaseView, Report
-from pkdp_pipeline.report.plain_words import epsilon_text, plain_number, whom
+from pkdp_pipeline.report.plain_words import epsilon_text, given, plain_number, whom
 from pkdp_pipeline.sentences import rounded_up
 
 if TYPE_CHECKING:
@@ -73,12 +73,13 @@ class Pictures:
         """Return a promise's guarantee curve."""
         from pkdp_pipeline.figures import draw_guarantee
 
-        curve = self.report.promises[promise - 1].curve
+        promised = self.report.promises[promise - 1]
+        curve, known = promised.curve, bool(given(promised.statement))
         marked = ""
         if curve.mark is not None:
             marked = f" It passes through ε = {rounded_up(curve.mark[0])}, δ = {rounded_up(curve.mark[1])}."
         return _drawn(
-            lambda axes: draw_guarantee(curve, axes),
+            lambda axes: draw_guarantee(curve, axes, given=known),
             name=f"guarantee-picture-{promise}",
             title="The guarantee curve: δ at each ε" + self._about(promise),
             description=f"A curve that falls from δ = {rounded_up(curve.certified[0])} at ε = 0 to "
@@ -90,13 +91,14 @@ class Pictures:
         """Return how a promise's ε grows as the attacker knows more."""
         from pkdp_pipeline.figures import draw_knowledge
 
-        shown = self.report.promises[promise - 1].knowledge[curve - 1]
+        promised = self.report.promises[promise - 1]
+        shown, known = promised.knowledge[curve - 1], bool(given(promised.statement))
         at = shown.values.index(shown.declared)
         floor = ""
         if shown.floor is not None and shown.floor < math.inf:
             floor = f" The noise alone keeps it at {rounded_up(shown.floor)} or below."
         return _drawn(
-            lambda axes: draw_knowledge(shown, axes),
+            lambda axes: draw_knowledge(shown, axes, given=known),
             name=f"knowledge-picture-{promise}-{curve}",
             title=f"ε at δ = {rounded_up(shown.delta)}, by {shown.words}" + self._about(promise),
             description=f"As declared, at {exactly(shown.declared)}, ε is {epsilon_text(shown.epsilons[at])}; at the "
@@ -110,11 +112,11 @@ class Pictures:
         from pkdp_pipeline.figures import draw_spending
 
         ledger = self.report.ledger
-        last = ledger.points[-1]
+        last, known = ledger.points[-1], bool(given(ledger.total))
         anyone = epsilon_text(last.worst_case)
         budgets = "".join(f" A budget allows {budget.words}." for budget in ledger.budgets)
         return _drawn(
-            lambda axes: draw_spending(ledger.points, ledger.budgets, axes, delta=ledger.delta),
+            lambda axes: draw_spending(ledger.points, ledger.budgets, axes, delta=ledger.delta, given=known),
             name="spending-picture",
             title=f"What all releases up to a date add up to: ε at δ = {rounded_up(ledger.delta)}",
             description=f"Up to {last.period}, {last.releases} releases add up to ε = {epsilon_text(last.epsilon)} "

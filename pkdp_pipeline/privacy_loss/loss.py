@@ -229,8 +229,9 @@ class PrivacyLoss:
         """
         if not self.dominating:
             return self.pair_mean_concentrated(order=order)
-        half = 0.5 * (self.first.largest + self.second.largest)
-        return self.kl(order=order), half if math.isinf(half) else half * (1.0 + 4.0 * UNIT)
+        one, other = self.first.largest, self.second.largest
+        half = one if one == other else 0.5 * (one + other) * (1.0 + 4.0 * UNIT)
+        return self.kl(order=order), half
 
     def pair_mean_concentrated(self, *, order: Order = "either") -> tuple[float, float]:
         """Return (μ, τ) of this very pair, which for a certificate is *no* statement about what is released.

@@ -137,10 +137,10 @@ class LossSide:
 
         Notes
         -----
-        Let `e` be the largest loss below `end`, or 0. From `e` on the true profile lies below the chord in ``e^ε`` from
-        ``(e, h(e))`` to ``(end, 0)``, which is the profile of one atom at `end`. Before `e` the profile stays as it is, with its
-        slope: what the atom at `end` adds to that, compared with those it replaces, is taken from the atom at `e`, as
-        far as that goes. *Rounding*: up.
+        Let `e` be the largest loss below `end`, or 0. From `e` on the true profile lies below the chord in ``e^ε``
+        from ``(e, h(e))`` to ``(end, 0)``, which is the profile of one atom at `end`. Before `e` the profile stays as
+        it is, with its slope: what the atom at `end` adds to that, compared with those it replaces, is taken from the
+        atom at `e`, as far as that goes. *Rounding*: up.
         """
         if self.largest <= end:
             return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 from fractions import Fraction
 
@@ -152,9 +153,7 @@ def test_approximate_privacy_is_not_probabilistic_privacy():
 def test_one_person_more_costs_the_square():
     """Neighbours of neighbours: three laws in a row, each ρ-close to the next."""
     laws = [[0.5, 0.3, 0.2], [0.4, 0.35, 0.25], [0.32, 0.36, 0.32]]
-    steps = [
-        pkdp.PrivacyLoss.between(one, other).zero_concentrated() for one, other in zip(laws, laws[1:], strict=False)
-    ]
+    steps = [pkdp.PrivacyLoss.between(one, other).zero_concentrated() for one, other in itertools.pairwise(laws)]
     whole = pkdp.PrivacyLoss.between(laws[0], laws[2]).zero_concentrated()
     assert whole <= conversions.zero_concentrated_of_group(max(steps), 2)
 

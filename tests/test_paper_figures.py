@@ -179,6 +179,16 @@ def test_a_figure_is_drawn_with_its_legends_and_its_caption(example, small, tmp_
             assert whole.y0 <= box.y0
 
 
+def test_the_pictures_of_the_documentation_are_small_and_named_as_they_are_made():
+    pictures = sorted((EXAMPLE.parents[1] / "docs" / "_static" / "paper").iterdir())
+    assert pictures
+    for picture in pictures:
+        assert picture.stem in SMALL
+        assert picture.read_bytes().startswith(b"\x89PNG")
+        assert picture.stat().st_size < 60_000
+        assert f"(_static/paper/{picture.name})" in (EXAMPLE.parents[1] / "docs" / "findings.md").read_text()
+
+
 @pytest.mark.slow
 def test_the_example_draws_all_figures(example, tmp_path, capsys):
     for make in example.FIGURES:

@@ -32,8 +32,8 @@ def theorem_3_condition(epsilon: float, n: int, least: float, *, success: float 
     least : float
         Every other record is 1 with a probability between this and one minus this.
     success : float, optional
-        The success probability of X and Y in place of `least`. An earlier version prints ``2 * least``, which for
-        fair coins is 1 and makes the condition 0.
+        The success probability of X and Y in place of `least`. The thesis prints ``2 * least``, which for fair
+        coins is 1 and makes the condition 0.
     """
     chance = least if success is None else success
     y = np.arange(n)
@@ -89,14 +89,11 @@ def proposition_7(chances: Sequence[float], delta_2: float, *, power: float = 1.
         The power of μ2, the mean variance. The theorem of Berry and Esseen gives 1.5; with 3, as the formula is
         also read, the error is at least eight times larger.
     """
-    p = np.asarray(chances, dtype=float)
-    second = float((p * (1.0 - p)).mean())
-    third = float((p * (1.0 - p) * (p * p + (1.0 - p) ** 2)).mean())
-    epsilon = math.sqrt(2.0 * math.log(1.25 / delta_2) / (len(p) * second))
+    scale, error = _normal(chances, power)
+    epsilon = math.sqrt(2.0 * math.log(1.25 / delta_2)) / scale
     if epsilon > 1.0:
         return math.inf, 1.0
-    error = 1.12 * third / (math.sqrt(len(p)) * second**power) * (1.0 + math.exp(epsilon))
-    return epsilon, min(1.0, error + delta_2)
+    return epsilon, min(1.0, error * (1.0 + math.exp(epsilon)) + delta_2)
 
 
 def proposition_7_delta(epsilon: float, chances: Sequence[float], *, power: float = 1.5) -> float:
@@ -104,10 +101,15 @@ def proposition_7_delta(epsilon: float, chances: Sequence[float], *, power: floa
 
     **Sound and loose**, as that is.
     """
+    scale, error = _normal(chances, power)
+    tried = np.linspace(0.0, min(epsilon, 1.0, 37.0 / scale), 65)
+    shares = 1.25 * np.exp(-((tried * scale) ** 2) / 2.0)
+    return float(np.minimum(1.0, error * (1.0 + np.exp(tried)) + shares).min())
+
+
+def _normal(chances: Sequence[float], power: float) -> tuple[float, float]:
+    """Return the standard deviation of the sum, and 1.12 μ3/(√n μ2^power)."""
     p = np.asarray(chances, dtype=float)
-    scale = math.sqrt(len(p) * float((p * (1.0 - p)).mean()))
-    most = min(epsilon, 1.0)
-    tried = [e for e in np.linspace(0.0, most, 65)[1:] if (e * scale) ** 2 < 1400.0] or [37.0 / scale]
-    shares = [1.25 * math.exp(-((e * scale) ** 2) / 2.0) * (1.0 + 1e-12) for e in tried]
-    pairs = [proposition_7(chances, share, power=power) for share in shares]
-    return min((delta for at, delta in pairs if at <= most), default=1.0)
+    second = float((p * (1.0 - p)).mean())
+    third = float((p * (1.0 - p) * (p * p + (1.0 - p) ** 2)).mean())
+    return math.sqrt(len(p) * second), 1.12 * third / (math.sqrt(len(p)) * second**power)

@@ -9,8 +9,8 @@ __all__ = ["advanced_composition", "private_leakage", "theorem_6"]
 Pair = tuple[float, float]
 
 
-def theorem_6(first: Pair, second: Pair, dependence: Pair, *, earlier_version: bool = False) -> Pair:
-    """Return ``(ε1 + ε2 + ε', δ1 + δ2 + δ')``, Theorem 6 of the paper; an earlier version prints 2ε'.
+def theorem_6(first: Pair, second: Pair, dependence: Pair, *, thesis: bool = False) -> Pair:
+    """Return ``(ε1 + ε2 + ε', δ1 + δ2 + δ')``, Theorem 6 of the paper; the thesis prints 2ε'.
 
     **Sound** where `dependence` is that of the new release on *all* earlier ones together; with 2ε' **loose**.
 
@@ -20,10 +20,10 @@ def theorem_6(first: Pair, second: Pair, dependence: Pair, *, earlier_version: b
         (ε, δ) of each release.
     dependence : tuple of float
         (ε', δ').
-    earlier_version : bool
+    thesis : bool
         Whether 2ε' takes the place of ε'.
     """
-    share = 2.0 if earlier_version else 1.0
+    share = 2.0 if thesis else 1.0
     return first[0] + second[0] + share * dependence[0], first[1] + second[1] + dependence[1]
 
 

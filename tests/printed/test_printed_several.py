@@ -13,7 +13,7 @@ from pkdp_pipeline import printed
 
 def test_the_sums_are_these():
     assert printed.theorem_6((1.0, 0.1), (0.5, 0.2), (0.25, 0.01)) == pytest.approx((1.75, 0.31))
-    assert printed.theorem_6((1.0, 0.1), (0.5, 0.2), (0.25, 0.01), earlier_version=True)[0] == pytest.approx(2.0)
+    assert printed.theorem_6((1.0, 0.1), (0.5, 0.2), (0.25, 0.01), thesis=True)[0] == pytest.approx(2.0)
     assert printed.private_leakage((1.0, 0.1), (0.5, 0.01), 4) == pytest.approx((1.5, 0.15))
     spread = 0.1 * math.sqrt(2 * 100 * math.log(1e6))
     assert printed.advanced_composition((0.1, 0.0), 100, 1e-6)[0] == pytest.approx(spread + 10 * (math.exp(0.1) - 1))

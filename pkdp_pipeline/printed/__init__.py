@@ -1,8 +1,8 @@
 """Bounds as printed elsewhere, for comparison only: some are loose, some are wrong, and no certificate rests on them.
 
-"The paper" is *Differential privacy with partial knowledge* by Desfontaines, Mohammadi, Krahmer and Basin, "the
-thesis" Desfontaines' *Lowering the cost of anonymization*. Plain floats, not rounded in any direction. Nothing else in the package imports this room; `docs/findings.md` says what is
-wrong or loose, with checks to run.
+"The paper" is *Differential privacy with partial knowledge* by Desfontaines, Mohammadi, Krahmer and Basin, "the thesis"
+is *Lowering the cost of anonymization* by Desfontaines. Plain floats, not rounded in any direction. Nothing else in the
+package imports this room; `docs/findings.md` says what is wrong or loose, with checks to run.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ def beside_private_leakage(given: tuple[float, float], leakage: tuple[float, flo
 
     Notes
     -----
-    The theorem is printed for δ2 = 0 and the output alone; a remark adds ``(1 + |O′|) δ2`` for a leakage with |O′|
-    values. What is proved here holds for any number of values, and for output and leaked value together.
+    The theorem is printed for δ2 = 0 and the output alone; a remark adds ``(1 + n) δ2`` where n values can leak. What
+    is proved here holds for any number of values, and for output and leaked value together.
 
     *Guarantee*: the pair (output, leaked value), and so either of them, is (ε, δ)-differentially private,
     unconditionally. No smaller δ holds at this ε for all mechanisms and leakages. *Rounding*: up, from exact numbers.

@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 from itertools import pairwise
 
+import flint
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +22,8 @@ from pkdp_pipeline.bounded_leakage import (
     growth_above,
     growth_below,
 )
-from pkdp_pipeline.bounded_leakage.growth import float_above
+from pkdp_pipeline.bounded_leakage.chain import _after
+from pkdp_pipeline.bounded_leakage.growth import exact_end, float_above
 from pkdp_pipeline.errors import ArgumentError
 
 EPSILONS = st.sampled_from([0.0, 0.125, 0.4, 1.0, 2.5])
@@ -272,6 +274,20 @@ def test_chains_are_rounded_up_and_closely(steps):
     assert Fraction(delta) >= low - Fraction(1, 10**40)
     assert Fraction(delta) <= high * (1 + Fraction(1, 10**15)) + Fraction(1, 10**40)
     assert Fraction(epsilon) >= sum(Fraction(one) for one, _ in steps)
+
+
+@pytest.mark.parametrize("reached", [Fraction(1, 3), Fraction(9, 10), Fraction(1, 10**20)])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.3])
+def test_every_step_is_rounded_up_before_it_becomes_a_float(reached, epsilon):
+    with flint.ctx.workprec(1000):
+        ball = flint.arb(epsilon).exp()
+        low, high = exact_end(ball.lower()), exact_end(ball.upper())
+    delta = Fraction(0.01)
+    # Below the truth by 1e-290 or so: nearer to it than anything that is computed with 192 bits.
+    true = min(low * reached + delta, 1 - (1 - delta - reached) / low)
+    got = _after(reached, epsilon, 0.01)
+    assert true < got < true + Fraction(1, 10**50)
+    assert low < high
 
 
 def test_chains_of_nothing_and_of_infinite_steps():

@@ -66,3 +66,11 @@ def test_bad_input_is_exit_code_2(arguments):
 
 def test_what_is_not_certifiable_is_refused():
     assert run("histogram", "--k", "1", "--p-max", "0.1").exit_code == 4
+
+
+def test_a_total_and_a_table_beside_it_are_audited():
+    found = run("count", "--protects", "value", "--total-known", *FEW)
+    assert found.exit_code == 0, found.output
+    arguments = ("--protects", "value", "--p-max-between", "0.6", "--k", "3", "--total-known")
+    assert run("histogram", *arguments, *FEW).exit_code == 0
+    assert run("histogram", "--k", "3", "--p-max", "0.6", "--total-known", *FEW).exit_code == 4

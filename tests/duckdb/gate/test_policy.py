@@ -11,6 +11,7 @@ import pytest
 from analyst import database, policy
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.duckdb.gate.description import threshold_warnings
 from pkdp_pipeline.duckdb.gate.gate import Gate
 from pkdp_pipeline.duckdb.gate.policy import Policy
 from pkdp_pipeline.errors import ConfigError
@@ -50,6 +51,38 @@ def test_python_values_may_stand_in_a_dictionary() -> None:
     read = Policy.read({**table(unit=pkdp.EACH_ROW), "attacker": pkdp.AttackerModel(p_max=0.1)})
     assert read.tables["events"].privacy_unit is pkdp.EACH_ROW
     assert read.attacker_model() == pkdp.AttackerModel(p_max=0.1)
+
+
+def test_what_is_known_besides_may_stand_in_a_policy(tmp_path: Path) -> None:
+    model = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.total("the number of people"))
+    known = {"name": "the number of people", "tells": "people_present"}
+    for leakage in (known, [known]):
+        assert Policy.read(policy(attacker={"p_max_between": 0.6, "leakage": leakage})).attacker_model() == model
+    assert Policy.read(policy(attacker=model)).attacker_model() == model
+    file = tmp_path / "policy.toml"
+    file.write_text(
+        "[attacker]\np_max_between = 0.6\n[[attacker.leakage]]\nname = 'the number of people'\n"
+        'tells = "people_present"\n[tables.events]\nunit = "uid"\ncolumns = ["country"]\nk = 20\n',
+        encoding="utf-8",
+    )
+    assert Policy.read(file).attacker_model() == model
+    with pytest.raises(ConfigError, match="did you mean 'tells'"):
+        Policy.read(policy(attacker={"leakage": [{"name": "n", "tels": "anything"}]}))
+    with pytest.raises(ConfigError, match="attacker.leakage: .*a table, or a list of tables"):
+        Policy.read(policy(attacker={"leakage": 5}))
+
+
+def test_a_gate_publishes_beside_what_is_known(tmp_path: Path) -> None:
+    known = [{"name": "the number of people", "tells": "people_present"}]
+    given = {**table(protects="value", domains={}), "attacker": {"p_max_between": 0.6, "leakage": known}}
+    with Gate(database(tmp_path), policy=given) as gate:
+        (release,) = gate.sql("FROM pkdp_histogram('events', 'country', k := 20)").releases
+        assert release.certificate.attacker.leakage == (pkdp.Leakage.total("the number of people"),)
+        assert gate.policy.attacker_model().to_dict()["leakage"] == known
+        assert "the number of people" in gate.total("uid").sentence()
+    assert threshold_warnings(Policy.read(given)) == []
+    presence = {**table(domains={}), "attacker": given["attacker"]}
+    assert "nothing without noise can be certified" in threshold_warnings(Policy.read(presence))[0]
 
 
 @pytest.mark.parametrize(

@@ -263,17 +263,35 @@ def test_questions_may_be_chosen_after_seeing_answers(examples):
             assert true <= total.delta(epsilon) + 1e-12
 
 
-@pytest.mark.parametrize("changes", [1, 2, 3])
-def test_a_total_with_evidence_is_never_above_one_without(changes):
-    for parts in (
-        [count(0.5), count(0.75), count(0.25)],
-        [count(0.5, 2, 6), count(0.5, 3, 4), count(0.25)],
-        [table(0.5, k=2, release=5), count(0.25), count(0.25)],
-    ):
-        points = np.array([0.0, 0.2, 0.5, 0.8, 1.2])
-        one, all_of_them = (pkdp.compose(parts, e).worst_case for e in (pkdp.BoundedSensitivity(changes), None))
-        assert (one.delta(points) <= all_of_them.delta(points) * (1 + 1e-9)).all()
-        assert all(a <= b for a, b in zip(one.parameters, all_of_them.parameters, strict=True))
+FAMILIES = {
+    "noise alone": ([count(0.5), count(0.75), count(0.25)], "presence"),
+    "ranked": ([count(0.5, 2, 6), count(0.5, 3, 4), count(0.25)], "presence"),
+    "not ranked": ([count(1.0, 2, 12), count(0.3, 2, 3), count(0.2)], "presence"),
+    "a table": ([table(0.5, k=2, release=5), count(0.25), count(0.25)], "presence"),
+    "a table, value": ([table(0.5, "value", 3, 5), table(0.25, "value", 3, 9)], "value"),
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("changes", [1, 2, 3, 4])
+def test_a_total_with_evidence_is_never_above_one_without(name, changes):
+    parts, protects = FAMILIES[name]
+    points = np.array([0.0, 0.2, 0.5, 0.8, 1.2])
+    evidence = pkdp.BoundedSensitivity(changes, protects)
+    one, all_of_them = (pkdp.compose(parts, e).worst_case for e in (evidence, None))
+    assert (one.delta(points) <= all_of_them.delta(points) * (1 + 1e-9)).all()
+    assert one.epsilon(0.4) <= all_of_them.epsilon(0.4) * (1 + 1e-6)
+    assert all(a <= b for a, b in zip(one.parameters, all_of_them.parameters, strict=True))
+
+
+def test_the_sum_of_certificates_about_less_is_not_used():
+    # Presence certificates of a table say nothing about a record that moves in it.
+    parts = [table(0.5, k=1, release=12)]
+    moved = pkdp.compose(parts, pkdp.BoundedSensitivity(2, "value")).worst_case
+    assert moved.parameters[0] == 1.0
+    people = [{(0,): 1.0}, {(1,): 1.0}] * 12
+    true = worst(people, [Day(cells=2, k=1, noise=0.5, release=12)], ((0,), (1,)), 0.6)
+    assert 10 * pkdp.compose(parts).delta(0.6) < true <= moved.delta(0.6)
 
 
 def test_the_noise_of_a_family_never_adds_up_to_more_than_was_asked_for():

@@ -903,3 +903,25 @@ def test_help_loads_nothing_of_the_ledger():
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_what_is_given_is_said_wherever_the_ledger_is_read(tmp_path):
+    path = tmp_path / "census.sqlite"
+    knows = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.total())
+    asked = {"unit": "u", "period": "2021", "protects": "value", "attacker": knows}
+    with Ledger.open(path, dataset="census") as ledger:
+        FRAME.pkdp.histogram("carrier", k=60, ledger=ledger, **asked)
+        FRAME.pkdp.count(ledger=ledger, **asked)
+    shown, added, explained = (words(run(command, path).stdout) for command in ("show", "total", "explain"))
+    assert "exact total · ε = 0 alone" in words(run("show", path, width=80).stdout)
+    assert "All of this is given the number of people present" in shown
+    assert "Given the number of people present" in added
+    assert "exact totals are given (docs/composition.md, rule 7)" in added
+    assert "a single release beside it counts with all its certificate promises" in explained
+    assert "beside the exact total of the same people" in explained
+    assert "it tells nothing about which cell a person is in" in explained
+    assert "2 releases: every stored table is as its certificate says" in words(run("verify", path).stdout)
+    jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(run("export", path).stdout))
+    document = YAML(typ="safe").load(run("export", path, "--format", "registry").stdout)["deployment"]
+    assert "the number of people present" in document["dp_variant"]["unprotected_quantities"]
+    assert "rule 7" in document["accounting"]["composition"]

@@ -6,6 +6,7 @@ import io
 import math
 import re
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal, localcontext
 
 import pytest
@@ -16,6 +17,7 @@ from ruamel.yaml import YAML
 
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import BoundedDependence, IndependentGivenHabits
+from pkdp_pipeline.leakage import Leakage
 from pkdp_pipeline.ledger.budget import Budget
 from pkdp_pipeline.ledger.bundle import Bundle
 from pkdp_pipeline.ledger_views.history import _halves
@@ -108,6 +110,13 @@ def test_mechanisms_in_words():
     assert (noise_words(noised), noise_words(Count())) == ("ε = 0.1", "none")
     assert attacker_words(AttackerModel(p_max=0.1, known=3, influence="active")) == "p_max = 0.1, known = 3 (active)"
     assert attacker_words(AttackerModel()) == "anyone at all"
+    told = AttackerModel(leakage=(Leakage.total(), Leakage("the list of prizes", shared_by=("value",))))
+    assert attacker_words(told) == "anyone at all; given the number of people present and the list of prizes"
+    household = AttackerModel(p_max=0.1, dependent="household")
+    assert attacker_words(household) == "p_max = 0.1, people of one household depend on one another"
+    assert attacker_words(replace(household, secret="conditional")) == "p_max = 0.1, given the others of each household"
+    assert mechanism_words(Count(), "value") == "exact total"
+    assert mechanism_words(Histogram(k=5), "value") == mechanism_words(Histogram(k=5)) == "histogram, k = 5"
     assert class_call(BoundedDependence(0.5, 1e-7)) == "BoundedDependence(0.5, 1e-7)"
     assert attacker_words(AttackerModel(p_max=1e-5)) == "p_max = 1e-5"
     assert class_call(IndependentGivenHabits()) == "IndependentGivenHabits()"

@@ -113,12 +113,7 @@ class _Draft:
                 [
                     ("variant_name", self._variant()),
                     ("data_domain", _Missing("which datasets are eligible for protection")),
-                    (
-                        "unprotected_quantities",
-                        _Missing(
-                            "thresholds, cells and periods are public; add what is published of the data elsewhere"
-                        ),
-                    ),
+                    ("unprotected_quantities", self._unprotected()),
                 ],
             ),
             (
@@ -241,6 +236,12 @@ class _Draft:
             f"A release that would exceed the budget is refused: {budgets}." if budgets else "No budget is declared."
         )
         return f"{text} The privacy loss is never reset; all releases count. {limit}"
+
+    def _unprotected(self) -> object:
+        known = [leak.name for leak in self._total.leakage if not leak.is_private]
+        if known:
+            return f"Thresholds, cells and periods are public. May be known exactly: {'; '.join(known)}."
+        return _Missing("thresholds, cells and periods are public; add what is published of the data elsewhere")
 
     def _composition(self) -> str:
         rules = [THEOREMS[key] for key in self._total.theorems if "composition.md" in THEOREMS[key].citation]

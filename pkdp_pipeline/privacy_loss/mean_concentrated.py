@@ -37,7 +37,7 @@ def concentration(first: LossSide, second: LossSide) -> tuple[float, float]:
     parts = np.exp(logs) * losses
     centre = float(parts.sum())
     # The masses are a few units of roundoff off, and so is the sum.
-    error = (len(parts) + 64.0 + 4.0 * float(np.abs(first.log_masses).max(initial=0.0))) * UNIT
+    error = (len(parts) + 64.0 + 4.0 * float(np.abs(logs).max())) * UNIT
     away = error * float(np.abs(parts).sum()) + 4.0 * UNIT * float(np.abs(losses).max(initial=0.0))
     proxies = (_proxy(sign * (losses - centre), away, logs) for sign in (1.0, -1.0))
     return mean, math.sqrt(max(proxies)) * (1.0 + 4.0 * UNIT)

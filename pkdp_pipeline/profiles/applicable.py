@@ -21,6 +21,7 @@ from pkdp_pipeline.profiles.surviving import Surviving, emptied_by
 from pkdp_pipeline.profiles.thresholding import Thresholding
 from pkdp_pipeline.profiles.value_through_absence import ValueThroughAbsence
 from pkdp_pipeline.profiles.worst_case import NoiseCurve
+from pkdp_pipeline.wording import Speech, Worded
 
 __all__ = ["Applicable", "Applied", "Protects", "applicable"]
 
@@ -109,10 +110,8 @@ def _count(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) ->
         if attacker.total_is_known and noise is None and not suppressed:
             # The count of everybody is the same in two lives that differ in the cell.
             return Applicable(partial=(), worst=Leaked(theorem="leaked"), obstacles=())
-        raise ArgumentError(
-            "protects='value' means hiding which of two published cells a person is in, and a Count has one number "
-            "only: a person is counted or not. Use protects='presence' (it hides exactly that), or a Histogram."
-        )
+        bare = noise is None and not suppressed
+        raise ArgumentError(_NO_CELLS if not bare else Worded(lambda say: f"{_NO_CELLS} {_as_total(say)}"))
     found = _Findings(Surviving(attacker, noise is not None))
     if mechanism.k is not None and found.has("thresholding"):
         _threshold(found, mechanism, attacker)
@@ -124,6 +123,19 @@ def _count(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) ->
     if noise is not None and mechanism.k_complement is None:
         worst = _noise_curve(noise.epsilon, 1, mechanism.k, mechanism.release_threshold)
     return found.applicable(worst, protects)
+
+
+_NO_CELLS = (
+    "protects='value' means hiding which of two published cells a person is in, and a Count has one number only: a "
+    "person is counted or not. Use protects='presence' (it hides exactly that), or a Histogram."
+)
+
+
+def _as_total(say: Speech) -> str:
+    return (
+        "The exact number of everybody can be published as what is known anyhow, which protects nobody's presence: "
+        f"declare {say.leakage_of_total}."
+    )
 
 
 def _threshold(found: _Findings, mechanism: Count, attacker: AttackerModel) -> None:

@@ -257,6 +257,14 @@ def test_a_total_has_no_predicate(ledger, where):
         standing(Count(), DAY, protects="value", opaque=True)
 
 
+def test_a_total_that_nobody_is_told_is_refused_with_the_way_out(ledger):
+    words = unchanged(ledger, lambda: total(ledger, SURE), error=ArgumentError)
+    assert "declare leakage=pkdp.Leakage.total()" in words
+    with pytest.raises(ArgumentError) as caught:
+        certify(Count(k=5), SURE, protects="value")
+    assert "leakage" not in str(caught.value)
+
+
 @pytest.mark.parametrize("mechanism", [Count(k=5), Count(k_complement=5), Count(noise=GeometricNoise(1.0))])
 def test_only_the_exact_number_is_a_total(mechanism):
     with pytest.raises(ArgumentError, match="protects"):

@@ -104,9 +104,9 @@ def figure_2(n: int = 10_000, least: float = 0.1, points: int = 60) -> Drawn:
     """δ against ε of an exact count: the paper's two cases, and fair coins."""
     x = np.linspace(0.01, 0.6, points)
     cases = [
-        ("Case 1, one probability is λ, all others 1/2", least, [least] + [0.5] * (n - 2)),
-        ("Case 2, spread evenly from λ to 1 − λ", least, np.linspace(least, 1 - least, n - 1).tolist()),
-        ("All probabilities 1/2, and λ = 1/2", 0.5, [0.5] * (n - 1)),
+        ("Case 1, one at λ, all others at 1/2", least, [least] + [0.5] * (n - 2)),
+        ("Case 2, spread from λ to 1 − λ", least, np.linspace(least, 1 - least, n - 1).tolist()),
+        ("All at 1/2, and λ = 1/2", 0.5, [0.5] * (n - 1)),
     ]
     panels = [_count_panel(title, n, low, chances, x) for title, low, chances in cases]
     at = int(np.argmin(np.abs(x - 0.2)))
@@ -212,8 +212,8 @@ def figure_4(n: int = 1_000, p: float = 0.01, known: int = 100, epsilon: float =
         f"{rounded_up(epsilons[at], 1)}, certified is {rounded_up(at_zero[at], 1)} at ε = 0; with {known} known, "
         f"{rounded_up(best[at], 1)} against {rounded_up(passive[at], 1)} at ε = {epsilon:g}.",
         [
-            Panel("Nobody is known to the attacker", "threshold k", "δ, and Theorem 4's ε", k, left, limits),
-            Panel(f"{known:,} are known to the attacker", "threshold k", f"δ at ε = {epsilon:g}", k, right, limits),
+            Panel("Nobody is known", "threshold k", "δ, and Theorem 4's ε", k, left, limits),
+            Panel(f"{known:,} people are known", "threshold k", f"δ at ε = {epsilon:g}", k, right, limits),
         ],
     )
 
@@ -358,10 +358,10 @@ def draw_panel(axes: Axes, panel: Panel) -> None:
         axes.minorticks_off()
 
 
-def draw(drawn: Drawn) -> Figure:
+def draw(drawn: Drawn, width: float | None = None) -> Figure:
     """Return the figure: panels side by side, a legend below each, where it covers nothing, and the caption."""
     many = len(drawn.panels)
-    width = {1: 7.4, 2: 12.4, 3: 14.4}[many]
+    width = width or {1: 7.4, 2: 12.4, 3: 14.4}[many]
     words = textwrap.wrap(drawn.caption, int(width * 12.4))
     rows = max(len(panel.lines) for panel in drawn.panels)
     height = 4.3 + 0.21 * rows + 0.19 * len(words)

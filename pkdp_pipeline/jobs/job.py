@@ -20,7 +20,6 @@ from pkdp_pipeline.jobs.source_tables import FileSourceTable, SourceTable
 from pkdp_pipeline.jobs.tables import Columns, Name, Table, one_or_list
 from pkdp_pipeline.jobs.terms import BudgetTable, Declared
 from pkdp_pipeline.ledger import Budget
-from pkdp_pipeline.ledger.company import is_told
 from pkdp_pipeline.ledger.differencing import allows_overlap
 
 __all__ = ["AttackerTable", "Job", "NoiseTable", "OutputTable", "PeriodTable", "ReleaseTable"]
@@ -190,7 +189,7 @@ class Job(Table):
     @model_validator(mode="after")
     def _totals_are_told(self) -> Self:
         for number, release in enumerate(self.release, 1):
-            if release.kind == "total" and not is_told(self.attacker_of(release)):
+            if release.kind == "total" and not self.attacker_of(release).total_is_known:
                 raise ValueError(
                     f'release[{number}].protects: a count with protects = "value" is an exact total, and every '
                     "attacker knows what is published: declare it beside the attacker, [[attacker.leakage]] with "

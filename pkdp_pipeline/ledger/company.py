@@ -6,19 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.ledger.period import Period
 from pkdp_pipeline.ledger.spelling import folded
 from pkdp_pipeline.ledger.standing import Kind, Standing
 
-__all__ = ["Company", "Member", "has_noiseless", "is_told", "may_stand_apart", "may_stand_together"]
+__all__ = ["Company", "Member", "has_noiseless", "may_stand_apart", "may_stand_together"]
 
 _NOISELESS = ("total", "exact count", "noiseless")
-
-
-def is_told(attacker: AttackerModel) -> bool:
-    """Return whether an attacker is declared to know exactly how many people there are, or even who."""
-    return attacker.total_is_known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

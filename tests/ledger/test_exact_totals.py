@@ -19,11 +19,11 @@ from pkdp_pipeline.composition.evidence import (
 )
 from pkdp_pipeline.errors import ArgumentError, BudgetExceededError, DifferencingError, NoEvidenceError, PkdpError
 from pkdp_pipeline.leakage import Leakage
-from pkdp_pipeline.ledger import Budget, Period, check_differencing
+from pkdp_pipeline.ledger import Budget, Entry, Period, check_differencing
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.publish import Request, publish, reserve
-from pkdp_pipeline.release_certificate import certify
+from pkdp_pipeline.release_certificate import ReleaseCertificate, certify
 
 TOTAL = Leakage.total()
 SURE, TOLD = pkdp.AttackerModel(p_max_between=0.6), pkdp.AttackerModel(p_max_between=0.6, leakage=TOTAL)
@@ -490,3 +490,71 @@ def test_the_rule_is_what_a_small_oracle_says(examples, evidence):
                     assert found.worst_case_bound is None or found.worst_case.delta(0.0) >= one.delta(0.0) * (1 - 1e-9)
 
     run()
+
+
+# Whatever happens ---------------------------------------------------------------------------------------------
+
+BOLDER = pkdp.AttackerModel(p_max_between=0.7, leakage=TOTAL)
+QUESTIONS = {"total": {}, "table": {"by": "cell"}, "noised": {"by": "cell", "domain": ["a", "b", "c"]}}
+STEPS = st.tuples(
+    st.sampled_from(["total", "table", "noised", "noised"]),
+    st.sampled_from([TOLD, TOLD, TOLD, BOLDER, SURE, PRESENT]),
+    st.sampled_from(["publish", "publish", "publish", "revise", "reserve", "give back"]),
+)
+
+
+def step(ledger, kind, attacker, what):
+    mechanism = {"total": Count(), "table": TABLE, "noised": THRESHOLDED}[kind]
+    protects = "presence" if attacker == PRESENT and kind != "total" else "value"
+    request = Request(mechanism=mechanism, unit="id", period=DAY, protects=protects, **QUESTIONS[kind])
+    if what in ("publish", "revise"):
+        publish(lambda: PEOPLE, request, attacker=attacker, ledger=ledger, revise=what == "revise")
+        return
+    reserved = reserve(request, attacker=attacker, ledger=ledger)
+    if what == "give back" and not isinstance(reserved, Entry):
+        ledger.give_back(reserved)
+
+
+@examples(quick=25, full=400)
+def test_whatever_happens_nothing_is_claimed_that_a_total_takes(examples):
+    """Requests, revisions, new certificates, reservations left and given back: in any order."""
+
+    @given(st.lists(STEPS, max_size=8))
+    @settings(max_examples=examples, deadline=None, database=None)
+    def run(steps):
+        with pkdp.Ledger.open(":memory:", dataset="census") as ledger:
+            for one in steps:
+                before = [(entry.sequence, entry.hash) for entry in ledger.entries()]
+                try:
+                    step(ledger, *one)
+                except PkdpError:
+                    assert before == [(entry.sequence, entry.hash) for entry in ledger.entries()]
+                check(ledger)
+            ledger.verify()
+
+    run()
+
+
+def check(ledger):
+    """Hold what is charged to the rule, and its total to what is left, computed from the newest certificates."""
+    charged = [ReleaseCertificate.from_json(entry.certificate) for entry in ledger.entries()]
+    if not charged:
+        return
+    totals = [one for one in charged if isinstance(one.mechanism, Count)]
+    others = [one for one in charged if not isinstance(one.mechanism, Count)]
+    assert len(totals) <= 1
+    if totals and others:
+        assert all(one.attacker.total_is_known and one.protects == "value" for one in charged)
+    assert len(others) <= 1 or all(one.mechanism == THRESHOLDED for one in others)
+    if len({one.protects for one in charged}) > 1:
+        return
+    found = ledger.total("id")
+    if len(others) == 1:
+        same(found, others[0])
+    elif others:
+        assert not found.has_partial_knowledge
+        assert found.worst_case.parameters[0] == pytest.approx(len(others) * others[0].worst_case.parameters[0])
+    else:
+        assert found.worst_case.parameters == (0.0, 0.0)
+    for one in others:
+        assert not one.has_partial_knowledge or len(others) == 1 or not one.context.beside

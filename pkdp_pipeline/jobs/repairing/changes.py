@@ -11,7 +11,6 @@ from pkdp_pipeline.jobs.repairing.bench import Bench, Edits
 from pkdp_pipeline.jobs.repairing.edits import Edit
 from pkdp_pipeline.jobs.repairing.grids import EPSILONS, first_below
 from pkdp_pipeline.jobs.repairs import cross_tabulated
-from pkdp_pipeline.ledger.company import is_told
 
 __all__ = ["changes", "cross_tabulation", "fewer_releases", "larger_k", "larger_k_complement"]
 
@@ -195,7 +194,7 @@ def _has_only_value(bench: Bench, table: Mapping[str, Any]) -> bool:
 def _may_be_total(bench: Bench, table: Mapping[str, Any]) -> bool:
     release = _release(bench, table)
     counts_all = release.kind == "exact count" and release.where is None
-    return counts_all and is_told(bench.job.attacker_of(release))
+    return counts_all and bench.job.attacker_of(release).total_is_known
 
 
 def _release(bench: Bench, table: Mapping[str, Any]) -> ReleaseTable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pkdp_pipeline.certificate import Certificate
@@ -14,6 +14,8 @@ from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.leakage import Leakage, leakages
 from pkdp_pipeline.profiles.beside_leakage import Leaked
 from pkdp_pipeline.release_certificate import ReleaseCertificate
+from pkdp_pipeline.sentences import listed
+from pkdp_pipeline.wording import Worded
 
 __all__ = ["assumed_beside", "leakage_of", "total_beside"]
 
@@ -74,10 +76,11 @@ def total_beside(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Tot
             reason="they are part of what leaks",
         )
     if not all(_knows_total(part.certificate) for part in others):
-        raise NoEvidenceError(
+        start = (
             "the exact number of people present is among the releases, and some of the others were certified without "
-            "it: certify all of them for attackers with leakage=pkdp.Leakage.total()."
+            "it: certify all of them with "
         )
+        raise NoEvidenceError(Worded(lambda say: f"{start}{say.leakage_of_total}."))
     total = apply_rule(others, evidence)
     if total.partial and not any(one.key in _COVER_PERIODS for one in evidence) and _are_of_others(aside, others):
         # Who is there in one period, or table, may depend on the cell a person is in in another.
@@ -88,7 +91,7 @@ def total_beside(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Tot
 
 
 def assumed_beside(
-    parts: Iterable[tuple[Certificate, int]], evidence: tuple[Evidence, ...], leakage: tuple[Leakage, ...]
+    parts: Sequence[tuple[Certificate, int]], evidence: tuple[Evidence, ...], leakage: tuple[Leakage, ...]
 ) -> tuple[str, ...]:
     """Return what a total assumes about leakages, besides what its parts assume; as plain sentences."""
     if not leakage:
@@ -98,9 +101,24 @@ def assumed_beside(
     on_others = any(one.key not in ("same_people", "bounded_participation", "bounded_sensitivity") for one in evidence)
     if on_others and any(set(part.leakage) != set(leakage) for part, _ in parts):
         told.append("What leaks beside one release tells nothing about the records of releases that do not name it.")
-    if any(one.key == "bounded_dependence" for one in evidence):
+    keys = {one.key for one in evidence}
+    if "bounded_dependence" in keys:
         told.append("What leaks beside a release counts as part of it where releases depend on earlier ones.")
+    private = [leak.name for leak in leakage if leak.is_private]
+    if private and sum(times for _, times in parts) > 1:
+        told.append(_one_or_many(f"What is private by itself ({listed(private)})", keys))
     return tuple(told)
+
+
+def _one_or_many(subject: str, keys: set[str]) -> str:
+    """Say whether a private leakage is one thing beside all releases, or one beside each."""
+    if "same_people" in keys:
+        return f"{subject} is one and the same beside all of the releases."
+    own = "follows from the records of one release alone, each release having its own, with randomness of its own"
+    if "independent_given_habits" in keys:
+        # One that follows from many days differs in as many records, and not independently from day to day.
+        return f"{subject} {own}."
+    return f"{subject} is so for everything that a person did in the releases, or {own}."
 
 
 _COVER_PERIODS = frozenset({"disjoint_units", "independent_given_habits", "one_day_protected", "bounded_dependence"})

@@ -51,7 +51,7 @@ def once_per_unit(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> To
             protection="",
             reason=(
                 "what leaks beside a release tells in which release a person is, so that nothing is certified about "
-                "people who may be in another one; leave OncePerUnit out, or declare no leakage where none is"
+                "people who may be in another one; leave this evidence out, or declare no leakage where none is"
             ),
         )
     partial = _between(parts) or _through_absence(parts)

@@ -229,6 +229,14 @@ def test_rules_say_what_they_assume_of_leakages():
     assert named not in compose([(CELLS, 2)], IndependentGivenHabits()).assumptions
     assert counted in compose([(CELLS, 2)], BoundedDependence(0.1)).assumptions
     assert counted not in compose([(apart, 2)], BoundedDependence(0.1)).assumptions
+    private = certified(Count(noise=NOISE), PRIVATE)
+    for evidence, words in (
+        (None, "is so for everything that a person did in the releases, or follows from the records of one release"),
+        (IndependentGivenHabits(), "(a noised turnout) follows from the records of one release alone"),
+        (SamePeople(), "is one and the same beside all of the releases"),
+    ):
+        assert any(words in text for text in compose([(private, 2)], evidence).assumptions)
+    assert not any("private by itself" in text for text in compose([private]).assumptions)
     for evidence in (None, OneDayProtected(), DisjointUnits(), BoundedParticipation(1)):
         total = both_ways(compose([(NOISED, 3)], evidence))
         assert "given the number of people present" in total.sentence()

@@ -7,6 +7,7 @@ import shlex
 import tomllib
 from pathlib import Path
 
+import duckdb
 import jsonschema
 import pandas as pd
 import pytest
@@ -113,28 +114,25 @@ def test_noise_is_wider_beside_a_leakage_that_counts():
         beside = smallest_noise(mechanism, leaking, epsilon=1.0, delta=1e-6)
         assert pkdp.certify(type(mechanism)(noise=beside), leaking).delta(1.0) <= 1e-6
         assert 0.74 < beside.epsilon < alone.epsilon - 0.2
-    with pytest.raises(pkdp.NotCertifiableError, match="what leaks besides counts as part of it"):
-        smallest_noise(
-            pkdp.Count(), pkdp.AttackerModel(leakage=pkdp.Leakage("x", epsilon=3.0)), epsilon=1.0, delta=1e-6
-        )
-    with pytest.raises(pkdp.NotCertifiableError, match="no two lives"):
-        smallest_noise(pkdp.Count(), pkdp.AttackerModel(leakage=pkdp.Leakage.total()), epsilon=1.0, delta=1e-6)
+    for leakage, words in (
+        (pkdp.Leakage("x", epsilon=3.0), "what leaks besides counts as part of it"),
+        (pkdp.Leakage.total(), "no two lives"),
+    ):
+        with pytest.raises(pkdp.NotCertifiableError, match=words):
+            smallest_noise(pkdp.Count(), pkdp.AttackerModel(leakage=leakage), epsilon=1.0, delta=1e-6)
 
 
 def test_explain_and_sql_take_an_attacker_with_leakage():
-    import duckdb
-
-    frame = pd.DataFrame({"person": range(200), "town": ["A"] * 150 + ["B"] * 50})
+    people = pd.DataFrame({"person": range(200), "town": ["A"] * 150 + ["B"] * 50})
     attacker = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.total())
     told = pkdp.explain("town", unit="person", attacker=attacker, k=40, protects="value")
     assert "beside this they may know the number of people present" in " ".join(str(told).split())
-    con = duckdb.connect()
-    con.execute("CREATE TABLE people AS SELECT * FROM frame")
-    pkdp.duckdb.install(con, attacker=attacker, unit="person")
-    asked = "SELECT * FROM pkdp_histogram('people', ['town'], k := 40, protects := 'value')"
-    assert [row[1] for row in con.execute(asked).fetchall()] == [150, 50]
+    asked = "FROM pkdp_histogram('people', 'town', k := 40{})"
+    value, presence = duckdb.connect(), duckdb.connect()
+    for con in (value, presence):
+        con.register("frame", people)
+        con.execute("CREATE TABLE people AS FROM frame")
+        pkdp.duckdb.install(con, attacker=attacker, unit="person")
+    assert [row[1] for row in value.execute(asked.format(", protects := 'value'")).fetchall()] == [150, 50]
     with pytest.raises(duckdb.Error, match="no two lives that differ in whether a person is there"):
-        other = duckdb.connect()
-        other.execute("CREATE TABLE people AS SELECT * FROM frame")
-        pkdp.duckdb.install(other, attacker=attacker, unit="person")
-        other.execute("SELECT * FROM pkdp_histogram('people', ['town'], k := 40)").fetchall()
+        presence.execute(asked.format("")).fetchall()

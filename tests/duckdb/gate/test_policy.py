@@ -68,7 +68,7 @@ def test_what_is_known_besides_may_stand_in_a_policy(tmp_path: Path) -> None:
     assert Policy.read(file).attacker_model() == model
     with pytest.raises(ConfigError, match="did you mean 'tells'"):
         Policy.read(policy(attacker={"leakage": [{"name": "n", "tels": "anything"}]}))
-    with pytest.raises(ConfigError, match="attacker.leakage: .*a table, or a list of tables"):
+    with pytest.raises(ConfigError, match=r"attacker\.leakage: .*a table, or a list of tables"):
         Policy.read(policy(attacker={"leakage": 5}))
 
 

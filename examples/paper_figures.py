@@ -137,7 +137,7 @@ def _count_panel(title: str, n: int, least: float, chances: Sequence[float], x: 
     return Panel(title, "ε", "δ", x, lines, (1e-14, 1.0))
 
 
-def figure_3(delta: float = 1e-6, most: float = 6.0, points: int = 11) -> Drawn:
+def figure_3(delta: float = 1e-6, most: float = 6.0, points: int = 9) -> Drawn:
     """ε at one δ against the number of people, for several λ."""
     x = np.unique(np.logspace(2, most, points).round())
     lines = []
@@ -218,7 +218,7 @@ def figure_4(n: int = 1_000, p: float = 0.01, known: int = 100, epsilon: float =
     )
 
 
-def figure_5(n: int = 10_000, least: float = 0.1, noise: float = 1.0, delta: float = 1e-6, points: int = 18) -> Drawn:
+def figure_5(n: int = 10_000, least: float = 0.1, noise: float = 1.0, delta: float = 1e-6, points: int = 14) -> Drawn:
     """ε against the share of people that the attacker knows: the noise takes over where uncertainty runs out."""
     ends = (0.0, 0.5 * math.log10(n) - 0.1, 0.75 * math.log10(n), math.log10(n))
     rest = np.concatenate([np.logspace(*ends[i : i + 2], many) for i, many in enumerate((3, points - 6, 4))])

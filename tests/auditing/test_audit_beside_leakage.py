@@ -62,6 +62,6 @@ def test_an_audit_finds_what_the_total_gives_away():
     outcomes = []
     for sees_total in (False, True):
         told = Trial(name="asked", days=(replace(crowd, sees_total=sees_total),))
-        found = audit_cases([replace(plain, trials=(told,), epsilons=(1.0,))], engines=("pandas",), samples=40)
+        found = audit_cases([replace(plain, trials=(told,), epsilons=(1.0,))], engines=("pandas",), samples=8)
         outcomes.append(found.passed)
     assert outcomes == [True, False]

@@ -39,7 +39,7 @@ def drawn_table(rng, laws):
     return outputs.__getitem__
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(12))
 def test_propositions_2_and_4_causal_and_noiseless_privacy_agree_where_records_are_independent(seed):
     rng = np.random.default_rng([seed, 2])
     laws = tuple(drawn_law(rng, range(int(rng.integers(2, 4)))) for _ in range(3))
@@ -51,7 +51,7 @@ def test_propositions_2_and_4_causal_and_noiseless_privacy_agree_where_records_a
             assert one == causal_delta(model, mechanism, 0, known, growth, list(laws[0]))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(12))
 def test_proposition_3_more_acceptable_knowledge_is_stronger(seed):
     # Records are sums of parameters that several of them share: dependent, but normalised.
     rng = np.random.default_rng([seed, 3])
@@ -74,7 +74,7 @@ def test_proposition_3_more_acceptable_knowledge_is_stronger(seed):
                 assert found[one] <= found[other]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(12))
 def test_theorem_1_passive_is_the_average_of_active_and_both_agree_at_zero(seed):
     rng = np.random.default_rng([seed, 1])
     laws = tuple(drawn_law(rng, range(2)) for _ in range(4))
@@ -118,7 +118,7 @@ REDUCIBLE = {
 
 
 @pytest.mark.parametrize("name", REDUCIBLE)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_proposition_6_active_and_passive_attackers_agree(name, seed):
     # Everybody has a law of her own on positive values.
     rng = np.random.default_rng([seed, 6])

@@ -14,12 +14,12 @@ from pkdp_pipeline.verification import verify
 TOTAL = pkdp.Leakage.total()
 NOISE = pkdp.GeometricNoise(0.5)
 PRIVATE = pkdp.Leakage("a noised figure of another office", epsilon=0.05)
-BOX = {"p_min": 0.2, "p_max": 0.6, "unknown": 200}
+BOX = {"p_min": 0.2, "p_max": 0.6, "unknown": 60}
 
 MADE = {
     "between": (pkdp.Histogram(k=10), {"p_max_between": 0.6, "leakage": TOTAL}, "value"),
     "between, absence possible": (
-        pkdp.Histogram(k=5),
+        pkdp.Histogram(k=4),
         {"p_max": 0.3, "p_max_between": 0.9, "leakage": TOTAL},
         "value",
     ),

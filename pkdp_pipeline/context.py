@@ -100,9 +100,10 @@ class Context:
             )
             return tuple(listed)
         if noised and partial:
+            beside = f" than {' and '.join(leaks)}" if leaks else ""
             listed.append(
-                "What it says about an attacker who is unsure of other people holds only while nothing else is "
-                "published about these people and this period; the guarantees that noise alone gives add up."
+                f"What it says about an attacker who is unsure of other people holds only while nothing else{beside} "
+                "is published about these people and this period; the guarantees that noise alone gives add up."
             )
         if self.beside:
             listed.append("Other releases about these people and this period stand beside it.")

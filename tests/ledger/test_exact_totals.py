@@ -32,6 +32,7 @@ ROUGHLY = Leakage("whether it is a large town", tells="people_present", shared_b
 TABLE, NOISED = Histogram(k=50), Histogram(noise=GeometricNoise(0.5))
 THRESHOLDED = Histogram(k=20, noise=GeometricNoise(0.5), release_threshold=60)
 DAY = "2021-03-01"
+HISTOGRAM = {"unit": "id", "by": "cell", "period": DAY, "protects": "value"}
 PEOPLE = pd.DataFrame({"id": range(170), "cell": ["a"] * 90 + ["b"] * 60 + ["c"] * 20})
 
 
@@ -270,6 +271,15 @@ def test_only_the_exact_number_is_a_total(mechanism):
     with pytest.raises(ArgumentError, match="protects"):
         certify(mechanism, TOLD, protects="value")
     assert standing(mechanism, DAY, protects="value").kind != "total"
+
+
+def test_a_noised_table_says_what_may_stand_beside_it(ledger):
+    plain = publish(lambda: PEOPLE, Request(mechanism=THRESHOLDED, **HISTOGRAM), attacker=SURE, ledger=ledger)
+    assert "only while nothing else is published" in plain.certificate.sentence()
+    with pkdp.Ledger.open(":memory:") as other:
+        given_it = publish(lambda: PEOPLE, Request(mechanism=THRESHOLDED, **HISTOGRAM), attacker=TOLD, ledger=other)
+    words = "only while nothing else than the number of people present is published"
+    assert words in given_it.certificate.sentence()
 
 
 # What adds up -------------------------------------------------------------------------------------------------

@@ -155,7 +155,9 @@ def _everything(statement: Statement) -> str:
 def _apart(statement: Statement) -> str:
     """Say what a promise given something is not about."""
     beside = given(statement)
-    return f" What is told already by {beside}, and by everybody else's records, is not meant." if beside else ""
+    if not beside:
+        return ""
+    return f" What {beside} and everybody else's records tell by themselves is not protected."
 
 
 def _hint(epsilon: float) -> str:

@@ -21,6 +21,7 @@ from pkdp_pipeline.report.plain_words import (
     protected,
     rounded_down,
     sureness,
+    whom,
     worst_meaning,
 )
 from pkdp_pipeline.statement import Statement
@@ -131,3 +132,28 @@ def test_a_large_epsilon_is_called_what_it_is():
     assert "no limit in practice" in meaning(replace(statement(), epsilon=900.0))
     assert "exception" not in meaning(replace(statement(), delta=0.0))
     assert "than before." in meaning(replace(statement(), epsilon=0.0, delta=0.0))
+
+
+def test_what_is_known_besides_is_named_wherever_noise_holds_against_anyone():
+    total = pkdp.Leakage.total("the number of voters")
+    noisy = pkdp.Histogram(noise=pkdp.GeometricNoise(0.25))
+    told = Statement.of(pkdp.certify(noisy, pkdp.AttackerModel(leakage=total), protects="value"))
+    assert anyone(told)
+    assert whom(told) == "anyone at all, given the number of voters"
+    assert "even knowing everybody else's records and the number of voters, learns" in meaning(told)
+    assert meaning(told).endswith(
+        "What the number of voters and everybody else's records tell by themselves is not protected."
+    )
+    assert "knows everybody else's records and the number of voters learns" in worst_meaning(told)
+    alone = Statement.of(pkdp.certify(noisy, pkdp.AttackerModel(), protects="value"))
+    assert whom(alone) == whom(None) == "anyone at all"
+    assert "themselves" not in meaning(alone) + worst_meaning(alone)
+    private = pkdp.AttackerModel(leakage=pkdp.Leakage("a noisy total", epsilon=0.1))
+    assert whom(Statement.of(pkdp.certify(noisy, private))) == "anyone at all"
+
+
+def test_a_total_says_that_it_tells_nothing_about_cells():
+    told = Statement.of(pkdp.certify(pkdp.Count(), pkdp.AttackerModel(leakage=pkdp.Leakage.total()), protects="value"))
+    assert named(told) == (0.0, 0.0)
+    assert protected(told) == "in which cell a person is"
+    assert "learns more about it than before. It is about one privacy unit" in meaning(told)

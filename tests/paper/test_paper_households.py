@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 from itertools import product
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.laws import coin_sum, losses
@@ -124,3 +125,32 @@ def test_two_unknown_people_of_one_household_are_too_many():
     seconds = lambda values: tuple(votes[1] for votes in values)  # noqa: E731
     one_each = noiseless_delta(model, sum, lambda values: values[0][0], seconds, Fraction(1))
     assert Fraction(wrong) < one_each <= Fraction(right)
+
+
+def test_one_of_several_options_given_the_household_is_never_exceeded():
+    cells = (0, 1, 2)
+    for seed in range(12):
+        rng = np.random.default_rng([seed, 11])
+        laws = []
+        for _ in range(2):
+            weights = rng.integers(1, 12, (3, 3))
+            laws.append([[Fraction(int(w), int(row.sum())) for w in row] for row in weights])
+        # laws[h][partner's choice] is the law of the unknown person of household h.
+        least = min(chance for law in laws for row in law for chance in row)
+        attacker = pkdp.AttackerModel(
+            p_min=math.nextafter(float(least), 0.0), unknown=2, dependent="household", secret="conditional"
+        )
+        certificate = pkdp.certify(pkdp.Histogram(), attacker, protects="value")
+        for epsilon in (0.0, 0.5, 1.5):
+            growth, worst = growth_above(epsilon), Fraction(0)
+            for partners in product(cells, repeat=2):
+                rows = [law[partner] for law, partner in zip(laws, partners, strict=True)]
+                for lives in ((0, 1), (2, 0)):
+                    sides = ({}, {})
+                    for chosen in product(cells, repeat=2):
+                        weight = rows[0][chosen[0]] * rows[1][chosen[1]]
+                        for life, side in zip(lives, sides, strict=True):
+                            table = tuple((*chosen, life).count(cell) for cell in cells)
+                            side[table] = side.get(table, Fraction(0)) + weight
+                    worst = max(worst, *losses(*sides, growth))
+            assert worst <= Fraction(certificate.delta(epsilon))

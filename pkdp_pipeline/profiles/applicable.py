@@ -78,7 +78,7 @@ class _Findings:
             self.obstacles.append(self.surviving.obstacle)
         worst = None if curve is None else self.surviving.against_anyone(curve)
         if worst is not None and worst.parameters[1] >= 1.0:
-            self.obstacles.append("the leakage depends so much on the noise that nothing of the noise is left")
+            self.obstacles.append("beside what leaks nothing of the noise's guarantee is left")
             worst = None
         empty = emptied_by(self.surviving.attacker, protects)
         if empty is not None:

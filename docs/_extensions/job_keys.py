@@ -22,6 +22,7 @@ _TITLES = {
     "DuckDBSourceTable": "source, a DuckDB file",
     "FileSourceTable": "source, files",
     "FreshTable": "checks.fresh",
+    "LeakageTable": "[[attacker.leakage]]",
     "NoiseTable": "noise",
     "OutputTable": "[output]",
     "PeriodTable": "period",

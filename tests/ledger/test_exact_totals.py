@@ -357,6 +357,23 @@ def test_noised_days_with_totals_need_no_evidence_and_claim_what_noise_gives():
     book.verify()
 
 
+def test_what_stands_on_other_days_keeps_knowing_the_totals(ledger):
+    """Without evidence all of them add up as given; one that is not would take the total of everything away."""
+    stored = noised(ledger, period="2021-02-28")
+    total(ledger)
+    unchanged(ledger, lambda: noised(ledger, pkdp.AttackerModel(), period="2021-02-28"), error=NoEvidenceError)
+    unchanged(ledger, lambda: noised(ledger, pkdp.AttackerModel(), period="2021-02-27"))
+    unasked = standing(NOISED, "2021-02-27", unit=("id",), protects="value")
+    plain = certify(NOISED, pkdp.AttackerModel(), protects="value")
+    unchanged(ledger, lambda: ledger.reserve("key", unasked, lambda *_: plain), error=NoEvidenceError)
+    same_day = standing(NOISED, DAY, unit=("id",), protects="value")
+    unchanged(ledger, lambda: ledger.reserve("key", same_day, lambda *_: plain))
+    ledger.reserve("key", same_day, lambda *_: certify(NOISED, TOLD.against_anyone(), protects="value"))
+    assert ledger.total().worst_case.epsilon(0.0) == 2.0
+    assert noised(ledger, period="2021-02-28").to_bytes() == stored.to_bytes()
+    ledger.verify()
+
+
 def test_bounded_dependence_counts_a_total_like_any_release():
     book = Book(Terms(evidence=(BoundedDependence(0.25),)))
     told(book, TABLE)

@@ -109,8 +109,8 @@ class ExponentialMechanism:
         """
         scores, best = self._scores(database, leaked)
         if self.spread(leaked) == 0:
-            winners = [output for output in self.outputs if scores[output] == best]
-            return {output: Fraction(1, len(winners)) for output in winners}
+            winners = sum(score == best for score in scores.values())
+            return {output: Fraction(int(score == best), winners) for output, score in scores.items()}
         base, unit = self._base(leaked)
         weights = {output: base ** int((score - best) / unit) for output, score in scores.items()}
         total = sum(weights.values(), Fraction(0))

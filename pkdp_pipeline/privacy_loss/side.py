@@ -176,11 +176,22 @@ def crossing(sides: Iterable[LossSide], delta: float) -> float:
         return max(side.delta(epsilon) for side in listed)
 
     found = smallest_epsilon(delta_at, delta)
+    if found in (0.0, math.inf):
+        ends = [float(side.losses[-1]) for side in listed if len(side.losses)]
+        return max(ends) if found > 0.0 and ends and delta_at(max(ends)) <= delta else found
     # A profile has its kinks at the losses: a search only comes close to them.
+    low = 0.0
     for side in listed:
         at = int(np.searchsorted(side.losses, found, side="right"))
         if at and delta_at(float(side.losses[at - 1])) <= delta:
-            found = min(found, float(side.losses[at - 1]))
+            found = float(side.losses[at - 1])
+        elif at:
+            low = max(low, float(side.losses[at - 1]))
+    near = found * (1.0 - 1e-6)
+    low = max(low, near if near > low and delta_at(near) > delta else low)
+    while found - low > 1e-14 * found:
+        middle = 0.5 * (low + found)
+        low, found = (low, middle) if delta_at(middle) <= delta else (middle, found)
     return found
 
 

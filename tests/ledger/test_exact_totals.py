@@ -471,7 +471,7 @@ def overlaps(one, other):
     return Period.parse(one[4][0]).overlaps(Period.parse(other[4][0]))
 
 
-@examples(quick=60, full=1500)
+@examples(quick=40, full=1500)
 @pytest.mark.parametrize("evidence", [(), (IndependentGivenHabits(),)])
 def test_the_rule_is_what_a_small_oracle_says(examples, evidence):
     @given(st.lists(st.tuples(ASKED, PLACES), max_size=7))

@@ -32,6 +32,7 @@ OPTIONAL = {
     *(("certificate.v2", f"leakage.{name}") for name in ("epsilon", "delta")),
     *(("certificate.v2", f"dependence_{name}") for name in ("epsilon", "delta")),
     ("ledger.v1", "table"),
+    ("report.v1", "anyone"),
 }
 
 

@@ -145,7 +145,7 @@ def test_thresholds_are_read_as_their_waiting_times(k, p, unknown_max):
     assert loss.approximately_zero_concentrated(0.5 * p ** (k - 1)) == math.inf
 
 
-@examples(quick=6, full=300)
+@examples(quick=6, full=120)
 def test_thresholded_counts_of_declared_attackers_stay_below(examples):
     @settings(max_examples=examples)
     @given(k=st.integers(2, 7), p=st.sampled_from([0.1, 0.3, 0.5]), people=st.integers(0, 14), epsilon=st.floats(0, 2))
@@ -159,7 +159,7 @@ def test_thresholded_counts_of_declared_attackers_stay_below(examples):
     check()
 
 
-@examples(quick=2, full=60)
+@examples(quick=2, full=20)
 def test_noisy_counts_of_declared_attackers_stay_below(examples):
     """Different people, of whom one coin each is known within a box, and geometric noise cut far out."""
 

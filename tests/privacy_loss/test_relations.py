@@ -31,7 +31,7 @@ TRANSFERABLE = {
 }
 
 
-@examples(quick=12, full=1000)
+@examples(quick=12, full=200)
 def test_orders_of_the_definitions(examples):
     @settings(max_examples=examples)
     @given(pair=pairs(), low=st.floats(1.0001, 20.0), more=st.floats(0.01, 20.0), epsilon=st.floats(0.0, 3.0))
@@ -77,7 +77,7 @@ def test_limits_agree(examples):
 
 
 @pytest.mark.parametrize("name", TRANSFERABLE)
-@examples(quick=15, full=500)
+@examples(quick=15, full=150)
 def test_putting_outcomes_together_never_tells_more(examples, name):
     reading = TRANSFERABLE[name]
 
@@ -90,7 +90,7 @@ def test_putting_outcomes_together_never_tells_more(examples, name):
     check()
 
 
-@examples(quick=12, full=300)
+@examples(quick=12, full=200)
 def test_what_a_dominating_pair_says_holds_for_all_that_it_dominates(examples):
     @settings(max_examples=examples)
     @given(
@@ -159,7 +159,7 @@ def test_no_better_bound_on_large_losses_follows(examples):
     check()
 
 
-@examples(quick=15, full=500)
+@examples(quick=15, full=150)
 def test_independent_releases_add_up(examples):
     @settings(max_examples=examples)
     @given(one=pairs(), other=pairs(), alpha=st.floats(1.001, 30.0))
@@ -177,7 +177,7 @@ def test_independent_releases_add_up(examples):
     check()
 
 
-@examples(quick=15, full=500)
+@examples(quick=15, full=150)
 def test_mixtures_tell_no_more_than_their_parts_on_average(examples):
     @settings(max_examples=examples)
     @given(weights=st.lists(st.integers(0, 20), min_size=16, max_size=16), share=st.fractions(0, 1, max_denominator=20))

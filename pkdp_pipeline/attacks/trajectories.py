@@ -65,8 +65,8 @@ def worst_schedules(certificate: ComposedCertificate) -> tuple[Schedule, ...]:
     for at in range(max(map(len, kinds))):
         # The same place of every list: all towards one life, or all towards the other.
         chosen = [crowds[at % len(crowds)] for crowds in kinds]
-        found[_limited(zip(parts, chosen, strict=True), _differing(certificate))] = None
-    return tuple(found)
+        found[_limited(zip(parts, chosen, strict=True), _differing(certificate), _changes(certificate))] = None
+    return tuple(schedule for schedule in found if schedule.days)
 
 
 def _attacked(certificate: ComposedCertificate, *, partial: bool = True) -> list[Part]:
@@ -93,14 +93,20 @@ def _differing(certificate: ComposedCertificate) -> int | None:
     return None if most is None else 2 * most
 
 
+def _changes(certificate: ComposedCertificate) -> int:
+    """Return how much of what `_differing` counts one release uses up: who moves in a table changes two numbers."""
+    counted = any(isinstance(one, BoundedSensitivity) for one in certificate.evidence)
+    return 2 if counted and certificate.protects == "value" else 1
+
+
 def _day(part: ReleaseCertificate, crowd: Crowd, times: int = 1) -> Day:
     return Day(mechanism=part.mechanism, crowd=crowd, times=times)
 
 
-def _limited(days: Iterable[tuple[Part, Crowd]], most: int | None) -> Schedule:
-    """Return a schedule of at most `most` releases."""
+def _limited(days: Iterable[tuple[Part, Crowd]], most: int | None, each: int = 1) -> Schedule:
+    """Return a schedule of releases that use up at most `most`, `each` of them so much."""
     found: list[Day] = []
-    left = math.inf if most is None else most
+    left = math.inf if most is None else most // each
     for (part, times), crowd in days:
         number = int(min(times, left))
         if number > 0:

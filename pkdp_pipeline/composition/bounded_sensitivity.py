@@ -31,8 +31,8 @@ def bounded_sensitivity(parts: tuple[Part, ...], evidence: tuple[Evidence, ...])
     Raises
     ------
     NoEvidenceError
-        If a part is no count or histogram with noise of its own, parts are about different periods, or they protect
-        the value and the evidence is about presence.
+        If a part is no count or histogram with noise of its own, parts are about different periods, they protect the
+        value and the evidence is about presence, or something leaks that tells what the evidence is about.
     """
     declared = next(one for one in evidence if isinstance(one, BoundedSensitivity))
     _one_period(parts)
@@ -41,6 +41,7 @@ def bounded_sensitivity(parts: tuple[Part, ...], evidence: tuple[Evidence, ...])
             "the releases protect in which cell a person is, and the declared bound is about her being there: declare "
             'BoundedSensitivity(…, protects="value").'
         )
+    _no_telling_leakage(parts, declared)
     numbers: Numbers = []
     for part in parts:
         if part.worst is None:
@@ -65,6 +66,17 @@ def _one_period(parts: tuple[Part, ...]) -> None:
         raise NoEvidenceError(
             "BoundedSensitivity is about counts of one data set and one period, and these are about several: compose "
             "those of each period first, and then the totals."
+        )
+
+
+def _no_telling_leakage(parts: tuple[Part, ...], declared: BoundedSensitivity) -> None:
+    """Refuse a statement about what records say where something leaks that no two such lives share."""
+    leaks = (one for part in parts for one in part.certificate.leakage)
+    telling = next((one for one in leaks if not one.is_private and not one.is_shared("value")), None)
+    if declared.protects == "value" and telling is not None:
+        raise NoEvidenceError(
+            f"{telling.name} is shared by no two lives that differ in what a record says, so that given it nothing is "
+            'said about them: declare BoundedSensitivity(…, protects="presence").'
         )
 
 

@@ -374,6 +374,17 @@ def test_given_the_number_of_people_presence_is_not_hidden():
     assert "given the number of people present" in total.sentence()
 
 
+@pytest.mark.parametrize("kind", [pkdp.Count, pkdp.Histogram])
+def test_what_a_record_says_is_not_hidden_beside_what_tells_it(kind):
+    # Shared by a life with her and one without, never by two lives that differ in what her record says.
+    told = pkdp.Leakage("how the oldest person answered", shared_by=("presence",))
+    part = pkdp.certify(kind(noise=pkdp.GeometricNoise(0.5)), pkdp.AttackerModel(leakage=told))
+    there = pkdp.compose([(part, 2)], pkdp.BoundedSensitivity(1))
+    assert there.worst_case.parameters == (0.5, 0.0)
+    with pytest.raises(pkdp.NoEvidenceError, match="how the oldest person answered"):
+        pkdp.compose([(part, 2)], pkdp.BoundedSensitivity(2, "value"))
+
+
 def test_a_leakage_that_is_itself_private_is_no_count():
     noisy = pkdp.Leakage("a noised total", epsilon=0.5)
     part = pkdp.certify(pkdp.Count(noise=pkdp.GeometricNoise(0.5)), pkdp.AttackerModel(leakage=noisy))
@@ -394,6 +405,15 @@ def test_a_total_comes_back_from_json_and_is_verified(tmp_path):
     path.write_text(total.to_json(), encoding="utf-8")
     found = verify(path)
     assert found.failures == ()
+
+
+@pytest.mark.parametrize(("changes", "moved"), [(1, 0), (2, 1), (3, 1), (4, 2), (9, 3)])
+def test_who_moves_in_a_table_makes_two_changes(tmp_path, changes, moved):
+    total = pkdp.compose([(table(0.5, "value"), 3)], pkdp.BoundedSensitivity(changes, "value"))
+    assert {one.releases for one in worst_schedules(total)} == ({moved} if moved else set())
+    path = tmp_path / "total.json"
+    path.write_text(total.to_json(), encoding="utf-8")
+    assert verify(path).failures == ()
 
 
 def test_a_ledger_does_not_take_it():

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-__all__ = ["PAPER", "THEOREMS", "Theorem"]
+__all__ = ["LEAKAGE_PAPER", "PAPER", "THEOREMS", "Theorem"]
 
 PAPER = 'D. Desfontaines, E. Mohammadi, E. Krahmer and D. Basin, "Differential privacy with partial knowledge"'
+LEAKAGE_PAPER = 'K. Ligett, C. Peale and O. Reingold, "Bounded-leakage differential privacy", FORC 2020'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,7 @@ THEOREMS: Mapping[str, Theorem] = MappingProxyType(
             Theorem(
                 key="noise_beside_leakage",
                 title="Noise beside what leaks: Lemma 7, Theorems 4, 9 and 12 of bounded-leakage privacy",
-                citation="docs/leakage.md, section 3; sharpens Theorem 4 of the bounded-leakage paper",
+                citation=f"docs/leakage.md, section 3; sharpens Theorem 4 of {LEAKAGE_PAPER}",
             ),
             Theorem(
                 key="counting_beside_leakage",
@@ -82,7 +83,7 @@ THEOREMS: Mapping[str, Theorem] = MappingProxyType(
             Theorem(
                 key="leaked",
                 title="What follows from who is present is the same in two lives that differ in the cell",
-                citation="docs/leakage.md, section 4; Example 3 of the bounded-leakage paper",
+                citation=f"docs/leakage.md, section 4; Example 3 of {LEAKAGE_PAPER}",
             ),
             Theorem(
                 key="disjoint_units",

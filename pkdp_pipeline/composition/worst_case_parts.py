@@ -147,10 +147,11 @@ def advanced_sum(epsilon: float, delta: float, times: int, slack: float) -> tupl
 
     Notes
     -----
-    A print of the formula that is in circulation has e^{ε-1} in place of ``e^ε - 1``, which is smaller above
-    ε = 0.46 and has no proof. *Guarantee*: all parts together are (ε, δ)-differentially private, also when later
-    ones are chosen after seeing earlier ones. *Rounding*: up. *Source*: `docs/composition.md`, rule 6; Dwork and
-    Roth, "The Algorithmic Foundations of Differential Privacy", Theorem 3.20.
+    A print of the formula that is in circulation has e^{ε-1} in place of ``e^ε - 1``. Above ε = 0.46 that is smaller
+    than what the textbook proves; it is not below the truth, since ``(e^ε - 1)/(e^ε + 1)`` is enough. *Guarantee*: all
+    parts together are (ε, δ)-differentially private, also when later ones are chosen after seeing earlier ones.
+    *Rounding*: up. *Source*: `docs/composition.md`, rule 6; Dwork and Roth, "The Algorithmic Foundations of
+    Differential Privacy", Theorem 3.20.
     """
     probability("delta", delta)
     often = whole_number("times", times, least=1)

@@ -229,12 +229,8 @@ def test_once_per_person_beside_the_totals_of_each_period_is_no_single_histogram
     assert max(periods(people[:2], 9, totals=True)) == Fraction(1, 2)
     certified = pkdp.certify(pkdp.Histogram(k=9), pkdp.AttackerModel(p_max_between=0.5), protects="value")
     assert certified.delta(0.0) < 0.3
-    try:
-        total = pkdp.compose([part, part], pkdp.OncePerUnit())
-    except pkdp.PkdpError:
-        return
-    assert not total.has_partial_knowledge
-    assert total.worst_case.delta(5.0) == 1.0
+    with pytest.raises(pkdp.NoEvidenceError, match="tells in which release a person is"):
+        pkdp.compose([part, part], pkdp.OncePerUnit())
 
 
 # Leakages that are themselves private ---------------------------------------------------------------------------------
@@ -285,6 +281,7 @@ def test_an_exact_count_beside_noise_about_the_others_alone():
 
 
 def test_noise_beside_a_private_leakage_adds_up():
+    closest = 0.0
     for seed in range(12):
         rng = np.random.default_rng([seed, 7])
         noise, private = float(rng.uniform(0.3, 1.5)), float(rng.uniform(0.1, 1.0))
@@ -295,8 +292,9 @@ def test_noise_beside_a_private_leakage_adds_up():
             beside = exact_exp(-private)
             leaked = lambda counts, alpha=beside: geometric(counts[0], alpha, 4)  # noqa: E731
             reached = held(certificate, [], (2,), (0, None), (0.0, private, noise, noise + private), shown, leaked)
-        assert reached <= 1.0
+        closest = max(closest, reached)
         assert certificate.worst_case.epsilon(0.0) == pytest.approx(noise + private, rel=1e-9)
+    assert closest > 0.9
 
 
 # Theorem 9: a leakage that depends on the noise -----------------------------------------------------------------------

@@ -82,6 +82,10 @@ def total_beside(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Tot
         )
         raise NoEvidenceError(Worded(lambda say: f"{start}{say.leakage_of_total}."))
     total = apply_rule(others, evidence)
+    if total.partial and any(one.key == "bounded_dependence" for one in evidence):
+        # Another day's total is a release that depends on earlier ones; the day's own counts as part of its table.
+        counted = (*others, *(part for part in aside if not _is_beside(part, others)))
+        total = replace(total, partial=apply_rule(counted, evidence).partial)
     if total.partial and not any(one.key in _COVER_PERIODS for one in evidence) and _are_of_others(aside, others):
         # Who is there in one period, or table, may depend on the cell a person is in in another.
         total = replace(total, partial=(), reason="an exact total is about another period or table than the rest")
@@ -130,10 +134,21 @@ def _are_of_others(aside: Iterable[Part], others: Iterable[Part]) -> bool:
     totals = [context for part in aside for context in _contexts(part.certificate)]
     rest = [context for part in others for context in _contexts(part.certificate)]
     return any(
-        one.table != other.table or (one.period != other.period and None not in (one.period, other.period))
+        one.table != other.table
+        or (one.dataset != other.dataset and None not in (one.dataset, other.dataset))
+        or (one.period != other.period and None not in (one.period, other.period))
         for one in totals
         for other in rest
     )
+
+
+def _is_beside(total: Part, others: Iterable[Part]) -> bool:
+    """Return whether an exact total is known to be about the same period and table as one of the other parts."""
+    of_it, rest = (
+        {(context.dataset, context.table, context.period) for part in some for context in _contexts(part.certificate)}
+        for some in ((total,), others)
+    )
+    return bool(of_it) and of_it <= rest and all(period is not None for *_, period in of_it)
 
 
 def _contexts(certificate: Certificate) -> list[Context]:

@@ -126,9 +126,10 @@ def _two_steps(epsilon: float, delta: float) -> float:
 def _dependent(attacker: AttackerModel) -> str:
     if attacker.secret == "conditional":
         return (
-            f"given the records of all others of a {attacker.dependent}, these are known people, and they move "
-            "thresholds: only exact or noised counts of unknown people are left, with p_min, p_max and unknown (of "
-            "each one at most), and exact counts of several options, with p_min and unknown"
+            f"the records of all others of a {attacker.dependent} are given, so these are known people, and they move "
+            "thresholds: only exact or noised counts of unknown people are left, with p_min, p_max and unknown, and "
+            f"exact counts of several options, with p_min and unknown; of each {attacker.dependent} one unknown person "
+            "counts"
         )
     return (
         f"records of people of one {attacker.dependent} depend on one another, so that what is published about one "

@@ -14,6 +14,10 @@ from pkdp_pipeline.profiles.rounding import UNIT
 __all__ = ["lowered", "smallest_rho"]
 
 _START = 2.0**-40
+
+_LEAST = 2e-323
+"""A few of the smallest floats: what may be lost where a number falls below the normal ones."""
+
 _CLOSE = 1e-7
 
 
@@ -36,7 +40,7 @@ def smallest_rho(first: LossSide, second: LossSide, xi: float = 0.0) -> float:
         return 0.0
 
     def convex(order: float) -> float:
-        return order * renyi_above(first, second, order) * (1.0 + 2.0 * UNIT)
+        return order * renyi_above(first, second, order) * (1.0 + 2.0 * UNIT) + _LEAST
 
     def quotient(order: float, value: float) -> float:
         return max(0.0, value - xi * order) / (order * (1.0 + order))
@@ -48,7 +52,7 @@ def smallest_rho(first: LossSide, second: LossSide, xi: float = 0.0) -> float:
             root = (-height + math.sqrt(height * height - height * tilt)) / tilt
             points.append(min(high, max(low, root)))
         # The size of what is subtracted decides how much its rounding can matter.
-        pad = 16.0 * UNIT * (abs(height) + (slope + xi) * high)
+        pad = 16.0 * UNIT * (abs(height) + (slope + xi) * high) + 8.0 * _LEAST
         return max(0.0, *((height + tilt * at + pad) / (at * (1.0 + at)) for at in points)) * (1.0 + 1e-12)
 
     def beyond(order: float) -> float:

@@ -18,6 +18,9 @@ _FLAT = 1e-4
 
 _CLOSE = 3e-5
 
+_SMALL = 1e-100
+"""Squares of losses below this, or above its inverse, are not summed in floats."""
+
 
 def concentration(first: LossSide, second: LossSide) -> tuple[float, float]:
     """Return (μ, τ): ``E[L] ≤ μ``, and ``E[e^{λ(L - E[L])}] ≤ e^{λ²τ²/2}`` for every real λ; infinite where L can be.
@@ -27,20 +30,25 @@ def concentration(first: LossSide, second: LossSide) -> tuple[float, float]:
     ``ψ(λ) = log E[e^{λ(L - E L)}]`` is convex and 0 at 0 with slope 0. For small λ it is bounded by ``λ²/2 E[(L - E
     L)² e^{λ(L - E L)_+}]``, between points by chords, for large λ by λ times the largest deviation; likewise for λ <
     0. *Guarantee*: μ and τ are never too small for the pair itself, whose masses are exact but for rounding. It is
-    *not* passed on to what the pair dominates. *Rounding*: up, τ within five parts in 1e5.
+    *not* passed on to what the pair dominates. *Rounding*: up, τ within five parts in 1e5; where all
+    losses are below 1e-100 it is Hoeffding's.
     """
     if first.infinite > 0.0:
         return math.inf, math.inf
     first, second = first.shorter(), second.shorter()
     mean = renyi_above(first, second, 0.0)
     losses, logs = whole_law(first, second)
+    # Hoeffding's lemma: half the distance between the least and the largest loss.
+    half = (0.5 * float(losses[-1]) - 0.5 * float(losses[0])) * (1.0 + 4.0 * UNIT)
+    if not _SMALL < half < 1.0 / _SMALL:
+        return mean, half
     parts = np.exp(logs) * losses
     centre = float(parts.sum())
     # The masses are a few units of roundoff off, and so is the sum.
     error = (len(parts) + 64.0 + 4.0 * float(np.abs(logs).max())) * UNIT
     away = error * float(np.abs(parts).sum()) + 4.0 * UNIT * float(np.abs(losses).max(initial=0.0))
     proxies = (_proxy(sign * (losses - centre), away, logs) for sign in (1.0, -1.0))
-    return mean, math.sqrt(max(proxies)) * (1.0 + 4.0 * UNIT)
+    return mean, min(half, math.sqrt(max(proxies)) * (1.0 + 4.0 * UNIT))
 
 
 def whole_law(first: LossSide, second: LossSide) -> tuple[Array, Array]:

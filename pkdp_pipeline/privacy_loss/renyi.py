@@ -22,6 +22,11 @@ __all__ = ["renyi_above"]
 _TERMS = 18
 """Terms of the series for small exponents: the first one left out is below 0.5^20/20! of the first one."""
 
+_LEAST = 2e-323
+"""A few of the smallest floats: what may be lost where a number falls below the normal ones."""
+
+_FAR = 1e300
+
 
 def renyi_above(first: LossSide, second: LossSide, order: float) -> float:
     """Return at or above the Rényi divergence of order ``1 + order`` of P from Q; the KL divergence at 0.
@@ -52,9 +57,11 @@ def _divergence(log_gain: float, order: float) -> float:
     """Return ``log(1 + s e^g)/s`` from `g`, rounded up."""
     if log_gain == -math.inf:
         return 0.0
-    if order == 0.0:
-        return math.exp(log_gain) * (1.0 + (abs(log_gain) + 8.0) * 4.0 * UNIT) if log_gain < 700.0 else math.inf
-    exponent = log_gain + math.log(order)
+    exponent = log_gain + math.log(order) if order > 0.0 else -math.inf
+    if exponent < -40.0:
+        # log(1 + x) is at most x, and no less in so many digits.
+        grown = math.exp(log_gain) if log_gain < 700.0 else math.inf
+        return grown * (1.0 + (abs(log_gain) + 8.0) * 4.0 * UNIT) + _LEAST
     top = exponent + math.exp(-exponent) if exponent > 30.0 else math.log1p(math.exp(exponent))
     return top / order * (1.0 + (abs(exponent) + abs(log_gain) + 16.0) * 8.0 * UNIT)
 
@@ -76,7 +83,8 @@ def _series(exponents: Array, order: float, sign: float) -> Array:
 
 def _gains(side: LossSide, order: float) -> list[Array]:
     """Return logarithms, rounded up, of the terms of losses x > 0: ``w e^{-x} f(e^x)``."""
-    exponents = (1.0 + order) * side.losses
+    with np.errstate(over="ignore"):
+        exponents = (1.0 + order) * side.losses
     near = exponents <= 0.5
     found = []
     if near.any():
@@ -84,17 +92,19 @@ def _gains(side: LossSide, order: float) -> list[Array]:
         found.append(_raised(logs - losses, _series(exponents[near], order, 1.0), np.abs(logs) + losses))
     if not near.all():
         losses, logs = side.losses[~near], side.log_masses[~near]
-        tilt = order * losses
+        with np.errstate(over="ignore"):
+            tilt = order * losses
         first = -np.expm1(-tilt) / order if order > 0.0 else losses
         second = np.exp(-tilt) * np.expm1(-losses)
-        inner = first + second + 16.0 * UNIT * (first - second * (1.0 + tilt))
+        inner = first + second + 16.0 * UNIT * (first - second * (1.0 + np.minimum(tilt, _FAR)))
         found.append(_raised(logs + tilt, np.log(inner), np.abs(logs) + tilt))
     return found
 
 
 def _losses(side: LossSide, order: float) -> list[Array]:
     """Return logarithms, rounded up, of the terms of losses -y < 0: ``v f(e^{-y})`` with the Q-mass v."""
-    exponents = (1.0 + order) * side.losses
+    with np.errstate(over="ignore"):
+        exponents = (1.0 + order) * side.losses
     near = exponents <= 0.5
     found = []
     if near.any():
@@ -102,7 +112,8 @@ def _losses(side: LossSide, order: float) -> list[Array]:
         found.append(_raised(logs, _series(exponents[near], order, -1.0), np.abs(logs)))
     if not near.all():
         losses, logs = side.losses[~near], side.log_masses[~near]
-        tilt = order * losses
+        with np.errstate(over="ignore"):
+            tilt = order * losses
         first = -np.expm1(-losses)
         second = np.exp(-losses) * (np.expm1(-tilt) / order if order > 0.0 else -losses)
         inner = first + second + 16.0 * UNIT * (first - second * (1.0 + losses))
@@ -111,5 +122,6 @@ def _losses(side: LossSide, order: float) -> list[Array]:
 
 
 def _raised(logs: Array, factors: Array, sizes: Array) -> Array:
-    total: Array = logs + factors + (4.0 * sizes + 4.0 * np.abs(factors) + 256.0) * UNIT
+    with np.errstate(over="ignore"):
+        total: Array = logs + factors + (4.0 * sizes + 4.0 * np.abs(factors) + 256.0) * UNIT
     return total

@@ -125,10 +125,7 @@ class AttackerModel:
     @property
     def total_is_known(self) -> bool:
         """Whether the exact number of people present may leak, so that a release of it tells nothing new."""
-        return any(
-            leak.tells == "people_present" and not leak.is_private and not leak.is_shared("presence")
-            for leak in self.leakage
-        )
+        return any(leak.tells_total for leak in self.leakage)
 
     def against_anyone(self) -> AttackerModel:
         """Return the attacker beside the same leakage about whom nothing else is assumed.

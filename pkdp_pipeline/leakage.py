@@ -16,6 +16,7 @@ __all__ = ["Leakage", "Lives", "leakages"]
 Lives = Literal["presence", "value"]
 """Two lives of one person: in the table or absent from it (presence), in one cell or in another (value)."""
 
+_FARTHEST = 1e300
 _LONGEST = 200
 
 
@@ -114,6 +115,11 @@ class Leakage:
         """Whether the leaked value may depend on the releases' noise."""
         return self.dependence_epsilon > 0.0 or self.dependence_delta > 0.0
 
+    @property
+    def tells_total(self) -> bool:
+        """Whether it may be the exact number of people present, or say who they are."""
+        return self.tells == "people_present" and not self.is_private and not self.is_shared("presence")
+
     def is_shared(self, lives: Lives) -> bool:
         """Return whether two such lives of one person can leak the same, so that "given it" says something.
 
@@ -210,13 +216,13 @@ def _lives(shared_by: object, tells: str) -> tuple[Lives, ...]:
 
 
 def _loss(name: str, value: object) -> float:
-    """Return a finite ε of at least 0."""
+    """Return an ε of at least 0, so far below the largest float that sums of several are finite."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ArgumentError(f"{name} must be a number of at least 0, not {type(value).__name__}.")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
-    if not (math.isfinite(number) and number >= 0.0):
-        raise ArgumentError(f"{name} must be finite and at least 0, got {number!r}.")
+    if not 0.0 <= number < _FARTHEST:
+        raise ArgumentError(f"{name} must be finite and at least 0 (below 1e300), got {number!r}.")
     return number + 0.0

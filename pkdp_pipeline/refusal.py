@@ -55,16 +55,29 @@ def refusal(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, o
     )
     why = f"Not certifiable: no theorem shows that {subject}, because {'; and '.join(obstacles)}."
     if not choices:
-        return Worded(lambda say: f"{why} {_OTHERWISE}")
+        return Worded(partial(_otherwise, why, mechanism, attacker, protects))
     given = "" if all(leak.is_private for leak in attacker.leakage) else ", given what leaks"
     start = f"{why} Each of these would give epsilon = {_EPSILON:g}, delta = {rounded_up(_DELTA)}{given}: "
     return Worded(lambda say: f"{start}{'; or '.join(choice(say) for choice in choices)}.")
 
 
-_OTHERWISE = (
-    "No parameter of the release changes that. Publish what leaks with noise of its own, and declare that by its "
-    "epsilon and delta; or do not publish it."
-)
+def _otherwise(why: str, mechanism: Mechanism, attacker: AttackerModel, protects: Protects, say: Speech) -> str:
+    """Say what noise gives where that is too little, and what to do about the leakage."""
+    cells = 2 if protects == "value" else 1
+    curve = NoiseCurve(theorem="noise", noise=_EPSILON / cells, cells=cells)
+    epsilon, delta = Surviving(attacker, noised=True).against_anyone(curve).parameters
+    if emptied_by(attacker, protects) is not None or delta >= 1.0:
+        return (
+            f"{why} No parameter of the release changes that. Publish what leaks with noise of its own, and declare "
+            "that by its epsilon and delta; or do not publish it."
+        )
+    bare = mechanism.k is None and getattr(mechanism, "k_complement", None) is None
+    return (
+        f"{why} Noise gives a guarantee against anyone, but none of epsilon = {_EPSILON:g}, delta = "
+        f"{rounded_up(_DELTA)} beside what leaks: {say.noise(curve.noise)}{'' if bare else ' without thresholds'} "
+        f"gives epsilon = {rounded_up(epsilon)}, delta = {rounded_up(delta)}. Publish what leaks with more noise of "
+        "its own, or do not publish it."
+    )
 
 
 def _plain(text: str, say: Speech) -> str:

@@ -137,7 +137,7 @@ def given(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:
         tell, by = ("it tells", "itself") if len(exact) == 1 else ("they tell", "themselves")
         told.append(
             f"{_capital(listed(exact))} may be known exactly: what {tell} by {by} is not protected, nor are two lives "
-            f"that {tell} apart."
+            f"that {tell} apart to somebody who knows everybody else."
         )
     told += [
         f"{_capital(leak.name)} may be known as well, and counts in these numbers."
@@ -240,7 +240,7 @@ def depending(attacker: AttackerModel) -> str:
 def _protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker: AttackerModel | None) -> str:
     if theorem == "leaked":
         assert attacker is not None
-        total = next(leak.name for leak in attacker.leakage if leak.tells == "people_present")
+        total = next(leak.name for leak in attacker.leakage if leak.tells_total)
         return (
             f"This release of how many people are present is part of what is known beside the others ({total}): it "
             "tells nothing about which cell a person is in, and promises nothing about whether a person is there."

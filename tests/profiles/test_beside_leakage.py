@@ -442,7 +442,7 @@ def test_worst_case_only_keeps_the_leakage():
         (Count(k=9), AttackerModel(p_max=0.1, leakage=TOTAL), "presence", ["a histogram with"], ["no threshold but"]),
         (Count(), AttackerModel(leakage=Leakage("x")), "presence", ["with noise of its own"], ["Each of these"]),
         (Count(), AttackerModel(leakage=Leakage("x", epsilon=0.1)), "presence", ["unknown = ", "(0.9)"], ["k = "]),
-        (Count(), AttackerModel(leakage=Leakage("x", epsilon=2.0)), "presence", ["with noise of its own"], ["k = "]),
+        (Count(), AttackerModel(leakage=Leakage("x", epsilon=2.0)), "presence", ["more noise of its own"], ["k = "]),
         (Count(k=9), AttackerModel(p_max=0.1, dependent="family"), "presence", ["noise=", "unit"], ["k = "]),
     ],
 )

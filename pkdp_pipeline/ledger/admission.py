@@ -206,13 +206,15 @@ def _check_crossing(
         return
     held = db.execute("SELECT component, kind, entry FROM holding WHERE dataset = :dataset", dataset=dataset)
     far = [(kind, int(entry)) for component, kind, entry in held if int(component) not in set(met)]
-    telling = [entry for kind, entry in far if kind in ("exact count", "noiseless")]
-    if not telling and not has_noiseless([asked, *beside]):
+    if all(kind not in ("exact count", "noiseless") for kind, _ in far) and not has_noiseless([asked, *beside]):
         return
     if all(kind != "noiseless" for kind, _ in far) and may_stand_apart([asked, *_members(db, "dataset", dataset)]):
         return
-    witness = telling[0] if telling else far[0][1]
-    refuse_crossing(standing, [one for one, _ in _releases(db, "entry", witness)], dataset=dataset)
+    # An exact count among them may be a total, which may not be what is in the way.
+    order = {"noiseless": 0, "exact count": 1}
+    listed = sorted(far, key=lambda one: order.get(one[0], 2))
+    ahead = (one for _, entry in listed for one in _releases(db, "entry", entry))
+    refuse_crossing((standing, asked.told), ahead, dataset=dataset)
 
 
 def _releases(db: Database, column: str, value: object) -> list[Beside]:

@@ -102,7 +102,7 @@ def check_differencing(
     if not may_stand_together(_company([asked, *near])):
         refuse_overlap(asked, near, dataset=dataset)
     if far and not covers_periods(declared) and not may_stand_apart(_company([asked, *listed])):
-        refuse_crossing(standing, [one for one, _ in far], dataset=dataset)
+        refuse_crossing(asked, far, dataset=dataset)
 
 
 def refuse_overlap(asked: Beside, near: Sequence[Beside], *, dataset: str) -> None:
@@ -118,10 +118,15 @@ def refuse_overlap(asked: Beside, near: Sequence[Beside], *, dataset: str) -> No
     raise DifferencingError(overlap(standing, first, dataset, through=through, told=True))
 
 
-def refuse_crossing(standing: Standing, far: Sequence[Standing], *, dataset: str) -> None:
-    """Raise the error for a release beside those of other periods."""
-    other = next((other for other in far if other.noiseless), far[0])
-    raise DifferencingError(crossing(standing, other, dataset))
+def refuse_crossing(asked: Beside, far: Iterable[Beside], *, dataset: str) -> None:
+    """Raise the error for a release beside those of other periods; it names the first that is in its way, if any."""
+    listed: list[Beside] = []
+    for one in far:
+        listed.append(one)
+        if not may_stand_apart(_company([asked, one])):
+            raise DifferencingError(crossing(asked[0], one[0], dataset, told=asked[1] or one[1]))
+    other = next((one for one in listed if one[0].noiseless), listed[0])
+    raise DifferencingError(crossing(asked[0], other[0], dataset, told=asked[1] or other[1]))
 
 
 def _company(members: Iterable[Beside]) -> Counter[Member]:

@@ -68,30 +68,57 @@ def untold(other: str) -> Worded:
     return Worded(lambda say: f"{start}{say.leakage_of_total}.")
 
 
-def crossing(standing: Standing, other: Standing, dataset: str) -> Worded:
-    """Return why releases about different periods of one data set need evidence."""
+def crossing(standing: Standing, other: Standing, dataset: str, *, told: bool = False) -> Worded:
+    """Return why releases about different periods of one data set need evidence.
+
+    Parameters
+    ----------
+    standing, other : Standing
+    dataset : str
+    told : bool, default False
+        Whether one of them is certified against an attacker who is told who is there.
+    """
+    case, repair = _crossing_case(standing, other)
     start = (
         f"{_named(standing)} and {_named(other)} are about the same people (data set {dataset!r}) in different "
-        "periods, day over day, and not all of them are noised: whoever changes between two tables shows, above all "
-        "where a cell crosses k, and what they add up to depends on how a person's periods depend on each other. Ways "
-        "out: (1) declare what you can argue "
+        f"periods, day over day, and not all of them are noised: {case}. Ways out: (1) "
     )
     end = (
         "; (2) put noise with a finite worst case on all of them; (3) publish one release for the whole stretch "
-        "instead of one for each period."
+        "instead of one for each period"
     )
+    # Beside what is told nothing adds up by OncePerUnit.
+    kinds = ("OneDayProtected", *(() if told else ("OncePerUnit",)), "BoundedDependence")
 
     def said(say: Speech) -> str:
+        if repair is not None:
+            return f"{start}{repair(say)}{end}."
         habits = say.evidence("IndependentGivenHabits")
-        others = ", ".join(map(say.evidence, ("OneDayProtected", "OncePerUnit", "BoundedDependence")))
+        others = ", ".join(map(say.evidence, kinds))
         return (
-            f"{start}{say.declare('IndependentGivenHabits')}, {others}, or {say.evidence('DisjointUnits')} where "
-            "different periods are about different people by a list fixed beforehand "
-            f"({say.evidence('BoundedParticipation')} alone is enough only for noised releases; with {habits} it "
-            f"serves here too){end}"
+            f"{start}declare what you can argue {say.declare('IndependentGivenHabits')}, {others}, or "
+            f"{say.evidence('DisjointUnits')} where different periods are about different people by a list fixed "
+            f"beforehand ({say.evidence('BoundedParticipation')} alone is enough only for noised releases; with "
+            f"{habits} it serves here too){end}."
         )
 
     return Worded(said)
+
+
+def _crossing_case(standing: Standing, other: Standing) -> tuple[str, Callable[[Speech], str] | None]:
+    """Return which case it is, and the first way out where it is not evidence."""
+    depends = "what they add up to depends on how a person's periods depend on each other"
+    if any(one.noiseless and not one.total for one in (standing, other)) or not (standing.total or other.total):
+        return f"whoever changes between two tables shows, above all where a cell crosses k, and {depends}", None
+    if sorted(standing.unit) != sorted(other.unit):
+        return (
+            "they count by different units, and only what is about the same unit is certified given an exact total; "
+            f"{depends}"
+        ), None
+    return (
+        "an exact total tells who comes and who goes, and not all of them are certified against an attacker who knows "
+        "that"
+    ), _tell
 
 
 def _named(standing: Standing) -> str:

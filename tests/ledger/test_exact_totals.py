@@ -374,6 +374,28 @@ def test_what_stands_on_other_days_keeps_knowing_the_totals(ledger):
     ledger.verify()
 
 
+def test_the_refusal_across_days_names_the_release_that_is_in_the_way(ledger):
+    """Two totals may stand apart: it is the table, or what is not told, that keeps another day's total out."""
+    total(ledger)
+    table(ledger)
+    words = unchanged(ledger, lambda: total(ledger, period="2021-03-02"))
+    assert "'total' (exact total, period 2021-03-02) and 'histogram by cell' (noiseless, period 2021-03-01)" in words
+    assert "IndependentGivenHabits" in words
+    assert "OncePerUnit" not in words  # beside what is told nothing adds up by it
+    for more, way in (({"attacker": SURE}, "certified anew"), ({"unit": "cell"}, "different units")):
+        with pkdp.Ledger.open(":memory:") as other:
+            noised(other, period="2021-03-03")
+            noised(other, **more)
+            words = unchanged(other, lambda opened=other: total(opened, period="2021-03-02"))
+            assert "'histogram by cell' (noised, period 2021-03-01)" in words
+            assert way in words
+            assert ("leakage=pkdp.Leakage.total()" in words) is (way == "certified anew")
+            named = [(one.standing, SURE if one.period == DAY else TOLD) for one in other.entries()]
+            asked = standing(Count(), "2021-03-02", unit=("id",), protects="value")
+            with pytest.raises(DifferencingError, match=way):
+                check_differencing(asked, named, dataset="census", attacker=TOLD)
+
+
 def test_bounded_dependence_counts_a_total_like_any_release():
     book = Book(Terms(evidence=(BoundedDependence(0.25),)))
     told(book, TABLE)

@@ -106,7 +106,7 @@ def _leakage(text: str) -> Leakage:
 
     try:
         fields = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
         raise ArgumentError(

@@ -57,6 +57,7 @@ def test_a_total_is_certified_as_what_is_known():
     [
         (("--leakage", "people"), 2, "--leakage must be a JSON object"),
         (("--leakage", '["people"]'), 2, "--leakage must be a JSON object"),
+        (("--leakage", "[" * 100_000), 2, "--leakage must be a JSON object"),
         (("--leakage", '{"nam": "people"}'), 2, "a leakage has no field 'nam'"),
         (("--leakage", '{"name": "a"}', "--leakage", '{"name": "b"}'), 2, "declare them as one leakage"),
         (("--secret", "conditional"), 2, "say who"),

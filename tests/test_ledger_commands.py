@@ -770,6 +770,21 @@ def test_explain_names_the_evidence_that_is_missing(tmp_path):
         noisy(ledger, day(1))
 
 
+def test_explain_names_no_evidence_that_cannot_serve_beside_a_total(tmp_path):
+    path = tmp_path / "census.sqlite"
+    told = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.total())
+    with Ledger.open(path) as ledger:
+        publish(ledger, day(1), attacker=told, protects="value")
+    text = words(run("explain", path).stdout)
+    assert "pkdp.OneDayProtected(" in text
+    assert "OncePerUnit" not in text
+    with (
+        Ledger.open(path, evidence=pkdp.OncePerUnit()) as ledger,
+        pytest.raises((pkdp.NoEvidenceError, pkdp.DifferencingError)),
+    ):
+        publish(ledger, day(2), attacker=told, protects="value")
+
+
 def test_periods_without_dates_stand_in_the_order_of_their_charge(tmp_path):
     path = tmp_path / "waves.sqlite"
     with Ledger.open(path, evidence=HABITS) as ledger:

@@ -78,14 +78,18 @@ def _elsewhere(history: History) -> Iterator[str]:
             f"About another period: nothing yet. {noiseless[0].standing.label!r} ({noiseless[0].standing.period}) has "
             "no noise, and who crosses its threshold from one table to the next would show."
         )
+    # Beside what leaks nothing adds up by OncePerUnit.
+    leaks = any(part.leakage for part in history.parts.values())
     for one in _CHOICES:
+        if leaks and isinstance(one, OncePerUnit):
+            continue
         when = "With" if noiseless else "Without noise, with"
         yield f"{when} pkdp.{type(one).__name__}(), if this is true: {one.declares}"
     yield (
         "Or pkdp.BoundedDependence(epsilon, delta), if each release depends on all earlier ones together by at most so "
-        "much. With DisjointUnits and OneDayProtected the total is that of the largest release; with OncePerUnit "
-        "that of one histogram over all of them; with the others it grows with every release. The project's "
-        "docs/composition.md has the rules, and what breaks each of them."
+        "much. With DisjointUnits and OneDayProtected the total is that of the largest release; "
+        f"{'' if leaks else 'with OncePerUnit that of one histogram over all of them; '}with the others it grows with "
+        "every release. The project's docs/composition.md has the rules, and what breaks each of them."
     )
     if any(isinstance(one, BoundedParticipation) for one in history.evidence):
         yield "BoundedParticipation by itself covers noised releases only; IndependentGivenHabits goes with it."

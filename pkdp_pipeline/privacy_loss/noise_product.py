@@ -9,7 +9,7 @@ from fractions import Fraction
 import flint
 import numpy as np
 
-from pkdp_pipeline.privacy_loss.side import LossSide
+from pkdp_pipeline.privacy_loss.side import LossSide, thinned
 from pkdp_pipeline.profiles.rounding import UNIT, Array, ball_above
 
 __all__ = ["MOST_COUNTS", "noise_side"]
@@ -18,6 +18,9 @@ MOST_COUNTS = 20_000
 """More counts than this are not multiplied out."""
 
 _ATOMS = 4096
+
+_PRODUCTS = 2_000_000
+"""So many sums of two losses are looked at, at once."""
 
 
 def noise_side(parts: Sequence[tuple[float, int]]) -> LossSide:
@@ -33,22 +36,30 @@ def noise_side(parts: Sequence[tuple[float, int]]) -> LossSide:
     The loss of one count is ε0 with probability ``1/(1 + e^{-ε0})`` and -ε0 otherwise, so that of n is ``(2j - n)
     ε0`` with binomial weights. Masses are kept as logarithms: none is lost, however small. The pair is its own mirror
     image. *Guarantee*: the profile is nowhere below that of the product. *Rounding*: up; products of several ε0 with
-    more than `_ATOMS` losses have neighbours put together, see `LossSide.shorter`.
+    more than `_ATOMS` losses have neighbours put together, see `LossSide.shorter`, and so have two factors with more
+    than `_PRODUCTS` sums of losses.
     """
     often: dict[float, int] = {}
     for epsilon, times in parts:
         often[epsilon] = often.get(epsilon, 0) + times
     losses, logs = np.zeros(1), np.zeros(1)
+    end = Fraction(0)
     for epsilon, times in sorted(often.items()):
         more, weights = _repeated(epsilon, times)
+        end += times * Fraction(epsilon)
         if len(losses) == 1:
             losses, logs = more, weights
             continue
+        if len(losses) * len(more) > _PRODUCTS:
+            losses, logs = thinned(losses, logs, max(math.isqrt(_PRODUCTS), _PRODUCTS // len(more)))
+            more, weights = thinned(more, weights, _PRODUCTS // len(losses))
         slack = 4.0 * UNIT * float(np.abs(losses).max() + np.abs(more).max())
-        losses = (losses[:, None] + more[None, :]).ravel() + slack
+        # Rounding lifts no loss above the largest one.
+        losses = np.minimum((losses[:, None] + more[None, :]).ravel() + slack, _float_above(end))
         logs = (logs[:, None] + weights[None, :]).ravel()
         logs = logs + 4.0 * UNIT * np.abs(logs)
-        losses, logs = _shorter(losses, logs)
+        order = np.argsort(losses, kind="stable")
+        losses, logs = thinned(losses[order], logs[order], _ATOMS)
     above = losses > 0.0
     order = np.argsort(losses[above], kind="stable")
     return LossSide(losses=losses[above][order], log_masses=logs[above][order], infinite=0.0)
@@ -69,15 +80,6 @@ def _repeated(epsilon: float, times: int) -> tuple[Array, Array]:
             for j in range(times + 1)
         ]
     return losses, np.array(logs)
-
-
-def _shorter(losses: Array, logs: Array) -> tuple[Array, Array]:
-    """Return a law with fewer atoms; what keeps the masses of both laws depends on distances of losses only."""
-    order = np.argsort(losses, kind="stable")
-    losses, logs = losses[order], logs[order]
-    start = float(losses[0]) - 1.0
-    side = LossSide(losses=losses - start, log_masses=logs, infinite=0.0).shorter(_ATOMS)
-    return side.losses + start + 8.0 * UNIT * (abs(start) + float(side.losses[-1])), side.log_masses
 
 
 def _float_above(exact: Fraction) -> float:

@@ -11,10 +11,12 @@ import numpy as np
 from pkdp_pipeline.profiles.inversion import smallest_epsilon
 from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array
 
-__all__ = ["LossSide", "crossing", "log_sum_above"]
+__all__ = ["LossSide", "crossing", "log_sum_above", "thinned"]
 
 _MOST = 16_384
 """Most atoms that are summed again and again; more are put together two by two, with both masses kept."""
+
+_EQUAL = 1e-12
 
 _APART = 1e-9
 """How far apart, relatively to the largest one, losses that are kept lie at least."""
@@ -81,7 +83,8 @@ class LossSide:
         masses = self.masses[np.searchsorted(self.losses, epsilon, side="right") :]
         if len(masses) == 0:
             return self.infinite
-        return min(1.0, float(masses.sum()) * (1.0 + (len(masses) + 8.0) * UNIT) + self.infinite)
+        total = float(masses.sum()) * (1.0 + (len(masses) + 8.0) * UNIT) + self.infinite
+        return min(1.0, math.nextafter(total, math.inf))
 
     def delta(self, epsilon: float) -> float:
         """Return at or above ``h(ε)``, at most 1."""
@@ -114,23 +117,13 @@ class LossSide:
         An atom between two losses that are kept goes to both so that its P-mass and its Q-mass stay: between them
         the profile becomes its chord in ``e^ε``. *Rounding*: up.
         """
-        count = len(self.losses)
-        if count <= most:
+        if len(self.losses) <= most:
             return self
-        kept = np.unique(np.append(np.arange(0, count, -(-count // most)), count - 1))
-        ends = np.append(0.0, self.losses[kept])
-        # Losses that differ by rounding only would make steep chords.
-        ends = ends[np.concatenate([[True], np.diff(ends[1:]) > _APART * ends[-1], [True]])]
-        place = np.searchsorted(ends, self.losses, side="left")  # ends[place - 1] < loss <= ends[place]
-        low, high = ends[place - 1], ends[place]
-        width = high - low
-        slack = 16.0 * UNIT * (1.0 + high / width) + 2.0 * UNIT * np.abs(self.log_masses)
-        with np.errstate(divide="ignore"):
-            up = self.log_masses + np.log(np.expm1(low - self.losses) / np.expm1(-width)) + slack
-            down = self.log_masses + np.log(np.expm1(high - self.losses) / np.expm1(width)) + slack
-        logs = np.logaddexp(_gathered(place, up, len(ends)), _gathered(place - 1, down, len(ends)))
-        logs = logs[1:] + 8.0 * UNIT * (count / most + 8.0 + np.abs(logs[1:]))
-        return LossSide(losses=ends[1:], log_masses=logs, infinite=self.infinite)
+        # What goes to loss 0 tells nothing.
+        ends = np.append(0.0, _some(self.losses, most))
+        return LossSide(
+            losses=ends[1:], log_masses=_between(ends, self.losses, self.log_masses)[1:], infinite=self.infinite
+        )
 
     def ending_at(self, end: float) -> LossSide:
         """Return a side without losses above `end`, for a convex profile that is known to be 0 from there on.
@@ -193,6 +186,54 @@ def crossing(sides: Iterable[LossSide], delta: float) -> float:
         middle = 0.5 * (low + found)
         low, found = (low, middle) if delta_at(middle) <= delta else (middle, found)
     return found
+
+
+def thinned(losses: Array, logs: Array, most: int) -> tuple[Array, Array]:
+    """Return a law with at most about `most` atoms, as `LossSide.shorter` does, for losses of either sign in order."""
+    if len(losses) <= most:
+        return losses, logs
+    # Sums that are equal but for rounding, as multiples of one number are, become one loss.
+    step = _EQUAL * max(abs(float(losses[0])), abs(float(losses[-1])))
+    together, place = np.unique(np.ceil(losses / step), return_inverse=True)
+    losses = np.minimum(np.nextafter(together * step, np.inf), losses[-1])
+    logs = _gathered(place, logs, len(together))
+    logs = logs + 8.0 * UNIT * (8.0 + np.abs(logs)) + UNIT * float(np.bincount(place).max())
+    if len(losses) <= most:
+        return losses, logs
+    ends = _some(losses, most)
+    if len(ends) == 1:
+        return ends, np.array([log_sum_above(logs)])
+    return ends, _between(ends, losses, logs)
+
+
+def _some(losses: Array, most: int) -> Array:
+    """Return about `most` of the losses, the largest among them, and the least where they are apart.
+
+    Half of them are chosen by number, for where the mass is, and half by distance, for rare losses far out.
+    """
+    by_number = np.arange(0, len(losses), -(-2 * len(losses) // most))
+    by_distance = np.searchsorted(losses, np.linspace(losses[0], losses[-1], most // 2))
+    found = losses[np.unique(np.concatenate([by_number, np.minimum(by_distance, len(losses) - 1)]))]
+    # Losses that differ by rounding only would make steep chords.
+    gap = _APART * max(abs(losses[0]), abs(losses[-1]))
+    found = found[np.concatenate([[True], np.diff(found) > gap])]
+    return np.append(found[found < losses[-1] - gap], losses[-1])
+
+
+def _between(ends: Array, losses: Array, logs: Array) -> Array:
+    """Return the logarithms of the masses at `ends` when every loss goes to its two neighbours; rounded up."""
+    place = np.maximum(1, np.searchsorted(ends, losses, side="left"))  # ends[place - 1] <= loss <= ends[place]
+    low, high = ends[place - 1], ends[place]
+    width = high - low
+    slack = 16.0 * UNIT * (1.0 + np.maximum(np.abs(low), np.abs(high)) / width + width) + 2.0 * UNIT * np.abs(logs)
+    with np.errstate(divide="ignore"):
+        whole = np.log(-np.expm1(-width))
+        up = logs + np.log(-np.expm1(low - losses)) - whole + slack
+        down = logs + (low - losses) + np.log(-np.expm1(losses - high)) - whole + slack
+    found = np.logaddexp(_gathered(place, up, len(ends)), _gathered(place - 1, down, len(ends)))
+    with np.errstate(invalid="ignore"):
+        raised: Array = found + 8.0 * UNIT * (len(losses) / len(ends) + 8.0 + np.abs(found))
+    return np.where(np.isfinite(found), raised, found)
 
 
 def log_sum_above(logs: Array) -> float:

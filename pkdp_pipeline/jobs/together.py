@@ -41,11 +41,13 @@ class Together:
             reason = "they protect different units, so their guarantees are not added up here"
             return cls(releases=len(entries), total=None, reason=reason)
         parts = []
+        # An exact total takes nothing from the one release that is certified given it.
+        single = sum(not entry.standing.total for entry in entries) == 1
         for entry in entries:
             certificate = release_certificate(entry.certificate)
             noised = certificate.worst_case_bound is not None
             # Beside another release only the noise of a noised one stands.
-            parts.append(certificate.worst_case_only() if noised else certificate)
+            parts.append(certificate.worst_case_only() if noised and not single else certificate)
         try:
             return cls(releases=len(entries), total=compose(parts, SamePeople()))
         except NoEvidenceError:

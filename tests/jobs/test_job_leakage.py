@@ -19,6 +19,7 @@ from pkdp_pipeline.jobs.repairing import mend
 from pkdp_pipeline.jobs.requests import check_together, requests_of
 from pkdp_pipeline.jobs.toml_text import document
 from pkdp_pipeline.leakage import Leakage
+from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.release_certificate import certify
 
 DAY = date(2020, 1, 1)
@@ -192,6 +193,21 @@ def test_a_job_publishes_a_total_beside_a_table_of_values(job, tmp_path):
     ).delta(1.0)
     again = run_job(load_job(path), DAY)
     assert all(one.release.replayed for one in again.releases)
+
+
+def test_a_total_leaves_a_noised_table_what_it_promises_also_together(job, tmp_path):
+    """What a day adds up to is said as the ledger says it."""
+    rows = [(DAY, f"{town} {n}", town) for town, people in (("a", 60), ("b", 40)) for n in range(people)]
+    pd.DataFrame(rows, columns=["day", "person", "town"]).to_parquet(tmp_path / "visits.parquet")
+    noised = NOISED.format("town", "value").replace("[[release]]", "[[release]]\nk = 20\nrelease_threshold = 40")
+    result = run_job(load_job(job(BETWEEN, PEOPLE, noised)), DAY)
+    certificate = result.releases[1].release.certificate
+    assert certificate.has_partial_knowledge
+    with Ledger.open(tmp_path / "out" / "ledger.sqlite", dataset="visits") as ledger:
+        for total in (result.together.total, ledger.total()):
+            for epsilon in (0.3, 1.0, 2.0):
+                assert total.delta(epsilon) == certificate.delta(epsilon)
+    assert "Nothing rests on" not in result.together.sentence(DAY)
 
 
 def test_a_total_and_two_exact_tables_are_refused(job):

@@ -217,7 +217,8 @@ def _clause(columns: Iterable[str], values: Iterable[list[Any]]) -> str:
 
 def _condition(column: str, values: list[Any]) -> str:
     written = [_written(value) for value in values]
-    if None in written or "`" in column:
+    # A query string has no at-sign, in texts neither: there it would name a variable.
+    if None in written or "`" in column or any("@" in str(text) for text in (column, *written)):
         raise ArgumentError(f"conditions on column {column!r} cannot be written as a query string; write one yourself.")
     name = column if column.isidentifier() and not iskeyword(column) else f"`{column}`"
     return f"{name} == {written[0]}" if len(written) == 1 else f"{name} in [{', '.join(map(str, written))}]"

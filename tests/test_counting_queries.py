@@ -212,6 +212,8 @@ def test_three_overlapping_counts_cost_what_one_person_can_change():
         (lambda: FAMILY.where("nobody"), "smokers, old smokers"),
         (lambda: pkdp.CountingQueries.over({"a": [None]}, {"q": {}}).where("q"), "cannot be written"),
         (lambda: pkdp.CountingQueries.over({"a`": [1]}, {"q": {}}).where("q"), "cannot be written"),
+        (lambda: pkdp.CountingQueries.over({"@a": [1]}, {"q": {}}).where("q"), "cannot be written"),
+        (lambda: pkdp.CountingQueries.over({"a": ["me@home"]}, {"q": {}}).where("q"), "cannot be written"),
     ],
 )
 def test_what_is_malformed_is_an_error_that_says_what_to_do(make, words):

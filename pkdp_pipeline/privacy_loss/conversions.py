@@ -53,7 +53,7 @@ def pure_to_total_variation(epsilon: float) -> float:
 
     *Source*: randomised response dominates every ε-private pair and attains it.
     """
-    return _above(lambda: _half_tanh(_ball("epsilon", epsilon)))
+    return min(1.0, _above(lambda: _half_tanh(_ball("epsilon", epsilon))))
 
 
 def pure_to_kl(epsilon: float) -> float:
@@ -71,7 +71,8 @@ def pure_to_renyi(epsilon: float, alpha: float) -> float:
         half, order = _ball("epsilon", epsilon) / 2, _order(alpha)
         return (((2 * order - 1) * half).cosh() / half.cosh()).log() / (order - 1)
 
-    return _above(bound)
+    # No divergence is above the largest loss; far out, cosh is above all balls.
+    return min(_above(bound), float(epsilon))
 
 
 def pure_to_zero_concentrated(epsilon: float) -> float:
@@ -102,12 +103,12 @@ def mean_to_zero_concentrated(mu: float, tau: float) -> tuple[float, float]:
 
 def zero_concentrated_to_kl(rho: float, xi: float = 0.0) -> float:
     """Return ``ξ + ρ``: what (ξ, ρ)-zero-concentrated privacy says in the limit α → 1."""
-    return _above(lambda: _ball("xi", xi) + _ball("rho", rho))
+    return max(0.0, _above(lambda: _shift(xi) + _ball("rho", rho)))
 
 
 def zero_concentrated_to_renyi(rho: float, alpha: float, xi: float = 0.0) -> float:
     """Return ``ξ + ρ α``: what (ξ, ρ)-zero-concentrated privacy says at one α above 1."""
-    return _above(lambda: _ball("xi", xi) + _ball("rho", rho) * _order(alpha))
+    return max(0.0, _above(lambda: _shift(xi) + _ball("rho", rho) * _order(alpha)))
 
 
 def zero_concentrated_of_group(rho: float, size: int) -> float:
@@ -153,9 +154,9 @@ def zero_concentrated_to_epsilon_simple(rho: float, delta: float, xi: float = 0.
 
     def bound() -> Any:
         spread = _ball("rho", rho)
-        return _ball("xi", xi) + spread + _root(4 * spread * -_positive(delta).log())
+        return _shift(xi) + spread + _root(4 * spread * -_positive(delta).log())
 
-    return _above(bound)
+    return max(0.0, _above(bound))
 
 
 def zero_concentrated_to_epsilon(rho: float, delta: float, xi: float = 0.0) -> float:
@@ -173,7 +174,7 @@ def zero_concentrated_to_delta(rho: float, epsilon: float, xi: float = 0.0) -> f
 
     *Source*: as `renyi_to_epsilon`; Lemma 3.6 of Bun and Steinke (2016) refines Lemma 3.5 in another way.
     """
-    exact = _above(lambda: _ball("epsilon", epsilon) + _ball("rho", rho) + _ball("xi", xi))
+    exact = _above(lambda: _ball("epsilon", epsilon) + _ball("rho", rho) + _shift(xi))
     if math.isinf(exact):
         raise ArgumentError("epsilon, rho and xi must be finite.")
 
@@ -314,6 +315,13 @@ def _ball(name: str, value: object) -> Any:
     if not 0.0 <= number < math.inf:
         raise ArgumentError(f"{name} must be at least 0 and finite.")
     return flint.arb(number)
+
+
+def _shift(xi: object) -> Any:
+    """Return ξ, which may be below 0: what mean-concentrated privacy gives is."""
+    if isinstance(xi, bool) or not isinstance(xi, Real) or not math.isfinite(xi):
+        raise ArgumentError("xi must be a finite number.")
+    return flint.arb(float(xi))
 
 
 def _order(alpha: object, name: str = "alpha") -> Any:

@@ -174,8 +174,9 @@ def test_every_conversion_says_what_it_needs():
         function = getattr(conversions, name)
         assert "Return" in inspect.getdoc(function), name
         numbers = [1.5] * len(inspect.signature(function).parameters)
-        for at in range(len(numbers)):
-            for wrong in (-1.0, math.nan, math.inf, True, "1"):
+        for at, key in enumerate(inspect.signature(function).parameters):
+            # ξ alone may be below 0.
+            for wrong in (-math.inf if key == "xi" else -1.0, math.nan, math.inf, True, "1"):
                 asked = [*numbers[:at], wrong, *numbers[at + 1 :]]
                 asked = [
                     0.5 if key in ("delta", "dropped") and one == 1.5 else one for key, one in named(function, asked)
@@ -187,3 +188,30 @@ def test_every_conversion_says_what_it_needs():
 
 def named(function, values):
     return zip(inspect.signature(function).parameters, values, strict=True)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_what_is_concentrated_below_its_mean_is_converted_too(epsilon):
+    xi, rho = conversions.mean_to_zero_concentrated(*conversions.pure_to_mean_concentrated(epsilon))
+    assert xi < 0.0
+    loss = pkdp.PrivacyLoss.of(pkdp.certify(pkdp.Count(noise=pkdp.GeometricNoise(epsilon)), pkdp.AttackerModel()))
+    assert loss.kl() * (1.0 - 1e-12) <= conversions.zero_concentrated_to_kl(rho, xi)
+    for alpha in (1.001, 2.0, 50.0):
+        assert loss.renyi(alpha) * (1.0 - 1e-12) <= conversions.zero_concentrated_to_renyi(rho, alpha, xi)
+    for delta in (0.2, 1e-2, 1e-6):
+        found = conversions.zero_concentrated_to_epsilon(rho, delta, xi)
+        assert loss.epsilon(delta) <= found <= conversions.zero_concentrated_to_epsilon(rho, delta)
+        assert conversions.zero_concentrated_to_epsilon_simple(rho, delta, xi) >= found
+    for at in (0.0, 0.05, 0.5, 3.0):
+        found = conversions.zero_concentrated_to_delta(rho, at, xi)
+        assert loss.delta(at) * (1.0 - 1e-12) <= found <= conversions.zero_concentrated_to_delta(rho, at)
+    assert conversions.zero_concentrated_to_epsilon_simple(0.0, 0.5, -1.0) == 0.0
+
+
+def test_conversions_stay_in_their_ranges():
+    assert conversions.pure_to_total_variation(1e308) == 1.0
+    assert conversions.pure_to_renyi(1e308, 1e308) == 1e308
+    assert conversions.pure_to_renyi(0.5, 1e300) == 0.5
+    for xi in (math.nan, math.inf, "0", True):
+        with pytest.raises(pkdp.ArgumentError, match="xi"):
+            conversions.zero_concentrated_to_epsilon(0.1, 1e-6, xi)

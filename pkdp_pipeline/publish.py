@@ -159,7 +159,8 @@ def count(
     where : boolean Series, str or callable, optional
         The predicate: a boolean Series, a boolean column's name, a pandas query string, or a callable that
         is given the frame and returns a boolean Series. A missing answer is "no". All frames but pandas' take
-        a column or a query string. None: every person.
+        a column or a query string. None: every person. Whether a person counts must depend on her own rows alone: a
+        query string that asks for a column's mean or rank is refused, the others are taken at your word.
     unit : str, sequence of str, or EACH_ROW
         Columns that name a person.
     attacker : AttackerModel

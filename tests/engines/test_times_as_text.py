@@ -61,7 +61,6 @@ def test_pandas_is_not_asked_whether_a_time_equals_a_text(query, column):
         ("d.dt.day_name() == 'Wednesday'", 1),
         ("d.dt.strftime('%Y') in ['2020']", 2),
         ("d == d", 2),
-        ("d.isin(at)", 0),
     ],
 )
 def test_pandas_answers_whatever_else_is_asked_about_times(query, satisfying):

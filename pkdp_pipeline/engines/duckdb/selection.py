@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pkdp_pipeline.engines.duckdb.row_by_row import refuse_whole_columns
 from pkdp_pipeline.engines.duckdb.times_as_text import refuse_times_as_text
 from pkdp_pipeline.errors import ArgumentError
 
@@ -47,6 +48,7 @@ def _evaluated(frame: pd.DataFrame, query: str) -> Any:
             "value into the query string, or pass a callable."
         )
     refuse_times_as_text(frame, query)
+    refuse_whole_columns(query)
     problem = ""
     try:
         # The Python engine: the answer does not depend on which optional packages are installed.

@@ -7,7 +7,6 @@ wrong without a word. With ``<=`` and ``>=`` it reads the text as a time.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
@@ -15,12 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pkdp_pipeline.engines.duckdb.pandas_terms import read_terms
 from pkdp_pipeline.errors import ArgumentError
 
 __all__ = ["refuse_times_as_text"]
-
-#: A text, a column's name in backticks, or one of the signs that pandas reads as words.
-_TOKENS = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|`((?:[^`]|``)*)`|([&|])""", re.DOTALL)
 
 
 def refuse_times_as_text(frame: pd.DataFrame, query: str) -> None:
@@ -28,21 +25,10 @@ def refuse_times_as_text(frame: pd.DataFrame, query: str) -> None:
 
     Only the types of what is compared are looked at, in a frame without rows. What cannot be read is left to pandas.
     """
-    names: dict[str, str] = {}
-
-    def plain(token: re.Match[str]) -> str:
-        text, name, sign = token.groups()
-        if text is not None:
-            return str(text)
-        if sign is not None:
-            return " and " if sign == "&" else " or "
-        return names.setdefault(name.replace("``", "`"), f"pkdp_name_{len(names)}")
-
-    try:
-        tree = ast.parse(_TOKENS.sub(plain, query).strip(), mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    read = read_terms(query)
+    if read is None:
         return
-    written = {short: name for name, short in names.items()}
+    tree, written = read
     for term in _asked_for_texts(tree):
         kind = _dtype(frame, term, written)
         # Times under Arrow's dtypes are compared as they should be.

@@ -201,6 +201,23 @@ def test_example_3_private_before_a_record_is_changed_and_not_after():
     assert not acceptable(model, target, records(model, [1]))
 
 
+def test_example_3_outliers_are_refused_as_a_predicate_and_the_common_cause_where_it_is_declared():
+    # Who is an outlier depends on everybody. Of 40 people one record may make 20 outliers, and noise hides one.
+    frame = pd.DataFrame({"id": range(40), "value": [0.0] * 20 + [10.0] * 20})
+    extreme = pd.concat([frame, pd.DataFrame({"id": [40], "value": [400.0]})])
+    far = [int((table["value"] - table["value"].mean()).abs().gt(12).sum()) for table in (frame, extreme)]
+    assert far == [0, 21]
+    for released in ({"noise": pkdp.GeometricNoise(1.0)}, {}):
+        with pytest.raises(pkdp.ArgumentError, match="looks at more than a row"):
+            extreme.pkdp.count(
+                where="abs(value - value.mean()) > 12",
+                unit="id",
+                attacker=pkdp.AttackerModel(p_min=0.2, p_max=0.8, unknown=30),
+                **released,
+            )
+    refused_twice_over(pkdp.Count(), pkdp.AttackerModel(p_min=0.2, p_max=0.8, unknown=30, dependent="batch"))
+
+
 # Example 4: pairs again, and their sum is even ---------------------------------------------------------------------
 
 
@@ -241,6 +258,27 @@ def test_example_5_causal_privacy_passes_a_mechanism_that_publishes_everything()
     units = Model((coin(Fraction(1, 3)),) * 2, lambda values: values)
     assert noiseless_delta(units, lambda table: table, record(units, 0), nothing, Fraction(1)) == 1
     assert causal_delta(units, lambda table: table, 0, nothing, Fraction(1), (0, 1)) == 1
+
+
+def test_example_5_triples_are_counted_as_units_or_refused():
+    # Two triples and the target's: what is published of the table is a count of triples, and that is certified.
+    units = Model((coin(Fraction(1, 3)),) * 3, lambda values: values)
+    rows = Model((coin(Fraction(1, 3)),) * 3, lambda values: tuple(v for v in values for _ in range(3)))
+    box = {"p_min": 1 / 3 * (1 - 1e-15), "p_max": 1 / 3 * (1 + 1e-15)}
+    by_unit = pkdp.certify(pkdp.Count(), pkdp.AttackerModel(**box, unknown=2))
+    by_row = pkdp.certify(pkdp.Count(), pkdp.AttackerModel(**box, unknown=8))
+    for growth in (Fraction(1), Fraction(3, 2)):
+        true = noiseless_delta(rows, sum, record(rows, 0), nothing, growth)
+        assert true == noiseless_delta(units, sum, record(units, 0), nothing, growth) <= delta_of(by_unit, growth)
+        # Nine independent rows would hide a person better than three triples do.
+        assert true > delta_of(by_row, growth)
+    refused_twice_over(pkdp.Count(), pkdp.AttackerModel(**box, unknown=8, dependent="triple"))
+    # Given the two others a record is certain, so that bounds which hold given these promise nothing.
+    with pytest.raises(pkdp.NotCertifiableError):
+        pkdp.certify(
+            pkdp.Count(),
+            pkdp.AttackerModel(p_min=0.0, p_max=1.0, unknown=2, dependent="triple", secret="conditional"),
+        )
 
 
 # Example 6: people who vote in pairs -------------------------------------------------------------------------------

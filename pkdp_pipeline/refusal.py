@@ -106,7 +106,10 @@ def _by_threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Prote
         share, label = between if between is not None and given else 0.75, "p_max_between"
         least = _least_k_between(share, cap, known)
     else:
-        share, label, given = declared if declared is not None else 0.1, "p_max", declared is not None
+        low = attacker.p_min or 0.0
+        # An example that does not contradict what is declared.
+        example = 0.1 if low <= 0.1 else 0.5 * (1.0 + low)
+        share, label, given = declared if declared is not None else example, "p_max", declared is not None
         kind = ValueThroughAbsence if protects == "value" else Thresholding
         least = _least_k(kind, share, cap, known, attacker.influence == "active")
     if least is None:

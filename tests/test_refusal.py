@@ -149,3 +149,19 @@ def test_with_noise_the_worst_case_stands_in():
             certificate = certify(noised, AttackerModel(**attacker), protects=protects)
             assert certificate.worst_case.parameters is not None, name
             assert not certificate.has_partial_knowledge, name
+
+
+@pytest.mark.parametrize("mechanism", [Count(k=2), Histogram(k=2)])
+@pytest.mark.parametrize("p_min", [0.05, 0.3, 0.9])
+def test_an_example_of_p_max_does_not_contradict_what_is_declared(mechanism, p_min):
+    with pytest.raises(NotCertifiableError) as refused:
+        certify(mechanism, AttackerModel(p_min=p_min))
+    k, p_max = re.search(r"k = (\d+) if p_max = ([\d.]+) can be argued", str(refused.value)).groups()
+    offered = certify(type(mechanism)(k=int(k)), AttackerModel(p_min=p_min, p_max=float(p_max)))
+    assert offered.delta(1.0) <= 1e-6
+
+
+def test_where_everybody_is_surely_counted_no_p_max_is_offered():
+    with pytest.raises(NotCertifiableError) as refused:
+        certify(Count(k=2), AttackerModel(p_min=1.0))
+    assert "if p_max" not in str(refused.value)

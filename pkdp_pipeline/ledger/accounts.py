@@ -197,16 +197,17 @@ def _before(db: Database, dataset: str, unit: str, part: str, terms: Terms | Non
 
 def _leaks(db: Database, dataset: str, unit: str, part: str) -> bool:
     """Return whether something is declared to leak beside a part, or beside a release of the unit."""
-    mark = '%"leakage":%'
-    return bool(
-        db.execute("SELECT 1 FROM part WHERE sha256 = :part AND description LIKE :mark", part=part, mark=mark)
+    # There are few different parts, and many releases.
+    marked = db.execute("SELECT sha256 FROM part WHERE description LIKE :mark", mark='%"leakage":%')
+    return any(
+        key == part
         or db.execute(
-            "SELECT 1 FROM holding h JOIN part p ON p.sha256 = h.part "
-            "WHERE h.dataset = :dataset AND h.unit = :unit AND p.description LIKE :mark LIMIT 1",
+            "SELECT 1 FROM holding WHERE dataset = :dataset AND unit = :unit AND part = :part LIMIT 1",
             dataset=dataset,
             unit=unit,
-            mark=mark,
+            part=key,
         )
+        for (key,) in marked
     )
 
 

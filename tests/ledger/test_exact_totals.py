@@ -436,6 +436,30 @@ def test_a_total_is_free_of_charge():
         told(small, exact)
 
 
+def test_without_leakage_a_charge_does_not_grow_with_the_ledger():
+    """Whether anything leaks is asked of the few different certificates, not of every release."""
+    book, steps, days = Book(), [0], iter(range(1, 400))
+
+    def charge(number):
+        for _ in range(number):
+            told(book, NOISED, f"{2000 + next(days)}-01-01", attacker=SURE)
+
+    def work():
+        steps[0] = 0
+        charge(1)
+        return steps[0]
+
+    def step():
+        steps[0] += 1
+        return 0
+
+    book.database._connection.set_progress_handler(step, 10)
+    charge(10)
+    first = work()
+    charge(300)
+    assert work() <= 1.5 * first
+
+
 # The rule itself ----------------------------------------------------------------------------------------------
 
 PRESENT = pkdp.AttackerModel(p_max=0.1)

@@ -47,6 +47,8 @@ _NOISED = (
     "several noised releases about the same people keep only their worst-case guarantees, which hold against every "
     "attacker"
 )
+_NOT_EXACT = ", without epsilon or shared_by (with them it is not the exact number)"
+
 _TOTAL = "an exact total promises nothing about what an attacker is unsure of"
 
 
@@ -193,8 +195,9 @@ class Job(Table):
                 raise ValueError(
                     f'release[{number}].protects: a count with protects = "value" is an exact total, and every '
                     "attacker knows what is published: declare it beside the attacker, [[attacker.leakage]] with "
-                    'name = "the number of people present" and tells = "people_present". To hide who is there, leave '
-                    "protects out and add k or noise."
+                    'name = "the number of people present" and tells = "people_present"'
+                    f"{_NOT_EXACT if self.attacker_of(release).leakage else ''}. To hide who is there, leave protects "
+                    "out and add k or noise."
                 )
         return self
 

@@ -143,6 +143,12 @@ def test_a_count_protects_the_value_only_as_a_total_that_is_told(job, release, w
     assert words in complaint(job(release))
 
 
+@pytest.mark.parametrize("more", ["epsilon = 0.5\n", 'shared_by = ["presence"]\n'])
+def test_what_is_no_exact_total_is_told_from_one(job, more):
+    assert "without epsilon or shared_by" in complaint(job(f"{TOTAL}{more}", PEOPLE))
+    assert "without epsilon or shared_by" not in complaint(job(PEOPLE))
+
+
 def test_an_attacker_with_leakage_is_not_useless(job):
     noised = (NOISED.format("a", "value"), NOISED.format("b", "value"))
     held = load_job(job(TOTAL, *noised))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from pkdp_pipeline.arguments import choice, probability, whole_number
@@ -126,6 +126,11 @@ class AttackerModel:
     def total_is_known(self) -> bool:
         """Whether the exact number of people present may leak, so that a release of it tells nothing new."""
         return any(leak.tells_total for leak in self.leakage)
+
+    def __repr__(self) -> str:
+        """Return what is declared, as it is written in Python."""
+        every = ((one.name, getattr(self, one.name), one.default) for one in fields(self))
+        return f"AttackerModel({', '.join(f'{name}={value!r}' for name, value, plain in every if value != plain)})"
 
     def against_anyone(self) -> AttackerModel:
         """Return the attacker beside the same leakage about whom nothing else is assumed.

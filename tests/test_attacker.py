@@ -10,7 +10,7 @@ import pickle
 import numpy as np
 import pytest
 
-from pkdp_pipeline import ArgumentError, AttackerModel
+from pkdp_pipeline import ArgumentError, AttackerModel, Leakage
 
 BAD_SHARES = [True, "0.1", None.__class__, [0.1], float("nan"), float("inf"), -0.1, 1.1, 0.5j, 10**400]
 BAD_NUMBERS = [True, "5", 5.0, [5], float("nan"), -1, 1.5, np.float64(5.0)]
@@ -108,3 +108,10 @@ def test_unknown_fields_are_named(stranger):
 def test_strangers_of_several_kinds_are_an_argument_error():
     with pytest.raises(ArgumentError, match="no field"):
         AttackerModel.from_dict({5: 1, "p": 2})
+
+
+def test_an_attacker_is_shown_as_it_is_declared():
+    assert repr(AttackerModel()) == "AttackerModel()"
+    declared = AttackerModel(p_max=0.1, known=3, leakage=Leakage.total(), dependent="household")
+    assert eval(repr(declared)) == declared
+    assert "p_min" not in repr(declared)

@@ -124,6 +124,15 @@ class PrivacyLoss:
     def delta(self, epsilon: float, *, order: Order = "either") -> float:
         """Return δ at `epsilon`: the pair is (ε, δ)-indistinguishable.
 
+        Parameters
+        ----------
+        epsilon : float
+            At least 0 and finite.
+        order : {"either", "first", "second"}, default "either"
+            The order of the two lives; "either" takes the worse one.
+
+        Notes
+        -----
         *Guarantee*: never below the hockey-stick divergence. *Rounding*: up.
         """
         at = _at_least("epsilon", epsilon, 0.0)
@@ -132,6 +141,14 @@ class PrivacyLoss:
     def epsilon(self, delta: float, *, order: Order = "either") -> float:
         """Return the smallest ε at `delta`, or `math.inf`.
 
+        Parameters
+        ----------
+        delta : float in [0, 1]
+        order : {"either", "first", "second"}, default "either"
+            The order of the two lives; "either" takes the worse one.
+
+        Notes
+        -----
         *Guarantee*: ``self.delta(self.epsilon(delta)) <= delta``. *Rounding*: up.
         """
         target = probability("delta", delta)
@@ -139,6 +156,13 @@ class PrivacyLoss:
 
     def exceeding(self, epsilon: float, *, order: Order = "either") -> float:
         """Return how probable a loss above `epsilon` can be: (ε, δ)-probabilistic differential privacy.
+
+        Parameters
+        ----------
+        epsilon : float
+            At least 0 and finite.
+        order : {"either", "first", "second"}, default "either"
+            The order of the two lives; "either" takes the worse one.
 
         Notes
         -----
@@ -154,6 +178,15 @@ class PrivacyLoss:
     def pair_exceeding(self, epsilon: float, *, order: Order = "either") -> float:
         """Return ``P[L > ε]`` of this very pair, which for a certificate is *no* bound on what is released.
 
+        Parameters
+        ----------
+        epsilon : float
+            At least 0 and finite.
+        order : {"either", "first", "second"}, default "either"
+            The order of the two lives; "either" takes the worse one.
+
+        Notes
+        -----
         *Guarantee*: not below the pair's own value. *Rounding*: up.
         """
         at = _at_least("epsilon", epsilon, 0.0)
@@ -162,6 +195,13 @@ class PrivacyLoss:
     def kl(self, *, order: Order = "either") -> float:
         """Return the Kullback–Leibler divergence, the mean loss, in nats.
 
+        Parameters
+        ----------
+        order : {"either", "first", "second"}, default "either"
+            The order of the two lives; "either" takes the worse one.
+
+        Notes
+        -----
         *Guarantee*: not below that of anything the pair dominates. *Rounding*: up.
         """
         return self._worse(order, lambda first, second: renyi_above(first, second, 0.0))
@@ -189,6 +229,15 @@ class PrivacyLoss:
     def zero_concentrated(self, xi: float = 0.0, *, order: Order = "either") -> float:
         """Return the smallest ρ with ``D_α ≤ ξ + ρ α`` for all α > 1: (ξ, ρ)-zero-concentrated differential privacy.
 
+        Parameters
+        ----------
+        xi : float, default 0.0
+            What every Rényi divergence may exceed ``ρ α`` by.
+        order : {"either", "first", "second"}, default "either"
+            The order of the two lives; "either" takes the worse one.
+
+        Notes
+        -----
         *Guarantee*: holds for all α, not only for those that were looked at, and for everything the pair dominates.
         *Rounding*: up, within one part in 1e7; in 1e5 for thousands of losses, and in 1e3 where all losses are far
         below 0.01.
@@ -222,6 +271,11 @@ class PrivacyLoss:
     def mean_concentrated(self, *, order: Order = "either") -> tuple[float, float]:
         """Return (μ, τ): the mean loss is at most μ, and the loss strays from its mean as one that is τ-subgaussian.
 
+        Parameters
+        ----------
+        order : {"either", "first", "second"}, default "either"
+            The order of the two lives; "either" takes the worse one.
+
         Notes
         -----
         This notion is not closed under post-processing. *Guarantee*: for a dominating pair it holds for everything
@@ -237,6 +291,13 @@ class PrivacyLoss:
     def pair_mean_concentrated(self, *, order: Order = "either") -> tuple[float, float]:
         """Return (μ, τ) of this very pair, which for a certificate is *no* statement about what is released.
 
+        Parameters
+        ----------
+        order : {"either", "first", "second"}, default "either"
+            The order of the two lives; "either" takes the worse one.
+
+        Notes
+        -----
         *Guarantee*: neither is too small for the pair. *Rounding*: up.
         """
         found = [concentration(first, second) for first, second in self._orders(order)]

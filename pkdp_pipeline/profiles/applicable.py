@@ -77,7 +77,7 @@ class _Findings:
         if self.surviving.obstacle is not None and not self.partial:
             self.obstacles.append(self.surviving.obstacle)
         worst = None if curve is None else self.surviving.against_anyone(curve)
-        if worst is not None and worst.parameters[1] >= 1.0:
+        if worst is not None and self.surviving.attacker.leakage and worst.parameters[1] >= 1.0:
             self.obstacles.append("beside what leaks nothing of the noise's guarantee is left")
             worst = None
         empty = emptied_by(self.surviving.attacker, protects)

@@ -37,6 +37,8 @@ WHOLE = [
     "s == s.str.cat()",
     "v > index.size",
     "`o u`.cumsum() > 1",
+    "s.fillna('b', limit=1) == 'b'",
+    "v.fillna(`o u`.mean()) > 1",
 ]
 EACH_ROW = {
     "v > 2": 2,
@@ -52,6 +54,7 @@ EACH_ROW = {
     "d.dt.year == 2020": 2,
     "d.dt.strftime('%Y') in ['2020']": 2,
     "s == 'v.mean()'": 0,
+    "s.fillna('b') == 'b'": 2,
     "v.round().eq(2) or -v > -2": 2,
 }
 

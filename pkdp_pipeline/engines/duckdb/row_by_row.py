@@ -16,8 +16,8 @@ __all__ = ["refuse_whole_columns"]
 
 #: Methods of a column that answer for each row by itself.
 _METHODS = frozenset(
-    {"abs", "add", "astype", "between", "clip", "div", "eq", "floordiv", "ge", "gt", "isin", "isna", "isnull", "le"}
-    | {"lt", "mod", "mul", "ne", "notna", "notnull", "pow", "round", "sub", "truediv"}
+    {"abs", "add", "astype", "between", "clip", "div", "eq", "fillna", "floordiv", "ge", "gt", "isin", "isna"}
+    | {"isnull", "le", "lt", "mod", "mul", "ne", "notna", "notnull", "pow", "round", "sub", "truediv"}
 )
 _ACCESSORS = frozenset({"str", "dt"})
 #: What the accessors have that is about all rows.
@@ -51,8 +51,12 @@ def _of_more_than_a_row(tree: ast.AST) -> Iterator[ast.expr]:
             of_each_row = node.attr not in _OF_ALL if _is_accessor(node.value) else node.attr in _METHODS
             if not of_each_row or (id(node) not in called and not _is_accessor(node.value)):
                 yield node
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "isin":
-            if not all(_is_written(one) for one in (*node.args, *(word.value for word in node.keywords))):
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            given = [*node.args, *(word.value for word in node.keywords)]
+            if node.func.attr == "isin" and not all(_is_written(one) for one in given):
+                yield node
+            # With a limit, or with other rows to fill from, one row decides about the next.
+            if node.func.attr == "fillna" and not (len(node.args) == len(given) == 1 and _is_written(given[0])):
                 yield node
         elif isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]

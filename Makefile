@@ -15,8 +15,9 @@ BIN1 := .venv-duckdb1/bin
 DUCKDB1 := .venv-duckdb1/.ready
 BIN2 := .venv-schedulers/bin
 SCHEDULERS := .venv-schedulers/.ready
-# What needs other programs (Java, dbt, Chromium, schedulers) has targets of its own.
-MARKS ?= not slow and not spark and not ibis and not dbt and not browser and not dagster and not airflow
+# What needs other programs (PostgreSQL, Java, dbt, Chromium, schedulers) has targets of its own.
+PROGRAMS := postgres or spark or ibis or dbt or browser
+MARKS ?= not slow and not ($(PROGRAMS) or dagster or airflow)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test slow lint types bench docs reports engines duckdb1 test-duckdb1 test-programs schedulers \
@@ -34,7 +35,7 @@ help:
 	@echo "make engines add PySpark and Ibis to .venv (Spark also needs Java)"
 	@echo "make duckdb1 set up .venv-duckdb1, with DuckDB 1.5 and dbt"
 	@echo "make test-duckdb1  run the tests of engines and SQL with DuckDB 1.5"
-	@echo "make test-programs  run the tests with Spark, Ibis, dbt and Chromium"
+	@echo "make test-programs  run the tests with PostgreSQL, Spark, Ibis, dbt and Chromium"
 	@echo "make schedulers  set up .venv-schedulers, with Dagster and Airflow"
 	@echo "make test-schedulers  run the tests of Dagster and Airflow"
 	@echo "make lock    renew requirements.lock and the locks in .ci (needs uv)"
@@ -88,7 +89,7 @@ test-duckdb1: $(DUCKDB1)
 		tests/test_publish.py tests/test_release.py
 
 test-programs: $(READY) $(ENGINES) $(DUCKDB1)
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and (spark or ibis or dbt or browser)"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and ($(PROGRAMS))"
 
 # These start programs of .venv-schedulers.
 test-schedulers: $(READY) $(SCHEDULERS)

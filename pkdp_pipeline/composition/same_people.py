@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-import flint
 import numpy as np
 
 from pkdp_pipeline.composition.evidence import Evidence
@@ -14,7 +13,8 @@ from pkdp_pipeline.composition.independent_given_habits import noise_total, traj
 from pkdp_pipeline.composition.part import Part, Total
 from pkdp_pipeline.mechanisms import Count
 from pkdp_pipeline.profiles import Applied, Bound
-from pkdp_pipeline.profiles.rounding import Array, ball_above
+from pkdp_pipeline.profiles.chord import chord
+from pkdp_pipeline.profiles.rounding import Array
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 
 __all__ = ["Shifted", "same_people", "without_evidence"]
@@ -118,11 +118,5 @@ class Shifted:
             certified[beyond] = self.one.bracket(left[beyond])[1]
         if not beyond.all():
             end = float(self.one.bracket(np.zeros(1))[1][0])
-            certified[~beyond] = [_chord(epsilon, shift, end) for epsilon in epsilons[~beyond].tolist()]
+            certified[~beyond] = [chord(epsilon, shift, end) for epsilon in epsilons[~beyond].tolist()]
         return np.zeros(len(epsilons)), np.minimum(1.0, certified)
-
-
-def _chord(epsilon: float, end: float, value: float) -> float:
-    with flint.ctx.workprec(128):
-        share = flint.arb(epsilon).expm1() / flint.arb(math.nextafter(end, math.inf)).expm1()
-        return min(1.0, ball_above(1 - share * (1 - flint.arb(value))))

@@ -10,6 +10,7 @@ import flint
 import numpy as np
 
 from pkdp_pipeline.profiles.bound import Bound, WorstCase
+from pkdp_pipeline.profiles.chord import chord
 from pkdp_pipeline.profiles.rounding import Array, ball_above
 
 __all__ = ["BesidePrivate", "GivenDependent", "Leaked", "WorstBesidePrivate"]
@@ -141,7 +142,7 @@ class GivenDependent:
         certified = np.where(row >= 0, np.minimum(told, smallest[np.maximum(row, 0)]), told)
         end = smallest[0]
         below = np.flatnonzero(left < 0.0)
-        certified[below] = [min(certified[at], _chord(float(epsilons[at]), shift, end)) for at in below.tolist()]
+        certified[below] = [min(certified[at], chord(float(epsilons[at]), shift, end)) for at in below.tolist()]
         epsilon, delta = self.parameters
         certified = np.where(epsilons >= epsilon, np.minimum(certified, delta), np.minimum(1.0, certified))
         # Independence of the noise meets every declaration of a dependence.
@@ -223,10 +224,3 @@ def _sum(*numbers: float) -> float:
     """Return the sum of numbers of at least 0, rounded up."""
     total = math.fsum(numbers)
     return total if sum(number > 0.0 for number in numbers) < 2 else math.nextafter(total, math.inf)
-
-
-def _chord(epsilon: float, end: float, value: float) -> float:
-    """Return at least the height at `epsilon` of the chord in e^ε from 1 at 0 to `value` at `end`, both ends known."""
-    with flint.ctx.workprec(128):
-        share = flint.arb(epsilon).expm1() / flint.arb(math.nextafter(end, math.inf)).expm1()
-        return min(1.0, ball_above(1 - share * (1 - flint.arb(value))))

@@ -17,15 +17,19 @@ from pkdp_pipeline.certificate import Certificate, bracketed
 from pkdp_pipeline.certificate_json import compare, written_here
 from pkdp_pipeline.context import Context
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
+from pkdp_pipeline.guarantee import Guarantee
 from pkdp_pipeline.leakage import Leakage
 from pkdp_pipeline.mechanisms import Mechanism, mechanism_from_dict, mechanism_name, mechanism_to_dict
 from pkdp_pipeline.profiles import Applied, Protects, WorstCase, applicable
 from pkdp_pipeline.profiles.beside_leakage import Leaked
 from pkdp_pipeline.profiles.rounding import Array
 from pkdp_pipeline.refusal import refusal
-from pkdp_pipeline.sentences import against, anyone, assumptions, given, protection, rounded_up, suppression
+from pkdp_pipeline.sentences import against, anyone, assumptions, given, pair, protection, rounded_up, suppression
 
 __all__ = ["ReleaseCertificate", "certificate_from_document", "certify", "release_certificate"]
+
+_ALL_DECLARED = "Other numbers of this certificate hold against an attacker of whom all that is declared is true."
+"""For a certificate that takes the smallest of bounds against different attackers: its sentence names one of them."""
 
 _FEW = 64
 """So many numbers are remembered for the next certificate with the same bounds, and not the points of a plot."""
@@ -91,6 +95,8 @@ class ReleaseCertificate(Certificate):
     def limits(self) -> tuple[str, ...]:
         """What limits the statement: the facts of its publication, then the caveats."""
         beside = given(self.leakage)
+        if len({against(applied.bound.theorem, self.attacker) for applied in self._partial}) > 1:
+            beside = (_ALL_DECLARED, *beside)
         if self.context is None:
             return (*beside, *self.caveats)
         facts = self.context.limits(
@@ -116,7 +122,7 @@ class ReleaseCertificate(Certificate):
         return replace(self, attacker=self.attacker.against_anyone(), _stored=None)
 
     def protection(self, delta: float = 1e-6) -> str:
-        """Return what the statement at `delta` protects and what it does not, as one sentence."""
+        """Return what the statement at `delta` protects and what it does not, in plain English."""
         target, theorem = probability("delta", delta), self.theorems[-1]
         if self._partial:
             _, theorem = self._partial_statement(target, self._partial_epsilon(target))
@@ -154,7 +160,7 @@ class ReleaseCertificate(Certificate):
             if least == "1":
                 return f"No protection is certified at ε = 1 against {whom} ({reach}).", leading.theorem
             return f"Private at ε = 1, δ = {least} against {whom} ({reach}).", leading.theorem
-        return f"Private at ε = {rounded_up(epsilon)}, δ = {rounded_up(delta)} against {whom}.", leading.theorem
+        return f"Private at {pair(Guarantee((leading,)), epsilon, delta)} against {whom}.", leading.theorem
 
     def verify_numbers(self) -> bool:
         """Recompute the stored numbers, each at its own ε, whichever version of the library wrote them.

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from types import MappingProxyType
+from typing import Protocol
 
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.leakage import Leakage
@@ -16,10 +17,13 @@ __all__ = [
     "against",
     "anyone",
     "assumptions",
+    "declared_cells",
     "depending",
     "given",
     "leaking",
+    "least_delta",
     "listed",
+    "pair",
     "percent",
     "protection",
     "rounded_up",
@@ -41,80 +45,130 @@ def rounded_up(value: float, digits: int = 3) -> str:
     return f"{float(mantissa):g}e{int(exponent)}"
 
 
+class _Certified(Protocol):
+    def delta(self, epsilon: float) -> float: ...
+
+
+def least_delta(certified: _Certified, epsilon: float, delta: float) -> float:
+    """Return the δ that words name beside ε, as they show it: `delta`, or 0 where that is what is certified there."""
+    return 0.0 if certified.delta(float(rounded_up(epsilon))) == 0.0 else delta
+
+
+def pair(certified: _Certified, epsilon: float, delta: float) -> str:
+    """Return ε and the δ that is certified there, at most `delta`, as sentences name them."""
+    return f"ε = {rounded_up(epsilon)}, δ = {rounded_up(least_delta(certified, epsilon, delta))}"
+
+
 def percent(share: float | None, *, up: bool = False) -> str:
-    """Return a share as a percentage of at most six digits, rounded so that fewer attackers are named."""
+    """Return a share as a percentage, rounded so that fewer attackers are named; only 0 and 1 are 0 % and 100 %."""
     exact = Decimal(repr(share or 0.0)) * 100
-    short = Context(prec=6, rounding=ROUND_CEILING if up else ROUND_FLOOR).create_decimal(exact).normalize()
+    if exact <= 50:
+        short = _six_digits(exact, up=up)
+    else:
+        short = Context(prec=60).subtract(Decimal(100), _six_digits(100 - exact, up=not up))
+    short = short.normalize()
     return f"{short:f} %" if short == 0 or short >= Decimal("1e-6") else f"{short:e} %"
 
 
+def _six_digits(number: Decimal, *, up: bool) -> Decimal:
+    return Context(prec=6, rounding=ROUND_CEILING if up else ROUND_FLOOR).create_decimal(number)
+
+
+def _others(number: int) -> str:
+    return "1 other" if number == 1 else f"{number} others"
+
+
 def _people(number: int) -> str:
-    return "nobody" if number == 0 else "1 person" if number == 1 else f"{number} people"
+    return "1 person" if number == 1 else f"{number} people"
 
 
-def _knows(attacker: AttackerModel, where: str, *, counted: bool = False) -> str:
-    """Say how many people the attacker knows or controls; `counted` where all of them may surely be `where`.
+def _independent(attacker: AttackerModel) -> str:
+    """Return the start of every description of an attacker about whom something is assumed."""
+    if attacker.dependent is None:
+        return "anyone for whom people's records are independent"
+    return f"anyone for whom records are independent from one {attacker.dependent} to another"
+
+
+def _knows(attacker: AttackerModel, where: str) -> str:
+    """Say how many people the attacker knows or controls.
 
     Somebody who is merely known is there only with some probability before the attacker learns it: a bound that
     averages over that says nothing about an attacker who is sure of as many who are there.
     """
-    controls = attacker.influence == "active" and attacker.known > 0
-    number = _people(attacker.known)
     if attacker.known == 0:
-        return f"knows {number} {where}"
-    if controls or counted:
-        return f"{'controls' if controls else 'knows'} at most {number} {where}"
-    return f"knows the records of at most {number} who may be {where}"
+        return f"knows nobody {where}"
+    number = _people(attacker.known)
+    if attacker.influence == "active":
+        return f"controls at most {number} {where}"
+    return (
+        f"knows the records of at most {number}, chosen for reasons unrelated to these records (δ includes the chance "
+        "of what they say),"
+    )
+
+
+def _another(attacker: AttackerModel) -> str:
+    return "another person" if attacker.known == 0 else "somebody else"
 
 
 def _bounded(attacker: AttackerModel) -> str:
     if attacker.unknown_max is None:
         return ""
-    return f" (and at most {_people(attacker.unknown_max)} are unknown to them)"
+    are = "is" if attacker.unknown_max == 1 else "are"
+    return f" (and at most {_others(attacker.unknown_max)} {are} unknown to them)"
 
 
 def _thresholding(attacker: AttackerModel) -> str:
+    sure = f" and is never more than {percent(attacker.p_max)} sure that {_another(attacker)} is in the group"
+    # Whoever may be certain is bounded by the number of unknown people alone.
     return (
-        f"anyone who is never more than {percent(attacker.p_max)} sure that another person is in the group, and "
-        f"{_knows(attacker, 'in it')}{_bounded(attacker)}; they may know for certain who is not"
+        f"{_independent(attacker)}, who {_knows(attacker, 'in the group')}{'' if attacker.p_max == 1.0 else sure}"
+        f"{_bounded(attacker)}; they may know who is not in it"
     )
 
 
 def _thresholding_complement(attacker: AttackerModel) -> str:
+    sure = f" and is always at least {percent(attacker.p_min, up=True)} sure that {_another(attacker)} is in the group"
     return (
-        f"anyone who is always at least {percent(attacker.p_min, up=True)} sure that another person is "
-        f"in the group, and {_knows(attacker, 'outside it')}{_bounded(attacker)}; they may know for certain who is"
+        f"{_independent(attacker)}, who {_knows(attacker, 'outside the group')}{'' if attacker.p_min == 0.0 else sure}"
+        f"{_bounded(attacker)}; they may know who is in it"
     )
 
 
 def _counting(attacker: AttackerModel) -> str:
     return (
-        f"anyone who is uncertain about at least {_people(attacker.unknown or 0)}, between "
-        f"{percent(attacker.p_min, up=True)} and {percent(attacker.p_max)} for each; they may know "
-        "everybody else"
+        f"{_independent(attacker)}, and who is uncertain about at least {_others(attacker.unknown or 0)}: between "
+        f"{percent(attacker.p_min, up=True)} and {percent(attacker.p_max)} sure that each is in the group; they may "
+        "know everybody else"
     )
 
 
 def _through_absence(attacker: AttackerModel) -> str:
     return (
-        "anyone who, told that another person is either absent or in a given cell, is at most "
-        f"{percent(attacker.p_max)} sure that it is the cell, and {_knows(attacker, 'in the table')}"
-        f"{_bounded(attacker)}; they may know for certain who is absent"
+        f"{_independent(attacker)}, who {_knows(attacker, 'in the table')} and, told that {_another(attacker)} is "
+        f"absent or in a given cell, is at most {percent(attacker.p_max)} sure that it is the cell"
+        f"{_bounded(attacker)}; they may know who is absent, but no exact total of those present is published, nor "
+        "anything from which it follows"
     )
 
 
 def _between(attacker: AttackerModel) -> str:
+    # Known people move the thresholds of both cells by as many, whether they are controlled or merely known.
+    knows = f"knows the cells of at most {_people(attacker.known)}"
+    if attacker.known == 0:
+        knows = "knows the cell of nobody"
+    elif attacker.influence == "active":
+        knows = _knows(attacker, "in the table")
     return (
-        "anyone who, told that another person is in one of two cells, is at most "
-        f"{percent(attacker.p_max_between)} sure which, and {_knows(attacker, 'in the table', counted=True)}"
-        f"{_bounded(attacker)}; they may know who is present and how many people there are"
+        f"{_independent(attacker)}, who {knows} and, told that {_another(attacker)} is in one of two cells, is at most "
+        f"{percent(attacker.p_max_between)} sure which{_bounded(attacker)}; they may know who is present and how many "
+        "people there are"
     )
 
 
 def _options(attacker: AttackerModel) -> str:
     return (
-        f"anyone who is uncertain about at least {_people(attacker.unknown or 0)}, each of whom chooses every option "
-        f"with probability at least {percent(attacker.p_min, up=True)}; they may know what everybody "
+        f"{_independent(attacker)}, and who is uncertain about at least {_others(attacker.unknown or 0)}: each chooses "
+        f"every option with probability at least {percent(attacker.p_min, up=True)}; they may know what everybody "
         "else chose"
     )
 
@@ -218,10 +272,18 @@ def against(theorem: str, attacker: AttackerModel) -> str:
 
 
 def protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker: AttackerModel | None = None) -> str:
-    """Return what the statement protects and what it does not, as one sentence."""
-    told = _protection(mechanism, protects, theorem, attacker)
-    more = "" if attacker is None else depending(attacker)
-    return f"{told} {more}" if more else told
+    """Return what the statement protects and what it does not, in plain English."""
+    told = [_protection(mechanism, protects, theorem), declared_cells(mechanism)]
+    if attacker is not None:
+        told.append(depending(attacker))
+    return " ".join(filter(None, told))
+
+
+def declared_cells(mechanism: Mechanism) -> str:
+    """Return that cells were declared, where noise alone would not hide which cells the data have; else nothing."""
+    if isinstance(mechanism, Count) or mechanism.noise is None or mechanism.k is not None:
+        return ""
+    return "This holds for cells that are declared beforehand, not taken from the data."
 
 
 def depending(attacker: AttackerModel) -> str:
@@ -237,34 +299,24 @@ def depending(attacker: AttackerModel) -> str:
     return f"Records of people of one {name} depend on one another: what others' tell about her is not protected."
 
 
-def _protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker: AttackerModel | None) -> str:
+def _protection(mechanism: Mechanism, protects: Protects, theorem: str) -> str:
     if theorem == "leaked":
-        assert attacker is not None
-        total = next(leak.name for leak in attacker.leakage if leak.tells_total)
         return (
-            f"This release of how many people are present is part of what is known beside the others ({total}): it "
-            "tells nothing about which cell a person is in, and promises nothing about whether a person is there."
+            "This release is how many people are present, which may be known anyhow: it does not tell which cell a "
+            "person is in, and it does not protect whether she is included."
         )
+    more = "nor what several releases, or other people's records, tell about her"
     if isinstance(mechanism, Count):
         return (
-            "Protects whether a person is counted in this release; it does not protect what this release and others "
-            "about the same people tell together, nor people whose records depend on one another."
+            "Protects whether a person is counted in this release; it does not protect what several releases, or "
+            "other people's records, tell about her."
         )
     if protects == "presence":
         return (
-            "Protects whether a person is there on this day; it does not protect which cell a person is in once it is "
-            "known that she is there, nor what several days or tables tell together."
+            "Protects whether a person is included in this release; it does not protect which cell she is in once "
+            f"that is known, {more}."
         )
-    # Given what follows from who is present, nothing about presence is left to ask for.
-    told = attacker is not None and any(
-        not leak.is_private and not leak.is_shared("presence") for leak in attacker.leakage
-    )
-    asking = "" if theorem == "histogram_between" or told else " (ask for protects='presence')"
-    also = f"whether a person is there{asking}"
-    return (
-        f"Protects which of two published cells a person is in; it does not protect {also}, nor what several days or "
-        "tables tell together."
-    )
+    return f"Protects which of two published cells a person is in; it does not protect whether she is included, {more}."
 
 
 def assumptions(theorem: str, attacker: AttackerModel) -> tuple[str, ...]:
@@ -281,7 +333,6 @@ def assumptions(theorem: str, attacker: AttackerModel) -> tuple[str, ...]:
             "p_max is a conditional probability about the published cells, after any binning: nobody's absence is so "
             "unlikely that being told 'this cell or absent' would settle it."
         )
-        told.append("No total of the people present is published, nor anything from which it follows.")
     if theorem == "histogram_between":
         told.append("Nothing is assumed about absence; totals may be published beside the table.")
     return (*told, *leaking(attacker.leakage))

@@ -70,8 +70,8 @@ def total_beside(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Tot
             partial=(),
             worst=aside[0].worst,
             protection=(
-                "These releases are part of what is known beside others: they tell nothing about which cell a person "
-                "is in, and promise nothing about whether a person is there."
+                "These releases are how many people are present, which may be known anyhow: they do not tell which "
+                "cell a person is in, and they do not protect whether she is included."
             ),
             reason="they are part of what leaks",
         )

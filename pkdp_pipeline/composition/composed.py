@@ -17,13 +17,15 @@ from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.leakage import Leakage
 from pkdp_pipeline.profiles import Applied, Protects, WorstCase
 from pkdp_pipeline.release_certificate import ReleaseCertificate
-from pkdp_pipeline.sentences import against, anyone, depending, given, rounded_up
+from pkdp_pipeline.sentences import against, anyone, declared_cells, depending, given, pair, rounded_up
 
 __all__ = ["ComposedCertificate", "composed_from_document", "number_of_times", "protected_by", "units_of"]
 
 _MOST_TIMES = 10**9
 _NAMED = 3
 """Up to this many different attackers are described in a sentence."""
+
+_AS_DECLARED = "anyone of whom, for every release, all is true that its own certificate declares about the attacker"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +89,8 @@ class ComposedCertificate(Certificate):
                     listed.append(f"Where a bounded sensitivity was declared, it p{part.protection()[1:]}")
             elif isinstance(part, ReleaseCertificate):
                 facts = () if part.context is None else part.context.facts()
-                listed += [*filter(None, (depending(part.attacker),)), *facts, *part.caveats]
+                own = filter(None, (declared_cells(part.mechanism), depending(part.attacker)))
+                listed += [*own, *facts, *part.caveats]
         beside = [text for text in given(self.leakage) if text not in listed]
         return tuple(dict.fromkeys((*beside, *listed, *self.caveats)))
 
@@ -136,7 +139,7 @@ class ComposedCertificate(Certificate):
         return tuple(dict.fromkeys((*listed, *(text for part, _ in self.parts for text in part.assumptions))))
 
     def protection(self, delta: float = 1e-6) -> str:
-        """Return what the statement at `delta` protects and what it does not, as one sentence."""
+        """Return what the statement at `delta` protects and what it does not, in plain English."""
         return self.parts[0][0].protection(delta) if self.rule == "single" else self._total.protection
 
     def sentence(self, delta: float = 1e-6) -> str:
@@ -147,19 +150,19 @@ class ComposedCertificate(Certificate):
         if self.rule == "single":
             return " ".join((self.parts[0][0].sentence(target), *self.caveats))
         many = "1 release" if self.releases == 1 else f"{self.releases} releases"
-        # A part that is a total is protected as one: all that was published about the day.
+        # A part that is a total is protected as one: all that was published about the period.
         nested = any(isinstance(one, ComposedCertificate) for one, _ in self.parts)
-        one_of = f"Any one day of {many}" if nested else f"Any one of {many}"
+        one_of = f"Any one period of {many}" if nested else f"Any one of {many}"
         subject = many if self.releases == 1 else f"{many} together" if self.whole else one_of
         statements = []
         if self.has_partial_knowledge:
             statements.append(f"{subject}: {self._partial_statement(target)}")
             statements += [f"What was declared: {one.declares}" for one in self.evidence]
         if self._total.worst is not None:
-            epsilon = rounded_up(self.worst_case.epsilon(target))
-            numbers = f"ε = {epsilon}, δ = {rounded_up(target)}"
-            if epsilon == "infinity":
-                numbers = "ε = {}, δ = {}".format(*map(rounded_up, self._total.worst.parameters))
+            epsilon = self.worst_case.epsilon(target)
+            numbers = "ε = {}, δ = {}".format(*map(rounded_up, self._total.worst.parameters))
+            if epsilon < math.inf:
+                numbers = pair(self.worst_case, epsilon, target)
             whom = f"against {anyone(self.leakage)}"
             if statements:
                 statements.append(f"The noise alone gives {numbers} {whom}.")
@@ -173,7 +176,7 @@ class ComposedCertificate(Certificate):
         epsilon = self._partial_epsilon(delta)
         whom = self._against()
         if epsilon < math.inf:
-            return f"private at ε = {rounded_up(epsilon)}, δ = {rounded_up(delta)} against {whom}."
+            return f"private at {pair(self, epsilon, delta)} against {whom}."
         least = rounded_up(self.delta(1.0))
         reach = f"no ε reaches δ = {rounded_up(delta)}"
         if least == "1":
@@ -185,14 +188,14 @@ class ComposedCertificate(Certificate):
         described: dict[str, int] = {}
         for part, times in self.parts:
             if not isinstance(part, ReleaseCertificate) or len(part.partial_bounds) > 1:
-                return "anyone who, for every release, is as its part declares"
+                return _AS_DECLARED
             for applied in part.partial_bounds:
                 words = against(applied.bound.theorem, part.attacker)
                 described[words] = described.get(words, 0) + times
         if len(described) == 1:
             return next(iter(described))
         if len(described) > _NAMED:
-            return "anyone who, for every release, is as its part declares"
+            return _AS_DECLARED
         each = (f"in {times} of the releases, {words}" for words, times in described.items())
         return f"anyone who is all of this: {'; and '.join(each)}"
 

@@ -27,20 +27,18 @@ def independent_given_habits(parts: tuple[Part, ...], evidence: tuple[Evidence, 
 
 def trajectory(parts: tuple[Part, ...], participation: int | None) -> str:
     """Return what is protected of everything a person did, as one sentence."""
-    if participation is None:
-        return f"Protects everything a person did in these releases: {_lives(parts)}."
-    return f"Protects a person's whole participation, in at most {participation} of these releases: {_lives(parts)}."
-
-
-def _lives(parts: tuple[Part, ...]) -> str:
+    these = "these releases" if participation is None else f"these releases (at most {participation})"
     if parts and parts[0].aim == "presence":
         return (
-            "two lives that differ, in any of the releases and in either direction, in whether the person is there; it "
-            "does not protect in which cell a person is once it is known that she is there"
+            f"Protects in which of {these} a person is included, all of them together; it does not protect which cell "
+            "she is in once that is known."
         )
     if hides_presence(parts):
-        return "in which cells she was, and whether she was there"
-    return "in which cells she was, given in which releases she was there; not whether she was there"
+        return f"Protects in which of {these} a person is included, and in which cells, all of them together."
+    return (
+        f"Protects in which cells of {these} a person is, all of them together; it does not protect in which releases "
+        "she is included."
+    )
 
 
 def convolved(theorem: str, parts: tuple[Part, ...], participation: int | None) -> tuple[Applied, ...]:

@@ -37,8 +37,8 @@ def once_per_unit(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> To
             partial=largest("once_per_unit", parts),
             worst=worst_largest("once_per_unit", parts),
             protection=(
-                "Protects whether a person is in any of these releases at all; it does not protect in which release or "
-                "cell a person is once it is known that she is in one."
+                "Protects whether a person is included in any of these releases; it does not protect in which release "
+                "or cell she is once that is known."
             ),
         )
     if any(part.certificate.leakage for part in parts):

@@ -57,15 +57,12 @@ class Part:
 
 
 def what_is_hidden(parts: Sequence[Part]) -> str:
-    """Return what the parts hide about a person in one of them, and what they do not; for a `protection`."""
+    """Return what the parts hide about a person, her, in one of them, and what they do not; for a `protection`."""
     if parts and parts[0].aim == "presence":
-        return (
-            "whether the person is there (counted); it does not protect in which cell a person is once it is known "
-            "that she is there"
-        )
+        return "whether she is included; it does not protect which cell she is in once that is known"
     if hides_presence(parts):
-        return "in which cell the person is, and whether she is there"
-    return "in which cell the person is; it does not protect whether she is there"
+        return "which cell she is in, and whether she is included"
+    return "which cell she is in; it does not protect whether she is included"
 
 
 def hides_presence(parts: Sequence[Part]) -> bool:

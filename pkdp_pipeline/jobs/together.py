@@ -58,4 +58,4 @@ class Together:
         held = f"The ledger holds {self.releases} releases about these people on {day.isoformat()}"
         if self.total is None:
             return f"{held}; {self.reason}."
-        return f"{held}. {self.total.sentence()} What several days add up to is stated by the ledger's total."
+        return f"{held}. {self.total.sentence()} What several periods add up to is stated by the ledger's total."

@@ -12,8 +12,9 @@ import numpy as np
 from pkdp_pipeline.arguments import probability
 from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.composition.composed import ComposedCertificate
+from pkdp_pipeline.guarantee import Guarantee
 from pkdp_pipeline.profiles import THEOREMS, Protects
-from pkdp_pipeline.sentences import anyone, rounded_up
+from pkdp_pipeline.sentences import anyone, least_delta, rounded_up
 
 __all__ = ["Statement"]
 
@@ -33,6 +34,8 @@ class Statement:
         The δ that the sentence is about.
     epsilon : float
         The certified ε at it; `math.inf` where there is none.
+    reached : float
+        The δ that is named beside `epsilon`: 0 where that is what is certified there, else `delta`.
     numbers : tuple of (float, float)
         Certified δ at a few ε, as (ε, δ).
     worst_case : (float, float) or None
@@ -55,6 +58,7 @@ class Statement:
     protects: Protects
     delta: float
     epsilon: float
+    reached: float
     numbers: tuple[tuple[float, float], ...]
     worst_case: tuple[float, float] | None
     assumptions: tuple[str, ...]
@@ -73,11 +77,13 @@ class Statement:
         """
         target = probability("delta", delta)
         deltas = certificate.delta(np.array(_EPSILONS)).tolist()
+        epsilon = certificate.epsilon(target)
         return cls(
             sentence=certificate.sentence(target),
             protects=certificate.protects,
             delta=target,
-            epsilon=certificate.epsilon(target),
+            epsilon=epsilon,
+            reached=_reached(certificate, epsilon, target),
             numbers=tuple(zip(_EPSILONS, deltas, strict=True)),
             worst_case=_against_anyone(certificate, target),
             assumptions=certificate.assumptions,
@@ -106,7 +112,7 @@ class Statement:
         small = rounded_up(self.delta)
         if self.epsilon == float("inf"):
             return f"No ε is certified at δ = {small}."
-        return f"ε = {rounded_up(self.epsilon)} at δ = {small}."
+        return f"ε = {rounded_up(self.epsilon)} at δ = {rounded_up(self.reached)}."
 
     def _anyone(self) -> str:
         if self.worst_case is None:
@@ -125,6 +131,10 @@ def _folded(title: str, sentences: Iterable[str]) -> str:
     return f'<details><summary style="cursor:pointer">{escape(title)}</summary><ul>{listed}</ul></details>'
 
 
+def _reached(certified: Certificate | Guarantee, epsilon: float, delta: float) -> float:
+    return delta if epsilon == float("inf") else least_delta(certified, epsilon, delta)
+
+
 def _against_anyone(certificate: Certificate, delta: float) -> tuple[float, float] | None:
     """Return the pair that the certificate's sentence names against any attacker."""
     if isinstance(certificate, ComposedCertificate):
@@ -132,7 +142,7 @@ def _against_anyone(certificate: Certificate, delta: float) -> tuple[float, floa
             return _against_anyone(certificate.parts[0][0], delta)
         epsilon = certificate.worst_case.epsilon(delta) if certificate.parts else float("inf")
         if epsilon < float("inf"):
-            return epsilon, delta
+            return epsilon, _reached(certificate.worst_case, epsilon, delta)
     pair = certificate.worst_case.parameters
     return None if pair is None or pair[0] == float("inf") or pair[1] >= 1.0 else pair
 

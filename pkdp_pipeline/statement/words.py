@@ -20,6 +20,8 @@ from pkdp_pipeline.statement.stronger import (
 
 __all__ = ["fewer_unknown", "listed", "more_known", "more_sure", "people_known", "place", "surely_there"]
 
+_KNOWS_CELLS = "knows the cells of"
+
 _TOLD = ("histogram_presence", "histogram_value")
 
 
@@ -45,6 +47,8 @@ def people_known(found: tuple[ReleaseCertificate, ...], *, each: bool) -> str:
     """Return what an axis that counts known people is called."""
     if not are_surely_there(found):
         return "people whose records the attacker knows"
+    if _knows(found) == _KNOWS_CELLS:
+        return f"people {place(found, each=each)} whose cells the attacker knows"
     return f"people {place(found, each=each)} whom the attacker {_knows(found)}"
 
 
@@ -52,8 +56,11 @@ def _knows(found: tuple[ReleaseCertificate, ...]) -> str:
     """Return what the attacker does about known people: knowing a record is less than knowing that it counts."""
     if not are_surely_there(found):
         return "knows the records of"
-    controls = all(leaf.attacker.influence == "active" and leaf.attacker.known > 0 for leaf in found)
-    return "controls" if controls else "knows"
+    if all(leaf.attacker.influence == "active" and leaf.attacker.known > 0 for leaf in found):
+        return "controls"
+    # Theorem C lets the attacker know who is present: what counts is whose cell is known.
+    between = all({"histogram_between"} == set(THRESHOLDS).intersection(keys_of(leaf)) for leaf in found)
+    return _KNOWS_CELLS if between else "knows"
 
 
 def more_known(found: tuple[ReleaseCertificate, ...], share: Fraction, *, each: bool) -> str:
@@ -73,7 +80,7 @@ def more_known(found: tuple[ReleaseCertificate, ...], share: Fraction, *, each: 
 
 
 def _are(verb: str, are: str = "are") -> str:
-    return {"controls": "", "knows": f"who {are} "}.get(verb, "who may be ")
+    return {"controls": "", _KNOWS_CELLS: "", "knows": f"who {are} "}.get(verb, "who may be ")
 
 
 def surely_there(found: tuple[ReleaseCertificate, ...], share: Fraction, *, each: bool) -> str:

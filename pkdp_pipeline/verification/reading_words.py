@@ -17,7 +17,7 @@ _HIDDEN = re.compile(
 _NAMES = (re.compile(r"\beps(?:ilon)?\b", re.IGNORECASE), "ε"), (re.compile(r"\bdelta\b", re.IGNORECASE), "δ")
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?(?![0-9.]*[0-9·×*^])"
 _PAIR = re.compile(rf"ε ?= ?({_NUMBER}), ?δ ?= ?({_NUMBER})")
-_UNREACHED = re.compile(rf"no ε reaches δ = {_NUMBER}")
+_NO_CLAIM = re.compile(rf"no ε reaches δ = {_NUMBER}|\(δ includes the chance of what they say\)")
 _CLAIM = re.compile(r"ε ?[=<≤:]? ?[0-9][^ ]*,? (?:and )?δ ?[=<≤:]? ?[0-9]|private at\b|against anyone\b", re.IGNORECASE)
 
 
@@ -44,7 +44,7 @@ def read_pairs(text: str) -> Read:
         (float(found[1]), float(found[2]), plain[: found.start()], plain[found.end() :])
         for found in _PAIR.finditer(plain)
     )
-    left = _UNREACHED.sub("", _PAIR.sub("", plain))
+    left = _NO_CLAIM.sub("", _PAIR.sub("", plain))
     return Read(pairs=pairs, whole="ε" not in left and "δ" not in left)
 
 

@@ -1,0 +1,243 @@
+"""Every kind of sentence, as people read it, in one file: ``tests/data/sentences.txt``.
+
+After a change of the words, write the file anew with ``python -m tests.test_every_sentence``, read it aloud, and
+commit it with the change.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pkdp_pipeline import (
+    AttackerModel,
+    BoundedDependence,
+    BoundedParticipation,
+    BoundedSensitivity,
+    Certificate,
+    Count,
+    DisjointUnits,
+    GeometricNoise,
+    Histogram,
+    IndependentGivenHabits,
+    Leakage,
+    OncePerUnit,
+    OneDayProtected,
+    SamePeople,
+    certify,
+    compose,
+)
+from pkdp_pipeline.composition import ComposedCertificate
+from pkdp_pipeline.composition.rules import RULES
+from pkdp_pipeline.context import Context
+from pkdp_pipeline.profiles import THEOREMS
+
+FILE = Path(__file__).parent / "data" / "sentences.txt"
+
+NOISE = GeometricNoise(0.5)
+ABSENCE, BETWEEN = AttackerModel(p_max=0.1), AttackerModel(p_max_between=0.9)
+BOX = AttackerModel(p_min=0.05, p_max=0.1, unknown=5000)
+ANYONE = AttackerModel()
+TOTAL = Leakage.total()
+PRIVATE = Leakage(name="a noisy total", tells="people_present", epsilon=0.1, delta=0.0)
+DEPENDENT = Leakage(name="a rounded total", dependence_epsilon=0.1, dependence_delta=0.0, shared_by=("presence", "value"))
+
+COUNTED, TABLE = certify(Count(k=50), ABSENCE), certify(Histogram(k=50), ABSENCE)
+CELLS = certify(Histogram(k=50), ABSENCE, protects="value")
+WHICH = certify(Histogram(k=100), AttackerModel(p_max_between=0.6), protects="value")
+NOISY = certify(Histogram(noise=NOISE), ANYONE)
+BOTH = certify(Count(k=20, noise=NOISE, release_threshold=60), ABSENCE)
+KNOWN = {
+    "7 known": {"known": 7},
+    "7 controlled": {"known": 7, "influence": "active"},
+    "few unknown": {"unknown_max": 60},
+}
+PERIODS = {
+    "no period": None,
+    "a day": "2026-03-01",
+    "a week": "2026-W03",
+    "a month": "2026-03",
+    "a quarter": "2026-Q1",
+    "a year": "2026",
+    "a label": "wave 2",
+}
+EVIDENCE = {
+    "no evidence": None,
+    "disjoint units": DisjointUnits(),
+    "independent given habits": IndependentGivenHabits(),
+    "independent given habits, at most 2": [IndependentGivenHabits(), BoundedParticipation(2)],
+    "one day protected": OneDayProtected(),
+    "one day protected, at most 2": [OneDayProtected(), BoundedParticipation(2)],
+    "bounded dependence": BoundedDependence(0.1, 1e-9),
+    "bounded participation": BoundedParticipation(2),
+    "once per unit": OncePerUnit(),
+    "same people": SamePeople(),
+    "bounded sensitivity": BoundedSensitivity(3),
+}
+PARTLY = {
+    "disjoint_units",
+    "independent_given_habits",
+    "one_day_protected",
+    "bounded_dependence",
+    "once_per_unit",
+}
+"""Evidence that adds up releases without noise."""
+
+
+def one_release() -> Iterator[tuple[str, Certificate]]:
+    """Yield every theorem and mechanism."""
+    for title, known in {"nobody known": {}, **KNOWN}.items():
+        yield f"count, k, {title}", certify(Count(k=50), AttackerModel(p_max=0.1, **known))
+        yield f"count, k of the rest, {title}", certify(Count(k_complement=50), AttackerModel(p_min=0.9, **known))
+        yield f"histogram, presence, {title}", certify(Histogram(k=50), AttackerModel(p_max=0.1, **known))
+        yield (
+            f"histogram, value through absence, {title}",
+            certify(Histogram(k=50), AttackerModel(p_max=0.1, **known), protects="value"),
+        )
+        yield (
+            f"histogram, value between cells, {title}",
+            certify(Histogram(k=200), AttackerModel(p_max_between=0.7, **known), protects="value"),
+        )
+    yield "count, k, an attacker who may be certain", certify(Count(k=50), AttackerModel(p_max=1.0, unknown_max=5))
+    yield "count, both thresholds", certify(Count(k=50, k_complement=80), AttackerModel(p_min=0.4, p_max=0.5))
+    yield "count, no ε", certify(Count(k=3), AttackerModel(p_max=0.5))
+    yield "count, exact", certify(Count(), BOX)
+    yield "count, exact, beside a private leakage", certify(
+        Count(), AttackerModel(p_min=0.05, p_max=0.1, unknown=5000, leakage=PRIVATE)
+    )
+    yield "count, exact, of households", certify(
+        Count(), AttackerModel(p_min=0.05, p_max=0.1, unknown=5000, dependent="household", secret="conditional")
+    )
+    yield "count, noise", certify(Count(noise=NOISE), ANYONE)
+    yield "count, noise, records depend on one another", certify(Count(noise=NOISE), AttackerModel(dependent="household"))
+    yield "count, noise and uncertainty", certify(Count(noise=NOISE), BOX)
+    yield "count, k and noise", BOTH
+    yield "histogram, presence, noise", NOISY
+    yield "histogram, presence, noise and thresholds", certify(
+        Histogram(k=5, noise=NOISE, release_threshold=60), ANYONE
+    )
+    yield "histogram, presence, k, noise and thresholds", certify(
+        Histogram(k=20, noise=NOISE, release_threshold=60), ABSENCE
+    )
+    yield "histogram, value, both theorems", certify(
+        Histogram(k=100), AttackerModel(p_max=0.1, p_max_between=0.6), protects="value"
+    )
+    yield "histogram, value, options", certify(Histogram(), AttackerModel(p_min=0.1, unknown=3000), protects="value")
+    yield "histogram, value, noise", certify(Histogram(noise=NOISE), ANYONE, protects="value")
+    yield "histogram, value, beside an exact total", certify(
+        Histogram(k=100), AttackerModel(p_max_between=0.6, leakage=TOTAL), protects="value"
+    )
+    yield "histogram, noise, given an exact total", certify(
+        Histogram(noise=NOISE), AttackerModel(leakage=TOTAL), protects="value"
+    )
+    yield "histogram, noise, beside what depends on it", certify(Histogram(noise=NOISE), AttackerModel(leakage=DEPENDENT))
+    yield "exact total", certify(Count(), AttackerModel(leakage=TOTAL), protects="value")
+
+
+def periods() -> Iterator[tuple[str, Certificate]]:
+    """Yield every kind of period, and what else a context says."""
+    for title, period in PERIODS.items():
+        named = {} if period is None else {"dataset": "clinic", "period": period}
+        yield f"period: {title}", TABLE.in_context(Context(unit=("patient",), cells="found", **named))
+    yield "period: with noise", BOTH.in_context(Context(unit=("patient",), dataset="clinic", period="2026-W03"))
+    yield "period: beside others", TABLE.in_context(
+        Context(unit=("patient",), dataset="clinic", period="2026-W03", beside=True)
+    )
+    yield "period: part of the rows", COUNTED.in_context(
+        Context(where="age >= 65", missing_unit="drop", dataset="clinic", table="visits", period="2026-W03")
+    )
+    yield "no period: exact totals beside it", WHICH.in_context(Context(unit=("patient",), cells="declared"))
+
+
+def totals() -> Iterator[tuple[str, Certificate]]:
+    """Yield every evidence, for releases with noise, without it, and mixed."""
+    for title, evidence in EVIDENCE.items():
+        yield f"total, noise alone: {title}", compose([(NOISY, 4)], evidence)
+        keys = {one.key for one in (evidence if isinstance(evidence, list) else [evidence] if evidence else [])}
+        if keys & PARTLY:
+            yield f"total, presence: {title}", compose([(TABLE, 4)], evidence)
+            yield f"total, value through absence: {title}", compose([(CELLS, 4)], evidence)
+            yield f"total, value between cells: {title}", compose([(WHICH, 4)], evidence)
+    yield "total, k and noise: no evidence", compose([(BOTH, 2)])
+    yield "total, k and noise: independent given habits", compose([(BOTH, 2)], IndependentGivenHabits())
+    yield "total, one exact count beside noise: same people", compose(
+        [certify(Count(), BOX), certify(Count(noise=GeometricNoise(0.05)), ANYONE)], SamePeople()
+    )
+    yield "total, value: bounded sensitivity", compose(
+        [(certify(Histogram(noise=NOISE), ANYONE, protects="value"), 4)], BoundedSensitivity(3, "value")
+    )
+    yield "total, two attackers", compose(
+        [(TABLE, 3), (certify(Count(k=80), AttackerModel(p_max=0.2)), 1)], IndependentGivenHabits()
+    )
+    yield "total, many attackers", compose(
+        [certify(Count(k=80), AttackerModel(p_max=p)) for p in (0.1, 0.2, 0.25, 0.3)], IndependentGivenHabits()
+    )
+    yield "total, no ε", compose([(certify(Count(k=4), AttackerModel(p_max=0.3)), 2)], IndependentGivenHabits())
+    yield "total, periods of several releases", compose(
+        [compose([NOISY, certify(Count(noise=NOISE), ANYONE)], SamePeople()), NOISY], OneDayProtected()
+    )
+    yield "total, exact totals alone", compose([(certify(Count(), AttackerModel(leakage=TOTAL), protects="value"), 2)])
+    yield "total, beside exact totals", compose(
+        [(certify(Histogram(noise=NOISE), AttackerModel(leakage=TOTAL), protects="value"), 4)]
+    )
+    yield "total, one release", compose([TABLE])
+    yield "total, nothing", compose([])
+
+
+def every() -> dict[str, Certificate]:
+    """Return all of them by title."""
+    listed = [*one_release(), *periods(), *totals()]
+    found = dict(listed)
+    assert len(found) == len(listed)
+    return found
+
+
+def written() -> str:
+    """Return the file's text."""
+    blocks = (
+        f"## {title}\n{textwrap.fill(one.sentence(), 110, break_long_words=False, break_on_hyphens=False)}\n"
+        for title, one in every().items()
+    )
+    return "\n".join(blocks)
+
+
+def test_every_sentence_is_as_it_was_read():
+    assert written() == FILE.read_text(encoding="utf-8"), f"if this is meant: {__doc__}"
+
+
+@pytest.fixture(scope="module")
+def certificates() -> dict[str, Certificate]:
+    return every()
+
+
+def test_every_theorem_and_every_rule_is_in_the_file(certificates):
+    assert {key for one in certificates.values() for key in one.theorems} == set(THEOREMS)
+    declared = {
+        frozenset(each.key for each in one.evidence)
+        for one in certificates.values()
+        if isinstance(one, ComposedCertificate)
+    }
+    assert declared == set(RULES)
+
+
+@pytest.mark.parametrize("word", ["day", "ask for", "100 %", "part of what is known", "who is there"])
+def test_no_sentence_says_what_does_not_hold_or_helps_nobody(certificates, word):
+    assert [title for title, one in certificates.items() if word in one.sentence()] == []
+
+
+def test_a_promise_that_rests_on_others_says_that_their_records_are_independent(certificates):
+    for title, one in certificates.items():
+        if one.has_partial_knowledge:
+            assert "independent" in one.sentence(), title
+
+
+def test_a_delta_that_is_certified_to_be_zero_is_said_to_be_zero(certificates):
+    assert "δ = 0 " in certificates["count, k, an attacker who may be certain"].sentence()
+    assert "ε = 2, δ = 0 " in certificates["total, noise alone: no evidence"].sentence()
+
+
+if __name__ == "__main__":
+    FILE.write_text(written(), encoding="utf-8")

@@ -43,7 +43,9 @@ BOX = AttackerModel(p_min=0.05, p_max=0.1, unknown=5000)
 ANYONE = AttackerModel()
 TOTAL = Leakage.total()
 PRIVATE = Leakage(name="a noisy total", tells="people_present", epsilon=0.1, delta=0.0)
-DEPENDENT = Leakage(name="a rounded total", dependence_epsilon=0.1, dependence_delta=0.0, shared_by=("presence", "value"))
+DEPENDENT = Leakage(
+    name="a rounded total", dependence_epsilon=0.1, dependence_delta=0.0, shared_by=("presence", "value")
+)
 
 COUNTED, TABLE = certify(Count(k=50), ABSENCE), certify(Histogram(k=50), ABSENCE)
 CELLS = certify(Histogram(k=50), ABSENCE, protects="value")
@@ -105,35 +107,50 @@ def one_release() -> Iterator[tuple[str, Certificate]]:
     yield "count, both thresholds", certify(Count(k=50, k_complement=80), AttackerModel(p_min=0.4, p_max=0.5))
     yield "count, no ε", certify(Count(k=3), AttackerModel(p_max=0.5))
     yield "count, exact", certify(Count(), BOX)
-    yield "count, exact, beside a private leakage", certify(
-        Count(), AttackerModel(p_min=0.05, p_max=0.1, unknown=5000, leakage=PRIVATE)
+    yield (
+        "count, exact, beside a private leakage",
+        certify(Count(), AttackerModel(p_min=0.05, p_max=0.1, unknown=5000, leakage=PRIVATE)),
     )
-    yield "count, exact, of households", certify(
-        Count(), AttackerModel(p_min=0.05, p_max=0.1, unknown=5000, dependent="household", secret="conditional")
+    yield (
+        "count, exact, of households",
+        certify(
+            Count(), AttackerModel(p_min=0.05, p_max=0.1, unknown=5000, dependent="household", secret="conditional")
+        ),
     )
     yield "count, noise", certify(Count(noise=NOISE), ANYONE)
-    yield "count, noise, records depend on one another", certify(Count(noise=NOISE), AttackerModel(dependent="household"))
+    yield (
+        "count, noise, records depend on one another",
+        certify(Count(noise=NOISE), AttackerModel(dependent="household")),
+    )
     yield "count, noise and uncertainty", certify(Count(noise=NOISE), BOX)
     yield "count, k and noise", BOTH
     yield "histogram, presence, noise", NOISY
-    yield "histogram, presence, noise and thresholds", certify(
-        Histogram(k=5, noise=NOISE, release_threshold=60), ANYONE
+    yield (
+        "histogram, presence, noise and thresholds",
+        certify(Histogram(k=5, noise=NOISE, release_threshold=60), ANYONE),
     )
-    yield "histogram, presence, k, noise and thresholds", certify(
-        Histogram(k=20, noise=NOISE, release_threshold=60), ABSENCE
+    yield (
+        "histogram, presence, k, noise and thresholds",
+        certify(Histogram(k=20, noise=NOISE, release_threshold=60), ABSENCE),
     )
-    yield "histogram, value, both theorems", certify(
-        Histogram(k=100), AttackerModel(p_max=0.1, p_max_between=0.6), protects="value"
+    yield (
+        "histogram, value, both theorems",
+        certify(Histogram(k=100), AttackerModel(p_max=0.1, p_max_between=0.6), protects="value"),
     )
     yield "histogram, value, options", certify(Histogram(), AttackerModel(p_min=0.1, unknown=3000), protects="value")
     yield "histogram, value, noise", certify(Histogram(noise=NOISE), ANYONE, protects="value")
-    yield "histogram, value, beside an exact total", certify(
-        Histogram(k=100), AttackerModel(p_max_between=0.6, leakage=TOTAL), protects="value"
+    yield (
+        "histogram, value, beside an exact total",
+        certify(Histogram(k=100), AttackerModel(p_max_between=0.6, leakage=TOTAL), protects="value"),
     )
-    yield "histogram, noise, given an exact total", certify(
-        Histogram(noise=NOISE), AttackerModel(leakage=TOTAL), protects="value"
+    yield (
+        "histogram, noise, given an exact total",
+        certify(Histogram(noise=NOISE), AttackerModel(leakage=TOTAL), protects="value"),
     )
-    yield "histogram, noise, beside what depends on it", certify(Histogram(noise=NOISE), AttackerModel(leakage=DEPENDENT))
+    yield (
+        "histogram, noise, beside what depends on it",
+        certify(Histogram(noise=NOISE), AttackerModel(leakage=DEPENDENT)),
+    )
     yield "exact total", certify(Count(), AttackerModel(leakage=TOTAL), protects="value")
 
 
@@ -143,11 +160,15 @@ def periods() -> Iterator[tuple[str, Certificate]]:
         named = {} if period is None else {"dataset": "clinic", "period": period}
         yield f"period: {title}", TABLE.in_context(Context(unit=("patient",), cells="found", **named))
     yield "period: with noise", BOTH.in_context(Context(unit=("patient",), dataset="clinic", period="2026-W03"))
-    yield "period: beside others", TABLE.in_context(
-        Context(unit=("patient",), dataset="clinic", period="2026-W03", beside=True)
+    yield (
+        "period: beside others",
+        TABLE.in_context(Context(unit=("patient",), dataset="clinic", period="2026-W03", beside=True)),
     )
-    yield "period: part of the rows", COUNTED.in_context(
-        Context(where="age >= 65", missing_unit="drop", dataset="clinic", table="visits", period="2026-W03")
+    yield (
+        "period: part of the rows",
+        COUNTED.in_context(
+            Context(where="age >= 65", missing_unit="drop", dataset="clinic", table="visits", period="2026-W03")
+        ),
     )
     yield "no period: exact totals beside it", WHICH.in_context(Context(unit=("patient",), cells="declared"))
 
@@ -163,25 +184,33 @@ def totals() -> Iterator[tuple[str, Certificate]]:
             yield f"total, value between cells: {title}", compose([(WHICH, 4)], evidence)
     yield "total, k and noise: no evidence", compose([(BOTH, 2)])
     yield "total, k and noise: independent given habits", compose([(BOTH, 2)], IndependentGivenHabits())
-    yield "total, one exact count beside noise: same people", compose(
-        [certify(Count(), BOX), certify(Count(noise=GeometricNoise(0.05)), ANYONE)], SamePeople()
+    yield (
+        "total, one exact count beside noise: same people",
+        compose([certify(Count(), BOX), certify(Count(noise=GeometricNoise(0.05)), ANYONE)], SamePeople()),
     )
-    yield "total, value: bounded sensitivity", compose(
-        [(certify(Histogram(noise=NOISE), ANYONE, protects="value"), 4)], BoundedSensitivity(3, "value")
+    yield (
+        "total, value: bounded sensitivity",
+        compose([(certify(Histogram(noise=NOISE), ANYONE, protects="value"), 4)], BoundedSensitivity(3, "value")),
     )
-    yield "total, two attackers", compose(
-        [(TABLE, 3), (certify(Count(k=80), AttackerModel(p_max=0.2)), 1)], IndependentGivenHabits()
+    yield (
+        "total, two attackers",
+        compose([(TABLE, 3), (certify(Count(k=80), AttackerModel(p_max=0.2)), 1)], IndependentGivenHabits()),
     )
-    yield "total, many attackers", compose(
-        [certify(Count(k=80), AttackerModel(p_max=p)) for p in (0.1, 0.2, 0.25, 0.3)], IndependentGivenHabits()
+    yield (
+        "total, many attackers",
+        compose(
+            [certify(Count(k=80), AttackerModel(p_max=p)) for p in (0.1, 0.2, 0.25, 0.3)], IndependentGivenHabits()
+        ),
     )
     yield "total, no ε", compose([(certify(Count(k=4), AttackerModel(p_max=0.3)), 2)], IndependentGivenHabits())
-    yield "total, periods of several releases", compose(
-        [compose([NOISY, certify(Count(noise=NOISE), ANYONE)], SamePeople()), NOISY], OneDayProtected()
+    yield (
+        "total, periods of several releases",
+        compose([compose([NOISY, certify(Count(noise=NOISE), ANYONE)], SamePeople()), NOISY], OneDayProtected()),
     )
     yield "total, exact totals alone", compose([(certify(Count(), AttackerModel(leakage=TOTAL), protects="value"), 2)])
-    yield "total, beside exact totals", compose(
-        [(certify(Histogram(noise=NOISE), AttackerModel(leakage=TOTAL), protects="value"), 4)]
+    yield (
+        "total, beside exact totals",
+        compose([(certify(Histogram(noise=NOISE), AttackerModel(leakage=TOTAL), protects="value"), 4)]),
     )
     yield "total, one release", compose([TABLE])
     yield "total, nothing", compose([])

@@ -170,15 +170,14 @@ def _hidden(parts: tuple[Part, ...], declared: BoundedSensitivity) -> str:
     limit = f"as far as one record changes these counts, added up, by at most {declared.changes}"
     if declared.protects == "presence":
         return (
-            f"Protects whether a person's record is included in these releases, {limit}; it does not protect what the "
-            "record says once that is known."
+            f"Protects whether a person's record is there in these releases, {limit}; it does not protect what the "
+            "record says once it is known that it is there."
         )
     if any(_leaks_presence(part) for part in parts):
         return (
-            f"Protects what a person's record says in these releases, {limit}; it does not protect whether it is "
-            "included."
+            f"Protects what a person's record says in these releases, {limit}; it does not protect whether it is there."
         )
-    return f"Protects what a person's record says in these releases, and whether it is included, {limit}."
+    return f"Protects what a person's record says in these releases, and whether it is there, {limit}."
 
 
 def _leaks_presence(part: Part) -> bool:

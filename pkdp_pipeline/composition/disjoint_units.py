@@ -17,10 +17,7 @@ def disjoint_units(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> T
         rule="disjoint_units",
         partial=largest("disjoint_units", parts),
         worst=worst_largest("disjoint_units", parts),
-        protection=(
-            "Protects, in the one part that a person belongs to and whatever the other parts publish, "
-            f"{what_is_hidden(parts)}."
-        ),
+        protection=what_is_hidden(parts, "the one part that she belongs to, whatever the other parts publish"),
     )
 
 

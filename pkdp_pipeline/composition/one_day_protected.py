@@ -22,8 +22,8 @@ def one_day_protected(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -
             partial=single,
             worst=worst_largest("one_day_protected", parts),
             protection=(
-                "Protects, in any one of these releases and whatever a person's other records are, "
-                f"{what_is_hidden(parts)}. What several of them tell together about her is not protected."
+                f"{what_is_hidden(parts, 'any one of these releases, whatever her other records are')} What several "
+                "releases tell together about her is not protected."
             ),
         )
     steps = min(2 * most, sum(part.times for part in parts))

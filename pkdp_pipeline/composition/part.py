@@ -56,13 +56,16 @@ class Part:
         return (*(applied.bound for applied in self.partial), *(() if worst is None else (worst,)))
 
 
-def what_is_hidden(parts: Sequence[Part]) -> str:
-    """Return what the parts hide about a person, her, in one of them, and what they do not; for a `protection`."""
+def what_is_hidden(parts: Sequence[Part], where: str) -> str:
+    """Return what the parts hide about a person in one of them, and what they do not, as one sentence."""
     if parts and parts[0].aim == "presence":
-        return "whether she is included; it does not protect which cell she is in once that is known"
+        return (
+            f"Protects whether a person is included in {where}; it does not protect which cell she is in once that is "
+            "known."
+        )
     if hides_presence(parts):
-        return "which cell she is in, and whether she is included"
-    return "which cell she is in; it does not protect whether she is included"
+        return f"Protects whether a person is included, and in which cell, in {where}."
+    return f"Protects in which cell a person is, in {where}; it does not protect whether she is included."
 
 
 def hides_presence(parts: Sequence[Part]) -> bool:

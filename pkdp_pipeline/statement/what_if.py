@@ -41,8 +41,8 @@ _TWICE = Fraction(2)
 _FALSE: Mapping[str, str] = MappingProxyType(
     {
         "disjoint_units": "the same people are in several of the releases",
-        "independent_given_habits": "a person's records in different releases depend on one another beyond known habits",
-        "one_day_protected": "a person's other records tell about the one in this release",
+        "independent_given_habits": "a person's records depend on one another beyond known habits",
+        "one_day_protected": "a person's other records tell about this one",
         "bounded_dependence": "releases depend on earlier ones more than declared",
         "bounded_participation": "somebody takes part more often than declared",
         "once_per_unit": "somebody appears in several of the releases",

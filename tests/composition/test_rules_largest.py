@@ -73,7 +73,7 @@ def test_one_day_is_the_largest_day_and_is_attained():
     people = [independent([[0.5], [0.3]])] * 3
     true = worst(people, [Day(k=3), Day(k=4)], ((0, 0), (None, 0)), 0.5)
     assert true == pytest.approx(parts[0].delta(0.5), rel=1e-9)
-    assert "one day" in total.sentence()
+    assert "in any one of these releases, whatever her other records are" in total.sentence()
     assert "What several releases tell together about her is not protected." in total.sentence()
 
 

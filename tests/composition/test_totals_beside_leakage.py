@@ -76,8 +76,8 @@ def test_what_is_hidden_does_not_claim_presence_beside_a_total():
     plain = (Part(certificate=certified(Histogram(noise=NOISE), (), "value"), times=2, aim="value"),)
     assert hides_presence(plain)
     assert not hides_presence(beside)
-    assert "not protect whether she is there" in what_is_hidden(beside)
-    assert "not whether she was there" in compose([(NOISED, 2)]).sentence()
+    assert "not protect whether she is included" in what_is_hidden(beside, "each")
+    assert "does not protect in which releases she is included" in compose([(NOISED, 2)]).sentence()
     shared = Leakage("x", shared_by=("presence", "value"))
     assert hides_presence((Part(certificate=certified(Histogram(noise=NOISE), shared, "value"), times=2, aim="value"),))
 
@@ -98,7 +98,7 @@ def test_an_exact_total_adds_nothing_to_what_is_certified_beside_it():
     assert year.delta(3.0) == compose([(CELLS, 30)], IndependentGivenHabits()).delta(3.0)
     alone = both_ways(compose([(EXACT_TOTAL, 12)]))
     assert alone.worst_case.parameters == (0.0, 0.0)
-    assert "promise nothing about whether a person is there" in alone.sentence()
+    assert "they do not protect whether she is included" in alone.sentence()
     assert both_ways(compose([EXACT_TOTAL])).sentence() == EXACT_TOTAL.sentence()
 
 

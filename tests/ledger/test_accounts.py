@@ -483,6 +483,6 @@ def test_a_total_over_days_counts_every_release_of_a_day():
             book.add(mechanism, day)
     total = book.total()
     assert total.releases == 6
-    assert total.sentence().startswith("Any one day of 6 releases: private at")
+    assert total.sentence().startswith("Any one period of 6 releases: private at")
     book.terms = Terms(evidence=(DisjointUnits(),))
     assert book.total().sentence().startswith("6 releases together: private at")

@@ -87,7 +87,7 @@ def test_a_census_day_promises_what_theorem_c_does(ledger, total_first):
         assert "the number of people present" in words.lower()
         assert "not protect" in words
     assert number.certificate.worst_case.parameters == (0.0, 0.0)
-    assert "promises nothing about whether a person is there" in number.certificate.sentence()
+    assert "it does not protect whether she is included" in number.certificate.sentence()
     assert [entry.standing.kind for entry in ledger.entries()] == ["total", "noiseless"][:: 1 if total_first else -1]
     ledger.verify()
 

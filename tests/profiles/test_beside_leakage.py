@@ -325,7 +325,7 @@ def test_the_total_itself_is_what_is_leaked():
     assert certificate.theorems == ("leaked",)
     assert isinstance(certificate.worst_case_bound, Leaked)
     assert certificate.worst_case.parameters == (0.0, 0.0)
-    assert "promises nothing about whether a person is there" in certificate.sentence()
+    assert "it does not protect whether she is included" in certificate.sentence()
     for mechanism, leak in (
         (Count(k=2), TOTAL),
         (Count(noise=GeometricNoise(1.0)), TOTAL),

@@ -120,10 +120,10 @@ def test_where_no_epsilon_reaches_delta_the_noise_leads():
 
 
 def test_what_is_protected_is_said_as_the_sentence_says_it():
-    assert protected(statement()) == "whether a person is there on this day"
+    assert protected(statement()) == "whether a person is included in this release"
     one = pkdp.certify(pkdp.Histogram(k=50), pkdp.AttackerModel(p_max=0.5))
     day = Statement.of(pkdp.compose([(one, 365)], pkdp.OneDayProtected()))
-    assert protected(day).startswith("one day: ")
+    assert protected(day).startswith("whether a person is included in any one of these releases, ")
     assert protected(day) in day.sentence
     assert protected(replace(statement(), limits=(), protects="value")) == "which of two published cells a person is in"
 

@@ -287,7 +287,7 @@ WORDS = {
         A(p_max=0.1, known=2),
         "presence",
     ),
-    "knows 2 more people who are in the table (10 % of k = 20)": (
+    "knows the cells of 2 more people in the table (10 % of k = 20)": (
         pkdp.Histogram(k=20),
         A(p_max_between=0.6, known=2),
         "value",
@@ -297,6 +297,7 @@ AXES = {
     "in the group": "people in the group whom the attacker knows",
     "records": "people whose records the attacker knows",
     "controls": "people in the table whom the attacker controls",
+    "cells": "people in the table whose cells the attacker knows",
     "knows": "people in the table whom the attacker knows",
 }
 

@@ -64,8 +64,8 @@ class ReleaseCertificate(Certificate):
         if isinstance(found.worst, Leaked) and self.context is not None and self.context.where is not None:
             raise NotCertifiableError(
                 f"a count of {self.context.where} is not the number of people present: which cell a person is in may "
-                "decide whether she is counted. Count everybody, without where; or protect presence with "
-                "protects='presence'."
+                "decide whether she is counted. Count everybody, without where; or leave the total out of the leakage, "
+                "where it is not known, and use protects='presence'."
             )
         object.__setattr__(self, "_partial", found.partial)
         object.__setattr__(self, "_worst", found.worst)

@@ -159,7 +159,7 @@ class Request:
             raise ArgumentError(
                 "protects='value' with where: which people satisfy a predicate may depend on the cell they are in, so "
                 "their number is not what is known of who is there. Leave where out to publish the exact number of "
-                "people as such a total, or use protects='presence' to hide who is counted."
+                "people as such a total; or, where no total leaks, use protects='presence' to hide who is counted."
             )
 
     @property

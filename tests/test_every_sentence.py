@@ -34,6 +34,7 @@ from pkdp_pipeline.composition import ComposedCertificate
 from pkdp_pipeline.composition.rules import RULES
 from pkdp_pipeline.context import Context
 from pkdp_pipeline.profiles import THEOREMS
+from pkdp_pipeline.verification.recomputing import Nested, sentence_pairs
 
 FILE = Path(__file__).parent / "data" / "sentences.txt"
 
@@ -266,6 +267,14 @@ def test_a_promise_that_rests_on_others_says_that_their_records_are_independent(
 def test_a_delta_that_is_certified_to_be_zero_is_said_to_be_zero(certificates):
     assert "δ = 0 " in certificates["count, k, an attacker who may be certain"].sentence()
     assert "ε = 2, δ = 0 " in certificates["total, noise alone: no evidence"].sentence()
+
+
+def test_every_number_of_every_sentence_is_certified_and_can_be_read_by_others(certificates):
+    for title, one in certificates.items():
+        pairs, whole = sentence_pairs(Nested(path=title, document={"sentence": one.sentence()}, certificate=one))
+        assert whole, title
+        assert pairs, title
+        assert all(holds for *_, holds in pairs), title
 
 
 if __name__ == "__main__":

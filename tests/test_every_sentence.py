@@ -277,5 +277,18 @@ def test_every_number_of_every_sentence_is_certified_and_can_be_read_by_others(c
         assert all(holds for *_, holds in pairs), title
 
 
+@pytest.mark.parametrize(
+    ("title", "named"),
+    [("count, both thresholds", {"p_min": 0.4}), ("histogram, value, both theorems", {"p_max": 0.1})],
+)
+def test_of_several_bounds_the_number_holds_against_whom_the_sentence_names(certificates, title, named):
+    both = certificates[title]
+    one = certify(both.mechanism, AttackerModel(**named), protects=both.protects)
+    assert one.epsilon(1e-6) == both.epsilon(1e-6)
+    told, _, others = both.sentence().partition(" Other numbers of this certificate")
+    assert one.sentence() == told
+    assert others == " hold against an attacker of whom all that is declared is true."
+
+
 if __name__ == "__main__":
     FILE.write_text(written(), encoding="utf-8")

@@ -21,8 +21,8 @@ __all__ = [
     "depending",
     "given",
     "leaking",
-    "least_delta",
     "listed",
+    "named_pair",
     "pair",
     "percent",
     "protection",
@@ -49,14 +49,17 @@ class _Certified(Protocol):
     def delta(self, epsilon: float) -> float: ...
 
 
-def least_delta(certified: _Certified, epsilon: float, delta: float) -> float:
-    """Return the δ that words name beside ε, as they show it: `delta`, or 0 where that is what is certified there."""
-    return 0.0 if certified.delta(float(rounded_up(epsilon))) == 0.0 else delta
+def named_pair(certified: _Certified, epsilon: float, delta: float) -> tuple[float, float]:
+    """Return the ε certified at `delta`, and `delta`; or ε as words show it and 0, where that is certified there."""
+    if epsilon == math.inf:
+        return epsilon, delta
+    shown = float(rounded_up(epsilon))
+    return (shown, 0.0) if certified.delta(shown) == 0.0 else (epsilon, delta)
 
 
 def pair(certified: _Certified, epsilon: float, delta: float) -> str:
-    """Return ε and the δ that is certified there, at most `delta`, as sentences name them."""
-    return f"ε = {rounded_up(epsilon)}, δ = {rounded_up(least_delta(certified, epsilon, delta))}"
+    """Return `named_pair` in words."""
+    return "ε = {}, δ = {}".format(*map(rounded_up, named_pair(certified, epsilon, delta)))
 
 
 def percent(share: float | None, *, up: bool = False) -> str:

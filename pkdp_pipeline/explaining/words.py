@@ -36,7 +36,8 @@ def in_short(explained: Explanation) -> str:
     statement = explained.statement
     if statement is None:
         return ""
-    reached = f"ε = {amount(statement.epsilon)} at δ = {exactly(statement.reached)}"
+    epsilon, delta = statement.named
+    reached = f"ε = {amount(epsilon)} at δ = {exactly(delta)}"
     if statement.epsilon == math.inf:
         reached = f"No ε is certified at δ = {exactly(statement.delta)}"
     others = ", ".join(f"{rounded_up(delta)} at ε = {rounded_up(epsilon)}" for epsilon, delta in statement.numbers)

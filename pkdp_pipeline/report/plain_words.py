@@ -74,7 +74,7 @@ def named(statement: Statement) -> tuple[float, float] | None:
     if statement.worst_case == (0.0, 0.0):
         return statement.worst_case
     if statement.epsilon < math.inf:
-        return statement.epsilon, statement.reached
+        return statement.named
     return statement.worst_case
 
 

@@ -12,9 +12,8 @@ import numpy as np
 from pkdp_pipeline.arguments import probability
 from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.composition.composed import ComposedCertificate
-from pkdp_pipeline.guarantee import Guarantee
 from pkdp_pipeline.profiles import THEOREMS, Protects
-from pkdp_pipeline.sentences import anyone, least_delta, rounded_up
+from pkdp_pipeline.sentences import anyone, named_pair, rounded_up
 
 __all__ = ["Statement"]
 
@@ -34,8 +33,8 @@ class Statement:
         The δ that the sentence is about.
     epsilon : float
         The certified ε at it; `math.inf` where there is none.
-    reached : float
-        The δ that is named beside `epsilon`: 0 where that is what is certified there, else `delta`.
+    named : (float, float)
+        (ε, δ) as they are named: `epsilon` and `delta`; or δ = 0, where that is certified at ε as it is shown.
     numbers : tuple of (float, float)
         Certified δ at a few ε, as (ε, δ).
     worst_case : (float, float) or None
@@ -58,7 +57,7 @@ class Statement:
     protects: Protects
     delta: float
     epsilon: float
-    reached: float
+    named: tuple[float, float]
     numbers: tuple[tuple[float, float], ...]
     worst_case: tuple[float, float] | None
     assumptions: tuple[str, ...]
@@ -83,7 +82,7 @@ class Statement:
             protects=certificate.protects,
             delta=target,
             epsilon=epsilon,
-            reached=_reached(certificate, epsilon, target),
+            named=named_pair(certificate, epsilon, target),
             numbers=tuple(zip(_EPSILONS, deltas, strict=True)),
             worst_case=_against_anyone(certificate, target),
             assumptions=certificate.assumptions,
@@ -112,7 +111,7 @@ class Statement:
         small = rounded_up(self.delta)
         if self.epsilon == float("inf"):
             return f"No ε is certified at δ = {small}."
-        return f"ε = {rounded_up(self.epsilon)} at δ = {rounded_up(self.reached)}."
+        return "ε = {} at δ = {}.".format(*map(rounded_up, self.named))
 
     def _anyone(self) -> str:
         if self.worst_case is None:
@@ -131,10 +130,6 @@ def _folded(title: str, sentences: Iterable[str]) -> str:
     return f'<details><summary style="cursor:pointer">{escape(title)}</summary><ul>{listed}</ul></details>'
 
 
-def _reached(certified: Certificate | Guarantee, epsilon: float, delta: float) -> float:
-    return delta if epsilon == float("inf") else least_delta(certified, epsilon, delta)
-
-
 def _against_anyone(certificate: Certificate, delta: float) -> tuple[float, float] | None:
     """Return the pair that the certificate's sentence names against any attacker."""
     if isinstance(certificate, ComposedCertificate):
@@ -142,7 +137,7 @@ def _against_anyone(certificate: Certificate, delta: float) -> tuple[float, floa
             return _against_anyone(certificate.parts[0][0], delta)
         epsilon = certificate.worst_case.epsilon(delta) if certificate.parts else float("inf")
         if epsilon < float("inf"):
-            return epsilon, _reached(certificate.worst_case, epsilon, delta)
+            return named_pair(certificate.worst_case, epsilon, delta)
     pair = certificate.worst_case.parameters
     return None if pair is None or pair[0] == float("inf") or pair[1] >= 1.0 else pair
 

@@ -129,10 +129,10 @@ def test_what_is_protected_is_said_as_the_sentence_says_it():
 
 
 def test_a_large_epsilon_is_called_what_it_is():
-    assert "hardly a limit" in meaning(replace(statement(), epsilon=12.0))
-    assert "no limit in practice" in meaning(replace(statement(), epsilon=900.0))
+    assert "hardly a limit" in meaning(replace(statement(), named=(12.0, 1e-6)))
+    assert "no limit in practice" in meaning(replace(statement(), named=(900.0, 1e-6)))
     assert "exception" not in meaning(replace(statement(), delta=0.0))
-    assert "than before." in meaning(replace(statement(), epsilon=0.0, delta=0.0))
+    assert "than before." in meaning(replace(statement(), named=(0.0, 0.0)))
 
 
 def test_what_is_known_besides_is_named_wherever_noise_holds_against_anyone():

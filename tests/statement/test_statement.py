@@ -27,6 +27,7 @@ CERTIFICATES = {
     "total": pkdp.compose([(PLAIN, 30)], pkdp.IndependentGivenHabits()),
     "noised total": pkdp.compose([(NOISED, 30)], pkdp.IndependentGivenHabits()),
     "worst-case total": pkdp.compose([(NOISED, 3)]),
+    "pure total": pkdp.compose([(pkdp.certify(pkdp.Count(noise=NOISE), pkdp.AttackerModel()), 4)]),
     "single": pkdp.compose([NOISED]),
     "nothing": pkdp.compose([]),
 }
@@ -69,6 +70,15 @@ def test_the_worst_case_is_a_pair_that_the_sentence_names_and_that_holds(certifi
     epsilon, delta = said.worst_case
     assert certificate.worst_case.delta(epsilon) <= delta
     assert f"ε = {rounded_up(epsilon)}, δ = {rounded_up(delta)}" in said.sentence
+
+
+def test_a_delta_that_is_certified_to_be_zero_is_named_as_zero():
+    said = Statement.of(CERTIFICATES["pure total"])
+    assert said.named == said.worst_case == (2.0, 0.0)
+    assert "ε = 2 at δ = 0." in said.to_html()
+    assert "ε = 2, δ = 0 against" in said.sentence
+    plain = Statement.of(PLAIN)
+    assert plain.named == (PLAIN.epsilon(1e-6), 1e-6)
 
 
 TAGS = {"div", "p", "strong", "table", "thead", "tbody", "tr", "th", "td", "details", "summary", "ul", "li"}

@@ -52,7 +52,7 @@ def run_dates(folder, days):
     assert total.epsilon(1e-6) == release.certificate.epsilon(1e-6) <= 1.2
     sentence = total.sentence()
     assert sentence.startswith(f"Any one of {len(days)} releases: private at ε = 1.16, δ = 1e-6")
-    assert "it does not protect in which cell a person is" in sentence
+    assert "it does not protect which cell she is in" in sentence
     assert "What several releases tell together about her is not protected." in sentence
 
 
@@ -100,7 +100,7 @@ def test_a_year_of_first_departures_costs_one_release(folder):
     assert result.total.whole
     for epsilon in (0.5, 1.0, 1.5):
         assert result.total.delta(epsilon) == one.delta(epsilon)
-    assert "whether a person is in any of these releases at all" in result.total.sentence()
+    assert "whether a person is included in any of these releases" in result.total.sentence()
 
 
 def test_a_census_publishes_its_total_beside_a_table_that_hides_which_cell(folder):
@@ -118,7 +118,7 @@ def test_a_census_publishes_its_total_beside_a_table_that_hides_which_cell(folde
         # Theorem C: beside the total it is everything.
         assert table.certificate.delta(epsilon) == alone.delta(epsilon) == together.delta(epsilon)
     sentence = together.sentence()
-    assert "not whether she was there" in sentence
+    assert "does not protect in which releases she is included" in sentence
     assert "The number of people counted may be known exactly" in sentence
     assert together.epsilon(1e-6) <= 1.0
     report = (folder / "out/census_totals/1994-01-01/report.html").read_text(encoding="utf-8")

@@ -934,7 +934,7 @@ def test_what_is_given_is_said_wherever_the_ledger_is_read(tmp_path):
     assert "exact totals are given (docs/composition.md, rule 7)" in added
     assert "a single release beside it counts with all its certificate promises" in explained
     assert "beside the exact total of the same people" in explained
-    assert "it tells nothing about which cell a person is in" in explained
+    assert "it does not tell which cell a person is in" in explained
     assert "2 releases: every stored table is as its certificate says" in words(run("verify", path).stdout)
     jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(run("export", path).stdout))
     document = YAML(typ="safe").load(run("export", path, "--format", "registry").stdout)["deployment"]

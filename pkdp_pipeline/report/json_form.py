@@ -66,6 +66,7 @@ def statement_document(statement: Statement | None) -> dict[str, Any] | None:
         "protects": statement.protects,
         "delta": statement.delta,
         "epsilon": _finite(statement.epsilon),
+        **({"named": _pair(statement.named)} if statement.named[1] == 0.0 < statement.delta else {}),
         "numbers": [_pair(one) for one in statement.numbers],
         "worst_case": _pair(statement.worst_case),
         **({"anyone": statement.anyone} if given(statement) else {}),

@@ -11,6 +11,7 @@ from pkdp_pipeline.certificate_json import same_number
 from pkdp_pipeline.composition.composed import ComposedCertificate
 from pkdp_pipeline.mechanisms import Mechanism
 from pkdp_pipeline.release_certificate import ReleaseCertificate
+from pkdp_pipeline.sentences import rounded_up
 from pkdp_pipeline.verification.claims import Claim, failed, not_checked, passed
 from pkdp_pipeline.verification.differences import Difference, described, differences
 from pkdp_pipeline.verification.reports import EVERYTHING, Promised
@@ -132,11 +133,12 @@ def _points(ledger: dict[str, Any]) -> Claim:
     found: list[Difference] = list(
         differences("ledger.points[-1].epsilon", points[-1]["epsilon"], total["epsilon"], none_is_infinite=True)
     )
-    worst = total["worst_case"]
-    if worst is not None and worst["delta"] == ledger["delta"]:
-        found += differences(
-            "ledger.points[-1].worst_case", points[-1]["worst_case"], worst["epsilon"], none_is_infinite=True
-        )
+    worst, last = total["worst_case"], points[-1]["worst_case"]
+    # Where δ = 0 is certified, the pair of a total has the ε that is shown.
+    pure = worst is not None and worst["delta"] == 0.0 and ledger["releases"] > 1
+    if worst is not None and (pure or worst["delta"] == ledger["delta"]):
+        shown = float(rounded_up(last)) if pure and last is not None else last
+        found += differences("ledger.points[-1].worst_case", shown, worst["epsilon"], none_is_infinite=True)
     if found:
         return failed(key, _POINTS, f"{described(found)}.")
     if len(points) == 1:

@@ -52,7 +52,7 @@ def test_what_the_total_does_not_promise_is_not_there():
     part = pkdp.certify(pkdp.Histogram(k=3), pkdp.AttackerModel(p_max_between=0.5, leakage=TOTAL), protects="value")
     total = pkdp.compose([part, part], pkdp.IndependentGivenHabits())
     assert told([], 3, ((0, 0), (None, 0)), 50.0) == 1.0
-    assert "not whether she was there" in total.sentence()
+    assert "does not protect in which releases she is included" in total.sentence()
     # And one person on one of two days, once: the days' totals say on which.
     assert told([], 3, ((0, None), (None, 0)), 50.0) == 1.0
     with pytest.raises(pkdp.NoEvidenceError):

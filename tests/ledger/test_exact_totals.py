@@ -325,7 +325,7 @@ def test_days_of_totals_and_tables_add_up_under_habits(days):
         same(book.total(), tables.total())
     same(book.total(evidence=OneDayProtected()), tables.total(evidence=OneDayProtected()))
     assert book.total().releases == 2 * days
-    assert "not whether she was there" in book.total().sentence()
+    assert "does not protect in which releases she is included" in book.total().sentence()
     if days > 1:
         with pytest.raises(NoEvidenceError):
             book.total(evidence=())

@@ -169,6 +169,12 @@ NOISY = """
     release_threshold = 24
 """
 
+PURE = """
+    [[release]]
+    name = "people"
+    noise = { epsilon = 0.5 }
+"""
+
 
 @functools.cache
 def job(kind: str = "quiet") -> Path:
@@ -183,7 +189,7 @@ def job(kind: str = "quiet") -> Path:
     evidence = """evidence = { kind = "one_day_protected" }
     budget = { epsilon = 9.0, delta = 1e-6, part = "partial_knowledge" }"""
     text = JOB.replace("EVIDENCE", evidence if kind == "quiet" else "")
-    text = text.replace("RELEASES", QUIET if kind == "quiet" else NOISY)
+    text = text.replace("RELEASES", {"quiet": QUIET, "noisy": NOISY, "pure": PURE}[kind])
     (folder / "job.toml").write_text(textwrap.dedent(text), encoding="utf-8")
     for day in days:
         run_job(load_job(folder / "job.toml"), day)

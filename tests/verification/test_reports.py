@@ -25,7 +25,13 @@ def halved(value):
 
 @pytest.mark.parametrize(
     ("kind", "day", "audience"),
-    [("quiet", None, "public"), ("quiet", 2, "auditor"), ("noisy", None, "auditor"), ("noisy", 3, "public")],
+    [
+        ("quiet", None, "public"),
+        ("quiet", 2, "auditor"),
+        ("noisy", None, "auditor"),
+        ("noisy", 3, "public"),
+        ("pure", None, "public"),
+    ],
 )
 @pytest.mark.parametrize("with_ledger", [False, True])
 def test_genuine_reports_pass(tmp_path, kind, day, audience, with_ledger):
@@ -228,6 +234,14 @@ def test_a_total_that_leaves_releases_out_is_found_although_all_of_it_is_compute
         forged["lead"] = promise["statement"]
         forged["ledger"] = {**document["ledger"], "total": promise["statement"]}
         checked(tmp_path, forged, "report.total")
+
+
+def test_the_last_point_of_pure_noise_is_compared_with_a_pair_whose_delta_is_zero(tmp_path):
+    document = report("pure")
+    assert document["ledger"]["total"]["worst_case"] == document["lead"]["named"] == {"epsilon": 1.5, "delta": 0.0}
+    assert "ε = 1.5, δ = 0 against" in document["lead"]["sentence"]
+    checked(tmp_path, altered(document, "ledger", "points", -1, "worst_case", to=halved), "report.points")
+    checked(tmp_path, altered(document, "lead", "named", "epsilon", to=halved), "report.lead")
 
 
 def test_earlier_points_and_counts_are_said_to_be_unchecked(tmp_path):

@@ -28,7 +28,7 @@ from pkdp_pipeline.sentences import against, anyone, assumptions, given, pair, p
 
 __all__ = ["ReleaseCertificate", "certificate_from_document", "certify", "release_certificate"]
 
-_ALL_DECLARED = "Other numbers of this certificate hold against an attacker of whom all that is declared is true."
+_ALL_DECLARED = "Other numbers of this certificate hold against whoever fits all that is declared about the attacker."
 """For a certificate that takes the smallest of bounds against different attackers: its sentence names one of them."""
 
 _FEW = 64

@@ -25,7 +25,7 @@ _MOST_TIMES = 10**9
 _NAMED = 3
 """Up to this many different attackers are described in a sentence."""
 
-_AS_DECLARED = "anyone of whom, for every release, all is true that its own certificate declares about the attacker"
+_AS_DECLARED = "anyone who, for every release, fits the attacker that its own certificate declares"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

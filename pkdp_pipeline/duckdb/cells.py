@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from pkdp_pipeline.duckdb.tables import is_enum, type_name
+from pkdp_pipeline.duckdb.tables import is_enum, lowered, type_name
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.keys import canonical_key
 
@@ -127,8 +127,8 @@ class _Pairs(list[tuple[str, Any]]):
 
     def by_name(self, names: Sequence[str]) -> list[Any] | None:
         """Return the values under these names, letter case aside; None unless each is there, and nothing else."""
-        found = {name.lower(): value for name, value in self}
-        wanted = [name.lower() for name in names]
+        found = {lowered(name): value for name, value in self}
+        wanted = [lowered(name) for name in names]
         if len(found) != len(self) or set(found) != set(wanted) or len(set(wanted)) < len(wanted):
             return None
         return [found[name] for name in wanted]

@@ -40,6 +40,7 @@ _ENTRIES = (
     "STRUCT(id VARCHAR, table_name VARCHAR, label VARCHAR, period VARCHAR, row_count BIGINT, sentence VARCHAR, "
     "certificate VARCHAR)[]"
 )
+_CREATE = re.compile(r"(?m)^CREATE OR REPLACE MACRO ")
 _INTERNAL = re.compile(rf"\b({'|'.join(INTERNAL)})\(")
 
 #: Every function ever registered. DuckDB keeps bare pointers to them, which cursors can follow even after the
@@ -109,12 +110,12 @@ def register(connection: duckdb.DuckDBPyConnection, releases: Releases, *, tempo
 def _create_macros(connection: duckdb.DuckDBPyConnection, names: Mapping[str, str], *, temporary: bool) -> None:
     """Create the macros, which call the functions under these names."""
     home = "" if temporary else _home(connection)
-    for script in map(_script, MACROS):
-        text = _INTERNAL.sub(lambda match: f"{names[match[1]]}(", script)
+    for macro in (macro for script in map(_script, MACROS) for macro in _CREATE.split(script)[1:]):
+        text = _INTERNAL.sub(lambda match: f"{names[match[1]]}(", macro)
         # Temporary macros come first when names are looked up, wherever the connection stands.
-        connection.execute(_placed(text, "TEMP MACRO "))
+        connection.execute(f"CREATE OR REPLACE TEMP MACRO {text}")
         if not temporary:
-            connection.execute(_placed(text, f"MACRO {home}."))
+            connection.execute(f"CREATE OR REPLACE MACRO {home}.{text}")
 
 
 def _home(connection: duckdb.DuckDBPyConnection) -> str:
@@ -125,10 +126,6 @@ def _home(connection: duckdb.DuckDBPyConnection) -> str:
     finally:
         cursor.close()
     return f"{quoted(database)}.{quoted(schema)}"
-
-
-def _placed(script: str, start: str) -> str:
-    return re.sub(r"(?m)^CREATE OR REPLACE MACRO ", lambda _: f"CREATE OR REPLACE {start}", script)
 
 
 def _create_functions(

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, cast
 
 from pkdp_pipeline.arguments import choice, positive_real
+from pkdp_pipeline.duckdb.tables import lowered
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
 
@@ -174,7 +175,7 @@ def _names(argument: str, value: object) -> tuple[str, ...] | None:
     listed = tuple(names)
     if not listed or not all(isinstance(name, str) and name for name in listed):
         raise ArgumentError(f"{argument} must be a column's name or a list of them: 'country' or ['country', 'flag'].")
-    if len({name.lower() for name in listed}) < len(listed):
+    if len({lowered(name) for name in listed}) < len(listed):
         raise ArgumentError(
             f"{argument} names a column twice, letter case aside; write each once: ['country', 'flag']."
         )

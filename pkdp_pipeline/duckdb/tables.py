@@ -13,7 +13,7 @@ from pkdp_pipeline.errors import ArgumentError
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["LACKING", "TableRef", "column_named", "is_enum", "literal", "quoted", "resolve", "type_name"]
+__all__ = ["LACKING", "TableRef", "column_named", "is_enum", "literal", "lowered", "quoted", "resolve", "type_name"]
 
 #: What is said about a column that nobody has.
 LACKING = "which the table does not have"
@@ -63,6 +63,14 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def lowered(name: str) -> str:
+    """Return a name with its ASCII letters small: DuckDB takes names to be equal up to these alone.
+
+    `str.lower` makes an ASCII letter of others, such as the Kelvin sign, and so would take two names for one.
+    """
+    return "".join(letter.lower() if letter.isascii() else letter for letter in name)
+
+
 def literal(text: str) -> str:
     """Return text as a SQL string."""
     return "'" + text.replace("'", "''") + "'"
@@ -102,7 +110,7 @@ def resolve(
         found.setdefault((place[0], place[1], place[2]), {})[column] = kind
     for wanted in _places(parts, database, schema):
         # Letter case decides nothing, so at most one table is in a place.
-        matches = [place for place in found if tuple(map(str.lower, place)) in wanted]
+        matches = [place for place in found if tuple(map(lowered, place)) in wanted]
         if len(matches) > 1:
             raise ArgumentError(f"table {name!r} names several tables; write it as 'database.schema.table'.")
         if matches:
@@ -138,11 +146,11 @@ def column_named(argument: str, name: str, columns: Iterable[str], *, lacking: s
     known = list(columns)
     if name in known:
         return name
-    matches = [column for column in known if column.lower() == name.lower()]
+    matches = [column for column in known if lowered(column) == lowered(name)]
     if len(matches) == 1:
         return matches[0]
-    close = difflib.get_close_matches(name.lower(), [column.lower() for column in known], n=1)
-    hint = [column for column in known if close and column.lower() == close[0]]
+    close = difflib.get_close_matches(lowered(name), list(map(lowered, known)), n=1)
+    hint = [column for column in known if close and lowered(column) == close[0]]
     raise ArgumentError(
         f"{argument} names column {name!r}, {lacking}." + (f" Did you mean {hint[0]!r}?" if hint else "")
     )
@@ -178,7 +186,7 @@ def _places(parts: Sequence[str], database: str, schema: str) -> list[set[Place]
         turns = [[(database, parts[0], name), (parts[0], "main", name)]]
     else:
         turns = [[(database, schema, name)], [(database, "main", name)]]
-    return [{(a.lower(), b.lower(), c.lower()) for a, b, c in turn} for turn in turns]
+    return [{(lowered(a), lowered(b), lowered(c)) for a, b, c in turn} for turn in turns]
 
 
 def _current(
@@ -211,12 +219,12 @@ def _public(place: Place, home: str) -> str:
 
 def _not_found(cursor: duckdb.DuckDBPyConnection, name: str, table: str, home: str, database: str) -> str:
     places: list[Place] = cursor.execute(_TABLES, {"home": home, "database": database}).fetchall()
-    close = difflib.get_close_matches(table.lower(), [place[2].lower() for place in places], n=1)
+    close = difflib.get_close_matches(lowered(table), [lowered(place[2]) for place in places], n=1)
     # The very name that was given means another place, from where the caller stands.
     hint = [
-        _public(place, home if _public(place, home).lower() != name.strip().lower() else "")
+        _public(place, home if lowered(_public(place, home)) != lowered(name.strip()) else "")
         for place in places
-        if close and place[2].lower() == close[0]
+        if close and lowered(place[2]) == close[0]
     ]
     return (
         f"table {name!r} is not in the catalog."

@@ -13,24 +13,34 @@
 -- Guarantee: that of the release's certificate; pkdp_releases() has it. The same request always gets the same release,
 -- charged once, however often it is asked and whatever the number of rows it is asked for; EXPLAIN and PREPARE publish
 -- nothing.
-CREATE OR REPLACE MACRO pkdp_count(
-    table_name,
-    filter := NULL, k := NULL, k_complement := NULL, noise := NULL, release_threshold := NULL, period := NULL,
-    missing_unit := NULL
-) AS
-pkdp_release(to_json({
-    kind: 'count', "table": table_name, filter: filter, k: k, k_complement: k_complement, noise: noise,
-    release_threshold: release_threshold, period: period, missing_unit: missing_unit,
-    database: current_database(), schema: current_schema(), schemas: current_schemas(false)
-})::VARCHAR)[1].count;
-
+-- DuckDB binds a scalar macro when it is made, when its arguments are no constants yet: it is made over this stand-in.
 CREATE OR REPLACE MACRO pkdp_count(
     table_name,
     filter := NULL, k := NULL, k_complement := NULL, noise := NULL, release_threshold := NULL, period := NULL,
     missing_unit := NULL
 ) AS TABLE
-SELECT pkdp_release(to_json({
+SELECT NULL::BIGINT AS count;
+
+CREATE OR REPLACE MACRO pkdp_count(
+    table_name,
+    filter := NULL, k := NULL, k_complement := NULL, noise := NULL, release_threshold := NULL, period := NULL,
+    missing_unit := NULL
+) AS (
+    FROM pkdp_count(
+        table_name,
+        filter := filter, k := k, k_complement := k_complement, noise := noise, release_threshold := release_threshold,
+        period := period, missing_unit := missing_unit
+    )
+);
+
+-- query() takes constants only: no argument can come from data.
+CREATE OR REPLACE MACRO pkdp_count(
+    table_name,
+    filter := NULL, k := NULL, k_complement := NULL, noise := NULL, release_threshold := NULL, period := NULL,
+    missing_unit := NULL
+) AS TABLE
+FROM query(pkdp_plan(to_json({
     kind: 'count', "table": table_name, filter: filter, k: k, k_complement: k_complement, noise: noise,
     release_threshold: release_threshold, period: period, missing_unit: missing_unit,
     database: current_database(), schema: current_schema(), schemas: current_schemas(false)
-})::VARCHAR)[1].count AS count;
+})::VARCHAR));

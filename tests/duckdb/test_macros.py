@@ -341,6 +341,27 @@ def test_a_first_request_of_many_rows_and_threads_is_published_once(con):
     assert releases(con) == 1
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT pkdp_count('events', filter := 'uid >= ' || (SELECT max(uid) FROM events), k := 2)",
+        "SELECT pkdp_count('events', filter := 'uid >= ' || max(uid), k := 2) FROM events",
+        "SELECT pkdp_count('events', filter := 'uid = ' || uid, k := 2) FROM events",
+        "SELECT pkdp_count('events', k := uid) FROM events",
+        "WITH t AS (SELECT 'events' AS name) SELECT pkdp_count(name, k := 2) FROM t",
+        "FROM pkdp_count('events', filter := (SELECT 'uid >= ' || max(uid) FROM events), k := 2)",
+        "FROM events, pkdp_count('events', filter := 'uid = ' || uid, k := 2)",
+        "FROM pkdp_histogram('events', 'country', filter := (SELECT 'uid >= ' || max(uid) FROM events), k := 2)",
+    ],
+)
+def test_no_argument_comes_from_data(con, statement):
+    """A certificate names the filter: one computed from a person's value would publish that value."""
+    with pytest.raises(duckdb.Error):
+        con.execute(statement)
+    assert releases(con) == 0
+    assert con.sql("SELECT pkdp_count('events', filter := 'fl' || 'ag', k := 20 + 1)").fetchall() == [(50,)]
+
+
 def test_equal_filters_are_one_request(con):
     first = con.sql("SELECT pkdp_count('events', filter := 'flag AND country IN (''US'', ''NO'')', noise := 0.01)")
     other = con.sql("SELECT pkdp_count('events', filter := '(Country in (''NO'',''US'')) and (FLAG)', noise := 0.01)")

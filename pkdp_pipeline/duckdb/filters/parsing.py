@@ -23,7 +23,7 @@ from pkdp_pipeline.duckdb.filters.tree import (
     Null,
     Operator,
 )
-from pkdp_pipeline.duckdb.tables import LACKING, type_name
+from pkdp_pipeline.duckdb.tables import LACKING, lowered, type_name
 from pkdp_pipeline.errors import ArgumentError
 
 __all__ = ["DEEPEST", "parsed"]
@@ -304,7 +304,7 @@ class _Parser:
         """Return the catalog's spelling: names are equal whatever the case of their ASCII letters, as in DuckDB."""
         if name in self._columns:
             return name
-        found = [column for column in self._columns if _lower(column) == _lower(name)]
+        found = [column for column in self._columns if lowered(column) == lowered(name)]
         if len(found) == 1:
             return found[0]
         if found:
@@ -312,10 +312,6 @@ class _Parser:
         close = difflib.get_close_matches(name, list(self._columns), n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise ArgumentError(f"filter names column {name[:80]!r}, {self._lacking}.{hint} Texts are written with '...'.")
-
-
-def _lower(name: str) -> str:
-    return "".join(letter.lower() if letter.isascii() else letter for letter in name)
 
 
 def _surely(comparison: Compare) -> Both:

@@ -16,6 +16,7 @@ __all__ = [
     "EXPRESSIONS",
     "JOINS",
     "MACROS",
+    "OPEN",
     "OPERATORS",
     "SCALARS",
     "TYPES",
@@ -50,6 +51,9 @@ ARGUMENTS = MappingProxyType(
         "undeclared": "people outside the public cells are absent",
     }
 )
+
+#: Those that the analyst chooses.
+OPEN = tuple(argument for argument, reason in ARGUMENTS.items() if reason is None)
 
 OPERATORS = frozenset({"+", "-", "*", "/", "//", "%", "**", "^", "@", "||", "~~", "!~~", "~~*", "!~~*", "^@"})
 

@@ -13,6 +13,7 @@ from pkdp_pipeline.duckdb.gate.allowed import (
     EXPRESSIONS,
     JOINS,
     MACROS,
+    OPEN,
     OPERATORS,
     SCALARS,
     WINDOWS,
@@ -21,6 +22,7 @@ from pkdp_pipeline.duckdb.gate.extent import Extent, range_rows
 from pkdp_pipeline.duckdb.gate.syntax import (
     Fields,
     arguments,
+    check_groups,
     check_type,
     constant,
     function_name,
@@ -28,6 +30,7 @@ from pkdp_pipeline.duckdb.gate.syntax import (
     pieces,
     refused,
 )
+from pkdp_pipeline.duckdb.tables import lowered
 from pkdp_pipeline.errors import ArgumentError
 
 __all__ = ["DEPTH", "TOO_DEEP", "Check"]
@@ -84,6 +87,7 @@ class Check:
         for modifier in fields.take("modifiers") or []:
             self._modifier(modifier, known)
         if kind == "SELECT_NODE":
+            check_groups(fields)
             extent = self._select(fields, known)
         elif kind == "SET_OPERATION_NODE":
             extent = self._set_operation(fields, known)
@@ -106,12 +110,12 @@ class Check:
             pair = Fields(entry)
             name, cte = pair.take("key"), Fields(pair.take("value"))
             pair.close("WITH")
-            if not isinstance(name, str) or name.lower().startswith("pkdp"):
+            if not isinstance(name, str) or lowered(name).startswith("pkdp"):
                 raise refused("WITH under a name that begins with pkdp", "Choose another name.")
             cte.take("aliases"), cte.take("materialized")
             query = cte.take("query_node") or (cte.take("query") or {}).get("node")
             # A table expression sees those before it; a name that is its own would be looked up in the catalog.
-            known[name.lower()] = self._node(query, {**scope, **known})
+            known[lowered(name)] = self._node(query, {**scope, **known})
             cte.close("WITH")
         fields.close("WITH")
         return known
@@ -192,13 +196,13 @@ class Check:
     def _named(self, fields: Fields, scope: Scope) -> Extent:
         name, schema, catalog = (fields.take(one) for one in ("table_name", "schema_name", "catalog_name"))
         path = (fields.take("qualified_name") or {}).get("path", [name])
-        if schema or catalog or path != [name] or not isinstance(name, str) or name.lower() not in scope:
+        if schema or catalog or path != [name] or not isinstance(name, str) or lowered(name) not in scope:
             raise refused(
                 "a table",
                 "Tables are asked through pkdp_histogram('table', 'column', k := 20) and pkdp_count('table', k := 20); "
                 "other names are those of WITH.",
             )
-        return scope[name.lower()]
+        return scope[lowered(name)]
 
     def _values(self, fields: Fields, scope: Scope) -> Extent:
         rows = fields.take("values") or []
@@ -257,7 +261,7 @@ class Check:
             )
         for argument, value in given:
             if argument and argument not in ARGUMENTS:
-                raise refused(f"{name} with {argument}", f"Its arguments are {', '.join(_OPEN)}.")
+                raise refused(f"{name} with {argument}", f"Its arguments are {', '.join(OPEN)}.")
             reason = ARGUMENTS.get(argument)
             if reason is not None:
                 raise refused(f"{argument} in {name}", f"Leave it out: {reason}.")
@@ -393,6 +397,3 @@ class Check:
         self._depth += levels
         if self._depth > 2 * DEPTH:
             raise ArgumentError(TOO_DEEP)
-
-
-_OPEN = [argument for argument, reason in ARGUMENTS.items() if reason is None]

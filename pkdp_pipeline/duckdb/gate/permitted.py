@@ -13,7 +13,7 @@ from pkdp_pipeline.duckdb.gate.allowed import ARGUMENTS
 from pkdp_pipeline.duckdb.gate.policy import Policy, TablePolicy
 from pkdp_pipeline.duckdb.releases import CuratorReleases
 from pkdp_pipeline.duckdb.spec import Spec
-from pkdp_pipeline.duckdb.tables import TableRef, column_named, resolve
+from pkdp_pipeline.duckdb.tables import TableRef, column_named, lowered, resolve
 from pkdp_pipeline.errors import (
     ArgumentError,
     BudgetExceededError,
@@ -209,7 +209,7 @@ class PermittedReleases:
         plain = name.strip()
         if len(plain) > 2 and plain[0] == plain[-1] == '"' and '"' not in plain[1:-1]:
             plain = plain[1:-1]
-        table = self._tables.get(plain.casefold())
+        table = self._tables.get(lowered(plain))
         if table is None:
             raise ArgumentError(
                 f"table {name!r} is not in the policy; its tables are "
@@ -290,7 +290,7 @@ class PermittedReleases:
                     f"the policy's tables.{name} and tables.{seen[table.found.sql]} are the same table; keep one."
                 )
             seen[table.found.sql] = name
-            self._tables[name.casefold()] = table
+            self._tables[lowered(name)] = table
 
     def _found(self, name: str, policy: TablePolicy, cursor: duckdb.DuckDBPyConnection) -> _Table:
         found = resolve(cursor, name)

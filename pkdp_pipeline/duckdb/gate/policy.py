@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.composition.evidence import Evidence, read_evidence
 from pkdp_pipeline.duckdb.gate.complaints import complaint
+from pkdp_pipeline.duckdb.tables import lowered
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.jobs.job import AttackerTable
 from pkdp_pipeline.jobs.tables import Columns, Name, Table
@@ -38,7 +39,7 @@ def _unit(value: object) -> object:
     names = [value] if isinstance(value, str) else list(value) if isinstance(value, (list, tuple)) else value
     if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
         raise ValueError("must be a column name, a list of column names or pkdp.EACH_ROW.")
-    if len({name.casefold() for name in names}) < len(names):
+    if len({lowered(name) for name in names}) < len(names):
         raise ValueError("names a column twice.")
     return tuple(names)
 
@@ -110,10 +111,10 @@ class TablePolicy(Table):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        columns = {column.casefold() for column in self.columns}
+        columns = {lowered(column) for column in self.columns}
         if len(columns) < len(self.columns):
             raise ValueError("columns names a column twice, in different letter case.")
-        if self.unit and {name.casefold() for name in self.unit} <= columns:
+        if self.unit and {lowered(name) for name in self.unit} <= columns:
             raise ValueError("columns has the whole unit: an analyst could ask about one person. Leave it out.")
         for column in self.domains:
             if column not in self.columns:
@@ -171,7 +172,7 @@ class Policy(Table):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         self.declared()
-        if len({name.casefold() for name in self.tables}) < len(self.tables):
+        if len({lowered(name) for name in self.tables}) < len(self.tables):
             raise ValueError("tables names a table twice, in different letter case.")
         for name, table in self.tables.items():
             if self.ledger is not None and self.period is None and table.period is None:

@@ -7,9 +7,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from pkdp_pipeline.duckdb.gate.allowed import TYPES
+from pkdp_pipeline.duckdb.tables import lowered
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = ["Fields", "arguments", "check_type", "constant", "function_name", "is_all", "pieces", "refused"]
+__all__ = [
+    "Fields",
+    "arguments",
+    "check_groups",
+    "check_type",
+    "constant",
+    "function_name",
+    "is_all",
+    "pieces",
+    "refused",
+]
 
 #: Where in the text a node is, and what its result is called.
 _IGNORED = ("query_location", "query_location_length", "alias")
@@ -38,6 +49,10 @@ class Fields:
         """Return a field, None where there is none."""
         return self._rest.pop(name, None)
 
+    def peek(self, name: str) -> Any:
+        """Return a field that somebody else will take."""
+        return self._rest.get(name)
+
     def one_of(self, name: str, *values: object, what: str) -> None:
         """Refuse a field that has none of these values; one that is missing is fine."""
         if name in self._rest and self._rest.pop(name) not in values:
@@ -64,7 +79,7 @@ def function_name(fields: Fields) -> str:
     own = schema == "main" and name in ("list_value", "trim", "position", "substring", "date_part")
     if not isinstance(name, str) or catalog or (schema and not own) or path[-1:] != [name] or len(path) > 1 + own:
         raise refused("a function's name with a schema", "Write the name alone.")
-    return name.lower()
+    return lowered(name)
 
 
 def arguments(fields: Fields) -> list[tuple[str, Any]]:
@@ -74,10 +89,10 @@ def arguments(fields: Fields) -> list[tuple[str, Any]]:
         listed = []
         for one in given:
             argument = Fields(one)
-            listed.append(((argument.take("name") or "").lower(), argument.take("expression")))
+            listed.append((lowered(argument.take("name") or ""), argument.take("expression")))
             argument.close("an argument")
         return listed
-    return [((child.get("alias") or "").lower(), child) for child in fields.take("children") or []]
+    return [(lowered(child.get("alias") or ""), child) for child in fields.take("children") or []]
 
 
 def constant(node: object) -> Iterator[str]:
@@ -103,6 +118,28 @@ def constant(node: object) -> Iterator[str]:
     fields.close("a constant")
 
 
+def check_groups(select: Fields) -> None:
+    """Refuse a count among what is selected of each group: it is about the whole table, the same in every group."""
+    grouped = (
+        select.peek("group_expressions") or select.peek("aggregate_handling") == "FORCE_AGGREGATES"
+    )  # GROUP BY ALL
+    if grouped and _counts(select.peek("select_list")):
+        raise refused(
+            "pkdp_count of each group, which is the count of the whole table every time",
+            "Each group's own counts are FROM pkdp_histogram('table', 'column', k := 20); where the whole is meant, "
+            "write (SELECT pkdp_count('table', k := 20)).",
+        )
+
+
+def _counts(node: object) -> bool:
+    if isinstance(node, list):
+        return any(map(_counts, node))
+    if not isinstance(node, dict) or node.get("class") == "SUBQUERY":
+        return False
+    name = node.get("function_name")
+    return (isinstance(name, str) and lowered(name) == "pkdp_count") or any(map(_counts, node.values()))
+
+
 def check_type(fields: Fields) -> None:
     """Take the type of a cast, and refuse one that is not a plain type of numbers, text or time."""
     resolved, written = fields.take("cast_type"), fields.take("type_expr")
@@ -124,7 +161,7 @@ def check_type(fields: Fields) -> None:
         if details is not None and details.get("type") != "DECIMAL_TYPE_INFO":
             raise refused("a type that is not a plain one")
         kind.close("a type")
-    if not isinstance(name, str) or name.lower() not in TYPES:
+    if not isinstance(name, str) or lowered(name) not in TYPES:
         raise refused("a cast to a type that is not a plain one", "Cast to a type of numbers, text or time.")
 
 

@@ -118,6 +118,14 @@ def test_what_is_computed_with_releases_is_welcome(gate: Gate, statement: str, r
     assert gate.sql(statement).fetchall() == rows
 
 
+@pytest.mark.parametrize("groups", ["GROUP BY country", "GROUP BY ALL", "GROUP BY ROLLUP (country)"])
+def test_a_count_of_every_group_is_refused_where_it_would_be_that_of_the_whole(gate: Gate, groups: str) -> None:
+    head = gate._ledger.head()
+    with pytest.raises(ArgumentError, match=r"FROM pkdp_histogram\('table', 'column', k := 20\)"):
+        gate.sql(f"SELECT country, 1 + pkdp_count('events', k := 20) FROM (VALUES ('US')) t(country) {groups}")
+    assert gate._ledger.head() == head
+
+
 def test_a_statement_knows_its_releases(gate: Gate) -> None:
     answer = gate.sql(
         "SELECT 1 FROM pkdp_histogram('events', 'country') a, pkdp_histogram('events', 'country', k := 20) b LIMIT 1"

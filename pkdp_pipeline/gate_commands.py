@@ -122,6 +122,12 @@ def serve(
         typer.echo(f"pkdp: warning: {warning}", err=True)
     with bound(host, port) as listening, Gate(database, policy=policy) as gate:
         at = listening.getsockname()
+        for refused in gate.unreadable:
+            typer.echo(
+                f"pkdp: warning: table {refused!r} cannot be read in full and answers no new question; offer the "
+                "corrected data under another name.",
+                err=True,
+            )
         address = f"[{at[0]}]:{at[1]}" if ":" in at[0] else f"{at[0]}:{at[1]}"
         service = Service(
             gate,

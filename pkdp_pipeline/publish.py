@@ -30,6 +30,7 @@ def publish(
     alone: bool = True,
     revise: bool = False,
     check: Callable[[Release], None] | None = None,
+    trusted: bool = True,
 ) -> Release:
     """Publish what `request` asks for, certified against `attacker`.
 
@@ -55,6 +56,9 @@ def publish(
         Publish changed data under the same request as a new release, charged and checked as any other.
     check : callable, optional
         Looks at a new release before it is stored; what it raises stops the publication, and nothing is charged.
+    trusted : bool, default True
+        False where the asker may not see the data: what fails once they were read stays charged, because a failure
+        can tell about them, too.
 
     Returns
     -------
@@ -67,7 +71,7 @@ def publish(
     BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError
         If it may not be published; no data was read.
     InputCheckError
-        If the data are not as the request declares them; nothing was charged.
+        If the data are not as the request declares them; nothing was charged to who is trusted.
     LedgerError, TemporaryError
         If the ledger cannot be used. Nothing was published; where the charge was reserved already, the same
         request, run again, takes it over and is charged once.
@@ -81,15 +85,16 @@ def publish(
     if isinstance(reserved, Entry):
         entry = reserved
     else:
-        release = _sealed(source, request, ledger, reserved, check)
+        release = _sealed(source, request, ledger, reserved, check, trusted=trusted)
         try:
             entry, was_there = ledger.publish(reserved, release.to_bytes(), release.id)
         except Exception:
             raise
         except BaseException:
             # Stopped: where the release was not stored, nobody has seen it; where it was, this changes nothing.
-            with suppress(PkdpError):
-                ledger.give_back(reserved)
+            if trusted:
+                with suppress(PkdpError):
+                    ledger.give_back(reserved)
             raise
         if not was_there:
             return release
@@ -114,8 +119,10 @@ def _sealed(
     ledger: Ledger,
     reserved: Reservation,
     check: Callable[[Release], None] | None,
+    *,
+    trusted: bool,
 ) -> Release:
-    """Read the data and bind the table to the reserved certificate; if that fails, the charge is given back."""
+    """Read the data and bind the table to the reserved certificate; if that fails, who is trusted is not charged."""
     from pkdp_pipeline.release_certificate import release_certificate
 
     try:
@@ -123,8 +130,9 @@ def _sealed(
         return _made(source, request, certificate, check)
     except BaseException:
         # A charge that cannot be given back now is taken over by the next run; what went wrong matters more.
-        with suppress(PkdpError):
-            ledger.give_back(reserved)
+        if trusted:
+            with suppress(PkdpError):
+                ledger.give_back(reserved)
         raise
 
 

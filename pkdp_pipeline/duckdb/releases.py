@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.duckdb.cells import public_type, read_domain
 from pkdp_pipeline.duckdb.spec import Spec
-from pkdp_pipeline.duckdb.tables import TableRef, column_named, resolve
+from pkdp_pipeline.duckdb.tables import TableRef, column_named, quoted, resolve
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.ledger import Entry, Ledger
+from pkdp_pipeline.public_table import public_table
 from pkdp_pipeline.publish import publish
 from pkdp_pipeline.release import Release
 from pkdp_pipeline.request import Request
@@ -51,6 +52,8 @@ class CuratorReleases:
     ledger : Ledger
     unit, period, missing_unit, one_cell, order_by
         As of `Request`: what holds where a call does not say otherwise.
+    trusted
+        As of `publish`.
     """
 
     cursor: Callable[[], duckdb.DuckDBPyConnection]
@@ -61,6 +64,7 @@ class CuratorReleases:
     missing_unit: str = "error"
     one_cell: str = "error"
     order_by: Any = None
+    trusted: bool = True
 
     def plan(self, spec: Spec) -> tuple[tuple[str, str], ...]:
         """See `Releases.plan`."""
@@ -75,8 +79,33 @@ class CuratorReleases:
             table = resolve(cursor, spec.table, spec.database, spec.schema, spec.schemas)
             request = self.request(spec, table)
             return publish(
-                lambda: cursor.sql(f"SELECT * FROM {table.sql}"), request, attacker=self.attacker, ledger=self.ledger
+                lambda: cursor.sql(f"SELECT * FROM {table.sql}"),
+                request,
+                attacker=self.attacker,
+                ledger=self.ledger,
+                trusted=self.trusted,
             )
+
+    def read(self, table: TableRef, columns: Sequence[str]) -> None:
+        """Read these columns of every row, as questions about them do, and forget what was read.
+
+        Raises
+        ------
+        Exception
+            Whatever a question about the table could fail with because of its rows.
+        """
+        people = self.request(Spec(kind="count", table=table.name, k=1), table)
+        histograms = [
+            self.request(Spec(kind="histogram", table=table.name, by=(column,), k=1), table)
+            for column in columns
+            if _names_cells(table.columns[column])
+        ]
+        with self._opened() as cursor:
+            # Of what nothing is made DuckDB computes nothing: a hash needs the value of every column.
+            read = dict.fromkeys((*columns, *people.unit, *(self.order_by or ())))
+            cursor.execute(f"SELECT bit_xor(hash({', '.join(map(quoted, read))})) FROM {table.sql}").fetchall()
+            for request in (people, *histograms):
+                public_table(cursor.sql(f"SELECT * FROM {table.sql}"), request)
 
     def published(self) -> Iterator[Entry]:
         """See `Releases.published`."""
@@ -140,3 +169,11 @@ class CuratorReleases:
         except duckdb.Error as error:
             problem = type(error).__name__
         raise ConfigError(f"the database could not be read ({problem}); check that its connection is open.")
+
+
+def _names_cells(kind: str) -> bool:
+    try:
+        public_type("column", kind)
+    except ArgumentError:
+        return False
+    return True

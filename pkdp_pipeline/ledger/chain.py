@@ -27,8 +27,9 @@ class Event:
     position : int
         1, 2, … within the data set.
     kind : str
-        ``"reserved"``, ``"published"``, ``"given_back"`` or ``"recertified"``.
+        ``"reserved"``, ``"published"``, ``"given_back"``, ``"recertified"`` or ``"unreadable"``.
     key : str
+        What is asked; of an unreadable table its name.
     revision : int
     standing, certificate, terms : str or None
         JSON texts, hashed as they are written.

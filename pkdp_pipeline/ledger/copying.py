@@ -56,7 +56,7 @@ def replay(source: Database, target: Database, dataset: str) -> None:
         made: dict[tuple[str, int], int] = {}
         for event in Journal(source).events(name):
             # An event that only a later version knows must not be overlooked.
-            if event.kind not in ("reserved", "published", "given_back", "recertified"):
+            if event.kind not in ("reserved", "published", "given_back", "recertified", "unreadable"):
                 raise LedgerError(f"event {event.sequence} of {name!r} is of an unknown kind: use a newer version.")
             sequence = journal.append(
                 dataset=name,
@@ -75,6 +75,8 @@ def replay(source: Database, target: Database, dataset: str) -> None:
                 standing = Standing.from_dict(json.loads(event.standing or ""))
                 entries.reserved(sequence, dataset=name, key=event.key, revision=event.revision, standing=standing)
                 accounts.charge(target, name, standing, event.certificate or "", None, sequence)
+                continue
+            if event.kind == "unreadable":
                 continue
             entry = made[event.key, event.revision]
             if event.kind == "published":

@@ -61,6 +61,7 @@ def _replayed(events: Iterable[Event], *, contents: bool) -> dict[int, list[Any]
     rows: dict[int, list[Any]] = {}
     charged: dict[tuple[str, int], int] = {}
     certificates: dict[int, str] = {}  # of releases not yet published, to be found in their bytes
+    unreadable: set[str] = set()
     for event in events:
         what = (event.key, event.revision)
         entry = charged.get(what)
@@ -82,6 +83,8 @@ def _replayed(events: Iterable[Event], *, contents: bool) -> dict[int, list[Any]
             rows[entry][5:7] = event.sequence, event.sequence
             if contents:
                 _check_content(event, str(event.certificate))
+        elif event.kind == "unreadable" and event.key not in unreadable:
+            unreadable.add(event.key)
         else:
             altered(f"event {event.sequence} ({event.kind}) cannot follow the events before it")
     return rows

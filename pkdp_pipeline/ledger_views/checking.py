@@ -39,6 +39,8 @@ class Checked:
         Stored tables whose certificates have the first form, which cannot be compared word by word.
     held : int or None
         The event whose hash was given as the head; None if none was.
+    unreadable : tuple of str
+        Tables that a gate could not read.
     changes : tuple of Change
         The terms recorded first, and all changes.
     """
@@ -51,6 +53,7 @@ class Checked:
     certificates: int
     old: int
     held: int | None
+    unreadable: tuple[str, ...]
     changes: tuple[Change, ...]
 
     def remarks(self) -> list[str]:
@@ -67,6 +70,8 @@ class Checked:
                 f"{number_of(self.old, 'stored table')} with a certificate of an older form, which is not compared "
                 "word by word: the bytes are intact."
             )
+        if self.unreadable:
+            listed.append(f"No gate answers about {', '.join(map(repr, self.unreadable))}, which could not be read.")
         listed += [f"{change.words[0].upper()}{change.words[1:]}." for change in self.changes[1:]]
         if self.held is None:
             listed.append(
@@ -102,6 +107,7 @@ def check(reading: Reading, *, head: str | None) -> Checked:
     ledger = reading.ledger
     ledger.verify(head)
     events = old = 0
+    unreadable: list[str] = []
     held = None
     kinds: Counter[str] = Counter()
     recomputed: dict[str, str] = {}
@@ -111,6 +117,8 @@ def check(reading: Reading, *, head: str | None) -> Checked:
             last = event.hash
             kinds[event.kind] += 1
             held = event.position if event.hash == head else held
+            if event.kind == "unreadable":
+                unreadable.append(event.key)
             if event.content is None:
                 continue
             release = Release.from_bytes(event.content)
@@ -131,6 +139,7 @@ def check(reading: Reading, *, head: str | None) -> Checked:
         certificates=len(recomputed),
         old=old,
         held=held,
+        unreadable=tuple(unreadable),
         changes=changes,
     )
 

@@ -13,8 +13,8 @@ CREATE TABLE event (
     sequence    BIGINT  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     dataset     TEXT    NOT NULL CHECK (length(dataset) > 0),
     position    BIGINT  NOT NULL CHECK (position >= 1),             -- 1, 2, … within the data set
-    kind        TEXT    NOT NULL CHECK (kind IN ('reserved', 'published', 'given_back', 'recertified')),
-    key         TEXT    NOT NULL CHECK (length(key) > 0),           -- what was asked: the same key replays
+    kind        TEXT    NOT NULL CHECK (kind IN ('reserved', 'published', 'given_back', 'recertified', 'unreadable')),
+    key         TEXT    NOT NULL CHECK (length(key) > 0),           -- what was asked: the same key replays; a table
     revision    BIGINT  NOT NULL CHECK (revision >= 1),
     standing    TEXT    CHECK (standing IS NULL OR CAST(standing AS JSON) IS NOT NULL),       -- what it is about
     certificate TEXT    CHECK (certificate IS NULL OR CAST(certificate AS JSON) IS NOT NULL),

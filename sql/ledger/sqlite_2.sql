@@ -9,8 +9,8 @@ CREATE TABLE event (
     sequence    INTEGER PRIMARY KEY AUTOINCREMENT,
     dataset     TEXT    NOT NULL CHECK (length(dataset) > 0),
     position    INTEGER NOT NULL CHECK (position >= 1),             -- 1, 2, … within the data set
-    kind        TEXT    NOT NULL CHECK (kind IN ('reserved', 'published', 'given_back', 'recertified')),
-    key         TEXT    NOT NULL CHECK (length(key) > 0),           -- what was asked: the same key replays
+    kind        TEXT    NOT NULL CHECK (kind IN ('reserved', 'published', 'given_back', 'recertified', 'unreadable')),
+    key         TEXT    NOT NULL CHECK (length(key) > 0),           -- what was asked: the same key replays; a table
     revision    INTEGER NOT NULL CHECK (revision >= 1),
     standing    TEXT    CHECK (standing IS NULL OR json_valid(standing)),          -- people, period, query, mechanism
     certificate TEXT    CHECK (certificate IS NULL OR json_valid(certificate)),

@@ -33,6 +33,9 @@ class Gate:
     the policy, whoever sends it; and everything goes out through `publish`, charged to the ledger and replayed
     when asked again. With the releases, which are public, a statement may compute what it likes.
 
+    Opening it reads every permitted column of every row once, before any question: a table that cannot be read is
+    refused as a whole, and the ledger remembers it, because failures of single questions would tell about single rows.
+
     Parameters
     ----------
     database_path : path-like
@@ -75,7 +78,8 @@ class Gate:
                     evidence=self._policy.declared() or None,
                 )
             )
-            releases = PermittedReleases(self._policy, vault.cursor, self._ledger)
+            self._releases = releases = PermittedReleases(self._policy, vault.cursor, self._ledger)
+            releases.read_tables()
             self._front = opened.enter_context(closing(Front(releases, self._policy.limits)))
             # Also when nobody closes the gate: DuckDB complains at exit about what is open.
             self._end = weakref.finalize(self, opened.pop_all().close)
@@ -92,6 +96,13 @@ class Gate:
     def policy(self) -> Policy:
         """What may be asked."""
         return self._policy
+
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        """The policy's tables that answer no new question, because a row could not be read when somebody tried."""
+        with self._lock:
+            self._check_open()
+            return self._releases.unreadable
 
     def sql(self, text: str) -> Answer:
         """Answer one statement.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +20,7 @@ from pkdp_pipeline.errors import (
     BudgetExceededError,
     ConfigError,
     DifferencingError,
+    LedgerError,
     NoEvidenceError,
     NotCertifiableError,
     PkdpError,
@@ -26,6 +28,7 @@ from pkdp_pipeline.errors import (
 )
 from pkdp_pipeline.keys import json_key
 from pkdp_pipeline.ledger import Entry, Ledger
+from pkdp_pipeline.ledger.unreadable import mark_unreadable, unreadable_tables
 from pkdp_pipeline.ledger_views.words import exactly
 from pkdp_pipeline.publish import publish
 from pkdp_pipeline.release import Release
@@ -77,20 +80,50 @@ class PermittedReleases:
     Notes
     -----
     A question is first asked of no rows at all. What fails then is about the question, and an analyst is told. What
-    fails only with rows may owe itself to somebody's data: an analyst is told that it failed, and the table answers
-    no new question until the gate is opened again, so that failures cannot be made to spell data out.
+    fails only with rows may owe itself to somebody's data. So `read_tables` reads all rows before any question, and
+    a table that cannot be read, then or later, answers no new one. The ledger remembers it: failures spell nothing out.
     """
 
     def __init__(self, policy: Policy, cursor: Callable[[], duckdb.DuckDBPyConnection], ledger: Ledger) -> None:
         self._policy, self._cursor, self._ledger = policy, cursor, ledger
         self._tables: dict[str, _Table] = {}
-        self._withdrawn: set[str] = set()
+        self._unreadable: set[str] = set()
         self._shown: set[str] = set()
         self._made: dict[str, Release] = {}
         self._answered: dict[str, Release] = {}
         self._proceed: Callable[[], None] = _nothing
         self.problem: PkdpError | None = None
         self._find_tables()
+
+    def read_tables(self) -> None:
+        """Read what may be asked of each table, without any question; refuse from now on what cannot be read.
+
+        Raises
+        ------
+        LedgerError, TemporaryError
+            If the ledger cannot be used.
+        """
+        for name in self._tables.keys() - self._refused():
+            table = self._tables[name]
+            try:
+                table.curator.read(table.found, tuple(table.allowed))
+            except Exception:
+                self._refuse(table)
+
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        """The tables, as the policy names them, that answer no new question."""
+        refused = self._refused()
+        return tuple(table.name for name, table in self._tables.items() if name in refused)
+
+    def _refused(self) -> set[str]:
+        """Return the keys of the tables that could not be read: here, or by another gate of the same ledger."""
+        known = self._unreadable | unreadable_tables(self._ledger)
+        return {name for name, table in self._tables.items() if table.found.name in known}
+
+    def _refuse(self, table: _Table) -> None:
+        self._unreadable.add(table.found.name)
+        mark_unreadable(self._ledger, table.found.name)
 
     def begin(self, proceed: Callable[[], None]) -> None:
         """Begin a statement; `proceed` raises when its time is over."""
@@ -144,8 +177,11 @@ class PermittedReleases:
     def _publish(self, table: _Table, spec: Spec) -> Release:
         request = self._request(table, spec)
         if self._ledger.find(request.key(self._ledger.dataset)) is None:  # what is public goes on being replayed
-            if table.name in self._withdrawn:
-                raise unanswered()
+            if lowered(table.name) in self._refused():
+                raise ArgumentError(
+                    f"table {table.name!r} cannot be read in full, so no new question about it is answered: ask the "
+                    "curator for one that can."
+                )
             self._rehearse(table, request)
         try:
             return table.curator.release(spec)
@@ -154,7 +190,9 @@ class PermittedReleases:
         except TemporaryError:
             raise TemporaryError("the ledger is busy; ask the same again later.") from None
         except Exception as error:
-            self._withdrawn.add(table.name)
+            if not isinstance(error, LedgerError):
+                with suppress(PkdpError):  # refused here, also where the ledger cannot tell others
+                    self._refuse(table)
             raise unanswered(error) from None
 
     def _rehearse(self, table: _Table, request: Request) -> None:
@@ -320,6 +358,7 @@ class PermittedReleases:
                 missing_unit=policy.missing_unit,
                 one_cell=policy.one_cell,
                 order_by=order_by or None,
+                trusted=False,
             ),
         )
 

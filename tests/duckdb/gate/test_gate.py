@@ -295,42 +295,99 @@ def test_threads_are_answered_one_after_the_other(path: Path) -> None:
     assert answers == [COUNTRIES] * 8
 
 
-def test_a_failure_that_may_owe_itself_to_data_tells_nothing_and_happens_once(tmp_path: Path) -> None:
-    """A view that cannot be computed for one row is no oracle about that row."""
-    path = tmp_path / "broken.duckdb"
-    with duckdb.connect(str(path)) as connection:
-        connection.execute(
-            "CREATE TABLE raw AS SELECT i AS uid, i % 2 = 0 AS flag, CASE i WHEN 7 THEN 'secret' ELSE '5' END AS age "
-            "FROM range(200) t(i); "
-            "CREATE VIEW events AS SELECT uid, flag, CAST(age AS INT) AS age FROM raw"
-        )
-    tables = {"events": {"unit": "uid", "columns": ["flag", "age"], "k": 20}}
-    with Gate(path, policy=policy(tables=tables)) as gate:
-        told = []
-        for question in ("age = 5 AND NOT flag", "age = 5 AND flag", "flag"):
-            with pytest.raises(PkdpError) as refusal:
-                gate.sql(f"SELECT pkdp_count('events', filter := '{question}')")
-            told.append((type(refusal.value), str(refusal.value)))
-        assert set(told) == {(PkdpError, "the statement could not be answered; ask the curator.")}
-        assert gate.sql("SELECT 1").fetchall() == [(1,)]
+REFUSED = "table 'events' cannot be read in full, so no new question about it is answered"
 
 
-def test_what_is_public_is_replayed_after_such_a_failure(tmp_path: Path) -> None:
-    """Who makes a table fail on purpose takes nothing away from the others that they had."""
-    path = tmp_path / "broken.duckdb"
+def broken(folder: Path, secret: str = "secret") -> Path:
+    """Make a view whose age cannot be computed for one person, where that person's age is `secret`."""
+    path = folder / "broken.duckdb"
     with duckdb.connect(str(path)) as connection:
         connection.execute(
-            "CREATE TABLE raw AS SELECT i AS uid, i % 2 = 0 AS flag, CASE i WHEN 7 THEN 'x' ELSE '5' END AS age "
-            "FROM range(200) t(i); "
-            "CREATE VIEW events AS SELECT uid, flag, CAST(age AS INT) AS age FROM raw"
+            "CREATE OR REPLACE TABLE raw AS SELECT i AS uid, i % 2 = 0 AS flag, "
+            f"CASE i WHEN 7 THEN '{secret}' ELSE '5' END AS age FROM range(200) t(i); "
+            "CREATE OR REPLACE VIEW events AS SELECT uid, flag, CAST(age AS INT) AS age FROM raw"
         )
+    return path
+
+
+def cast_rules(folder: Path, **further: Any) -> dict[str, Any]:
+    """Return a policy for that view, whose ledger is kept, and which lets noise be asked for."""
     tables = {"events": {"unit": "uid", "columns": ["flag", "age"], "k": 20}}
-    with Gate(path, policy=policy(tables=tables)) as gate:
-        assert gate.sql("FROM pkdp_histogram('events', 'flag')").fetchall() == [(False, 100), (True, 100)]
-        gate._front._releases._withdrawn.add("events")
-        assert gate.sql("FROM pkdp_histogram('events', 'flag')").releases[0].replayed
-        with pytest.raises(PkdpError, match="could not be answered"):
+    budget = {"epsilon": 2.0, "delta": 1e-6, "part": "worst_case"}
+    return policy(tables=tables, budget=budget, ledger=folder / "cast.sqlite", period="2020", **further)
+
+
+def test_a_table_that_cannot_be_read_is_refused_as_a_whole_and_for_good(tmp_path: Path) -> None:
+    """A value that cannot be computed for one row is no oracle about that row: no question gets as far as the rows."""
+    rules = cast_rules(tmp_path)
+    questions = [
+        f"SELECT pkdp_count('events', filter := '{about}', noise := 1e-9)"
+        for about in ("age = 5 AND NOT flag", "age = 5 AND flag", "flag")
+    ]
+    for mended in (False, True, True):
+        path = broken(tmp_path, "6" if mended else "secret")
+        with Gate(path, policy=rules) as gate:
+            assert gate.unreadable == ("events",)
+            for question in questions:
+                with pytest.raises(ArgumentError, match=REFUSED):
+                    gate.sql(question)
+            assert gate.sql("SELECT 1").fetchall() == [(1,)]
+    with Ledger.open(tmp_path / "cast.sqlite") as ledger:
+        ledger.verify()
+        assert list(ledger.entries(given_back=True)) == []
+    # Another name offers the corrected data.
+    tables = {"mended": {"unit": "uid", "columns": ["flag", "age"], "k": 20}}
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE VIEW mended AS FROM events")
+    with Gate(path, policy={**rules, "tables": tables}) as gate:
+        assert gate.unreadable == ()
+        gate.sql("SELECT pkdp_count('mended', noise := 0.5)")
+
+
+def test_what_is_public_is_replayed_when_its_table_cannot_be_read_any_more(tmp_path: Path) -> None:
+    rules = policy(
+        tables={"events": {"unit": "uid", "columns": ["flag", "age"], "k": 20}},
+        ledger=tmp_path / "ledger.sqlite",
+        period="2020",
+    )
+    with Gate(broken(tmp_path, "6"), policy=rules) as gate:
+        published = gate.sql("FROM pkdp_histogram('events', 'flag')").fetchall()
+    with Gate(broken(tmp_path), policy=rules) as gate:
+        answer = gate.sql("FROM pkdp_histogram('events', 'flag')")
+        assert (answer.fetchall(), answer.releases[0].replayed) == (published, True)
+        with pytest.raises(ArgumentError, match=REFUSED):
             gate.sql("SELECT pkdp_count('events', filter := 'flag')")
+
+
+def test_data_that_change_can_fail_once_and_that_is_charged(tmp_path: Path) -> None:
+    """The asker chose the question that failed, and so learned something: it costs what an answer costs."""
+    rows, path, rules = tmp_path / "rows.csv", tmp_path / "outside.duckdb", cast_rules(tmp_path)
+
+    def write(age: str) -> None:
+        lines = [f"{i},{i % 2 == 0},{age if i == 7 else 5}" for i in range(200)]
+        rows.write_text("\n".join(["uid,flag,age", *lines]), encoding="utf-8")
+
+    write("6")
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            "CREATE VIEW events AS SELECT uid::INT AS uid, flag::BOOL AS flag, age::INT AS age "
+            f"FROM read_csv('{rows}', all_varchar = true)"
+        )
+    with Gate(path, policy=rules) as gate, Gate(path, policy=rules) as other:
+        write("secret")
+        with pytest.raises(PkdpError, match="could not be answered") as told:
+            gate.sql("SELECT pkdp_count('events', filter := 'age = 5', noise := 0.5)")
+        assert "secret" not in str(told.value) + "".join(told.value.__notes__)
+        assert gate.total().worst_case.epsilon(0) == pytest.approx(0.5)
+        write("6")
+        for one in (gate, other):
+            with pytest.raises(ArgumentError, match=REFUSED):
+                one.sql("SELECT pkdp_count('events', filter := 'flag', noise := 0.5)")
+    with Gate(path, policy=rules) as gate:
+        assert gate.unreadable == ("events",)
+    with Ledger.open(tmp_path / "cast.sqlite") as ledger:
+        ledger.verify()
+        assert [entry.state for entry in ledger.entries(given_back=True)] == ["reserved"]
 
 
 @pytest.mark.parametrize("column", ["note", "uid", "nope"])

@@ -12,6 +12,7 @@ from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.chain import GENESIS
 from pkdp_pipeline.ledger.database import while_waiting
 from pkdp_pipeline.ledger.journal import Journal
+from pkdp_pipeline.ledger.unreadable import mark_unreadable, unreadable_tables
 
 HABITS = IndependentGivenHabits()
 # One server for all of them: a worker of its own keeps them together.
@@ -447,3 +448,12 @@ def test_the_location_has_no_password(postgres_url):
     with Ledger.open(postgres_url) as ledger:
         assert ledger.location.startswith("postgresql://pkdp:***@/ledger?host=")
         assert "sesame" not in repr(ledger) + ledger.location
+
+
+def test_tables_that_could_not_be_read_are_remembered(postgres_url):
+    with Ledger.open(postgres_url, dataset="people") as ledger:
+        mark_unreadable(ledger, "events")
+        mark_unreadable(ledger, "events")
+        ledger.verify()
+        assert [event.kind for event in Journal(ledger._database).events("people")] == ["unreadable"]
+        assert unreadable_tables(ledger) == {"events"}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.ledger import Ledger, Reservation
     from pkdp_pipeline.release_certificate import ReleaseCertificate
 
-__all__ = ["EACH_ROW", "Counted", "Request", "count", "count_units", "histogram", "publish", "reserve"]
+__all__ = ["EACH_ROW", "Counted", "Request", "count", "count_units", "histogram", "publish", "read_through", "reserve"]
 
 
 def publish(
@@ -134,6 +134,17 @@ def _sealed(
             with suppress(PkdpError):
                 ledger.give_back(reserved)
         raise
+
+
+def read_through(frame: Any, request: Request) -> None:
+    """Read a frame as `publish` does for this request, and let nothing out.
+
+    Raises
+    ------
+    Exception
+        Whatever the request could fail with because of the data.
+    """
+    public_table(frame, request)
 
 
 def count(

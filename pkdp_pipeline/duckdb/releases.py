@@ -13,8 +13,7 @@ from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.duckdb.tables import TableRef, column_named, quoted, resolve
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.ledger import Entry, Ledger
-from pkdp_pipeline.public_table import public_table
-from pkdp_pipeline.publish import publish
+from pkdp_pipeline.publish import publish, read_through
 from pkdp_pipeline.release import Release
 from pkdp_pipeline.request import Request
 
@@ -105,7 +104,7 @@ class CuratorReleases:
             read = dict.fromkeys((*columns, *people.unit, *(self.order_by or ())))
             cursor.execute(f"SELECT bit_xor(hash({', '.join(map(quoted, read))})) FROM {table.sql}").fetchall()
             for request in (people, *histograms):
-                public_table(cursor.sql(f"SELECT * FROM {table.sql}"), request)
+                read_through(cursor.sql(f"SELECT * FROM {table.sql}"), request)
 
     def published(self) -> Iterator[Entry]:
         """See `Releases.published`."""

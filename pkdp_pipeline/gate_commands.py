@@ -47,19 +47,20 @@ Database = Annotated[
 def check(policy_file: PolicyFile, *, database: Database) -> None:
     """Check a policy against the database, and say in plain words what analysts could ask and learn."""
     from pkdp_pipeline.duckdb.gate.catalog import check_ledger, look_up
-    from pkdp_pipeline.duckdb.gate.description import describe, file_warnings, threshold_warnings
+    from pkdp_pipeline.duckdb.gate.description import describe, file_warnings, threshold_warnings, view_warnings
     from pkdp_pipeline.duckdb.gate.policy import Policy
     from pkdp_pipeline.ledger_views.screen import Screen
 
     policy = Policy.read(policy_file).remembering(policy_file)
-    allowed = describe(policy, look_up(policy, database))
+    tables = look_up(policy, database)
+    allowed = describe(policy, tables)
     check_ledger(policy)
     screen = Screen()
     screen.title(f"{policy_file} · {database}")
     for name, table in allowed["tables"].items():
         _print_table(screen, name, table)
     _print_together(screen, allowed)
-    found = threshold_warnings(policy) + file_warnings(policy, database, policy_file)
+    found = threshold_warnings(policy) + view_warnings(tables) + file_warnings(policy, database, policy_file)
     if found:
         screen.head("Warnings")
     for warning in found:
@@ -105,7 +106,7 @@ def serve(
     _needs_the_extra()
     from pkdp_pipeline.duckdb.gate.audit_log import AuditLog
     from pkdp_pipeline.duckdb.gate.catalog import look_up, make_ledger
-    from pkdp_pipeline.duckdb.gate.description import describe, file_warnings, threshold_warnings, totals
+    from pkdp_pipeline.duckdb.gate.description import describe, file_warnings, threshold_warnings, totals, view_warnings
     from pkdp_pipeline.duckdb.gate.gate import Gate
     from pkdp_pipeline.duckdb.gate.policy import Policy
     from pkdp_pipeline.duckdb.gate.service import Service, ServiceLimits
@@ -118,7 +119,7 @@ def serve(
     audit = AuditLog(audit_log or policy_file.with_suffix(".audit.jsonl"))
     allowed = describe(policy, tables)
     make_ledger(policy)
-    for warning in threshold_warnings(policy) + file_warnings(policy, database, policy_file):
+    for warning in threshold_warnings(policy) + view_warnings(tables) + file_warnings(policy, database, policy_file):
         typer.echo(f"pkdp: warning: {warning}", err=True)
     with bound(host, port) as listening, Gate(database, policy=policy) as gate:
         at = listening.getsockname()

@@ -80,6 +80,14 @@ def check(files, **more):
     return run("check", files / "gate.toml", "--database", files / "events.duckdb", **more)
 
 
+def test_a_view_that_links_rows_is_named(files):
+    with closing(duckdb.connect(str(files / "events.duckdb"))) as connection:
+        connection.execute("ALTER TABLE events RENAME TO raw; CREATE VIEW events AS FROM raw LIMIT 60")
+    done = check(files)
+    assert done.exit_code == 0, done.output
+    assert "View events uses LIMIT: one person's rows can then change the rows of others" in words(done.output)
+
+
 def test_check_says_what_may_be_asked_and_learnt(files):
     done = check(files)
     assert done.exit_code == 0, done.output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.duckdb.functions import register
 from pkdp_pipeline.duckdb.releases import CuratorReleases
+from pkdp_pipeline.duckdb.views import link_warning, linking_views
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.mechanisms import Histogram
@@ -63,7 +65,8 @@ def install(
     -----
     Tables and views are read through cursors of the connection: what is committed, in the catalog, with the
     database's settings rather than the session's, and with points in time of UTC where no offset is written. What a
-    view does is the curator's responsibility.
+    view does is the curator's responsibility. A `UserWarning` names views in which a row does not come from one
+    person's rows alone: by ``random()``, LIMIT, a sample, a window, a subquery or an aggregate of all rows.
 
     The connection is not kept open. Functions belong to the database: cursors have them, too, and where a database is
     opened by several connections of one process, each that installs has its own, while cursors have what was
@@ -91,7 +94,7 @@ def install(
         order_by=order_by,
         period="all" if period is None and ledger is None else period,
     )
-    readonly = _readonly(con)
+    readonly, linked = _looked_at(con, rules.unit)
     book = Ledger.open(":memory:") if ledger is None else ledger
     releases = CuratorReleases(
         cursor=_cursors(con),
@@ -106,10 +109,12 @@ def install(
     if ledger is None:
         weakref.finalize(releases, book.close)
     register(con, releases, temporary=readonly)
+    for name, parts in linked.items():
+        warnings.warn(link_warning(f"view {name!r}", parts), stacklevel=2)
 
 
-def _readonly(con: duckdb.DuckDBPyConnection) -> bool:
-    """Return whether the database that was opened takes no macros."""
+def _looked_at(con: duckdb.DuckDBPyConnection, unit: tuple[str, ...]) -> tuple[bool, dict[str, list[str]]]:
+    """Return whether the database that was opened takes no macros, and the views that link people's rows."""
     import duckdb
 
     try:
@@ -118,11 +123,12 @@ def _readonly(con: duckdb.DuckDBPyConnection) -> bool:
             found = cursor.execute(
                 "SELECT readonly FROM duckdb_databases() WHERE database_name = current_database()"
             ).fetchall()
+            linked = linking_views(cursor, unit)
         finally:
             cursor.close()
     except duckdb.Error as error:
         raise ConfigError(f"the connection cannot be used ({type(error).__name__}): is it open and free?") from None
-    return bool(found[0][0])
+    return bool(found[0][0]), linked
 
 
 def _cursors(con: duckdb.DuckDBPyConnection) -> Callable[[], duckdb.DuckDBPyConnection]:

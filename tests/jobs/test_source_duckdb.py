@@ -181,3 +181,20 @@ def test_a_file_of_a_newer_duckdb_is_a_config_error_that_says_so(tmp_path):
     )
     assert "another version of DuckDB" in ran.stdout
     assert str(path) in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("what", "named"),
+    [
+        ({"table": "stats.recent"}, None),
+        ({"table": "stats.few"}, "table 'stats.few' uses LIMIT: "),
+        ({"query": "FROM stats.visits -- all"}, None),
+        ({"query": "SELECT *, random() AS r FROM stats.few"}, "the query uses random(), LIMIT: "),
+    ],
+)
+def test_a_source_whose_rows_are_linked_warns(warehouse, capsys, what, named):
+    with duckdb.connect(str(warehouse)) as connection:
+        connection.execute("CREATE VIEW stats.few AS FROM stats.recent LIMIT 5")
+    open_source(job_of({"duckdb": str(warehouse), **what})).close()
+    told = capsys.readouterr().err
+    assert told == "" if named is None else f"warning: source {str(warehouse)!r}: {named}" in told

@@ -12,6 +12,7 @@ from pkdp_pipeline.duckdb.gate.permitted import PermittedReleases
 from pkdp_pipeline.duckdb.gate.policy import Policy
 from pkdp_pipeline.duckdb.gate.vault import open_vault
 from pkdp_pipeline.duckdb.tables import column_named, resolve, type_name
+from pkdp_pipeline.duckdb.views import linking_parts
 from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.sqlite_database import resolved_file
@@ -29,10 +30,13 @@ class Catalogued:
         The columns of the privacy unit in the catalog's spelling; empty where each row is a person.
     types : mapping of str to str
         The SQL types of the columns that may be asked about, without the values of an ENUM.
+    links : tuple of str
+        What in it, if it is a view, makes rows depend on other rows or on chance.
     """
 
     unit: tuple[str, ...]
     types: Mapping[str, str]
+    links: tuple[str, ...] = ()
 
 
 def look_up(policy: Policy, database: Path) -> dict[str, Catalogued]:
@@ -51,13 +55,15 @@ def look_up(policy: Policy, database: Path) -> dict[str, Catalogued]:
             PermittedReleases(policy, connection.cursor, ledger)
         found = {}
         for name, table in policy.tables.items():
-            columns = resolve(connection, name).columns
+            table_found = resolve(connection, name)
+            columns = table_found.columns
             found[name] = Catalogued(
                 unit=tuple(column_named("unit", one, columns) for one in table.unit),
                 types={
                     one: type_name(columns[one])
                     for one in (column_named("columns", given, columns) for given in table.columns)
                 },
+                links=tuple(linking_parts(connection, f"FROM {table_found.sql}")),
             )
         return found
     finally:

@@ -16,6 +16,7 @@ from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.duckdb.gate.catalog import Catalogued
 from pkdp_pipeline.duckdb.gate.policy import Policy, TablePolicy
 from pkdp_pipeline.duckdb.tables import literal
+from pkdp_pipeline.duckdb.views import link_warning
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
@@ -23,7 +24,7 @@ from pkdp_pipeline.planning import smallest_k
 from pkdp_pipeline.release_certificate import certify
 from pkdp_pipeline.request import EACH_ROW
 
-__all__ = ["describe", "file_warnings", "threshold_warnings", "totals"]
+__all__ = ["describe", "file_warnings", "threshold_warnings", "totals", "view_warnings"]
 
 _EACH_ROW = "each row"
 _EACH_UNIT = "each privacy unit"
@@ -125,6 +126,11 @@ def threshold_warnings(policy: Policy) -> list[str]:
             f"Table {name}: with k = {table.k} nothing without noise can be certified against this attacker; {way}."
         )
     return found
+
+
+def view_warnings(tables: Mapping[str, Catalogued]) -> list[str]:
+    """Return which tables are views that link people's rows, one sentence each."""
+    return [link_warning(f"View {name}", table.links) for name, table in tables.items() if table.links]
 
 
 def _certifiable(mechanism: Histogram | Count, attacker: AttackerModel, protects: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,6 +42,7 @@ def open_source(job: Job) -> RelationSource:
         _attach(connection, path)
         relation = _relation(connection, table, rows)
         check_unique(relation.columns)
+        _warn(connection, table, rows)
         return RelationSource(
             connection, relation, lambda: ConfigError(f"source {path!r}: {_what(table)} cannot be read to its end.")
         )
@@ -101,6 +103,15 @@ def _relation(connection: duckdb.DuckDBPyConnection, table: DuckDBSourceTable, r
     except duckdb.Error:
         pass
     raise ConfigError(f"source {table.duckdb!r}: {_what(table)} cannot be read; check the names of tables and columns.")
+
+
+def _warn(connection: duckdb.DuckDBPyConnection, table: DuckDBSourceTable, rows: str) -> None:
+    """Say to the curator what in the query, or in views that it reads, makes rows depend on other rows."""
+    from pkdp_pipeline.duckdb.views import link_warning, linking_parts
+
+    parts = linking_parts(connection, table.query or f"FROM {rows}")
+    if parts:
+        print(f"warning: source {table.duckdb!r}: {link_warning(_what(table), parts)}", file=sys.stderr)
 
 
 def _what(table: DuckDBSourceTable) -> str:

@@ -1,0 +1,163 @@
+"""What in the definition of a view makes a row depend on other rows, or on chance; the data are not read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pkdp_pipeline.duckdb.tables import literal, lowered, quoted
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["link_warning", "linking_parts", "linking_views"]
+
+_NAME = r'(?:"(?:[^"]|"")+"|[^\s".(),]+)'
+#: How the catalog writes what comes before the query of a view.
+_HEAD = re.compile(
+    rf"\ACREATE (?:TEMP )?VIEW (?:IF NOT EXISTS )?{_NAME}(?:\.{_NAME})* (?:\({_NAME}(?:, {_NAME})*\) )?AS "
+)
+_VIEWS = "SELECT database_name, schema_name, view_name, sql FROM duckdb_views() WHERE NOT internal ORDER BY ALL"
+_FUNCTIONS = """
+SELECT DISTINCT lower(function_name), function_type = 'aggregate' FROM duckdb_functions()
+WHERE function_type = 'aggregate' OR (stability = 'VOLATILE' AND function_name <> 'error')
+"""
+
+Place = tuple[str, str, str]
+
+
+def link_warning(name: str, parts: Collection[str]) -> str:
+    """Return what to say about something whose rows are linked by these parts."""
+    return (
+        f"{name} uses {', '.join(parts)}: one person's rows can then change the rows of others, or chance does, and no "
+        "certificate about it holds. Let every row come from the rows of one person alone."
+    )
+
+
+def linking_views(connection: duckdb.DuckDBPyConnection, unit: Collection[str]) -> dict[str, list[str]]:
+    """Return the views of a connection that have all columns of the unit and link rows: the names, and what does it.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+    unit : collection of str
+        Empty where each row is a person.
+    """
+    catalog = _Catalog.of(connection)
+    columns: dict[Place, set[str]] = {}
+    for *place, column in connection.execute(
+        "SELECT database_name, schema_name, table_name, column_name FROM duckdb_columns() WHERE NOT internal"
+    ).fetchall():
+        columns.setdefault((place[0], place[1], place[2]), set()).add(lowered(column))
+    asked = {lowered(name) for name in unit}
+    places = [place for place in catalog.views if asked <= columns.get(place, set())]
+    found = {".".join(place[1:]): linking_parts(connection, f"FROM {_sql(place)}", catalog) for place in places}
+    return {name.removeprefix("main."): parts for name, parts in found.items() if parts}
+
+
+def linking_parts(connection: duckdb.DuckDBPyConnection, query: str, catalog: _Catalog | None = None) -> list[str]:
+    """Return the parts of a query, and of the views that it reads, that make rows depend on others or on chance.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+    query : str
+        A SELECT.
+    catalog : optional
+        What the connection has, looked up before.
+
+    Returns
+    -------
+    list of str
+        In words, each once; empty where nothing was found. What macros and tables of other kinds do is not seen.
+    """
+    catalog = catalog or _Catalog.of(connection)
+    ((database, schema),) = connection.execute("SELECT current_database(), current_schema()").fetchall()
+    found: dict[str, None] = {}
+    waiting, seen = [(query, (database, schema))], set()
+    while waiting:
+        text, at = waiting.pop()
+        ((written,),) = connection.execute(f"SELECT json_serialize_sql({literal(text)})").fetchall()
+        tree = json.loads(written)
+        if tree.get("error"):
+            found["a definition that cannot be looked at"] = None
+            continue
+        for node in _nodes(tree):
+            found.update(dict.fromkeys(_parts(node, catalog)))
+            view = catalog.view(node, at)
+            if view is not None and view not in seen:
+                seen.add(view)
+                waiting.append((_HEAD.sub("", catalog.views[view], count=1), view[:2]))
+    return list(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Catalog:
+    """The views of a connection with their SQL, and which functions do not look at one row alone."""
+
+    views: dict[Place, str]
+    functions: dict[str, bool]
+
+    @classmethod
+    def of(cls, connection: duckdb.DuckDBPyConnection) -> _Catalog:
+        views = {(row[0], row[1], row[2]): row[3] for row in connection.execute(_VIEWS).fetchall()}
+        return cls(views=views, functions=dict(connection.execute(_FUNCTIONS).fetchall()))
+
+    def view(self, node: dict[str, Any], home: tuple[str, str]) -> Place | None:
+        """Return the view that a node of a syntax tree names, None where it names something else."""
+        if node.get("type") != "BASE_TABLE":
+            return None
+        catalog, schema, name = (lowered(node.get(key) or "") for key in ("catalog_name", "schema_name", "table_name"))
+        database, place = lowered(home[0]), lowered(home[1])
+        if schema:
+            wanted = [(catalog or database, schema, name), (schema, "main", name)]
+        else:
+            wanted = [(database, place, name), (database, "main", name), ("temp", "main", name)]
+        places = {(lowered(one[0]), lowered(one[1]), lowered(one[2])): one for one in self.views}
+        return next((places[one] for one in wanted if one in places), None)
+
+
+def _parts(node: dict[str, Any], catalog: _Catalog) -> Iterator[str]:
+    kind, group = node.get("type"), node.get("class")
+    if kind in ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER"):
+        yield "LIMIT"
+    if node.get("sample") is not None:
+        yield "a sample"
+    if group == "WINDOW":
+        yield "a window"
+    if group == "SUBQUERY":
+        yield "a subquery in an expression"
+    if group == "FUNCTION" and catalog.functions.get(lowered(node.get("function_name") or "")) is False:
+        yield f"{lowered(node['function_name'])}()"
+    if kind == "SELECT_NODE" and not node.get("group_expressions"):
+        forced = node.get("aggregate_handling") == "FORCE_AGGREGATES"  # GROUP BY ALL
+        if not forced and _aggregates(node.get("select_list"), catalog):
+            yield "an aggregate of all rows"
+
+
+def _aggregates(value: Any, catalog: _Catalog) -> bool:
+    """Whether an aggregate function is among these expressions, outside the queries within them."""
+    if isinstance(value, list):
+        return any(_aggregates(one, catalog) for one in value)
+    if not isinstance(value, dict) or value.get("class") in ("SUBQUERY", "WINDOW"):
+        return False
+    if value.get("class") == "FUNCTION" and catalog.functions.get(lowered(value.get("function_name") or "")):
+        return True
+    return any(_aggregates(one, catalog) for one in value.values())
+
+
+def _nodes(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield every node of a syntax tree."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            yield one
+        waiting += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+
+
+def _sql(place: Place) -> str:
+    return ".".join(map(quoted, place))

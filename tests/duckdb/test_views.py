@@ -1,0 +1,84 @@
+"""Views in which a row does not come from one person's rows alone are named, wherever data are read through them."""
+
+from __future__ import annotations
+
+import warnings
+
+import duckdb
+import pytest
+
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.duckdb import install
+
+ATTACKER = pkdp.AttackerModel(p_max=0.1)
+LINKED = {
+    "SELECT *, random() AS r FROM events": ["random()"],
+    "SELECT *, gen_random_uuid() AS r FROM events": ["gen_random_uuid()"],
+    "FROM events LIMIT 10": ["LIMIT"],
+    "FROM events ORDER BY uid LIMIT 10%": ["LIMIT"],
+    "FROM events USING SAMPLE 10": ["a sample"],
+    "FROM events TABLESAMPLE 10%": ["a sample"],
+    "SELECT *, row_number() OVER (ORDER BY uid) AS place FROM events": ["a window"],
+    "FROM events QUALIFY rank() OVER (ORDER BY age) < 5": ["a window"],
+    "FROM events WHERE age > (SELECT avg(age) FROM events)": [
+        "a subquery in an expression",
+        "an aggregate of all rows",
+    ],
+    "FROM events WHERE age IN (SELECT age FROM events LIMIT 3)": ["a subquery in an expression", "LIMIT"],
+    "SELECT events.* FROM events, (SELECT avg(age) AS mean FROM events) WHERE age > mean": ["an aggregate of all rows"],
+    "WITH few AS (FROM events LIMIT 5) FROM few": ["LIMIT"],
+    "SELECT uid, age FROM events UNION ALL (SELECT uid, age FROM events LIMIT 1)": ["LIMIT"],
+}
+PLAIN = [
+    "FROM events WHERE age > 3",
+    "SELECT uid, max(age) AS age FROM events GROUP BY uid",
+    "SELECT uid, max(age) AS age FROM events GROUP BY ALL",
+    "SELECT DISTINCT uid, lower(country) AS country FROM events ORDER BY uid",
+    "SELECT e.* FROM events e JOIN (VALUES ('US')) v(country) USING (country)",
+    'SELECT uid, CAST(age AS VARCHAR) AS "LIMIT 5" FROM events',
+]
+
+
+@pytest.fixture
+def con():
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE events AS SELECT i AS uid, 'US' AS country, i % 9 AS age FROM range(100) t(i)")
+        yield connection
+
+
+def warned(connection, **more) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        install(connection, **{"attacker": ATTACKER, "unit": "uid", **more})
+    return [str(one.message) for one in caught]
+
+
+@pytest.mark.parametrize("query", LINKED)
+@pytest.mark.parametrize("name", ["seen", '"a AS (b"', "side.seen"])
+def test_what_links_rows_is_named(con, query, name):
+    con.execute(f"CREATE SCHEMA side; CREATE VIEW {name} AS {query}")
+    (warning,) = warned(con)
+    shown = name.strip('"')
+    assert warning.startswith(f"view {shown!r} uses ")
+    parts = warning.removeprefix(f"view {shown!r} uses ").partition(":")[0].split(", ")
+    assert sorted(parts) == sorted(LINKED[query])
+
+
+@pytest.mark.parametrize("query", PLAIN)
+def test_what_looks_at_one_person_alone_is_not(con, query):
+    con.execute(f"CREATE VIEW seen AS {query}")
+    assert warned(con) == []
+
+
+def test_a_view_of_a_view_is_looked_through(con):
+    con.execute(
+        "CREATE SCHEMA side; CREATE VIEW side.first AS FROM main.events LIMIT 50; "
+        "CREATE VIEW side.second(a, uid) AS SELECT age, uid FROM FIRST; CREATE VIEW third AS FROM side.second"
+    )
+    assert sorted(warning.split("'")[1] for warning in warned(con)) == ["side.first", "side.second", "third"]
+
+
+def test_only_views_that_can_be_asked_are_named(con):
+    con.execute("CREATE VIEW ages AS SELECT age FROM events LIMIT 10")
+    assert warned(con) == []
+    assert len(warned(con, unit=pkdp.EACH_ROW)) == 1

@@ -592,6 +592,7 @@ def test_the_gate_answers_through_the_service(tmp_path, database):
         ({}, "FROM pkdp_histogram('events', 'country', k := 19)", 400, "ArgumentError"),
         ({}, "FROM pkdp_histogram('events', 'uid', k := 20)", 400, "ArgumentError"),
         ({}, "FROM pkdp_count('events', noise := 1.0)", 400, "ArgumentError"),
+        ({}, "FROM pkdp_histogram('broken', 'code', k := 20)", 400, "ArgumentError"),
         ({"attacker": None}, COUNTRIES, 403, "NotCertifiableError"),
         (
             {"budget": {"epsilon": 0.5, "delta": 1e-6}},
@@ -616,8 +617,18 @@ def test_what_would_undo_an_earlier_answer_is_refused(tmp_path, database):
         assert (reply.status, reply.error["type"]) == (403, "DifferencingError")
 
 
-def test_a_failure_that_rows_cause_is_an_incident_without_data(tmp_path, database, capfd):
-    with real(tmp_path, database) as served:
+def test_a_failure_that_rows_cause_is_an_incident_without_data(tmp_path, capfd):
+    """The data changed after the gate was opened, when they were read."""
+    path, rows = tmp_path / "events.duckdb", tmp_path / "rows.csv"
+    lines = [f"{i},{i % 2}" for i in range(62)]
+    rows.write_text("\n".join(["uid,code", *lines]), encoding="utf-8")
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            "CREATE VIEW broken AS SELECT uid, CAST(code AS INTEGER) AS code "
+            f"FROM read_csv('{rows}', all_varchar = true)"
+        )
+    with real(tmp_path, path, tables={"broken": POLICY["tables"]["broken"]}) as served:
+        rows.write_text("\n".join(["uid,code", *lines, "7,US"]), encoding="utf-8")
         reply = served.post("FROM pkdp_histogram('broken', 'code', k := 20)")
         assert (reply.status, reply.error["type"]) == (500, "InternalError")
         failed = served.lines()[-1]

@@ -165,6 +165,11 @@ class CuratorReleases:
             finally:
                 cursor.close()
             return
+        except RuntimeError as error:
+            # DuckDB's word for Ctrl-C, which says nothing about what was read.
+            if str(error) == "Query interrupted":
+                raise KeyboardInterrupt from None
+            raise
         except duckdb.Error as error:
             problem = type(error).__name__
         raise ConfigError(f"the database could not be read ({problem}); check that its connection is open.")

@@ -390,6 +390,21 @@ def test_data_that_change_can_fail_once_and_that_is_charged(tmp_path: Path) -> N
         assert [entry.state for entry in ledger.entries(given_back=True)] == ["reserved"]
 
 
+def test_a_gate_that_is_stopped_while_it_opens_refuses_nothing(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise RuntimeError("Query interrupted")  # what DuckDB makes of Ctrl-C
+
+    rules = policy(ledger=tmp_path / "ledger.sqlite", period="2020")
+    with monkeypatch.context() as patched:
+        patched.setattr("pkdp_pipeline.duckdb.releases.read_through", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            Gate(path, policy=rules)
+    with Gate(path, policy=rules) as gate:
+        assert gate.unreadable == ()
+
+
 @pytest.mark.parametrize("column", ["note", "uid", "nope"])
 def test_what_the_policy_leaves_out_is_not_said_to_be_missing(gate: Gate, column: str) -> None:
     for question in (

@@ -18,6 +18,7 @@ from pkdp_pipeline.guarantee import Guarantee, epsilon_points
 from pkdp_pipeline.leakage import Leakage
 from pkdp_pipeline.profiles import THEOREMS, Applied, Bound, Protects, WorstCase
 from pkdp_pipeline.profiles.rounding import Array
+from pkdp_pipeline.sentences import anyone
 from pkdp_pipeline.version import VERSION
 
 if TYPE_CHECKING:
@@ -66,6 +67,11 @@ class Certificate(ABC):
     @abstractmethod
     def leakage(self) -> tuple[Leakage, ...]:
         """What is known exactly, or leaks, about the same people beside what was released."""
+
+    @property
+    def anyone(self) -> str:
+        """Whom the worst case holds against, in words."""
+        return anyone(self.leakage)
 
     @property
     @abstractmethod

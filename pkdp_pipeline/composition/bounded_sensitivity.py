@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
-
 from pkdp_pipeline.composition.evidence import BoundedSensitivity, Evidence
-from pkdp_pipeline.composition.independent_given_habits import noise_total
+from pkdp_pipeline.composition.independent_given_habits import plain_sum
 from pkdp_pipeline.composition.part import Part, Total
-from pkdp_pipeline.composition.worst_case_parts import NoiseTotal
+from pkdp_pipeline.composition.worst_case_parts import NoiseTotal, SmallerTotal
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.mechanisms import Count
 from pkdp_pipeline.profiles import WorstCase
-from pkdp_pipeline.profiles.rounding import Array
 from pkdp_pipeline.profiles.worst_case import NoiseCurve
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 
-__all__ = ["FewChanges", "bounded_sensitivity"]
+__all__ = ["bounded_sensitivity"]
 
 _THEOREM = "bounded_sensitivity"
 
@@ -113,50 +108,13 @@ def _worst(numbers: Numbers, changes: int) -> NoiseTotal:
     return NoiseTotal(theorem=_THEOREM, parts=tuple(taken))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FewChanges:
-    """The smaller of two profiles that both hold: of the numbers that one record can change, and of all releases.
-
-    Where counts are suppressed before their noise, the first replaces what it cannot rank by something larger.
-    *Guarantee*: never below the divergence of the whole. *Rounding*: none of its own. *Source*: `docs/composition.md`,
-    rules 9 and 6.
-    """
-
-    theorem: str
-    few: NoiseTotal
-    everything: NoiseTotal
-
-    @property
-    def parameters(self) -> tuple[float, float]:
-        """Return (ε, δ) of the numbers that one record can change; neither is above that of all releases."""
-        return self.few.parameters
-
-    @property
-    def slack(self) -> float:
-        """Return the larger slack."""
-        return max(self.few.slack, self.everything.slack)
-
-    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
-        """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
-        certified = self.certified(epsilons)
-        return np.minimum(self.few.bracket(epsilons)[0], certified), certified
-
-    def certified(self, epsilons: Array) -> Array:
-        """Return the certified side of `bracket` alone."""
-        return np.minimum(self.few.certified(epsilons), self.everything.certified(epsilons))
-
-    def smallest_epsilon(self, target: float) -> float:
-        """Return an ε whose certified δ is at most `target`; `math.inf` when there is none."""
-        return min(self.few.smallest_epsilon(target), self.everything.smallest_epsilon(target))
-
-
 def _not_above_the_sum(few: NoiseTotal, parts: tuple[Part, ...], declared: BoundedSensitivity) -> WorstCase:
     """Return `few`, held to rule 6 where that covers the same lives and may be smaller."""
     ranked_by_noise = all(isinstance(one, NoiseCurve) and one.appears_at is None for one, _ in few.parts)
-    everything = noise_total(_THEOREM, parts)
+    everything = plain_sum(_THEOREM, parts)
     if ranked_by_noise or everything is None or not all(_covers(part, declared) for part in parts):
         return few
-    return FewChanges(theorem=_THEOREM, few=few, everything=everything)
+    return SmallerTotal(theorem=_THEOREM, few=few, everything=everything)
 
 
 def _covers(part: Part, declared: BoundedSensitivity) -> bool:

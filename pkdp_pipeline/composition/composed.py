@@ -11,8 +11,9 @@ from typing import Any, cast
 from pkdp_pipeline.arguments import choice, probability, whole_number
 from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.composition.beside_leakage import assumed_beside, leakage_of, total_beside
-from pkdp_pipeline.composition.evidence import Evidence, evidence_from_dicts, evidence_to_dicts
+from pkdp_pipeline.composition.evidence import Evidence, SamePeople, evidence_from_dicts, evidence_to_dicts
 from pkdp_pipeline.composition.part import Part, Total
+from pkdp_pipeline.composition.periods import rests_on_own_periods
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.leakage import Leakage
 from pkdp_pipeline.profiles import Applied, Protects, WorstCase
@@ -115,6 +116,17 @@ class ComposedCertificate(Certificate):
         return self._leakage
 
     @property
+    def anyone(self) -> str:
+        """Whom the worst case holds against; where it rests on what was declared, if that is true."""
+        whom = anyone(self.leakage)
+        return f"{whom}, if what was declared is true" if _declared(self, numbers=False) else whom
+
+    @property
+    def _own_periods(self) -> bool:
+        """Whether parts are taken for parts about different periods, of which nothing else says so."""
+        return rests_on_own_periods(Part(certificate=one, times=n, aim=self.protects) for one, n in self.parts)
+
+    @property
     def theorems(self) -> tuple[str, ...]:
         """The keys of the rule and of the theorems the parts rest on."""
         own = (bound.theorem for bound in self._bounds)
@@ -123,7 +135,9 @@ class ComposedCertificate(Certificate):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What was declared about the releases, then what each part assumes."""
-        listed = [one.declares for one in self.evidence]
+        listed = list(_declared(self, numbers=self.has_partial_knowledge))
+        if any(one.key == "bounded_participation" for one in self.evidence) and self._own_periods:
+            listed.append("Equal parts that name no period, and totals among them, are about different periods.")
         if len({part for part, _ in self.parts}) > 1:
             listed.append(
                 "Which releases are made, and with which parameters, was fixed before the first of them; where later "
@@ -155,19 +169,19 @@ class ComposedCertificate(Certificate):
         one_of = f"Any one period of {many}" if nested else f"Any one of {many}"
         subject = many if self.releases == 1 else f"{many} together" if self.whole else one_of
         statements = []
+        declared = [f"What was declared: {text}" for text in _declared(self, numbers=self.has_partial_knowledge)]
         if self.has_partial_knowledge:
-            statements.append(f"{subject}: {self._partial_statement(target)}")
-            statements += [f"What was declared: {one.declares}" for one in self.evidence]
+            statements += [f"{subject}: {self._partial_statement(target)}", *declared]
         if self._total.worst is not None:
             epsilon = self.worst_case.epsilon(target)
             numbers = "ε = {}, δ = {}".format(*map(rounded_up, self._total.worst.parameters))
             if epsilon < math.inf:
                 numbers = pair(self.worst_case, epsilon, target)
-            whom = f"against {anyone(self.leakage)}"
+            whom = f"against {self.anyone}"
             if statements:
                 statements.append(f"The noise alone gives {numbers} {whom}.")
             else:
-                statements.append(f"{subject}: private at {numbers} {whom}.")
+                statements += [f"{subject}: private at {numbers} {whom}.", *declared]
                 if self._total.reason:
                     statements.append(f"Nothing rests on what an attacker does not know: {self._total.reason}.")
         return " ".join((*statements, self._total.protection, *self.limits))
@@ -186,7 +200,10 @@ class ComposedCertificate(Certificate):
     def _against(self) -> str:
         """Return whom the statement is about; a few descriptions at most, with how many releases each is about."""
         described: dict[str, int] = {}
-        for part, times in self.parts:
+        for certificate, times in self.parts:
+            part = certificate
+            if isinstance(part, ComposedCertificate) and part.rule == "single":
+                part = part.parts[0][0]  # a period's only release speaks for itself
             if not isinstance(part, ReleaseCertificate) or len(part.partial_bounds) > 1:
                 return _AS_DECLARED
             for applied in part.partial_bounds:
@@ -264,6 +281,18 @@ def composed_from_document(document: Mapping[str, Any]) -> ComposedCertificate:
     return ComposedCertificate(
         protects=aim, parts=tuple(parts), evidence=evidence_from_dicts(list(document["evidence"]))
     )
+
+
+def _declared(certificate: ComposedCertificate, *, numbers: bool) -> dict[str, None]:
+    """Return what was declared about parts of any depth; without `numbers` only what a worst case rests on."""
+    found: dict[str, None] = {}
+    for one in certificate.evidence if certificate.rule != "single" else ():
+        found.setdefault(one.declares if numbers else one.declares_for_noise)
+    for part, _ in certificate.parts:
+        if isinstance(part, ComposedCertificate):
+            inside = _declared(part, numbers=numbers and part.has_partial_knowledge)
+            found |= {text: None for text in inside if text != SamePeople().declares}
+    return {text: None for text in found if text}
 
 
 def _conditional(parts: Iterable[tuple[Certificate, int]]) -> Iterator[str]:

@@ -44,6 +44,11 @@ class Evidence(ABC):
     def declares(self) -> str:
         """What is declared, as one plain sentence."""
 
+    @property
+    def declares_for_noise(self) -> str:
+        """What of it a total against any attacker rests on, as one plain sentence; empty where on nothing."""
+        return ""
+
 
 @dataclass(frozen=True, slots=True)
 class DisjointUnits(Evidence):
@@ -64,6 +69,11 @@ class DisjointUnits(Evidence):
             "The parts are about different people: who belongs to which part is fixed in advance, public, and does "
             "not depend on anybody's data."
         )
+
+    @property
+    def declares_for_noise(self) -> str:
+        """What of it a total against any attacker rests on: all of it."""
+        return self.declares
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +160,14 @@ class BoundedDependence(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class BoundedParticipation(Evidence):
-    """Nobody takes part in more than `times` of the releases.
+    """Nobody takes part in more than `times` of the periods that the releases are about.
 
-    Two lives of a person then differ in at most ``2·times`` releases. For noised releases this stands alone. For
-    noiseless ones `IndependentGivenHabits` (or `OneDayProtected`) is needed as well, for the data *after* any
-    capping: a program that keeps at most t of a person's days links her days and breaks it.
+    Two lives of a person then differ in at most ``2·times`` periods, and what is published about one period counts
+    together. Certificates whose context names a period are added up by it. Of those without one, equal certificates
+    are taken for releases about different periods, and different ones for releases about the same: compose those of
+    one period first, and every such total counts as a period of its own. For noised releases the evidence stands
+    alone. For noiseless ones `IndependentGivenHabits` (or `OneDayProtected`) is needed as well, for the data *after*
+    any capping: a program that keeps at most t of a person's days links her days and breaks it.
 
     Parameters
     ----------
@@ -176,7 +189,15 @@ class BoundedParticipation(Evidence):
     @property
     def declares(self) -> str:
         """What is declared, as one plain sentence."""
-        return f"Nobody takes part in more than {self.times} of the releases."
+        return (
+            f"Nobody takes part in more than {self.times} of the periods that the releases are about; periods that "
+            "overlap count as one."
+        )
+
+    @property
+    def declares_for_noise(self) -> str:
+        """What of it a total against any attacker rests on: all of it."""
+        return self.declares
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +219,11 @@ class OncePerUnit(Evidence):
             "Every person appears in at most one of the releases, and the declared numbers are about being in a given "
             "cell of a given release or in no release at all."
         )
+
+    @property
+    def declares_for_noise(self) -> str:
+        """What of it a total against any attacker rests on: not the declared numbers."""
+        return "Every person appears in at most one of the releases."
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +279,11 @@ class BoundedSensitivity(Evidence):
             f"Every person has one record, and whether {record} changes the counts of all releases, added up, by at "
             f"most {self.changes}."
         )
+
+    @property
+    def declares_for_noise(self) -> str:
+        """What of it a total against any attacker rests on: all of it."""
+        return self.declares
 
 
 _FARTHEST = 1e300

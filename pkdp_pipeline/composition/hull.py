@@ -13,17 +13,31 @@ from pkdp_pipeline.profiles.bound import Bound
 from pkdp_pipeline.profiles.rounding import UNIT, Array
 from pkdp_pipeline.profiles.worst_case import NoiseCurve
 
-__all__ = ["hull_atoms", "scale_of"]
+__all__ = ["hull_atoms", "where_it_falls"]
 
 _GONE = 1e-60
 """A profile that has fallen below this is cut off there; what is left is counted as disclosed at every ε."""
 
 
-def scale_of(bounds: tuple[Bound, ...]) -> float:
-    """Return the standard deviation of the normal loss with the same δ(0): a length on the axis of ε."""
-    start = float(Guarantee(bounds).delta(np.zeros(1))[0])
+_NO_LESS = 0.99
+"""A profile that is above this at ε = 0 may begin to fall only farther out, as that of a shifted bound does."""
+
+
+def where_it_falls(bounds: tuple[Bound, ...]) -> tuple[float, float]:
+    """Return an ε before which the profile says next to nothing, and a length on the axis of ε on which it falls.
+
+    The length is the standard deviation of the normal loss with the same δ(0), where that tells one from another.
+    """
+    profile = Guarantee(bounds)
+    start = float(profile.delta(np.zeros(1))[0])
     # erf(x) is about sqrt(1 - exp(-4x²/π)).
-    return min(40.0, max(1e-7, 2.0 * math.sqrt(-0.5 * math.pi * math.log1p(-min(start * start, 1.0 - 1e-16)))))
+    scale = min(40.0, max(1e-7, 2.0 * math.sqrt(-0.5 * math.pi * math.log1p(-min(start * start, 1.0 - 1e-16)))))
+    if start < _NO_LESS:
+        return 0.0, scale
+    first, half = profile.epsilon(_NO_LESS), profile.epsilon(0.5)
+    if half == math.inf:
+        return 0.0, scale
+    return first, min(scale, max(1e-7, half - first, 1e-3 * half))
 
 
 @lru_cache(maxsize=64)
@@ -63,22 +77,22 @@ def hull_atoms(bounds: tuple[Bound, ...]) -> tuple[Array, Array, float]:
 
 def _sampled(bounds: tuple[Bound, ...]) -> tuple[Array, Array]:
     """Return points that are dense where the profile bends, and its values there, not increasing."""
-    scale = scale_of(bounds)
+    first, scale = where_it_falls(bounds)
     most = math.ceil(math.log2(FARTHEST / scale)) + 1
-    ladder = np.minimum(FARTHEST, scale * 2.0 ** np.arange(1, most + 1))
+    ladder = np.minimum(FARTHEST, first + scale * 2.0 ** np.arange(1, most + 1))
     seen = np.minimum.accumulate(Guarantee(bounds).delta(ladder))
     ended = (seen <= _GONE) | (seen <= float(seen[-1]) * (1.0 + 1e-9))
     end = float(ladder[int(ended.argmax())])
-    near = scale * np.concatenate([np.arange(0.0, 6.0, 0.08), np.arange(6.0, 12.0, 0.25)])
-    far = (
+    near = first + scale * np.concatenate([np.arange(0.0, 6.0, 0.08), np.arange(6.0, 12.0, 0.25)])
+    far = first + (
         scale
         * 12.0
-        * 1.1 ** np.arange(0, max(1, math.ceil(math.log(max(1.0, end / scale / 12.0)) / math.log(1.1)) + 1))
+        * 1.1 ** np.arange(0, max(1, math.ceil(math.log(max(1.0, (end - first) / scale / 12.0)) / math.log(1.1)) + 1))
     )
     kinks = [
         cells * bound.noise for bound in bounds if isinstance(bound, NoiseCurve) for cells in range(1, bound.cells + 1)
     ]
-    points = np.unique(np.concatenate([near, far, kinks, [end]]))
+    points = np.unique(np.concatenate([[0.0], near, far, kinks, [end]]))
     points = points[points <= end]
     return points, np.minimum.accumulate(np.minimum(1.0, Guarantee(bounds).delta(points)))
 

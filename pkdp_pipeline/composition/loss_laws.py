@@ -13,7 +13,7 @@ import flint
 import numpy as np
 
 from pkdp_pipeline.composition.grid_law import GridLaw, envelope, product, split
-from pkdp_pipeline.composition.hull import hull_atoms, scale_of
+from pkdp_pipeline.composition.hull import hull_atoms, where_it_falls
 from pkdp_pipeline.guarantee import Guarantee
 from pkdp_pipeline.profiles import Bound
 from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array, ball_above
@@ -283,8 +283,8 @@ def _undominated(bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
     """Leave out bounds that are nowhere seen to be the smallest."""
     if len(bounds) < 2:
         return bounds
-    scale = scale_of(bounds)
-    points = scale * np.array([0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 40.0])
+    first, scale = where_it_falls(bounds)
+    points = first + scale * np.array([0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 40.0])
     values = [Guarantee((bound,)).delta(points) for bound in bounds]
     kept = list(range(len(bounds)))
     for row in range(len(bounds)):

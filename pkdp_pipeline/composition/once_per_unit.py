@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from pkdp_pipeline.composition.disjoint_units import largest, worst_largest
 from pkdp_pipeline.composition.evidence import Evidence
+from pkdp_pipeline.composition.independent_given_habits import plain_sum
 from pkdp_pipeline.composition.maximum import Maximum, WorstMaximum, best_attack
 from pkdp_pipeline.composition.part import Part, Total
-from pkdp_pipeline.composition.worst_case_parts import NoiseTotal
+from pkdp_pipeline.composition.worst_case_parts import NoiseTotal, SmallerTotal
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.mechanisms import Histogram
 from pkdp_pipeline.profiles import Applied, Bound, WorstCase
@@ -23,23 +24,24 @@ __all__ = ["once_per_unit"]
 def once_per_unit(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total:
     """Take the worst cell (presence), or the worst pair of cells (value), of the one histogram that all parts are."""
     del evidence
-    for part in parts:
-        certificate = part.certificate
-        if not isinstance(certificate, ReleaseCertificate) or not isinstance(certificate.mechanism, Histogram):
-            raise NoEvidenceError(
-                "OncePerUnit adds up histograms: its numbers are about a cell of a release, told that the person is "
-                "there or in no release at all, and the p_max of a Count is not such a number. Certify each part as a "
-                "Histogram (a count is one with a single cell), with p_max for that condition."
-            )
+    others = tuple(part for part in parts if not _is_histogram(part))
+    for part in others:
+        if part.worst is None:
+            raise NoEvidenceError(_no_histogram(part))
+    # Their noise holds told anything; their numbers are not about being in no release at all.
+    told_apart = not any(part.partial for part in others)
     if not parts or parts[0].aim == "presence":
         return Total(
             rule="once_per_unit",
-            partial=largest("once_per_unit", parts),
+            partial=largest("once_per_unit", parts) if told_apart else (),
             worst=worst_largest("once_per_unit", parts),
             protection=(
                 "Protects whether a person is included in any of these releases; it does not protect in which release "
                 "or cell she is once that is known."
             ),
+            reason=""
+            if told_apart
+            else "only the numbers of histograms are about being in a cell of a release or in none",
         )
     if any(part.certificate.leakage for part in parts):
         # Who moves from one release to another changes what leaks beside both: it no longer follows from who is in
@@ -62,7 +64,28 @@ def once_per_unit(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> To
         protection="Protects in which release, and in which cell of it, a person is.",
         reason=(
             "the cells of different parts can be compared only where all of them rest on p_max, or all on p_max_between"
+            if any(part.partial for part in parts)
+            else ""
         ),
+    )
+
+
+def _is_histogram(part: Part) -> bool:
+    certificate = part.certificate
+    return isinstance(certificate, ReleaseCertificate) and isinstance(certificate.mechanism, Histogram)
+
+
+def _no_histogram(part: Part) -> str:
+    if isinstance(part.certificate, ReleaseCertificate):
+        return (
+            "OncePerUnit adds up histograms: its numbers are about a cell of a release, told that the person is "
+            "there or in no release at all, and the p_max of a Count is not such a number. Certify each part as a "
+            "Histogram (a count is one with a single cell), with p_max for that condition."
+        )
+    return (
+        "OncePerUnit adds up one histogram for each period; several releases about one period count by their noise, "
+        "and not all of these have a finite worst case. Publish one cross-tabulated histogram for each period, or put "
+        "noise on all of them."
     )
 
 
@@ -115,11 +138,12 @@ def _largest_of(applied: list[Applied]) -> tuple[Applied, ...]:
 
 
 def _worst_pair(parts: tuple[Part, ...]) -> WorstCase | None:
-    """Noise against a move between two cells of any two parts: two changes of one cell each."""
-    curves = tuple(dict.fromkeys(part.worst for part in parts if isinstance(part.worst, NoiseCurve)))
-    if any(not isinstance(part.worst, NoiseCurve) for part in parts):
-        return None
-    if len(curves) == 1:
-        return curves[0]
-    single = WorstMaximum(theorem="worst_case_parts", parts=tuple(replace(curve, cells=1) for curve in curves))
-    return NoiseTotal(theorem="worst_case_parts", parts=((single, 2),))
+    """Noise against a move between any two parts: a change in each; or within one."""
+    bounds = tuple(dict.fromkeys(part.worst for part in parts if part.worst is not None))
+    everything = plain_sum("worst_case_parts", parts)
+    if everything is None or (len(bounds) == 1 and isinstance(bounds[0], NoiseCurve) and bounds[0].cells == 2):
+        return None if everything is None else bounds[0]
+    changes = tuple(replace(bound, cells=1) if isinstance(bound, NoiseCurve) else bound for bound in bounds)
+    single = WorstMaximum(theorem="worst_case_parts", parts=changes)
+    few = NoiseTotal(theorem="worst_case_parts", parts=((single, 2),))
+    return SmallerTotal(theorem="worst_case_parts", few=few, everything=everything)

@@ -7,6 +7,7 @@ from pkdp_pipeline.composition.evidence import BoundedParticipation, Evidence
 from pkdp_pipeline.composition.group_privacy import GroupPrivacy
 from pkdp_pipeline.composition.independent_given_habits import noise_total, trajectory
 from pkdp_pipeline.composition.part import Part, Total, what_is_hidden
+from pkdp_pipeline.composition.periods import at_once
 from pkdp_pipeline.profiles import Applied
 
 __all__ = ["one_day_protected"]
@@ -26,7 +27,7 @@ def one_day_protected(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -
                 "releases tell together about her is not protected."
             ),
         )
-    steps = min(2 * most, sum(part.times for part in parts))
+    steps = min(2 * most * at_once(parts), sum(part.times for part in parts))
     partial = tuple(
         Applied(bound=GroupPrivacy(theorem="one_day_protected", one=applied.bound, steps=steps), attack=applied.attack)
         for applied in single

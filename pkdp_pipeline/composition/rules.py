@@ -71,17 +71,20 @@ def apply_rule(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total
     total = RULES[frozenset(one.key for one in evidence)](parts, evidence)
     if not total.partial and total.worst is None:
         reason = total.reason or "no rule makes a total of them"
-        raise NoEvidenceError(Worded(partial(_unsummed, reason, frozenset(type(one).__name__ for one in evidence))))
+        declared = frozenset(type(one).__name__ for one in evidence)
+        excepted = bool(same_people(parts, ()).partial)
+        raise NoEvidenceError(Worded(partial(_unsummed, reason, declared, excepted)))
     return total
 
 
-def _unsummed(reason: str, declared: frozenset[str], say: Speech) -> str:
+def _unsummed(reason: str, declared: frozenset[str], excepted: bool, say: Speech) -> str:
     # What was declared and led nowhere is no choice; bounded participation is one beside other evidence.
     choices = ", ".join(
         f"{say.evidence(kind)} ({when})" for kind, when in _WHEN if kind not in declared - {"BoundedParticipation"}
     )
+    beside = say.same_people if excepted else ""
     return (
         f"these releases do not add up: {reason}, and not all of them are noised with a finite worst case. Declare "
-        f"evidence that holds: {choices}{say.same_people}. Or put noise on all of them; or publish one cross-tabulated "
+        f"evidence that holds: {choices}{beside}. Or put noise on all of them; or publish one cross-tabulated "
         "histogram and derive the others from it."
     )

@@ -13,7 +13,7 @@ from pkdp_pipeline.composition.independent_given_habits import noise_total, traj
 from pkdp_pipeline.composition.part import Part, Total
 from pkdp_pipeline.mechanisms import Count
 from pkdp_pipeline.profiles import Applied, Bound
-from pkdp_pipeline.profiles.chord import chord
+from pkdp_pipeline.profiles.beside_leakage import both_sides
 from pkdp_pipeline.profiles.rounding import Array
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 
@@ -94,9 +94,9 @@ class Shifted:
     Notes
     -----
     The other people's records given the count s, and given s - 1, can be coupled to differ in one record; that
-    costs ε0, and the target's own record another. Below ``2 ε0`` a chord in e^ε from δ = 1 at ε = 0 is used: every
-    profile is convex there. *Guarantee*: never below the divergence of the whole. *Rounding*: up. *Source*:
-    `docs/composition.md`, rule 7.
+    costs ε0, and the target's own record another. Below ``2 ε0`` the count's profile is read on the other side of 0:
+    ``δ1(-x) = 1 - e^{-x} (1 - δ1(x))``. *Guarantee*: never below the divergence of the whole. *Rounding*: up.
+    *Source*: `docs/composition.md`, rule 7.
     """
 
     theorem: str
@@ -110,13 +110,5 @@ class Shifted:
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
-        shift = math.nextafter(2.0 * self.by, math.inf)
-        left = np.nextafter(epsilons - shift, -np.inf)
-        certified = np.ones(len(epsilons))
-        beyond = left >= 0.0
-        if beyond.any():
-            certified[beyond] = self.one.bracket(left[beyond])[1]
-        if not beyond.all():
-            end = float(self.one.bracket(np.zeros(1))[1][0])
-            certified[~beyond] = [chord(epsilon, shift, end) for epsilon in epsilons[~beyond].tolist()]
-        return np.zeros(len(epsilons)), np.minimum(1.0, certified)
+        left = np.nextafter(epsilons - math.nextafter(2.0 * self.by, math.inf), -np.inf)
+        return np.zeros(len(epsilons)), np.minimum(1.0, both_sides(self.one, left))

@@ -18,7 +18,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.profiles import WorstCase
 from pkdp_pipeline.profiles.rounding import Array, ball_above
 
-__all__ = ["NoiseTotal", "advanced_sum"]
+__all__ = ["NoiseTotal", "SmallerTotal", "advanced_sum"]
 
 _WIDE = 1e6
 """Totals of noise with larger ε are known by their sums only."""
@@ -34,7 +34,8 @@ class NoiseTotal:
     parts : tuple of (WorstCase, int)
         Different parts and how often each occurs.
     participation : int, optional
-        Nobody takes part in more than this many of them, so two lives differ in at most twice as many.
+        Nobody takes part in more than this many of them, so two lives differ in at most twice as many. Each is then
+        all that is published about one period.
     changes : int, optional
         Two lives differ in at most this many of them, for another reason.
 
@@ -99,6 +100,42 @@ class NoiseTotal:
             return 0.0 if target >= 1.0 else epsilon if delta <= target else math.inf
         found = _convolved(self).smallest_epsilon(target)
         return min(found, epsilon) if delta <= target else found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallerTotal:
+    """The smaller of two profiles that both hold: of the few releases that differ, and of all of them.
+
+    What differs is sometimes replaced by something larger, such as the largest of all. *Guarantee*: never below the
+    divergence of the whole. *Rounding*: none of its own. *Source*: `docs/composition.md`, rules 6, 8 and 9.
+    """
+
+    theorem: str
+    few: NoiseTotal
+    everything: NoiseTotal
+
+    @property
+    def parameters(self) -> tuple[float, float]:
+        """Return (ε, δ) of the one with the smaller ε."""
+        return min(self.few.parameters, self.everything.parameters)
+
+    @property
+    def slack(self) -> float:
+        """Return the larger slack."""
+        return max(self.few.slack, self.everything.slack)
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
+        certified = self.certified(epsilons)
+        return np.minimum(self.few.bracket(epsilons)[0], certified), certified
+
+    def certified(self, epsilons: Array) -> Array:
+        """Return the certified side of `bracket` alone."""
+        return np.minimum(self.few.certified(epsilons), self.everything.certified(epsilons))
+
+    def smallest_epsilon(self, target: float) -> float:
+        """Return an ε whose certified δ is at most `target`; `math.inf` when there is none."""
+        return min(self.few.smallest_epsilon(target), self.everything.smallest_epsilon(target))
 
 
 def _worst(values: list[tuple[float, int]], most: int) -> list[tuple[float, int]]:

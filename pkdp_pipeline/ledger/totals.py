@@ -76,6 +76,23 @@ def add_up(
     *Guarantee*: that of `compose`; a component's total is that of all its releases. *Source*:
     `docs/composition.md`, rules 1 to 8.
     """
+    try:
+        return _added_up(held, parts, evidence, beside_others=beside_others)
+    except NoEvidenceError as error:
+        message = error.args[0]
+        if not isinstance(message, Worded):
+            raise
+        # A ledger finds out itself which releases are about the same people.
+        raise NoEvidenceError(Worded(lambda say: message.spoken(say).replace(say.same_people, ""))) from None
+
+
+def _added_up(
+    held: Mapping[Bundle, int],
+    parts: Mapping[str, ReleaseCertificate],
+    evidence: tuple[Evidence, ...],
+    *,
+    beside_others: bool,
+) -> Certificate:
     kinds = {type(one) for one in evidence}
     if BoundedDependence in kinds:
         # What is declared covers releases about the same period too, so each counts with its own certificate.
@@ -83,7 +100,7 @@ def add_up(
     if not evidence and beside_others:
         # Without evidence, what other units' releases tell about these people may undo what is not known.
         held = _beside_others(held)
-    if not evidence or kinds & {IndependentGivenHabits, BoundedParticipation}:
+    if not evidence or kinds == {IndependentGivenHabits}:
         # Another period's total may tell in which cell a person is in this one, unless days are independent.
         totals = any(_stands_as(parts[key]) == "total" for bundle in held for key, _ in bundle.parts)
         apart = totals and sum(held.values()) > 1 and IndependentGivenHabits not in kinds
@@ -94,7 +111,11 @@ def add_up(
             part = flat[0][0]
             return compose([part]) if isinstance(part, ReleaseCertificate) else part
         return compose(flat, evidence or None)
-    return compose([(_total_of(bundle, parts), times) for bundle, times in held.items()], evidence)
+    periods = [(_total_of(bundle, parts), times) for bundle, times in held.items()]
+    if BoundedParticipation in kinds and len(periods) > 1:
+        # As totals they are known to be about different periods.
+        periods = [(compose([one]) if isinstance(one, ReleaseCertificate) else one, times) for one, times in periods]
+    return compose(periods, evidence)
 
 
 def _beside_others(held: Mapping[Bundle, int]) -> Mapping[Bundle, int]:

@@ -21,8 +21,12 @@ from pkdp_pipeline.ledger.tally import leave, read_tally, units_of
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import add_up, unit_named, whole_parts
 from pkdp_pipeline.ledger.windows import window, windows
+from pkdp_pipeline.mechanisms import GeometricNoise
 from pkdp_pipeline.mechanisms.noise_law import SMALLEST_EPSILON
 from pkdp_pipeline.noise import noise_scale
+from pkdp_pipeline.profiles import WorstCase
+from pkdp_pipeline.profiles.beside_leakage import WorstBesidePrivate
+from pkdp_pipeline.profiles.worst_case import NoiseCurve
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 from pkdp_pipeline.sentences import rounded_up
 from pkdp_pipeline.wording import Speech, Worded
@@ -33,15 +37,15 @@ _MEASURES = {"partial_knowledge": "partial-knowledge total", "worst_case": "wors
 
 
 def drawn(parts: Iterable[tuple[ReleaseCertificate, int]]) -> tuple[Fraction, Fraction] | None:
-    """Return the sum of worst-case ε and δ of the noise as it is drawn, exactly; None where a part has none.
+    """Return the sum of worst-case ε and δ with the noise as it is drawn, exactly; None where a part has none.
 
     Notes
     -----
     The sampler's scale is a float s with ``s * epsilon >= 1``, so what is drawn is (1/s)-private, 1/s being at
     most the declared ε. A budget is a decimal: ten releases with noise declared as 0.1, drawn with scale 10, are
-    exactly 1-private together, although ten times the float 0.1 is more than 1. *Guarantee*: all parts together
-    are private at these numbers against any attacker (basic composition). *Rounding*: none for ε; each δ is
-    rounded up.
+    exactly 1-private together, although ten times the float 0.1 is more than 1. What leaks beside a release is
+    declared in decimals, and counted as written. *Guarantee*: all parts together, with what leaks beside them, are
+    private at these numbers against any attacker (basic composition). *Rounding*: none for ε; each δ is rounded up.
     """
     epsilon, delta = Fraction(0), Fraction(0)
     listed = list(parts)
@@ -49,13 +53,23 @@ def drawn(parts: Iterable[tuple[ReleaseCertificate, int]]) -> tuple[Fraction, Fr
     for certificate, times in listed:
         if told and kind_of(certificate.mechanism, certificate.protects) == "total":
             continue  # given what it tells, it costs nothing
-        worst, noise = certificate.worst_case.parameters, certificate.mechanism.noise
-        if worst is None or noise is None or noise.epsilon < SMALLEST_EPSILON:
+        pair = _drawn(certificate.worst_case_bound)
+        if pair is None:
             return None
-        cells = round(worst[0] / noise.epsilon)
-        epsilon += times * cells / Fraction(noise_scale(noise))
-        delta += times * Fraction(worst[1])
+        epsilon, delta = epsilon + times * pair[0], delta + times * pair[1]
     return epsilon, min(delta, Fraction(1))
+
+
+def _drawn(bound: WorstCase | None) -> tuple[Fraction, Fraction] | None:
+    """Return ε and δ of one release's worst case, the noise as it is drawn; None where only its profile is known."""
+    if isinstance(bound, WorstBesidePrivate):
+        pair = _drawn(bound.one)
+        if pair is None:
+            return None
+        return pair[0] + Fraction(repr(bound.epsilon)), pair[1] + Fraction(bound.delta)
+    if not isinstance(bound, NoiseCurve) or bound.noise < SMALLEST_EPSILON:
+        return None
+    return bound.cells / Fraction(noise_scale(GeometricNoise(bound.noise))), Fraction(bound.parameters[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

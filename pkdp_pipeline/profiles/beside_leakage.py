@@ -13,7 +13,7 @@ from pkdp_pipeline.profiles.bound import Bound, WorstCase
 from pkdp_pipeline.profiles.chord import chord
 from pkdp_pipeline.profiles.rounding import Array, ball_above
 
-__all__ = ["BesidePrivate", "GivenDependent", "Leaked", "WorstBesidePrivate"]
+__all__ = ["BesidePrivate", "GivenDependent", "Leaked", "WorstBesidePrivate", "both_sides"]
 
 _STEPS = 96
 """At so many smaller ε it is tried whether the sum of theorem 9 is smaller there."""
@@ -136,7 +136,7 @@ class GivenDependent:
         shift = _sum(self.epsilon, self.epsilon)
         # Beyond the end of the noise's profile its sum only grows.
         left = np.minimum(np.nextafter(epsilons - shift, -np.inf), self.one.parameters[0])
-        told = [self._told(a, d) for a, d in zip(left.tolist(), _both_sides(self.one, left).tolist(), strict=True)]
+        told = [self._told(a, d) for a, d in zip(left.tolist(), both_sides(self.one, left).tolist(), strict=True)]
         points, smallest = _smallest_before(self)
         row = np.searchsorted(points, left, side="right") - 1
         certified = np.where(row >= 0, np.minimum(told, smallest[np.maximum(row, 0)]), told)
@@ -191,7 +191,7 @@ def _smallest_before(bound: GivenDependent) -> tuple[Array, Array]:
     return points, np.minimum.accumulate(np.array(told))
 
 
-def _both_sides(one: Bound, epsilons: Array) -> Array:
+def both_sides(one: Bound, epsilons: Array) -> Array:
     """Return the certified δ at ε of either sign: ``δ(-x) = 1 - e^{-x} (1 - δ(x))``, rounded up."""
     values = one.bracket(np.abs(epsilons))[1]
     for at in np.flatnonzero(epsilons < 0.0).tolist():
@@ -209,7 +209,7 @@ def _convolved(one: Bound, epsilon: float, delta: float, epsilons: Array) -> Arr
     points = np.nextafter(np.concatenate([epsilons - epsilon, epsilons + epsilon]), -np.inf)
     if epsilon == 0.0:
         points = np.concatenate([epsilons, epsilons])
-    nearer, farther = np.split(_both_sides(one, points), 2)
+    nearer, farther = np.split(both_sides(one, points), 2)
     certified = np.ones(len(epsilons))
     with flint.ctx.workprec(128):
         right = 1 / (1 + (-flint.arb(epsilon)).exp())

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pkdp_pipeline.report.content import BudgetLine, LedgerAccount, Promise, Report
-from pkdp_pipeline.report.plain_words import given
+from pkdp_pipeline.sentences import anyone
 from pkdp_pipeline.statement import Statement
 
 __all__ = ["SCHEMA", "promise_document", "statement_document", "to_json"]
@@ -69,7 +69,7 @@ def statement_document(statement: Statement | None) -> dict[str, Any] | None:
         **({"named": _pair(statement.named)} if statement.named[1] == 0.0 < statement.delta else {}),
         "numbers": [_pair(one) for one in statement.numbers],
         "worst_case": _pair(statement.worst_case),
-        **({"anyone": statement.anyone} if given(statement) else {}),
+        **({"anyone": statement.anyone} if statement.anyone != anyone(()) else {}),
         "assumptions": statement.assumptions,
         "limits": statement.limits,
         "theorems": _theorems(statement.theorems),

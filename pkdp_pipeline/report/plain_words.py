@@ -27,6 +27,9 @@ __all__ = [
 ]
 
 
+_IF = ", if what was declared is true"
+
+
 def rounded_down(value: float, digits: int = 3) -> str:
     """Return `value` as text, rounded down to `digits` significant digits: for what is attained, not for claims."""
     if value in (0.0, math.inf):
@@ -89,12 +92,12 @@ def anyone(statement: Statement) -> bool:
 
 def given(statement: Statement | None) -> str:
     """Return what may be known exactly besides, on which `worst_case` depends; empty where nothing may be."""
-    return "" if statement is None else statement.anyone.partition(", given ")[2]
+    return "" if statement is None else statement.anyone.partition(", given ")[2].partition(_IF)[0]
 
 
 def whom(statement: Statement | None) -> str:
     """Return whom `worst_case` holds against, in a few words."""
-    return f"anyone at all, given {given(statement)}" if given(statement) else "anyone at all"
+    return "anyone at all" if statement is None else statement.anyone.replace(", whatever they know", "")
 
 
 def protected(statement: Statement) -> str:
@@ -125,7 +128,8 @@ def meaning(statement: Statement) -> str:
     always = anyone(statement)
     who = "Nobody who fits the assumptions"
     if always:
-        who = f"Nobody, even knowing {_everything(statement)},"
+        declared = "If what was declared is true, nobody" if statement.anyone.endswith(_IF) else "Nobody"
+        who = f"{declared}, even knowing {_everything(statement)},"
     unit = " It is about one privacy unit: of several that share a fate the table may tell more." if always else ""
     return (
         f"Take any one person, and what the sentence says is protected: {protected(statement)}. {who} learns more "
@@ -142,7 +146,8 @@ def worst_meaning(statement: Statement) -> str:
         )
     epsilon, delta = statement.worst_case
     return (
-        f"Even somebody who already knows {_everything(statement)} learns no more about it than {_hint(epsilon)}"
+        f"{'If what was declared is true, even' if statement.anyone.endswith(_IF) else 'Even'} somebody who already "
+        f"knows {_everything(statement)} learns no more about it than {_hint(epsilon)}"
         f"{_but(delta)}{_apart(statement)}"
     )
 

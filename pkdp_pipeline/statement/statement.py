@@ -13,7 +13,7 @@ from pkdp_pipeline.arguments import probability
 from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.composition.composed import ComposedCertificate
 from pkdp_pipeline.profiles import THEOREMS, Protects
-from pkdp_pipeline.sentences import anyone, named_pair, rounded_up
+from pkdp_pipeline.sentences import named_pair, rounded_up
 
 __all__ = ["Statement"]
 
@@ -46,7 +46,7 @@ class Statement:
     theorems : tuple of (str, str)
         Title and citation of what it rests on.
     anyone : str
-        Whom `worst_case` holds against, in words: anyone, given what may be known exactly.
+        Whom `worst_case` holds against, in words: anyone, given what may be known, if what was declared is true.
 
     Notes
     -----
@@ -88,7 +88,7 @@ class Statement:
             assumptions=certificate.assumptions,
             limits=_limits(certificate, target),
             theorems=tuple((THEOREMS[key].title, THEOREMS[key].citation) for key in certificate.theorems),
-            anyone=anyone(certificate.leakage),
+            anyone=certificate.anyone,
         )
 
     def to_html(self) -> str:

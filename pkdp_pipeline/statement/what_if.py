@@ -14,7 +14,7 @@ from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.composition.composed import ComposedCertificate
 from pkdp_pipeline.release_certificate import ReleaseCertificate
-from pkdp_pipeline.sentences import anyone, rounded_up
+from pkdp_pipeline.sentences import rounded_up
 from pkdp_pipeline.statement.effort import SLOW, slowness
 from pkdp_pipeline.statement.stronger import (
     Change,
@@ -180,7 +180,7 @@ def _as_declared(leaf: ReleaseCertificate) -> AttackerModel:
 
 def _without_assumptions(certificate: Certificate, declared: Reading, delta: float) -> tuple[Scenario, ...]:
     """Return the rows of a guarantee that holds against anyone: whatever the attacker knows, it is the same."""
-    whom = anyone(certificate.leakage).removesuffix(", whatever they know")
+    whom = certificate.anyone.replace(", whatever they know", "")
     verdict = f"holds against {whom.replace(' at all', '')}: ε = {rounded_up(declared.epsilon)}"
     if declared.epsilon == math.inf:
         verdict = _unreached(declared, delta)

@@ -76,9 +76,11 @@ def test_the_exception_costs_twice_a_replaced_record():
             assert total.delta(epsilon) == pytest.approx(part.delta(epsilon - cost), rel=1e-6)
             assert total.delta(epsilon) >= part.delta(epsilon - cost) * (1 - 1e-12)
         assert total.worst_case.delta(5.0) == 1.0
-        assert total.delta(0.0) == pytest.approx(1.0)
-        # Below the cost: a chord in e^ε, never above 1 and never below the value at the cost.
+        # Below the cost: the count's profile on the other side of 0, never below the value at the cost.
         below = total.delta(np.linspace(0.0, cost, 7))
+        for epsilon, value in zip(np.linspace(0.0, cost, 7).tolist()[:-1], below.tolist(), strict=False):
+            other = 1.0 - math.exp(epsilon - cost) * (1.0 - part.delta(cost - epsilon))
+            assert other * (1 - 1e-9) <= value <= other * (1 + 1e-6)
         assert (np.diff(below) <= 0).all()
         assert below[-1] >= part.delta(0.0) * (1 - 1e-6)
 

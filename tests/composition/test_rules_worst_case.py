@@ -15,6 +15,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.composition import basic_sum
 from pkdp_pipeline.composition.evidence import BoundedParticipation
 from pkdp_pipeline.composition.worst_case_parts import advanced_sum
+from pkdp_pipeline.context import Context
 
 
 def noised(epsilon, protects="presence", k=None, release=None):
@@ -76,9 +77,14 @@ def test_suppression_and_noise_on_two_days(protects, epsilon):
 # Rule 5, noised parts
 
 
+def on(part, period):
+    return part.in_context(Context(period=period))
+
+
 def test_few_days_of_many_cost_the_worst_few():
     noises = (0.2, 0.4, 0.4, 0.9, 0.1)
-    total = pkdp.compose([noised(epsilon) for epsilon in noises], BoundedParticipation(times=1)).worst_case
+    days = [on(noised(epsilon), f"2021-03-0{day}") for day, epsilon in enumerate(noises, start=1)]
+    total = pkdp.compose(days, BoundedParticipation(times=1)).worst_case
     assert total.parameters == pytest.approx((1.3, 0.0))
     for epsilon in (0.0, 0.3, 0.8, 1.2):
         pairs = (

@@ -153,22 +153,52 @@ def test_once_per_unit_costs_one_release():
     assert book.total().delta(1.0) == certify(TABLE, ATTACKER).delta(1.0)
 
 
-@pytest.mark.parametrize(
-    ("evidence", "mechanisms", "words"),
-    [
-        (OncePerUnit(), [COUNT], "OncePerUnit adds up histograms"),
-        (OncePerUnit(), [NOISED, THRESHOLDED], "OncePerUnit adds up histograms"),
-        (BoundedParticipation(2), [TABLE], "declare as well that they are independent"),
-    ],
-)
-def test_a_release_that_no_total_could_hold_is_refused(evidence, mechanisms, words):
-    book = Book(Terms(evidence=(evidence,)))
-    for mechanism in mechanisms[:-1]:
-        book.add(mechanism, "2013-01-01")
+def test_a_release_that_no_total_could_hold_is_refused():
+    book = Book(Terms(evidence=(OncePerUnit(),)))
     before = book.state()
-    with pytest.raises(NoEvidenceError, match=words):
-        book.add(mechanisms[-1], "2013-01-01")
+    with pytest.raises(NoEvidenceError, match="OncePerUnit adds up histograms"):
+        book.add(COUNT, "2013-01-01")
     assert book.state() == before
+
+
+def test_noised_releases_of_one_period_count_together_where_everybody_is_in_one_period():
+    book = Book(Terms(evidence=(OncePerUnit(),)))
+    for day in (1, 2, 3):
+        book.add(NOISED, f"2013-01-0{day}")
+        book.add(NOISED_COUNT, f"2013-01-0{day}")
+    assert book.total().worst_case.parameters == (1.0, 0.0)
+
+
+def test_a_single_noiseless_release_is_what_it_is_where_few_periods_matter():
+    book = Book(Terms(evidence=(BoundedParticipation(2),)))
+    book.add(TABLE, "2013-01-01")
+    assert book.total().delta(1.0) == certify(TABLE, ATTACKER).delta(1.0)
+
+
+def test_releases_of_one_period_count_as_one_participation_at_their_joint_cost():
+    book = Book(Terms(evidence=(BoundedParticipation(1),)))
+    for day in range(1, 10):
+        book.add(NOISED_COUNT, f"2013-01-0{day}")
+        book.add(NOISED, f"2013-01-0{day}")
+    assert book.total().worst_case.parameters == (2.0, 0.0)
+    # A week that overlaps some days is one period with them; of others no more than a day's cost is known.
+    book = Book(Terms(evidence=(BoundedParticipation(1),)))
+    for day in range(1, 10):
+        book.add(NOISED_COUNT, f"2013-01-0{day}")
+    assert book.total().worst_case.parameters == (1.0, 0.0)
+    book.add(NOISED, "2013-01-01/2013-01-02")
+    assert book.total().worst_case.parameters == (2.0, 0.0)
+    book.verify()
+
+
+def test_a_ledger_does_not_offer_what_it_refuses():
+    book = Book(Terms(evidence=(IndependentGivenHabits(),)))
+    book.add(COUNT, "2013-01-01")
+    book.add(NOISED_COUNT, "2013-01-02")
+    with pytest.raises(NoEvidenceError) as refused:
+        book.total(evidence=())
+    assert "IndependentGivenHabits" in str(refused.value)
+    assert "SamePeople" not in str(refused.value)
 
 
 def test_a_given_back_release_vanishes_and_its_neighbour_stands_alone_again():

@@ -87,7 +87,7 @@ class _BoundedDependence(Table):
 
 
 class _BoundedParticipation(Table):
-    """Nobody takes part in more than so many of the releases."""
+    """Nobody takes part in more than so many of the periods."""
 
     kind: Literal["bounded_participation"] = Field(description="Which evidence this is.")
     times: int = Field(description="In so many, at most.", examples=[7])

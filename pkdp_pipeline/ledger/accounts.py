@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.composition.compose import compose
-from pkdp_pipeline.errors import ArgumentError, LedgerError, NoEvidenceError
+from pkdp_pipeline.errors import ArgumentError, BudgetExceededError, LedgerError, NoEvidenceError
 from pkdp_pipeline.ledger.admission import Admission, admission_of, admit, least_admission
 from pkdp_pipeline.ledger.bundle import Bundle
 from pkdp_pipeline.ledger.components import bundles, unit_text
 from pkdp_pipeline.ledger.database import Database
-from pkdp_pipeline.ledger.parts import certificate_of, describe, read_parts, store_part
+from pkdp_pipeline.ledger.parts import certificate_of, compared, counted, describe, read_parts, store_part
 from pkdp_pipeline.ledger.rebuild import rebuild_and_compare
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.tally import exchange, join, leave, read_tally, units_of
@@ -99,26 +99,66 @@ def withdraw(db: Database, dataset: str, entry: int) -> None:
 
 
 def recertified(
-    db: Database, dataset: str, entry: int, certificate: Certificate | str, terms: Terms | None = None
+    db: Database,
+    dataset: str,
+    entry: int,
+    certificate: Certificate | str,
+    terms: Terms | None = None,
+    held: Terms | None = None,
 ) -> None:
-    """Let a release count with its newest certificate. Nothing is published, so no budget is asked.
+    """Let a release count with its new certificate, unless one it had was bolder; the totals are held to the budgets.
+
+    Parameters
+    ----------
+    db : Database
+    dataset : str
+    entry : int
+    certificate : Certificate or str
+    terms : Terms, optional
+        Under which the releases must add up as before.
+    held : Terms, optional
+        Whose budgets the totals may not exceed; a milder certificate takes nothing off the totals.
 
     Raises
     ------
+    BudgetExceededError
+        If the totals with the new certificate exceed a budget, or nobody can say that they do not. The caller rolls
+        the transaction back.
     NoEvidenceError
         If terms are given, and with the new certificate the releases do not add up any more.
     LedgerError
         If it was not charged.
     """
-    part = store_part(db, describe(certificate))
-    units = db.execute(
-        "SELECT unit FROM holding WHERE entry = :entry AND dataset = :dataset", entry=entry, dataset=dataset
+    rows = db.execute(
+        "SELECT h.unit, h.standing, p.description FROM holding h JOIN part p ON p.sha256 = h.part "
+        "WHERE h.entry = :entry AND h.dataset = :dataset",
+        entry=entry,
+        dataset=dataset,
     )
-    before = _before(db, dataset, units[0][0], part, terms) if units else None
-    if not exchange(db, dataset, entry, part):
+    if not rows:
         raise LedgerError("an entry to be certified again was never charged: the ledger's running state was altered.")
+    ((unit, text, former),) = rows
+    description = describe(certificate)
+    if counted((former, description)) == former:
+        return
+    standing = Standing.from_dict(json.loads(text))
+    trial = None
+    how = compared(description, former)
+    if held is not None and held.budgets and how != "as bold":
+        if how == "neither":
+            raise BudgetExceededError(
+                f"{standing.label!r} (period {standing.period}) counts in the budgets with a certificate that it has, "
+                "and the new one promises more in one respect and less in another: certify it for an attacker who "
+                "knows more in every respect, or less."
+            )
+        trial = Trial(db, dataset, standing, held, again=True)
+    part = store_part(db, description)
+    before = _before(db, dataset, unit, part, terms)
+    exchange(db, dataset, entry, part)
     if terms is not None and before is not None:
-        _check_still_adds_up(db, dataset, units[0][0], before, terms)
+        _check_still_adds_up(db, dataset, unit, before, terms)
+    if trial is not None:
+        trial.hold(certificate_of(description), entry)
 
 
 def total(db: Database, dataset: str, unit: object, terms: Terms) -> Certificate:

@@ -21,7 +21,7 @@ __all__ = ["Entries", "place"]
 _PAGE = 64
 _FULL = """
     SELECT e.id, e.key, e.revision, e.dataset, e.state, r.standing, r.terms, c.certificate, x.release_id, x.content,
-        coalesce(p.created_at, r.created_at), r.previous, coalesce(x.hash, r.hash)
+        coalesce(p.created_at, r.created_at), r.previous, coalesce(x.hash, r.hash), e.certificate
     FROM entry AS e
     JOIN event AS r ON r.sequence = e.id
     JOIN event AS c ON c.sequence = e.certificate
@@ -132,7 +132,7 @@ class Entries:
         rows = self._database.execute(_FULL + "WHERE e.id = :entry", entry=entry)
         if not rows:
             raise LedgerError(f"the ledger {self._database.location!r} has no entry {entry}, or lost its events.")
-        return _entry(rows[0])
+        return self._entry(rows[0])
 
     def each(self, dataset: str, *, given_back: bool = False) -> Iterator[Entry]:
         """Yield one data set's entries in the order of their reservation, a few at a time in memory."""
@@ -143,8 +143,24 @@ class Entries:
         after = 0
         while rows := self._database.execute(query, dataset=dataset, after=after):
             for row in rows:
-                yield _entry(row)
+                yield self._entry(row)
             after = rows[-1][0]
+
+    def _entry(self, row: tuple[Any, ...]) -> Entry:
+        *known, newest = row
+        sequence, key, revision, dataset = known[:4]
+        if newest == sequence:
+            return _entry(tuple(known), ())
+        former = self._database.execute(
+            "SELECT certificate FROM event WHERE dataset = :dataset AND key = :key AND revision = :revision "
+            "AND sequence >= :sequence AND sequence < :newest AND certificate IS NOT NULL ORDER BY sequence",
+            dataset=dataset,
+            key=key,
+            revision=revision,
+            sequence=sequence,
+            newest=newest,
+        )
+        return _entry(tuple(known), tuple(str(text) for (text,) in former))
 
     def beside(self, dataset: str, standing: Standing) -> list[int]:
         """Return the ids of the published entries whose periods overlap that of `standing`, in order.
@@ -177,7 +193,7 @@ def _terms(text: str) -> Terms:
     return Terms.from_dict(json.loads(text))
 
 
-def _entry(row: tuple[Any, ...]) -> Entry:
+def _entry(row: tuple[Any, ...], former: tuple[str, ...]) -> Entry:
     sequence, key, revision, dataset, state, standing, terms, certificate, release_id, content, at, head, link = row
     try:
         return Entry(
@@ -189,6 +205,7 @@ def _entry(row: tuple[Any, ...]) -> Entry:
             terms=_terms(terms),
             state=state,
             certificate=certificate,
+            former=former,
             release_id=release_id,
             content=content,
             created_at=at,

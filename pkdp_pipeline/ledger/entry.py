@@ -86,6 +86,8 @@ class Entry:
         Head of the chain just before it was charged.
     hash : str
         Hash of the event that holds `content`, or else of the one that reserved it.
+    former : tuple of str
+        The certificates before the latest one, the first one first.
     """
 
     sequence: int
@@ -101,6 +103,12 @@ class Entry:
     created_at: str
     head: str
     hash: str
+    former: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def certificates(self) -> tuple[str, ...]:
+        """The JSON texts of all its certificates, the first one first."""
+        return (*self.former, self.certificate)
 
     @property
     def unit(self) -> tuple[str, ...]:

@@ -344,7 +344,8 @@ class Ledger:
 
         `content` is the table of `entry` with the new certificate, `certificate_json`, and `release_id` its id. Returns
         the entry as it is now. A certificate that was stored meanwhile, or claims more than `admission` allows by now,
-        is a `TemporaryError`; one about an attacker who is not told of a total beside it, a `DifferencingError`.
+        is a `TemporaryError`; one about an attacker who is not told of a total beside it, a `DifferencingError`; one
+        that exceeds a budget, a `BudgetExceededError`. A milder one than before leaves the totals as they are.
         """
         from pkdp_pipeline.certificate import Certificate
 
@@ -369,7 +370,7 @@ class Ledger:
                 content=content,
             )
             self._entries.recertified_by(entry.sequence, event)
-            accounts.recertified(self._database, self.dataset, entry.sequence, certificate, self._recorded)
+            accounts.recertified(self._database, self.dataset, entry.sequence, certificate, self._recorded, self.terms)
             return self._entries.read(entry.sequence)
 
     def verify(self, head: str | None = None, *, contents: bool = True) -> None:

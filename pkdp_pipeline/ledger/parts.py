@@ -6,6 +6,9 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import Literal
+
+import numpy as np
 
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.certificate import Certificate
@@ -15,7 +18,13 @@ from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.mechanisms import mechanism_from_dict, mechanism_to_dict
 from pkdp_pipeline.release_certificate import ReleaseCertificate, certify
 
-__all__ = ["certificate_of", "describe", "read_parts", "sha256", "store_part"]
+__all__ = ["certificate_of", "compared", "counted", "describe", "read_parts", "sha256", "store_part"]
+
+_EPSILONS = np.array([0.0, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0])
+"""Where the certificates of one table are compared."""
+
+_ALIKE = 1e-9
+"""Numbers this close, relatively, count as equal."""
 
 
 def sha256(text: str) -> str:
@@ -59,6 +68,37 @@ def certificate_of(description: str) -> ReleaseCertificate:
         AttackerModel.from_dict(content["attacker"]),
         protects=content["protects"],
     )
+
+
+def counted(descriptions: Iterable[str]) -> str:
+    """Return which of a release's certificates its totals count with: the newest that is not milder than one before.
+
+    Parameters
+    ----------
+    descriptions : iterable of str
+        What `describe` returned of all certificates it ever had, the first one first.
+    """
+    first, *later = descriptions
+    for description in later:
+        if compared(description, first) != "milder":
+            first = description
+    return first
+
+
+@lru_cache(maxsize=4096)
+def compared(description: str, other: str) -> Literal["milder", "bolder", "neither", "as bold"]:
+    """Return how the certificate of a `description` compares with another one of the same table.
+
+    A milder one certifies at most the other's δ at every ε, both against its attacker and against anyone, and less
+    somewhere: it is about an attacker who knows less, or protects less.
+    """
+    one, former = certificate_of(description), certificate_of(other)
+    mine = np.concatenate([one.delta(_EPSILONS), one.worst_case.delta(_EPSILONS)])
+    theirs = np.concatenate([former.delta(_EPSILONS), former.worst_case.delta(_EPSILONS)])
+    less, more = (mine < theirs * (1.0 - _ALIKE)).any(), (mine > theirs * (1.0 + _ALIKE)).any()
+    if less and more:
+        return "neither"
+    return "milder" if less else "bolder" if more else "as bold"
 
 
 def store_part(db: Database, description: str) -> str:

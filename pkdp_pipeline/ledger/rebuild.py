@@ -11,7 +11,7 @@ from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.ledger.bundle import Bundle, company_for
 from pkdp_pipeline.ledger.components import Component, Holding, Reach, split, standing_text, unit_text
 from pkdp_pipeline.ledger.database import Database
-from pkdp_pipeline.ledger.parts import describe, sha256
+from pkdp_pipeline.ledger.parts import counted, describe, sha256
 from pkdp_pipeline.ledger.standing import Standing
 
 __all__ = ["Charged", "rebuild_and_compare"]
@@ -29,8 +29,8 @@ class Charged(Protocol):
         """What it is about."""
 
     @property
-    def certificate(self) -> str:
-        """The JSON text of its latest certificate."""
+    def certificates(self) -> tuple[str, ...]:
+        """The JSON texts of all its certificates, the first one first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ def _rebuilt(entries: Iterable[Charged]) -> _State:
     holdings = []
     for entry in entries:
         standing, reach = entry.standing, Reach.of(entry.standing)
-        description = describe(entry.certificate)
+        description = counted(map(describe, entry.certificates))
         part, unit = sha256(description), unit_text(standing.unit)
         state.parts[part] = description
         holdings.append(
@@ -95,8 +95,8 @@ def _rebuilt(entries: Iterable[Charged]) -> _State:
         for one in group:
             parts[one.unit][one.part] += 1
             state.holdings[one.entry] = (*state.holdings[one.entry], made.id)
-        for unit, counted in parts.items():
-            tally[unit, Bundle.of(company, counted)] += 1
+        for unit, often in parts.items():
+            tally[unit, Bundle.of(company, often)] += 1
     for (unit, bundle), times in tally.items():
         text = bundle.to_json()
         state.tally[unit, sha256(text)] = (text, times)

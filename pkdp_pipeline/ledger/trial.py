@@ -33,6 +33,8 @@ from pkdp_pipeline.wording import Speech, Worded
 
 __all__ = ["Trial", "drawn", "drawn_within"]
 
+_LESS = "Nothing was read or charged. Ask for less (more noise, a larger k, fewer releases)"
+_AGAIN = "The table keeps the certificate it has. Ask about an attacker who knows less"
 _MEASURES = {"partial_knowledge": "partial-knowledge total", "worst_case": "worst-case total"}
 
 
@@ -91,10 +93,13 @@ class Trial:
     standing : Standing
         The release to be charged.
     terms : Terms
+    again : bool
+        Whether it is charged already, and gets another certificate.
     """
 
-    def __init__(self, db: Database, dataset: str, standing: Standing, terms: Terms) -> None:
+    def __init__(self, db: Database, dataset: str, standing: Standing, terms: Terms, *, again: bool = False) -> None:
         self._db, self._dataset, self._standing, self._terms = db, dataset, standing, terms
+        self._again = again
         self._unit = unit_text(standing.unit)
         reach = Reach.of(standing)
         self._changed: dict[str, list[Reach]] = {self._unit: [reach]}
@@ -194,8 +199,8 @@ class Trial:
         message = (
             f"{subject} would exceed the budget of {where} for the {named}: prior: epsilon = "
             f"{_shown(amounts[0])}, requested: {_shown(alone)}, together: {_shown(together)}, allowed: "
-            f"{budget.epsilon!r} (all at delta = {budget.delta!r}){excess}. Nothing was read or charged. Ask for less "
-            "(more noise, a larger k, fewer releases), or "
+            f"{budget.epsilon!r} (all at delta = {budget.delta!r}){excess}. "
+            f"{_AGAIN if self._again else _LESS}, or "
         )
         return Worded(lambda say: f"{message}{say.larger_budget}, where you can argue it.")
 

@@ -15,7 +15,7 @@ from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger import Ledger, Standing
 from pkdp_pipeline.ledger.bundle import Bundle, Company, company_for
 from pkdp_pipeline.ledger.components import Holding, Reach, split, unit_text
-from pkdp_pipeline.ledger.parts import certificate_of, describe, sha256
+from pkdp_pipeline.ledger.parts import certificate_of, counted, describe, sha256
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import add_up
 from pkdp_pipeline.release_certificate import ReleaseCertificate
@@ -58,7 +58,7 @@ class History:
     lines : tuple of Line
         In the order in which they were charged.
     parts : mapping of str to ReleaseCertificate
-        Their certificates without the facts of their publication, by `Holding.part`.
+        The certificates they count with, without the facts of their publication, by `Holding.part`.
     terms : Terms
         Evidence and budgets in force.
     """
@@ -131,7 +131,7 @@ def read_history(ledger: Ledger) -> History:
     lines, descriptions = [], {}
     for entry in ledger.entries():
         reach = Reach.of(entry.standing)
-        description = describe(entry.certificate)
+        description = counted(map(describe, entry.certificates))
         part = sha256(description)
         descriptions[part] = description
         holding = Holding(

@@ -7,9 +7,18 @@ from typing import Any
 from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.ledger import Entry
+from pkdp_pipeline.ledger.parts import certificate_of, counted, describe
 from pkdp_pipeline.ledger_views.reading import Reading
 from pkdp_pipeline.ledger_views.screen import Screen
-from pkdp_pipeline.ledger_views.words import class_call, command, mechanism_words, noise_words, state_words
+from pkdp_pipeline.ledger_views.words import (
+    amount,
+    class_call,
+    command,
+    exactly,
+    mechanism_words,
+    noise_words,
+    state_words,
+)
 
 __all__ = ["explain_entry", "found_entry"]
 
@@ -75,6 +84,12 @@ def explain_entry(screen: Screen, reading: Reading, entry: Entry, *, delta: floa
     screen.pairs(rows)
     screen.head("What it promises")
     screen.say(Certificate.from_json(entry.certificate).sentence(delta))
+    former = counted(map(describe, entry.certificates))
+    if former != describe(entry.certificate):
+        screen.say(
+            "Totals and budgets count it with an earlier certificate, about a bolder attacker: a promise is not taken "
+            f"back. That one says ε = {amount(certificate_of(former).epsilon(delta))} at δ = {exactly(delta)}."
+        )
     if entry.state == "reserved":
         screen.say(
             "It is charged because nobody can tell whether a run that died has shown it; run the same request again "

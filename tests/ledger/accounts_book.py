@@ -31,7 +31,7 @@ def as_text(certificate):
 class Kept:
     sequence: int
     standing: Standing
-    certificate: str
+    certificates: tuple[str, ...]
 
 
 class Book:
@@ -51,7 +51,7 @@ class Book:
             entry = next(self.numbers)
             published = certificate.in_context(Context(unit=asked.unit, period=asked.period, head="0" * 64))
             accounts.charge(self.database, self.dataset, asked, published, self.terms, entry)
-        self.kept[entry] = Kept(entry, asked, as_text(certificate))
+        self.kept[entry] = Kept(entry, asked, (as_text(certificate),))
         return entry
 
     def remove(self, entry):
@@ -63,8 +63,8 @@ class Book:
         mechanism = self.kept[entry].standing.mechanism
         certificate = certified(mechanism, attacker, self.kept[entry].standing.protects)
         with self.database.transaction(self.dataset):
-            accounts.recertified(self.database, self.dataset, entry, certificate)
-        self.kept[entry].certificate = as_text(certificate)
+            accounts.recertified(self.database, self.dataset, entry, certificate, self.terms, self.terms)
+        self.kept[entry].certificates += (as_text(certificate),)
 
     def total(self, unit=None, evidence=None):
         terms = self.terms if evidence is None else Terms(evidence=evidence)

@@ -9,9 +9,10 @@ import shutil
 import sys
 import textwrap
 import traceback
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 from rich.console import Console
@@ -215,6 +216,15 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that knows no Greek must not stop a job
+    shown = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], filename: str, *rest: Any) -> None:
+        if category is UserWarning and "pkdp_pipeline" in filename:
+            _complain(f"warning: {message}")
+        else:
+            shown(message, category, filename, *rest)
+
+    warnings.showwarning = show
     app()
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.errors import PkdpError
+from pkdp_pipeline.errors import PkdpError, TemporaryError
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.public_table import Counted, count_units, public_table
 from pkdp_pipeline.release import Release
@@ -98,6 +98,12 @@ def publish(
             raise
         if not was_there:
             return release
+        if revise:
+            # Another run took the same reservation and was first: its table was made from other data.
+            raise TemporaryError(
+                "another run has published a revision of the same question meanwhile; of this one nothing was published "
+                "or charged: run again, which publishes one more revision."
+            )
     return replayed(request, attacker, ledger, entry, alone=alone)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -98,6 +99,12 @@ def replayed(request: Request, attacker: AttackerModel, ledger: Ledger, entry: E
     NoEvidenceError, NotCertifiableError, TemporaryError
         If it cannot be certified anew.
     """
+    if request.has_opaque_where:
+        warnings.warn(
+            f"what is returned was published for the label {request.label!r} before: whether where is the predicate of "
+            "that time cannot be compared. Give another predicate another label, or write it as a query string.",
+            stacklevel=2,
+        )
     release = _replayed(entry)
     _check_answers(request, ledger, entry, release)
     return _certified_again(request, attacker, ledger, entry, release, alone=alone)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import multiprocessing
 import sqlite3
 import traceback
 import warnings
@@ -675,3 +676,91 @@ def test_a_certificate_beside_others_does_not_say_that_it_is_void(tmp_path):
     assert beside.certificate.has_partial_knowledge
     assert "holds only while nothing else" not in beside.certificate.sentence()
     assert "is about this release by itself" in beside.certificate.sentence()
+
+
+def test_a_label_used_again_for_a_predicate_that_cannot_be_compared_warns(ledger):
+    asked = {"unit": "u", "attacker": ATTACKER, "noise": NOISE, "ledger": ledger, "period": "2013", "label": "some"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        first = pkdp.count(people(x=30), lambda frame: frame["c"] == "x", **asked)
+    with pytest.warns(UserWarning, match="published for the label 'some'"):
+        again = pkdp.count(people(x=30), pd.Series([False] * 60), **asked)
+    assert again.to_bytes() == first.to_bytes()
+
+
+def test_another_data_set_of_the_ledger_is_named_when_one_starts(tmp_path):
+    asked = {"unit": "u", "attacker": ATTACKER, "noise": NOISE}
+    for dataset, others in (("flights", ()), ("flight", ("'flights'",)), ("ships", ("'flight'", "'flights'"))):
+        with pkdp.Ledger.open(tmp_path / "ledger.sqlite", dataset=dataset) as ledger:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                for period in ("2013", "2014"):
+                    pkdp.count(people(x=30), ledger=ledger, period=period, **asked)
+            told = [str(one.message) for one in caught if one.category is UserWarning]
+            assert len(told) == bool(others)
+            assert all(name in told[0] for name in others)
+
+
+def test_what_makes_a_new_data_set_an_error_charges_nothing(tmp_path):
+    asked = {"unit": "u", "attacker": ATTACKER, "noise": NOISE, "period": "2013"}
+    with pkdp.Ledger.open(tmp_path / "ledger.sqlite", dataset="flights") as ledger:
+        pkdp.count(people(x=30), ledger=ledger, **asked)
+    with pkdp.Ledger.open(tmp_path / "ledger.sqlite", dataset="flight") as ledger, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning):
+            pkdp.count(people(x=30), ledger=ledger, **asked)
+        assert list(ledger.entries(given_back=True)) == []
+
+
+def _revise(path, barrier, number, told):
+    with pkdp.Ledger.open(path, dataset="people") as ledger:
+        barrier.wait()
+        try:
+            release = pkdp.count(
+                people(x=1000 * number),
+                unit="u",
+                attacker=ATTACKER,
+                noise=NOISE,
+                ledger=ledger,
+                period="2013",
+                revise=True,
+            )
+            told.put((number, int(release.table["count"][0]), release.id))
+        except pkdp.TemporaryError as error:
+            told.put((number, None, str(error)))
+
+
+def test_a_revision_is_never_another_callers_table(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    with pkdp.Ledger.open(path, dataset="people") as ledger:
+        pkdp.count(people(x=30), unit="u", attacker=ATTACKER, noise=NOISE, ledger=ledger, period="2013")
+    context = multiprocessing.get_context("spawn")
+    barrier, told = context.Barrier(4), context.Queue()
+    runs = [context.Process(target=_revise, args=(path, barrier, number, told)) for number in range(1, 5)]
+    for run in runs:
+        run.start()
+    found = [told.get(timeout=60) for _ in runs]
+    for run in runs:
+        run.join()
+    made = [(number, count) for number, count, _ in found if count is not None]
+    assert made
+    assert all(abs(count - 1000 * number) < 100 for number, count in made)
+    assert all("run again" in words for _, count, words in found if count is None)
+    with pkdp.Ledger.open(path, dataset="people") as ledger:
+        assert len(list(ledger.entries())) == 1 + len(made)
+
+
+def test_a_revision_that_another_run_published_first_is_refused(tmp_path, ledger):
+    asked = {"unit": "u", "attacker": ATTACKER, "noise": NOISE, "period": "2013"}
+    pkdp.count(people(x=30), ledger=ledger, **asked)
+    request = Request(mechanism=pkdp.mechanisms.Count(noise=NOISE), unit="u", period="2013")
+
+    def read():
+        with pkdp.Ledger.open(tmp_path / "ledger.sqlite", dataset="people") as other:
+            pkdp.count(people(x=2000), ledger=other, revise=True, **asked)
+        return people(x=1000)
+
+    with pytest.raises(pkdp.TemporaryError, match="another run has published a revision"):
+        publish(read, request, attacker=ATTACKER, ledger=ledger, revise=True)
+    assert [entry.revision for entry in ledger.entries()] == [1, 2]
+    assert publish(lambda: people(x=1000), request, attacker=ATTACKER, ledger=ledger, revise=True).replayed is False

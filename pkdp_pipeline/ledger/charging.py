@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,9 @@ from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
 
 __all__ = ["Charging"]
+
+_NAMED = 10
+"""How many other data sets are named."""
 
 
 class Charging:
@@ -59,6 +63,8 @@ class Charging:
         PkdpError
             If it may not be published, see `Ledger.reserve`; the caller rolls the transaction back.
         """
+        if self._entries.register(self._dataset):
+            self._name_others()
         published = None if revise else self._entries.published(self._dataset, self._key)
         if published is not None:
             return self._entries.read(published)
@@ -66,6 +72,17 @@ class Charging:
         if latest is not None and latest[2] == "reserved":
             return self._taken_over(latest[0])
         return self._reserved(1 if latest is None else latest[1] + 1)
+
+    def _name_others(self) -> None:
+        """Name the ledger's other data sets where one starts: a name mistyped would be about other people."""
+        others = [name for name in self._entries.datasets() if name != self._dataset]
+        if others:
+            more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+            warnings.warn(
+                f"data set {self._dataset!r} starts in a ledger that holds {', '.join(map(repr, others[:_NAMED]))}{more}: "
+                "releases of different data sets are never added up. Where the same people are meant, write their name.",
+                stacklevel=2,
+            )
 
     def _reserved(self, revision: int) -> Reservation:
         certificate = self._offered(self._journal.head(self._dataset))

@@ -53,8 +53,8 @@ class Entries:
         rows = self._database.execute("SELECT name FROM dataset WHERE folded = :folded", folded=folded(dataset))
         return str(rows[0][0]) if rows else None
 
-    def register(self, dataset: str) -> None:
-        """Record a data set's name when it is not known; in another spelling than the first it is refused."""
+    def register(self, dataset: str) -> bool:
+        """Record a data set's name, and return whether it was not known; in another spelling it is refused."""
         known = self.spelled(dataset)
         if known is None:
             self._database.execute(
@@ -64,6 +64,11 @@ class Entries:
             raise TemporaryError(
                 f"data set {dataset!r} was recorded as {known!r} meanwhile; nothing was charged: run again."
             )
+        return known is None
+
+    def datasets(self) -> list[str]:
+        """Return the names of all data sets, in order."""
+        return sorted(str(name) for (name,) in self._database.execute("SELECT name FROM dataset"))
 
     def published(self, dataset: str, key: str) -> int | None:
         """Return the id of the latest published revision of a key, or None."""

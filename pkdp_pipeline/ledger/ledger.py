@@ -259,7 +259,6 @@ class Ledger:
                 # The key may have been made with this spelling, so another one is an error, once.
                 name = self._name
                 self._name = self._entries.spelled(name) or name
-                self._entries.register(name)
                 charging = Charging(
                     self._database,
                     dataset=name,

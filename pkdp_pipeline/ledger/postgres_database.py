@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -21,12 +22,15 @@ from pkdp_pipeline.ledger.spelling import folded
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, TextClause
 
-__all__ = ["NAMESPACE", "PostgresDatabase"]
+__all__ = ["NAMESPACE", "PostgresDatabase", "is_malformed"]
 
 NAMESPACE = "pkdp"
 """The PostgreSQL schema that holds the ledger's tables, so that they meet no others."""
 
 _IDLE_SECONDS = 300
+_MALFORMED = re.compile(
+    r'invalid [\w"]+ value|invalid port number|for connection option|weak sslmode|definition of service|sslmode value .* invalid'
+)
 _LOCKED = "55P03"
 """PostgreSQL's word for a lock that was not to be had in time."""
 _SECRET = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
@@ -292,8 +296,9 @@ class PostgresDatabase:
                 TemporaryError(start + "is locked by another process; this call changed nothing: try again later.")
             )
         refused = any(hint in said for hint in _NOT_ALLOWED)
-        unreachable = not state and type(error).__name__ == "OperationalError" and not refused
-        if lost or unreachable or state[:2] in _PASSING or state in _PASSING:
+        malformed = not state and is_malformed(said)
+        unreachable = not state and type(error).__name__ == "OperationalError" and not refused and not malformed
+        if (lost and not malformed) or unreachable or state[:2] in _PASSING or state in _PASSING:
             _raise_alone(
                 TemporaryError(
                     f"{start}cannot be reached: {said}. Run again later: what this call charged, if anything, is "
@@ -301,7 +306,13 @@ class PostgresDatabase:
                 )
             )
         fix = " Check user, password and database." if refused else _FIXES.get(state) or _FIXES.get(state[:2], "")
+        fix = " Correct its URL, or the environment variables that libpq reads." if malformed else fix
         _raise_alone(LedgerError(f"{start}cannot be used: {said}.{fix}"))
+
+
+def is_malformed(said: str) -> bool:
+    """Return whether a server was not asked at all, because libpq does not understand an option of the URL."""
+    return _MALFORMED.search(said) is not None
 
 
 def _raise_alone(error: PkdpError) -> NoReturn:

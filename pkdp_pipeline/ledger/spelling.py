@@ -45,13 +45,13 @@ def dataset_name(text: object) -> str:
     Raises
     ------
     ArgumentError
-        If it is not a text, says nothing, or holds a character that nobody sees.
+        If it is not a text, says nothing, or holds a control character or one that nobody sees.
     """
     if not isinstance(text, str) or not folded(text):
         raise ArgumentError('dataset must be a non-empty name, such as "flights".')
-    if any(map(is_hidden, text)):
+    if any(is_hidden(letter) or unicodedata.category(letter) in ("Cc", "Zl", "Zp") for letter in text):
         raise ArgumentError(
-            "dataset must not hold control or invisible characters, such as a zero-width space: two names that look "
-            "the same would be two data sets. Type the name anew."
+            "dataset must not hold control or invisible characters, such as a tab, a line break or a zero-width space: "
+            "two names that look the same would be two data sets. Type the name anew."
         )
     return collapsed(text)

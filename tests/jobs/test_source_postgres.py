@@ -247,6 +247,7 @@ def test_a_server_that_is_away_is_a_temporary_error_and_a_refusal_is_not(opened,
         postgres_url.replace("pkdp:", "nobody:"),
         postgres_url.replace("/ledger?", "/nowhere?"),
         f"{postgres_url}&nonsense=Secretville",
+        f"{postgres_url}&sslmode=Secretville",
     ]
     for address in refused:
         with pytest.raises(ConfigError, match="refuses the connection") as caught:

@@ -457,3 +457,18 @@ def test_tables_that_could_not_be_read_are_remembered(postgres_url):
         ledger.verify()
         assert [event.kind for event in Journal(ledger._database).events("people")] == ["unreadable"]
         assert unreadable_tables(ledger) == {"events"}
+
+
+@pytest.mark.parametrize("option", ["sslmode=foo", "target_session_attrs=foo", "sslmode=disable&sslnegotiation=direct"])
+def test_an_option_that_libpq_does_not_understand_is_no_matter_of_time(option):
+    with pytest.raises(LedgerError, match="Correct its URL"):
+        Ledger.open(f"postgresql://user@127.0.0.1:1/database?{option}")
+    with pytest.raises(TemporaryError, match="cannot be reached"):
+        Ledger.open("postgresql://user@127.0.0.1:1/database?sslmode=disable")
+
+
+def test_another_data_set_is_named_when_one_starts(postgres_url):
+    with Ledger.open(postgres_url, dataset="flights") as ledger:
+        publish(ledger)
+    with Ledger.open(postgres_url, dataset="flight") as ledger, pytest.warns(UserWarning, match="'flights'"):
+        publish(ledger)

@@ -15,6 +15,7 @@ from pkdp_pipeline.jobs.environment import public_address
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs.public_columns import PublicColumn
 from pkdp_pipeline.jobs.outputs.tables import check_names, check_tables, replace_period
+from pkdp_pipeline.ledger.postgres_database import is_malformed
 from pkdp_pipeline.release import Release
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ def _refusal(location: str, error: psycopg.Error) -> PkdpError:
     start = f"{_KEY}, the database {location},"
     if not state and any(hint in said for hint in _NOT_ALLOWED):
         return ConfigError(f"{start} cannot be used: check user, password and database.")
+    if not state and is_malformed(said):
+        return ConfigError(f"{start} cannot be used: an option of its URL is not one that libpq understands; correct it.")
     unreachable = not state and type(error).__name__ in ("OperationalError", "ConnectionTimeout")
     if unreachable or state[:2] in _PASSING or state in _PASSING:
         return TemporaryError(f"{start} is locked or cannot be reached: try again later.")

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
+from pkdp_pipeline.ledger.postgres_database import is_malformed
 
 if TYPE_CHECKING:
     from adbc_driver_postgresql.dbapi import Connection
@@ -127,7 +128,8 @@ class PostgresSnapshot:
 
     def _complaint(self, error: Exception) -> PkdpError:
         state = str(getattr(error, "sqlstate", None) or "")
-        lost = type(error).__name__ == "OperationalError" and not any(sign in str(error) for sign in _REFUSED)
+        refused = any(sign in str(error) for sign in _REFUSED) or is_malformed(str(error))
+        lost = type(error).__name__ == "OperationalError" and not refused
         if state.startswith(_PASSING) or (not state and lost):
             return TemporaryError(
                 f"the PostgreSQL source {self._name!r} cannot be reached, or has no room for one more, or is locked: "

@@ -101,8 +101,8 @@ def publish(
         if revise:
             # Another run took the same reservation and was first: its table was made from other data.
             raise TemporaryError(
-                "another run has published a revision of the same question meanwhile; of this one nothing was published "
-                "or charged: run again, which publishes one more revision."
+                "another run has published a revision of the same question meanwhile; of this one nothing was "
+                "published or charged: run again, which publishes one more revision."
             )
     return replayed(request, attacker, ledger, entry, alone=alone)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-__all__ = ["JOB_FILE", "PYTHON", "Speech", "Worded", "worded_for"]
+__all__ = ["ANALYST", "JOB_FILE", "PYTHON", "Speech", "Worded", "worded_for"]
 
 _FIELDS = {
     "BoundedDependence": ("epsilon", "delta"),
@@ -43,6 +43,8 @@ class Speech:
         """Return how a budget is written that holds one total only."""
         return f'pkdp.Budget(…, part="{part}")'
 
+    names_releases = True
+    """Whether releases that stand already may be named: their labels and periods are the curator's words."""
     same_people = "; or pkdp.SamePeople() for one exact count beside noise"
     budget = "pkdp.Budget(1.0, 1e-6)"
     larger_budget = "open the ledger with a larger budget"
@@ -79,7 +81,12 @@ class _JobFile(Speech):
     leakage_of_total = 'leakage = { name = "the number of people present", tells = "people_present" } below [attacker]'
 
 
+class _Analyst(Speech):
+    names_releases = False
+
+
 PYTHON = Speech()
+ANALYST: Speech = _Analyst()
 JOB_FILE: Speech = _JobFile()
 
 

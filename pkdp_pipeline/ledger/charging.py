@@ -78,9 +78,10 @@ class Charging:
         others = [name for name in self._entries.datasets() if name != self._dataset]
         if others:
             more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+            named = ", ".join(map(repr, others[:_NAMED])) + more
             warnings.warn(
-                f"data set {self._dataset!r} starts in a ledger that holds {', '.join(map(repr, others[:_NAMED]))}{more}: "
-                "releases of different data sets are never added up. Where the same people are meant, write their name.",
+                f"data set {self._dataset!r} starts in a ledger that holds {named}; "
+                "releases of different data sets are never added up. Where the same people are meant, give that name.",
                 stacklevel=2,
             )
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from pkdp_pipeline.errors import ArgumentError, DifferencingError
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.entries import Entries
+from pkdp_pipeline.ledger.overlap_cases import unnamed
 from pkdp_pipeline.ledger.period import Period
 from pkdp_pipeline.ledger.spelling import folded
 from pkdp_pipeline.ledger.standing import Standing
@@ -123,7 +124,7 @@ def former_entry(db: Database, dataset: str, request: Request) -> int | None:
                 f"former version took for a label; it may be {period.text!r}, and its numbers would be drawn a second "
                 f"time. Read the published ones with pkdp ledger show (entry {entry}); if it is another time, "
             )
-            raise DifferencingError(Worded(partial(_maybe_published, start)))
+            raise DifferencingError(Worded(partial(_maybe_published, request.description, start)))
     return None
 
 
@@ -157,5 +158,7 @@ def _under(request: Request, period: str) -> Request:
     return former
 
 
-def _maybe_published(start: str, say: Speech) -> str:
+def _maybe_published(asked: str, start: str, say: Speech) -> str:
+    if not say.names_releases:
+        return unnamed(repr(asked))
     return f"{start}{say.revise}, which charges another release."

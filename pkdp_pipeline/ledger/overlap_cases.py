@@ -9,7 +9,7 @@ from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.mechanisms import Count
 from pkdp_pipeline.wording import Speech, Worded
 
-__all__ = ["crossing", "overlap", "untold"]
+__all__ = ["crossing", "overlap", "unnamed", "untold"]
 
 
 def overlap(
@@ -46,11 +46,22 @@ def overlap(
     )
 
     def said(say: Speech) -> str:
+        if not say.names_releases:
+            return unnamed(repr(standing.label))
         first = repair if isinstance(repair, str) else repair(say)
         known = _as_known(say) if _is_near_total(standing, other) else ""
         return f"{start}{first}{middle}{say.declare('BoundedDependence')}{known}."
 
     return Worded(said)
+
+
+def unnamed(asked: str) -> str:
+    """Return why a release is refused, in words for somebody who may not know what else the ledger holds."""
+    return (
+        f"{asked} cannot be published beside what is published about these people already: what one of the releases "
+        "tells about other people takes away the uncertainty that protects a person in another. Ask what was asked "
+        "before, or ask the curator."
+    )
 
 
 def untold(other: str) -> Worded:
@@ -65,7 +76,7 @@ def untold(other: str) -> Worded:
         f"{other!r} stands beside this release, so its certificate must be about an attacker who knows how many people "
         "there are; about anybody else it would say what holds no more. Nothing was changed. Declare "
     )
-    return Worded(lambda say: f"{start}{say.leakage_of_total}.")
+    return Worded(lambda say: f"{start}{say.leakage_of_total}." if say.names_releases else unnamed("this release"))
 
 
 def crossing(standing: Standing, other: Standing, dataset: str, *, told: bool = False) -> Worded:
@@ -91,6 +102,8 @@ def crossing(standing: Standing, other: Standing, dataset: str, *, told: bool = 
     kinds = ("OneDayProtected", *(() if told else ("OncePerUnit",)), "BoundedDependence")
 
     def said(say: Speech) -> str:
+        if not say.names_releases:
+            return unnamed(repr(standing.label))
         if repair is not None:
             return f"{start}{repair(say)}{end}."
         habits = say.evidence("IndependentGivenHabits")

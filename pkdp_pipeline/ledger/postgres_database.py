@@ -29,7 +29,8 @@ NAMESPACE = "pkdp"
 
 _IDLE_SECONDS = 300
 _MALFORMED = re.compile(
-    r'invalid [\w"]+ value|invalid port number|for connection option|weak sslmode|definition of service|sslmode value .* invalid'
+    r'invalid [\w"]+ value|invalid port number|for connection option|weak sslmode|sslmode value .* invalid|'
+    "definition of service"
 )
 _LOCKED = "55P03"
 """PostgreSQL's word for a lock that was not to be had in time."""

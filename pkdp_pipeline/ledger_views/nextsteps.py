@@ -18,12 +18,14 @@ from pkdp_pipeline.ledger.differencing import allows_overlap, covers_periods
 from pkdp_pipeline.ledger_views.history import History
 from pkdp_pipeline.ledger_views.spent import MOST_MORE, how_many_more
 from pkdp_pipeline.ledger_views.words import mechanism_words, number_of
+from pkdp_pipeline.wording import JOB_FILE as SAY
 
 __all__ = ["next_steps"]
 
 _CHOICES: tuple[Evidence, ...] = (IndependentGivenHabits(), OneDayProtected(), DisjointUnits(), OncePerUnit())
-_LEAKAGE = "leakage=pkdp.Leakage.total() in the attacker"
-_GIVEN_IT = f"all with protects='value' and certified given it ({_LEAKAGE})"
+_LEAKAGE = SAY.leakage_of_total
+_PROTECTS = SAY.setting("protects", '"value"')
+_GIVEN_IT = f"all with {_PROTECTS} and certified given it ({_LEAKAGE})"
 _LIKE_THE_OTHERS = f", protects the value and is certified given the totals ({_LEAKAGE})"
 _NOISED = "noise with a finite worst case (noise without k, or with a release_threshold)"
 
@@ -84,15 +86,19 @@ def _elsewhere(history: History) -> Iterator[str]:
         if leaks and isinstance(one, OncePerUnit):
             continue
         when = "With" if noiseless else "Without noise, with"
-        yield f"{when} pkdp.{type(one).__name__}(), if this is true: {one.declares}"
+        yield f"{when} {SAY.evidence(type(one).__name__)}, if this is true: {one.declares}"
+    once = f"with {SAY.evidence_name('OncePerUnit')} that of one histogram over all of them; "
     yield (
-        "Or pkdp.BoundedDependence(epsilon, delta), if each release depends on all earlier ones together by at most so "
-        "much. With DisjointUnits and OneDayProtected the total is that of the largest release; "
-        f"{'' if leaks else 'with OncePerUnit that of one histogram over all of them; '}with the others it grows with "
-        "every release. The project's docs/composition.md has the rules, and what breaks each of them."
+        f"Or {SAY.evidence('BoundedDependence')}, if each release depends on all earlier ones together by at most so "
+        f"much. With {SAY.evidence_name('DisjointUnits')} and {SAY.evidence_name('OneDayProtected')} the total is that "
+        f"of the largest release; {'' if leaks else once}with the others it grows with every release. The project's "
+        "docs/composition.md has the rules, and what breaks each of them."
     )
     if any(isinstance(one, BoundedParticipation) for one in history.evidence):
-        yield "BoundedParticipation by itself covers noised releases only; IndependentGivenHabits goes with it."
+        yield (
+            f"{SAY.evidence_name('BoundedParticipation')} by itself covers noised releases only; "
+            f"{SAY.evidence_name('IndependentGivenHabits')} goes with it."
+        )
 
 
 def _same_period(history: History) -> Iterator[str]:
@@ -110,7 +116,7 @@ def _same_period(history: History) -> Iterator[str]:
         yield (
             f"{where}: nothing beside a release without noise, not even a noisy one, which tells about the people who "
             "protect by being unknown. Publish one cross-tabulated histogram and derive the rest with release.rollup; "
-            f"or plan {_NOISED} for all of them; or declare pkdp.BoundedDependence."
+            f"or plan {_NOISED} for all of them; or declare {SAY.evidence('BoundedDependence')}."
             + (
                 ""
                 if "total" in kinds

@@ -20,7 +20,9 @@ def test_a_name_keeps_its_letter_case():
     assert dataset_name("  Flights  EU") == "Flights EU"
 
 
-@pytest.mark.parametrize("name", ["", " ", None, 3, "a\0b", "\u3000", "a\nb", "a\tb", "a\n", "a\x1fb", "a\x85b", "a\u2028b"])
+@pytest.mark.parametrize(
+    "name", ["", " ", None, 3, "a\0b", "\u3000", "a\nb", "a\tb", "a\n", "a\x1fb", "a\x85b", "a\u2028b"]
+)
 def test_a_name_says_something(name):
     with pytest.raises(ArgumentError, match="dataset"):
         dataset_name(name)

@@ -33,6 +33,7 @@ from pkdp_pipeline.ledger_views.words import exactly
 from pkdp_pipeline.publish import publish
 from pkdp_pipeline.release import Release
 from pkdp_pipeline.request import Request
+from pkdp_pipeline.wording import ANALYST, worded_for
 
 if TYPE_CHECKING:
     import duckdb
@@ -186,7 +187,7 @@ class PermittedReleases:
         try:
             return table.curator.release(spec)
         except _REFUSALS as error:
-            raise type(error)(str(error) + _about_the_threshold(spec)) from None
+            raise type(error)(worded_for(error, ANALYST) + _about_the_threshold(spec)) from None
         except TemporaryError:
             raise TemporaryError("the ledger is busy; ask the same again later.") from None
         except Exception as error:

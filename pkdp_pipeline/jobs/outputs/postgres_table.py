@@ -111,7 +111,7 @@ def _refusal(location: str, error: psycopg.Error) -> PkdpError:
     if not state and any(hint in said for hint in _NOT_ALLOWED):
         return ConfigError(f"{start} cannot be used: check user, password and database.")
     if not state and is_malformed(said):
-        return ConfigError(f"{start} cannot be used: an option of its URL is not one that libpq understands; correct it.")
+        return ConfigError(f"{start} cannot be used: libpq does not understand an option of its URL; correct it.")
     unreachable = not state and type(error).__name__ in ("OperationalError", "ConnectionTimeout")
     if unreachable or state[:2] in _PASSING or state in _PASSING:
         return TemporaryError(f"{start} is locked or cannot be reached: try again later.")

@@ -278,6 +278,24 @@ def test_a_ledger_remembers_when_the_gate_is_opened_again(path: Path, tmp_path: 
         assert len(list(ledger.entries(given_back=True))) == 1
 
 
+def test_a_refusal_does_not_name_what_else_the_ledger_holds(path: Path, tmp_path: Path) -> None:
+    shared, people = tmp_path / "ledger.sqlite", pd.DataFrame({"uid": range(30), "country": "x"})
+    asked: dict[str, Any] = {"unit": "uid", "attacker": pkdp.AttackerModel(p_max=0.1), "k": 20}
+    for period, others in (("2020", "2020"), ("secret wave", "2020"), ("2019", "2020")):
+        shared.unlink(missing_ok=True)
+        with Ledger.open(shared) as ledger:
+            people.pkdp.histogram("country", label="staff with HIV", period=period, ledger=ledger, **asked)
+        rules = policy(ledger=shared, period=others)
+        with Gate(path, policy=rules) as gate, pytest.raises(pkdp.DifferencingError) as caught:
+            gate.sql("FROM pkdp_histogram('events', 'flag')")
+        text = str(caught.value)
+        assert "HIV" not in text
+        assert "secret" not in text
+        assert "2019" not in text
+        assert "'histogram by flag" in text
+        assert "ask the curator" in text
+
+
 def test_threads_are_answered_one_after_the_other(path: Path) -> None:
     answers: list[list[tuple[Any, ...]]] = []
     with Gate(path, policy=policy()) as gate:

@@ -218,13 +218,21 @@ def _check_crossing(
 
 
 def _releases(db: Database, column: str, value: object) -> list[Beside]:
-    """Return these releases, and whether each is certified against an attacker who is told."""
-    rows = db.execute(
-        f"SELECT h.standing, p.description FROM holding h JOIN part p ON p.sha256 = h.part WHERE h.{column} = :value "
-        "ORDER BY h.entry",
+    """Return these releases, and whether each is certified against an attacker who is told, in all its certificates."""
+    promised = db.execute(
+        "SELECT h.entry, a.certificate FROM holding h JOIN entry e ON e.id = h.entry AND e.certificate <> e.id "
+        "JOIN event a ON a.dataset = e.dataset AND a.key = e.key AND a.revision = e.revision AND a.certificate IS NOT NULL "
+        f"AND a.sequence >= e.id AND a.sequence < e.certificate WHERE h.{column} = :value",
         value=value,
     )
-    return [(_standing(text), _told(description)) for text, description in rows]
+    # What a certificate has promised once is not taken back by a newer one.
+    untold = {int(entry) for entry, text in promised if not _told(text)}
+    rows = db.execute(
+        "SELECT h.entry, h.standing, p.description FROM holding h JOIN part p ON p.sha256 = h.part "
+        f"WHERE h.{column} = :value ORDER BY h.entry",
+        value=value,
+    )
+    return [(_standing(text), _told(description) and int(entry) not in untold) for entry, text, description in rows]
 
 
 def _standing(text: str) -> Standing:

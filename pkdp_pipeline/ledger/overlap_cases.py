@@ -216,8 +216,8 @@ def _beside_total(standing: Standing, other: Standing, *, told: bool) -> tuple[s
 
 def _tell(say: Speech) -> str:
     return (
-        f"declare {say.leakage_of_total} for both; where the other release stands already, ask for it again like this: "
-        "the same table is certified anew"
+        f"declare {say.leakage_of_total} for both before the first of them is published; a release that stands already "
+        "keeps what any of its certificates promised, so beside it there is no total: let it stand alone"
     )
 
 

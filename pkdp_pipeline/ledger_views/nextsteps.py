@@ -25,7 +25,7 @@ __all__ = ["next_steps"]
 _CHOICES: tuple[Evidence, ...] = (IndependentGivenHabits(), OneDayProtected(), DisjointUnits(), OncePerUnit())
 _LEAKAGE = SAY.leakage_of_total
 _PROTECTS = SAY.setting("protects", '"value"')
-_GIVEN_IT = f"all with {_PROTECTS} and certified given it ({_LEAKAGE})"
+_GIVEN_IT = f"all with {_PROTECTS} and certified given it ({_LEAKAGE}) from the first"
 _LIKE_THE_OTHERS = f", protects the value and is certified given the totals ({_LEAKAGE})"
 _NOISED = "noise with a finite worst case (noise without k, or with a release_threshold)"
 

@@ -109,7 +109,7 @@ def test_what_is_certified_without_the_total_keeps_it_out_and_stays_out(ledger, 
         assert "leakage=pkdp.Leakage.total()" in words
     table(ledger, attacker, protects=protects)
     words = unchanged(ledger, lambda: total(ledger))
-    for way in ("exact total", "leakage=pkdp.Leakage.total()", "certified anew"):
+    for way in ("exact total", "leakage=pkdp.Leakage.total()", "before the first of them is published"):
         assert way in words
 
 
@@ -129,16 +129,37 @@ def test_another_leakage_is_not_the_exact_total(ledger, leakage):
     unchanged(ledger, lambda: total(ledger, attacker), error=PkdpError)
 
 
-def test_a_stored_table_is_certified_anew_and_then_lets_the_total_in(ledger):
-    first = table(ledger, SURE)
-    unchanged(ledger, lambda: total(ledger))
-    again = table(ledger)
+@pytest.mark.parametrize(
+    ("attacker", "protects"), [(pkdp.AttackerModel(p_max=0.1), "presence"), (SURE, "value"), (ATTACKER, "presence")]
+)
+@pytest.mark.parametrize("period", [DAY, "2021-03-02"])
+def test_what_was_promised_once_is_not_taken_back(ledger, attacker, protects, period):
+    """A table certified without the total, and again given it, has promised what the total makes false."""
+    make = table if period == DAY else noised
+    first = make(ledger, attacker, protects=protects)
+    again = make(ledger)
     assert again.replayed
     assert again.table.equals(first.table)
-    total(ledger)
-    same(ledger.total(), certify(TABLE, SURE, protects="value"))
-    assert len(list(ledger.entries())) == 2
+    assert again.certificate.attacker.total_is_known
+    assert make(ledger, pkdp.AttackerModel(p_max_between=0.7, leakage=(TOTAL,))).replayed
+    words = unchanged(ledger, lambda: total(ledger, period=period))
+    assert "keeps what any of its certificates promised" in words
     ledger.verify()
+
+
+def test_a_promise_in_between_counts_too(ledger):
+    table(ledger)
+    table(ledger, SURE)
+    table(ledger)
+    unchanged(ledger, lambda: total(ledger))
+
+
+def test_a_reservation_that_nobody_saw_has_promised_nothing(ledger):
+    asked = {"mechanism": TABLE, "unit": "id", "by": "cell", "period": DAY, "protects": "value"}
+    reserve(Request(**asked), attacker=SURE, ledger=ledger)
+    table(ledger)
+    assert total(ledger).table["count"].tolist() == [170]
+    assert len(list(ledger.entries(given_back=True))) == 3
 
 
 @pytest.mark.parametrize("make", [table, noised])
@@ -382,14 +403,14 @@ def test_the_refusal_across_days_names_the_release_that_is_in_the_way(ledger):
     assert "'total' (exact total, period 2021-03-02) and 'histogram by cell' (noiseless, period 2021-03-01)" in words
     assert "IndependentGivenHabits" in words
     assert "OncePerUnit" not in words  # beside what is told nothing adds up by it
-    for more, way in (({"attacker": SURE}, "certified anew"), ({"unit": "cell"}, "different units")):
+    for more, way in (({"attacker": SURE}, "is published; a release"), ({"unit": "cell"}, "different units")):
         with pkdp.Ledger.open(":memory:") as other:
             noised(other, period="2021-03-03")
             noised(other, **more)
             words = unchanged(other, lambda opened=other: total(opened, period="2021-03-02"))
             assert "'histogram by cell' (noised, period 2021-03-01)" in words
             assert way in words
-            assert ("leakage=pkdp.Leakage.total()" in words) is (way == "certified anew")
+            assert ("leakage=pkdp.Leakage.total()" in words) is (way == "is published; a release")
             named = [(one.standing, SURE if one.period == DAY else TOLD) for one in other.entries()]
             asked = standing(Count(), "2021-03-02", unit=("id",), protects="value")
             with pytest.raises(DifferencingError, match=way):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import pandas as pd
 import pytest
 from ledger_samples import certificate, publish, publish_release, reserve, sealed, standing
 
@@ -472,3 +473,21 @@ def test_another_data_set_is_named_when_one_starts(postgres_url):
         publish(ledger)
     with Ledger.open(postgres_url, dataset="flight") as ledger, pytest.warns(UserWarning, match="'flights'"):
         publish(ledger)
+
+
+def test_what_was_promised_once_is_not_taken_back(postgres_url):
+    from pkdp_pipeline.attacker import AttackerModel
+    from pkdp_pipeline.leakage import Leakage
+    from pkdp_pipeline.mechanisms import Count, Histogram
+    from pkdp_pipeline.publish import Request
+    from pkdp_pipeline.publish import publish as made
+
+    people = pd.DataFrame({"id": range(60), "cell": "a"})
+    told = AttackerModel(p_max_between=0.6, leakage=Leakage.total())
+    asked = {"unit": "id", "period": "2021", "protects": "value"}
+    cells, number = Request(mechanism=Histogram(k=50), by="cell", **asked), Request(mechanism=Count(), **asked)
+    with Ledger.open(postgres_url) as ledger:
+        for attacker in (AttackerModel(p_max_between=0.6), told):
+            made(lambda: people, cells, attacker=attacker, ledger=ledger)
+        with pytest.raises(DifferencingError, match="keeps what any of its certificates promised"):
+            made(lambda: people, number, attacker=told, ledger=ledger)

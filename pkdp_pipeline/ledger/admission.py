@@ -221,8 +221,9 @@ def _releases(db: Database, column: str, value: object) -> list[Beside]:
     """Return these releases, and whether each is certified against an attacker who is told, in all its certificates."""
     promised = db.execute(
         "SELECT h.entry, a.certificate FROM holding h JOIN entry e ON e.id = h.entry AND e.certificate <> e.id "
-        "JOIN event a ON a.dataset = e.dataset AND a.key = e.key AND a.revision = e.revision AND a.certificate IS NOT NULL "
-        f"AND a.sequence >= e.id AND a.sequence < e.certificate WHERE h.{column} = :value",
+        "JOIN event a ON a.dataset = e.dataset AND a.key = e.key AND a.revision = e.revision "
+        "AND a.sequence >= e.id AND a.sequence < e.certificate AND a.certificate IS NOT NULL "
+        f"WHERE h.{column} = :value",
         value=value,
     )
     # What a certificate has promised once is not taken back by a newer one.

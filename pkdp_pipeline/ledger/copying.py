@@ -103,6 +103,9 @@ class _Copy(SqliteDatabase):
                 _copy(self._original, self._connection)
         super()._prepare()
 
+    def _is_new(self) -> bool:
+        return not Path(self._original).exists()
+
     def _file_identity(self) -> tuple[int, int] | None:
         return None
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,8 @@ class SqliteDatabase:
             raise LedgerError(f"a ledger needs SQLite {needed}, this Python has {sqlite3.sqlite_version}: renew it.")
         if path != ":memory:":
             self._file = resolved_file(path)
+            if not os.path.exists(self._file):
+                self._make_file(Path(os.path.realpath(self._file)))
         with self._errors():
             self._connection = sqlite3.connect(
                 self._file, timeout=database.LOCK_SECONDS, isolation_level=None, check_same_thread=False
@@ -119,6 +122,15 @@ class SqliteDatabase:
                 f"the ledger {self._path!r} is damaged: {found[0]}. Restore it from a backup, with a head that a "
                 "release names."
             )
+        ((given, held),) = self.execute(
+            "SELECT (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'event'), "
+            "(SELECT coalesce(max(sequence), 0) FROM event)"
+        )
+        if given != held:
+            raise LedgerError(
+                f"the ledger {self._path!r} has numbered other events than it holds: its end was cut off. Restore it "
+                "from a backup, with a head that a release names."
+            )
         # SQLite's own objects are compared as well, so that nothing hides under a name like theirs; ANALYZE adds these.
         listed = "SELECT type, name, sql FROM sqlite_master WHERE type <> 'table' OR name NOT GLOB 'sqlite_stat[134]'"
         with sqlite3.connect(":memory:") as fresh:
@@ -137,9 +149,13 @@ class SqliteDatabase:
         self._connection.execute("PRAGMA foreign_keys = ON")
         if self._is_new():
             with self._begun("BEGIN IMMEDIATE"):
-                if self._is_new():  # another process may have created it meanwhile
-                    self._create()
+                self._create()
         if self._pragma("application_id") != APPLICATION_ID:
+            if not self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                raise LedgerError(
+                    f"{self._path!r} is an empty file, not a ledger: where it was one, what it held is lost. Restore it from "
+                    "a backup, with a head that a release names; for a new ledger remove the file, or give another path."
+                )
             raise LedgerError(
                 f"{self._path!r} is a SQLite file but not a ledger; give the path of a ledger or a new file."
             )
@@ -164,9 +180,22 @@ class SqliteDatabase:
             self._connection.execute(statement)
 
     def _is_new(self) -> bool:
-        if self._pragma("application_id") != 0 or self._pragma("user_version") != 0:
-            return False
-        return bool(self._connection.execute("SELECT count(*) = 0 FROM sqlite_master").fetchone()[0])
+        return self._file == ":memory:"
+
+    def _make_file(self, file: Path) -> None:
+        """Make a new ledger under another name, so that it appears whole or not at all; one that is there stays."""
+        try:
+            with tempfile.TemporaryDirectory(prefix=f".{file.name}.", dir=file.parent) as folder:
+                made = os.path.join(folder, "new.sqlite")
+                with self._errors(), closing(sqlite3.connect(made, isolation_level=None)) as self._connection:
+                    self._connection.execute("BEGIN IMMEDIATE")
+                    self._create()
+                    self._connection.execute("COMMIT")
+                with suppress(FileExistsError):  # another process has created it meanwhile
+                    _place(made, file)
+        except OSError as error:
+            fix = _FIXES[sqlite3.SQLITE_CANTOPEN]
+            raise LedgerError(f"the ledger {self._path!r} cannot be created: {error.strerror}.{fix}") from error
 
     def _use_write_ahead_log(self) -> None:
         # Two processes that switch a new file at once meet a lock that SQLite does not wait for.
@@ -321,6 +350,17 @@ def resolved_file(path: str) -> str:
     except OSError as error:
         raise LedgerError(f"{start}{error.strerror or type(error).__name__}; give another path.") from error
     return str(file)
+
+
+def _place(made: str, file: Path) -> None:
+    """Give a new file its name; one that has it already stays, which is a `FileExistsError`."""
+    try:
+        os.link(made, file)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+        os.replace(made, file)
 
 
 def _primary(error: sqlite3.Error) -> int:

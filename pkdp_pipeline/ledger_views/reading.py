@@ -38,8 +38,6 @@ class _ExistingFile(SqliteDatabase):
     """An SQLite ledger as it is: neither its tables nor its journal mode are touched."""
 
     def _create(self) -> None:
-        if self._pragma("application_id") == 0:
-            raise LedgerError(f"{self.location!r} is an empty file, not a ledger; give the path of a ledger.")
         raise LedgerError(
             f"the ledger {self.location!r} has schema 1, and reading changes nothing: bring it up to date first, with "
             f"a job or with pkdp.Ledger.open({self.location!r})."

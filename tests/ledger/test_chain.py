@@ -166,6 +166,20 @@ def test_a_changed_event_is_found(path, ledger, statement):
         ledger.verify(contents=False)
 
 
+@pytest.mark.parametrize("dataset", ["default", "other"])
+def test_an_end_that_was_cut_off_with_care_shows_in_what_was_numbered(path, dataset):
+    """Nothing is derived from a reservation given back but its entry: without both the chain is whole again."""
+    with Ledger.open(path) as ledger:
+        publish_release(ledger)
+    with Ledger.open(path, dataset=dataset, evidence=IndependentGivenHabits()) as ledger:
+        for number in range(3):
+            ledger.give_back(reserve(ledger, f"key {number}", standing(period="2014")))
+    attack(path, "DELETE FROM entry WHERE id > 2", "DELETE FROM event WHERE sequence > 2")
+    attack(path, "DELETE FROM dataset WHERE name = 'other'")
+    with Ledger.open(path) as ledger, pytest.raises(LedgerError, match="its end was cut off"):
+        ledger.verify()
+
+
 @pytest.mark.parametrize(
     "statement",
     [

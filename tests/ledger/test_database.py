@@ -5,12 +5,14 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 
 import pytest
 from ledger_samples import publish, reserve, standing
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger import Ledger, sqlite_database
+from pkdp_pipeline.ledger.copying import copied
 from pkdp_pipeline.ledger.database import open_database
 from pkdp_pipeline.ledger.schema import schema_script, split_statements
 
@@ -145,10 +147,52 @@ def test_an_unknown_schema_is_refused(path, version):
         Ledger.open(path)
 
 
-def test_an_empty_file_becomes_a_ledger(path):
+def test_an_empty_file_is_no_new_ledger(path):
+    """What a full disk or a failed copy leaves of a ledger must not begin another one."""
     path.touch()
+    with pytest.raises(LedgerError, match="is an empty file, not a ledger"):
+        Ledger.open(path)
+    with pytest.raises(LedgerError, match="is an empty file, not a ledger"), copied(str(path), dataset="flights"):
+        pass
+    assert path.read_bytes() == b""
+    path.unlink()
+    with closing(sqlite3.connect(path)) as raw:  # a header, and no tables: a cut file can look like this
+        raw.execute("VACUUM")
+    with pytest.raises(LedgerError, match="is an empty file, not a ledger"):
+        Ledger.open(path)
+
+
+def test_a_new_ledger_appears_whole_or_not_at_all(path, monkeypatch):
+    def fail(_):
+        assert not path.exists()
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(sqlite_database, "schema_script", fail)
+    with pytest.raises(ZeroDivisionError):
+        Ledger.open(path)
+    assert list(path.parent.iterdir()) == []
+    monkeypatch.undo()
+    Ledger.open(path).close()
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_ledger_is_made_where_files_cannot_be_linked(path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(sqlite_database.os, "link", refuse)
+    with Ledger.open(path) as ledger, Ledger.open(path) as other:
+        publish(ledger)
+        assert publish(other)[1]
+
+
+def test_a_link_to_nothing_becomes_a_ledger_where_it_leads(path, tmp_path):
+    path.symlink_to(tmp_path / "elsewhere.sqlite")
     with Ledger.open(path) as ledger:
-        assert not publish(ledger)[1]
+        publish(ledger)
+    assert path.is_symlink()
+    with Ledger.open(tmp_path / "elsewhere.sqlite") as ledger:
+        assert publish(ledger)[1]
 
 
 @pytest.mark.parametrize("location", ["mysql://host/db", "sqlite:///x", "https://host/ledger.sqlite"])

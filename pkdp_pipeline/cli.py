@@ -12,7 +12,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
+from typing import TYPE_CHECKING, Annotated, ParamSpec, TextIO
 
 import typer
 from rich.console import Console
@@ -218,11 +218,18 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal that knows no Greek must not stop a job
     shown = warnings.showwarning
 
-    def show(message: Warning | str, category: type[Warning], filename: str, *rest: Any) -> None:
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
         if category is UserWarning and "pkdp_pipeline" in filename:
             _complain(f"warning: {message}")
         else:
-            shown(message, category, filename, *rest)
+            shown(message, category, filename, lineno, file, line)
 
     warnings.showwarning = show
     app()

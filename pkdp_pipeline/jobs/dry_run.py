@@ -12,6 +12,7 @@ from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.advice import in_job_words
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.requests import check_together, requests_of
+from pkdp_pipeline.jobs.written import check_owner, check_written
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.copying import copied
 from pkdp_pipeline.ledger.parts import certificate_of, describe
@@ -97,14 +98,16 @@ def plan_job(job: Job, days: Sequence[date], *, revise: bool = False) -> Plan:
     Raises
     ------
     ConfigError, DifferencingError
-        If the job's releases cannot stand together.
+        If the job's releases cannot stand together, or the output folder is another job's or another ledger's.
     LedgerError, TemporaryError
         If the ledger cannot be read.
     """
     check_together(requests_of(job, date(2000, 1, 1)), dataset=job.dataset, evidence=job.declared())
     budget, evidence = job.budgets() or None, job.declared() or None
     planned: list[PlannedDay] = []
+    check_owner(job)
     with copied(job.ledger, dataset=job.dataset, budget=budget, evidence=evidence) as ledger:
+        check_written(job, ledger)
         before = total_of_unit(ledger, job.unit)
         for day in days:
             planned.append(_planned(job, ledger, day, revise=revise))

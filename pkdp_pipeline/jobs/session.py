@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -12,17 +11,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from pkdp_pipeline.errors import ConfigError, PkdpError
+from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.advice import in_job_words
 from pkdp_pipeline.jobs.checks import check_output
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.locking import job_lock
 from pkdp_pipeline.jobs.outputs import (
     check_outputs,
-    holds_releases,
     make_folder,
     remove_leftovers,
-    stored_certificate,
     write_atomically,
     write_outputs,
 )
@@ -35,6 +32,7 @@ from pkdp_pipeline.jobs.sources import Source, open_source
 from pkdp_pipeline.jobs.stopping import Stopping
 from pkdp_pipeline.jobs.summary import summarise
 from pkdp_pipeline.jobs.together import Together
+from pkdp_pipeline.jobs.written import check_owner, check_written, own
 from pkdp_pipeline.ledger import Entry, Ledger, find_former
 from pkdp_pipeline.ledger.rehearsal import rehearsal
 from pkdp_pipeline.ledger.stretch import total_of_unit
@@ -134,8 +132,10 @@ class JobSession:
             folder = Path(job.output.directory)
             make_folder(folder)
             opening.enter_context(job_lock(folder))
+            check_owner(job)
             remove_leftovers(folder)
             self._ledger = opening.enter_context(_open_ledger(job))
+            check_written(job, self._ledger)
             self._remarks = _remarks(job)
             self._held = opening.pop_all()
         return self
@@ -147,7 +147,7 @@ class JobSession:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What the curator should know before the first day: a ledger that misses releases, or holds other terms."""
+        """What the curator should know before the first day: a ledger that holds other terms."""
         return self._remarks
 
     def run(self, day: date, *, revise: bool = False, report: bool = True) -> JobResult:
@@ -174,7 +174,6 @@ class JobSession:
         reader = DayReader(self._job, day, self._opened, self._stopping)
         done.verdicts = reader.verdicts
         if to_read:
-            self._refuse_lost(to_read, day)
             reader.check(to_read)
         published = self._publish(named, day, reader, done, revise=revise)
         self._known = True
@@ -228,22 +227,6 @@ class JobSession:
                     found.append(one)
         return found
 
-    def _refuse_lost(self, named: Sequence[NamedRequest], day: date) -> None:
-        """Refuse to publish over a release that the ledger does not know: files are written after the ledger only."""
-        found = {one.name: stored_certificate(self._job, day, one.name) for one in named}
-        lost = {name: json.loads(text) for name, text in found.items() if text is not None}
-        if not lost:
-            return
-        known = [json.loads(entry.certificate) for entry in self._ledger.entries() if entry.state == "published"]
-        for name, certificate in lost.items():
-            if certificate not in known:
-                raise ConfigError(
-                    f"output.directory holds release {name!r} of {day.isoformat()}, and the ledger does not know it: "
-                    "published anew, both together would tell what neither may. If the ledger was moved, correct its "
-                    "path; if it is lost, restore it from a backup; if these are other people's releases, give the job "
-                    "another output.directory. Nothing was read or charged."
-                )
-
     def _publish(
         self, named: Sequence[NamedRequest], day: date, reader: DayReader, done: Done, *, revise: bool
     ) -> list[tuple[ReleaseTable, Release]]:
@@ -288,6 +271,7 @@ class JobSession:
         head, together = beside[-1].hash, Together.of(beside)
         summary = Path(self._job.output.directory) / day.isoformat() / "summary.md"
         with _published():
+            own(self._job)
             files = write_outputs(self._job, day, published)
             write_atomically(summary, summarise(self._job, day, published, together, head).encode())
         return JobResult(
@@ -336,18 +320,11 @@ def _open_ledger(job: Job) -> Ledger:
     return Ledger.open(job.ledger, dataset=job.dataset, budget=job.budgets() or None, evidence=job.declared() or None)
 
 
-_UNKNOWN_RELEASES = (
-    "output.directory holds releases of data set {dataset!r}, and the ledger knows of none: with the wrong ledger the "
-    "same people are published about once more, with new noise, and nothing adds up what both releases tell. If the "
-    "ledger was moved, correct its path; if it is lost, restore it from a backup."
-)
-
-
 def _remarks(job: Job) -> tuple[str, ...]:
-    """Say where the ledger cannot be the right one, or has charged what it holds under other terms than the job's."""
+    """Say where the ledger has charged what it holds under other terms than the job's."""
     with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
         if next(ledger.entries(), None) is None:
-            return (_UNKNOWN_RELEASES.format(dataset=job.dataset),) if holds_releases(job) else ()
+            return ()
         recorded = ledger.terms
     changed = []
     for key, declared, known in (

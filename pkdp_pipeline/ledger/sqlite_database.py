@@ -153,8 +153,8 @@ class SqliteDatabase:
         if self._pragma("application_id") != APPLICATION_ID:
             if not self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 raise LedgerError(
-                    f"{self._path!r} is an empty file, not a ledger: where it was one, what it held is lost. Restore it from "
-                    "a backup, with a head that a release names; for a new ledger remove the file, or give another path."
+                    f"{self._path!r} is an empty file, not a ledger: what it held, if anything, is lost. Restore it "
+                    "from a backup, with a head that a release names; for a new one remove it, or give another path."
                 )
             raise LedgerError(
                 f"{self._path!r} is a SQLite file but not a ledger; give the path of a ledger or a new file."

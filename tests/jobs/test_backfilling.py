@@ -177,13 +177,3 @@ def test_a_session_says_where_a_job_declares_other_terms_than_the_ledger_has(job
     with JobSession(load_job(job_file(changed, visits()))) as other:
         (remark,) = other.remarks
         assert "another budget" in remark
-
-
-def test_a_session_says_that_its_ledger_misses_what_the_output_folder_holds(job_file):
-    run_job(load_job(job_file(NOISED, visits())), DAYS[0])
-    moved = NOISED.replace("out/ledger.sqlite", "moved/ledger.sqlite").replace('"visits"', '"Visits"')
-    with JobSession(load_job(job_file(moved, visits()))) as session:
-        (remark,) = session.remarks
-        assert "holds releases of data set 'Visits', and the ledger knows of none" in remark
-    with JobSession(load_job(job_file(NOISED, visits()))) as session:
-        assert session.remarks == ()

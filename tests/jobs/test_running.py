@@ -20,6 +20,7 @@ from pkdp_pipeline.errors import (
 )
 from pkdp_pipeline.jobs import load_job, run_job, session
 from pkdp_pipeline.jobs.locking import LOCK_FILE
+from pkdp_pipeline.jobs.written import OWNER_FILE
 from pkdp_pipeline.ledger import Ledger, database
 from pkdp_pipeline.release import read_release
 
@@ -59,7 +60,7 @@ def files(job) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and "sqlite" not in path.name and path.name != LOCK_FILE
+        if path.is_file() and "sqlite" not in path.name and path.name not in (LOCK_FILE, OWNER_FILE)
     }
 
 

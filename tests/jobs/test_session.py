@@ -1,18 +1,23 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+from contextlib import closing
 from datetime import date
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from pkdp_pipeline.errors import BudgetExceededError, ConfigError, InputCheckError, TemporaryError
 from pkdp_pipeline.exit_codes import exit_code
 from pkdp_pipeline.jobs import JobSession, load_job, run_job
+from pkdp_pipeline.jobs.dry_run import plan_job
 from pkdp_pipeline.ledger import Ledger
 
 DAY = date(2020, 1, 1)
 NEXT_DAY = date(2020, 1, 2)
+DAYS = [DAY, NEXT_DAY, date(2020, 1, 3)]
 NOISED = """
     dataset = "visits"
     source = "visits.parquet"
@@ -121,20 +126,125 @@ def test_sessions_give_what_single_runs_give(job_file, basic):
     ]
 
 
-def test_a_release_that_the_ledger_does_not_know_is_not_published_over(job_file):
+def test_a_ledger_that_does_not_hold_what_was_written_is_refused(job_file):
     first = run_job(load_job(job_file(NOISED)), DAY)
     before = {file: file.read_bytes() for one in first.releases for file in one.files}
     misspelt = load_job(job_file(NOISED.replace("out/ledger", "out/leger").replace("1.25", "9.0")))
-    with JobSession(misspelt) as session:
-        session.run(NEXT_DAY)  # this folder holds nothing of that day; a remark has said what is odd
-        assert "the ledger knows of none" in session.remarks[0]
-        with pytest.raises(ConfigError, match="the ledger does not know it"):
-            session.run(DAY)
+    for act in (lambda: run_job(misspelt, NEXT_DAY), lambda: plan_job(misspelt, [NEXT_DAY])):
+        with pytest.raises(ConfigError, match="releases that the ledger does not know") as caught:
+            act()
+        assert "2020-01-01/people, 2020-01-01/people_in_town, 2020-01-01/summary.md)" in str(caught.value)
+        assert exit_code(caught.value) == 2
     assert {file: file.read_bytes() for file in before} == before
-    assert {event.period for event in entries(misspelt)} == {NEXT_DAY.isoformat()}
+    assert entries(misspelt) == []
     # What the ledger knows may be followed by another question under the same name.
     asked = NOISED.replace("epsilon = 0.5 }\n\n    [output]", "epsilon = 0.25 }\n\n    [output]")
     assert not run_job(load_job(job_file(asked.replace("1.25", "2.0"))), DAY).replayed
+
+
+@pytest.mark.parametrize("known", range(4))
+@pytest.mark.parametrize("kept", [("certificate.json", "md"), ("certificate.json",), ("md",)])
+def test_a_ledger_from_an_old_backup_is_refused(job_file, tmp_path, known, kept):
+    """Whatever the backup holds of three days, and whatever is left in the output folder."""
+    job = load_job(job_file(NOISED.replace("1.25", "9.0"), three_days()))
+    backup = tmp_path / "backup.sqlite"
+    for number, day in enumerate(DAYS):
+        if number == known:
+            copy_ledger(job.ledger, backup)
+        run_job(job, day)
+    run_job(job, DAYS[0])  # its files are those written last
+    for file in Path(job.output.directory).glob("*/*.*"):
+        if not file.name.endswith(kept):
+            file.unlink()
+    if known == len(DAYS):
+        run_job(job, DAYS[1])
+        return
+    Path(job.ledger).unlink()
+    copy_ledger(backup, job.ledger)
+    for act in (lambda: run_job(job, DAYS[0]), lambda: run_job(job, DAYS[2]), lambda: JobSession(job).__enter__()):
+        with pytest.raises(ConfigError, match="restored from an old backup") as caught:
+            act()
+        assert DAYS[known].isoformat() in str(caught.value)
+        assert known == 0 or DAYS[known - 1].isoformat() not in str(caught.value)
+    # What the message recommends.
+    new = NOISED.replace("1.25", "9.0").replace('directory = "out"', 'directory = "new"')
+    fresh = load_job(job_file(new, three_days()))
+    run_job(fresh, DAYS[2])
+
+
+def test_a_ledger_whose_log_was_cut_is_refused(job_file):
+    job = load_job(job_file(NOISED.replace("1.25", "9.0"), three_days()))
+    run_job(job, DAYS[0])
+    with Ledger.open(job.ledger, dataset=job.dataset):  # as long as it is open, what is published stays in the log
+        run_job(job, DAYS[1])
+        cut = Path(job.ledger).read_bytes()
+    for file in Path(job.ledger).parent.glob("ledger.sqlite*"):
+        file.unlink()
+    Path(job.ledger).write_bytes(cut)
+    with pytest.raises(ConfigError, match="its end was cut off"):
+        run_job(job, DAYS[2])
+
+
+def test_a_release_published_anew_after_a_cut_is_not_taken_for_the_one_written(job_file, tmp_path):
+    """The same question at the same place has the same certificate, and other noise."""
+    noisier = NOISED.replace("epsilon = 0.5", "epsilon = 0.005")
+    job = load_job(job_file(noisier, three_days()))
+    run_job(job, DAYS[0])
+    copy_ledger(job.ledger, tmp_path / "backup.sqlite")
+    run_job(job, DAYS[1])
+    Path(job.ledger).unlink()
+    copy_ledger(tmp_path / "backup.sqlite", job.ledger)
+    run_job(load_job(job_file(noisier.replace('"out"', '"new"'), three_days())), DAYS[1])
+    with pytest.raises(ConfigError, match=r"2020-01-02/summary\.md\)"):
+        run_job(job, DAYS[2])
+
+
+def test_a_revision_and_a_new_certificate_are_known(job_file, basic):
+    job = load_job(job_file(NOISED.replace("1.25", "9.0")))
+    run_job(job, DAY)
+    run_job(job, DAY, revise=True)
+    run_job(job, NEXT_DAY)
+    other = basic.replace('"out', '"other')
+    for p_max in ("0.4", "0.5", "0.4"):
+        assert run_job(load_job(job_file(other.replace("0.5", p_max))), DAY)
+    # Certified again by somebody else, the files are those of an older certificate.
+    made = load_job(job_file(other.replace("0.5", "0.4")))
+    with JobSession(
+        load_job(job_file(other.format(0.5).replace('directory = "other"', 'directory = "third"')))
+    ) as third:
+        third.run(DAY)
+    assert run_job(made, DAY).replayed
+
+
+def test_two_job_files_do_not_share_an_output_folder(job_file, tmp_path):
+    first = load_job(job_file(NOISED.replace("1.25", "9.0")))
+    run_job(first, DAY)
+    summary = (tmp_path / "out" / "2020-01-01" / "summary.md").read_bytes()
+    other = tmp_path / "other.toml"
+    other.write_text(Path(first.file).read_text(encoding="utf-8").replace("people", "persons"), encoding="utf-8")
+    for act in (lambda: run_job(load_job(other), NEXT_DAY), lambda: plan_job(load_job(other), [NEXT_DAY])):
+        with pytest.raises(ConfigError, match="where the job 'job' writes, and this is 'other'"):
+            act()
+    assert (tmp_path / "out" / "2020-01-01" / "summary.md").read_bytes() == summary
+    run_job(first, NEXT_DAY)
+    (tmp_path / "out" / ".pkdp.job").unlink()
+    renamed = first.read_from(other, first.digest)
+    assert run_job(renamed, DAY).replayed
+
+
+def three_days():
+    rows = [(day, f"{town} {number}", town) for day in DAYS for town in ("Ås", "Bø") for number in range(7)]
+    return pd.DataFrame(rows, columns=["day", "person", "town"])
+
+
+def copy_ledger(source, target):
+    with closing(sqlite3.connect(target)) as copy:
+        if Path(source).exists():
+            with closing(sqlite3.connect(source)) as original:
+                original.backup(copy)
+            return
+    Path(target).unlink()
+    Ledger.open(target).close()
 
 
 def entries(job):

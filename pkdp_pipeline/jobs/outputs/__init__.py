@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pkdp_pipeline.jobs.outputs.files import make_folder, remove_leftovers, write_atomically
-from pkdp_pipeline.jobs.outputs.writing import check_outputs, holds_releases, stored_certificate, write_outputs
+from pkdp_pipeline.jobs.outputs.files import day_folders, make_folder, remove_leftovers, write_atomically
+from pkdp_pipeline.jobs.outputs.writing import check_outputs, write_outputs, written_context
 
 __all__ = [
     "check_outputs",
-    "holds_releases",
+    "day_folders",
     "make_folder",
     "remove_leftovers",
-    "stored_certificate",
     "write_atomically",
     "write_outputs",
+    "written_context",
 ]

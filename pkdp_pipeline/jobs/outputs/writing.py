@@ -16,7 +16,7 @@ from pkdp_pipeline.jobs.outputs.postgres_table import check_postgres, write_post
 from pkdp_pipeline.ledger.spelling import folded
 from pkdp_pipeline.release import Release
 
-__all__ = ["check_outputs", "holds_releases", "stored_certificate", "write_outputs"]
+__all__ = ["check_outputs", "write_outputs", "written_context"]
 
 
 def check_outputs(job: Job) -> None:
@@ -33,25 +33,6 @@ def check_outputs(job: Job) -> None:
     for name, (check, _) in _TABLES.items():
         if getattr(job.output, name) is not None:
             check(job)
-
-
-def stored_certificate(job: Job, day: date, name: str) -> str | None:
-    """Return the certificate in the day's folder of a release of the job's data set; None where there is none."""
-    path = Path(job.output.directory) / day.isoformat() / f"{name}.certificate.json"
-    dataset = _context(path).get("dataset")
-    if isinstance(dataset, str) and folded(dataset) == folded(job.dataset):
-        return path.read_text(encoding="utf-8")
-    return None
-
-
-def holds_releases(job: Job) -> bool:
-    """Return whether the output directory holds releases of the job's data set, whatever its ledger knows."""
-    for folder in day_folders(Path(job.output.directory)):
-        for path in folder.glob("*.certificate.json"):
-            dataset = _context(path).get("dataset")
-            if isinstance(dataset, str) and folded(dataset) == folded(job.dataset):
-                return True
-    return False
 
 
 def write_outputs(
@@ -113,7 +94,7 @@ def _check_directory(job: Job) -> None:
         raise ConfigError(f"output.directory {str(directory)!r} is a file: choose another folder.")
     for folder in day_folders(directory):
         for path in sorted(folder.glob("*.certificate.json")):
-            context = _context(path)
+            context = written_context(path)
             other = context.get("dataset")
             if isinstance(other, str) and folded(other) != folded(job.dataset):
                 raise ConfigError(
@@ -129,7 +110,7 @@ def _check_directory(job: Job) -> None:
                 )
 
 
-def _context(path: Path) -> Mapping[str, object]:
+def written_context(path: Path) -> Mapping[str, object]:
     """Return what a certificate beside a release says of its publication; nothing where it cannot be read."""
     try:
         document = json.loads(path.read_bytes())

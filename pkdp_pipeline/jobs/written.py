@@ -1,0 +1,111 @@
+"""Written: whose output folder it is, and whether the ledger holds what was written there from it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.outputs import day_folders, write_atomically, written_context
+from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.ledger.heads import certificates_after, held
+from pkdp_pipeline.ledger.spelling import folded
+
+__all__ = ["OWNER_FILE", "check_owner", "check_written", "own"]
+
+OWNER_FILE = ".pkdp.job"
+"""The file in the output folder that names the job file whose releases are written there."""
+
+_HEAD = re.compile(r"in the ledger's chain: `([0-9a-f]{64})`")
+_NAMED = 3
+
+
+def check_owner(job: Job) -> None:
+    """Refuse an output folder into which another job file publishes: both write a `summary.md` for each date.
+
+    Raises
+    ------
+    ConfigError
+    """
+    mark = Path(job.output.directory) / OWNER_FILE
+    try:
+        owner = mark.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        return
+    if job.name and owner and owner != job.name:
+        raise ConfigError(
+            f"output.directory {job.output.directory!r} is where the job {owner!r} writes, and this is {job.name!r}: "
+            "they would overwrite each other's summary.md. Choose a folder of its own; where the job file was only "
+            f"renamed, remove {str(mark)!r}. Nothing was read or charged."
+        )
+
+
+def own(job: Job) -> None:
+    """Name the job file in its output folder, which must exist.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be written.
+    """
+    if job.name:
+        write_atomically(Path(job.output.directory) / OWNER_FILE, f"{job.name}\n".encode())
+
+
+def check_written(job: Job, ledger: Ledger) -> None:
+    """Refuse a ledger that does not hold what the output folder shows of the job's data set.
+
+    Raises
+    ------
+    ConfigError
+        Naming releases that it misses.
+    """
+    certificates = dict(_certificates(job))
+    heads = {where: str(content["context"]["head"]) for where, content in certificates.items()}
+    known = certificates_after(ledger, heads.values())
+    lost = [
+        where
+        for where, content in certificates.items()
+        if all(json.loads(text) != content for text in known.get(heads[where], ()))
+    ]
+    ends = dict(_summaries(job))
+    there = held(ledger, ends.values())
+    lost += [where for where, head in ends.items() if head not in there]
+    if not lost:
+        return
+    lost.sort()
+    more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+    raise ConfigError(
+        f"output.directory holds releases that the ledger does not know ({', '.join(lost[:_NAMED])}{more}): it was "
+        "restored from an old backup, its end was cut off, or it is another ledger, and what comes next would be "
+        "published without adding up what these have told. If it was moved, correct its path; if a newer one is left, "
+        "put it back, with its -wal file. If it is lost, these releases can be charged no more: go on with a new "
+        "output.directory, and with a budget that leaves room for what they have told. Nothing was read or charged."
+    )
+
+
+def _certificates(job: Job) -> Iterator[tuple[str, Mapping[str, dict[str, object]]]]:
+    """Yield the certificates of the data set in the output folder that say where in the chain they stand."""
+    for folder in day_folders(Path(job.output.directory)):
+        for path in folder.glob("*.certificate.json"):
+            context = written_context(path)
+            dataset, head = context.get("dataset"), context.get("head")
+            if isinstance(dataset, str) and folded(dataset) == folded(job.dataset) and isinstance(head, str):
+                yield f"{folder.name}/{path.name.removesuffix('.certificate.json')}", json.loads(path.read_bytes())
+
+
+def _summaries(job: Job) -> Iterator[tuple[str, str]]:
+    """Yield the heads that the summaries of the data set name."""
+    for folder in day_folders(Path(job.output.directory)):
+        path = folder / "summary.md"
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            continue
+        title = text.partition("\n")[0].removeprefix("# ").rpartition(",")[0]
+        found = _HEAD.findall(text)
+        if found and folded(title) == folded(job.dataset):
+            yield f"{folder.name}/summary.md", found[-1]

@@ -70,6 +70,8 @@ class Request:
     table : str, optional
         Which table of the data set the rows come from, where it has several. All tables of a data set are about
         the same people.
+    time_zone : str, optional
+        Where the days of the period begin and end, where they were cut out of instants.
 
     Raises
     ------
@@ -90,6 +92,7 @@ class Request:
     period: Any = None
     label: str | None = None
     table: str | None = None
+    time_zone: str | None = None
 
     def __post_init__(self) -> None:
         mechanism_name(self.mechanism)
@@ -106,7 +109,7 @@ class Request:
             raise ArgumentError("period must be a text or a date, not a point in time: write period=timestamp.date().")
         if self.period is not None:
             self._set("period", Period.parse(self.period).text)
-        for name in ("label", "table"):
+        for name in ("label", "table", "time_zone"):
             text = getattr(self, name)
             if text is not None and (not isinstance(text, str) or not text.strip()):
                 raise ArgumentError(f"{name} must be a non-empty text.")
@@ -231,6 +234,7 @@ class Request:
             opaque=self.has_opaque_where,
             protects=self.protects,
             table=self.table,
+            time_zone=self.time_zone,
         )
 
     @property

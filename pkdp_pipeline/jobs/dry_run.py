@@ -12,7 +12,7 @@ from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.advice import in_job_words
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.requests import check_together, requests_of
-from pkdp_pipeline.jobs.written import check_owner, check_written
+from pkdp_pipeline.jobs.written import check_ledger, check_owner
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.copying import copied
 from pkdp_pipeline.ledger.parts import certificate_of, describe
@@ -107,7 +107,7 @@ def plan_job(job: Job, days: Sequence[date], *, revise: bool = False) -> Plan:
     planned: list[PlannedDay] = []
     check_owner(job)
     with copied(job.ledger, dataset=job.dataset, budget=budget, evidence=evidence) as ledger:
-        check_written(job, ledger)
+        check_ledger(job, ledger)
         before = total_of_unit(ledger, job.unit)
         for day in days:
             planned.append(_planned(job, ledger, day, revise=revise))

@@ -94,6 +94,7 @@ def _request(job: Job, release: ReleaseTable, day: date) -> Request:
             undeclared=release.undeclared,
             period=day.isoformat(),
             label=release.name,
+            time_zone=job.period.time_zone,
         )
     except ArgumentError as error:
         raise ArgumentError(f"release {release.name!r}: {error}") from error

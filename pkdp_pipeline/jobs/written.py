@@ -11,10 +11,11 @@ from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import day_folders, write_atomically, written_context
 from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.ledger.admission import check_time_zone
 from pkdp_pipeline.ledger.heads import certificates_after, held
 from pkdp_pipeline.ledger.spelling import folded
 
-__all__ = ["OWNER_FILE", "check_owner", "check_written", "own"]
+__all__ = ["OWNER_FILE", "check_ledger", "check_owner", "own"]
 
 OWNER_FILE = ".pkdp.job"
 """The file in the output folder that names the job file whose releases are written there."""
@@ -55,14 +56,17 @@ def own(job: Job) -> None:
         write_atomically(Path(job.output.directory) / OWNER_FILE, f"{job.name}\n".encode())
 
 
-def check_written(job: Job, ledger: Ledger) -> None:
-    """Refuse a ledger that does not hold what the output folder shows of the job's data set.
+def check_ledger(job: Job, ledger: Ledger) -> None:
+    """Refuse a ledger that does not hold what the output folder shows of the job's data set, or cuts other days.
 
     Raises
     ------
+    ArgumentError
+        If releases of the data set have another time zone.
     ConfigError
         Naming releases that it misses.
     """
+    check_time_zone(ledger._database, ledger.dataset, job.period.time_zone)
     certificates = dict(_certificates(job))
     heads = {where: str(content["context"]["head"]) for where, content in certificates.items()}
     known = certificates_after(ledger, heads.values())

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.certificate import Certificate
-from pkdp_pipeline.errors import DifferencingError, LedgerError, TemporaryError
+from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger.company import Member, has_noiseless, may_stand_apart, may_stand_together
 from pkdp_pipeline.ledger.components import Reach
 from pkdp_pipeline.ledger.database import Database
@@ -26,7 +26,15 @@ from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 
-__all__ = ["Admission", "admission_of", "admit", "check_claims", "check_told", "least_admission"]
+__all__ = [
+    "Admission",
+    "admission_of",
+    "admit",
+    "check_claims",
+    "check_time_zone",
+    "check_told",
+    "least_admission",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +76,12 @@ def admit(db: Database, dataset: str, standing: Standing, terms: Terms, *, told:
 
     Raises
     ------
+    ArgumentError
+        See `check_time_zone`.
     DifferencingError
         See `check_differencing`.
     """
+    check_time_zone(db, dataset, standing.time_zone)
     met = Reach.of(standing).met(db, dataset)
     if allows_overlap(terms.evidence):
         return Admission(alone=not met, claims=True, covered=True)
@@ -90,6 +101,29 @@ def admit(db: Database, dataset: str, standing: Standing, terms: Terms, *, told:
         _check_crossing(db, dataset, standing, asked, met, beside)
     alone = not beside or (not standing.total and _others(together) == 1)
     return Admission(alone=alone, claims=alone or standing.exact_count, total=_told_because(db, met, standing))
+
+
+def check_time_zone(db: Database, dataset: str, time_zone: str | None) -> None:
+    """Refuse days that begin at other instants than those of the data set's releases, where both are known.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    if time_zone is None:
+        return
+    rows = db.execute(
+        "SELECT standing FROM holding WHERE dataset = :dataset AND standing LIKE :mark ORDER BY entry LIMIT 1",
+        dataset=dataset,
+        mark='%"time_zone":%',
+    )
+    known = _standing(rows[0][0]).time_zone if rows else None
+    if known not in (None, time_zone):
+        raise ArgumentError(
+            f"time_zone must be {known!r}, in which the releases of data set {dataset!r} cut their days, not "
+            f"{time_zone!r}: the same date would be about other records, and releases that share records would be taken "
+            "for releases of different periods. Nothing was read or charged."
+        )
 
 
 def admission_of(db: Database, entry: int, standing: Standing, terms: Terms) -> Admission:

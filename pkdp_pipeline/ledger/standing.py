@@ -57,6 +57,8 @@ class Standing:
     protects : {"presence", "value"}, default "presence"
     table : str, optional
         The table of the data set, where it has several; they are about the same people.
+    time_zone : str, optional
+        Where the days of the period begin and end, where they were cut out of instants.
 
     Raises
     ------
@@ -73,6 +75,7 @@ class Standing:
     opaque: bool = False
     protects: str = "presence"
     table: str | None = None
+    time_zone: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("unit", "by"):
@@ -83,7 +86,7 @@ class Standing:
                 raise ArgumentError(f"{name} must be a tuple of column names.")
         if not isinstance(self.label, str):
             raise ArgumentError(f"label must be a text, not {type(self.label).__name__}.")
-        for name in ("where", "table"):
+        for name in ("where", "table", "time_zone"):
             if not isinstance(getattr(self, name), str | None):
                 raise ArgumentError(f"{name} must be a text or None, not {type(getattr(self, name)).__name__}.")
         if not isinstance(self.opaque, bool):
@@ -127,7 +130,7 @@ class Standing:
         return self.kind == "exact count"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as a JSON-ready dictionary; `table` only where there is one."""
+        """Return the fields as a JSON-ready dictionary; `table` and `time_zone` only where there is one."""
         fields: dict[str, Any] = {
             "unit": list(self.unit),
             "period": self.period,
@@ -138,7 +141,8 @@ class Standing:
             "opaque": self.opaque,
             "protects": self.protects,
         }
-        return fields if self.table is None else {**fields, "table": self.table}
+        rarely = {"table": self.table, "time_zone": self.time_zone}
+        return {**fields, **{name: text for name, text in rarely.items() if text is not None}}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Standing:
@@ -149,7 +153,7 @@ class Standing:
         ArgumentError
             If a field is unknown, missing or malformed.
         """
-        if not isinstance(fields, Mapping) or {*fields, "table"} != set(cls.__dataclass_fields__):
+        if not isinstance(fields, Mapping) or {*fields, "table", "time_zone"} != set(cls.__dataclass_fields__):
             raise ArgumentError(f"a standing must have the fields {', '.join(cls.__dataclass_fields__)}.")
         unit, by, mechanism = fields["unit"], fields["by"], fields["mechanism"]
         if not isinstance(unit, list) or not isinstance(by, list | None) or not isinstance(mechanism, Mapping):
@@ -164,4 +168,5 @@ class Standing:
             opaque=fields["opaque"],
             protects=fields["protects"],
             table=fields.get("table"),
+            time_zone=fields.get("time_zone"),
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pkdp_pipeline.errors import BudgetExceededError, ConfigError, InputCheckError, TemporaryError
+from pkdp_pipeline.errors import ArgumentError, BudgetExceededError, ConfigError, InputCheckError, TemporaryError
 from pkdp_pipeline.exit_codes import exit_code
 from pkdp_pipeline.jobs import JobSession, load_job, run_job
 from pkdp_pipeline.jobs.dry_run import plan_job
@@ -209,10 +209,8 @@ def test_a_revision_and_a_new_certificate_are_known(job_file, basic):
         assert run_job(load_job(job_file(other.replace("0.5", p_max))), DAY)
     # Certified again by somebody else, the files are those of an older certificate.
     made = load_job(job_file(other.replace("0.5", "0.4")))
-    with JobSession(
-        load_job(job_file(other.format(0.5).replace('directory = "other"', 'directory = "third"')))
-    ) as third:
-        third.run(DAY)
+    third = other.replace('directory = "other"', 'directory = "third"')
+    run_job(load_job(job_file(third)), DAY)
     assert run_job(made, DAY).replayed
 
 
@@ -230,6 +228,37 @@ def test_two_job_files_do_not_share_an_output_folder(job_file, tmp_path):
     (tmp_path / "out" / ".pkdp.job").unlink()
     renamed = first.read_from(other, first.digest)
     assert run_job(renamed, DAY).replayed
+
+
+@pytest.mark.parametrize("where", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def test_jobs_of_one_data_set_cut_their_days_in_one_time_zone(job_file, where, request):
+    ledger = "ledger.sqlite" if where == "sqlite" else request.getfixturevalue("postgres_url")
+    text = NOISED.replace("out/ledger.sqlite", ledger).replace("1.25", "9.0")
+    oslo = text.replace('"day" }', '"day", time_zone = "Europe/Oslo" }')
+    frame = three_days().assign(day=lambda one: pd.to_datetime(one["day"]).dt.tz_localize("UTC"))
+    run_job(load_job(job_file(oslo, frame)), DAY)
+    for directory in ("out", "other"):
+        other = oslo.replace("Europe/Oslo", "UTC").replace('directory = "out"', f'directory = "{directory}"')
+        for act in (run_job, lambda job, day: plan_job(job, [day])):
+            for day in (DAY, NEXT_DAY):
+                with pytest.raises(ArgumentError, match="time_zone must be 'Europe/Oslo'"):
+                    act(load_job(job_file(other, frame)), day)
+    job = load_job(job_file(oslo, frame))
+    run_job(job, NEXT_DAY)
+    with Ledger.open(job.ledger, dataset=job.dataset) as opened:
+        opened.verify()
+        assert {entry.standing.time_zone for entry in opened.entries()} == {"Europe/Oslo"}
+
+
+@pytest.mark.postgres
+def test_a_ledger_in_postgres_that_does_not_hold_what_was_written_is_refused(job_file, postgres_url, cluster):
+    job = load_job(job_file(NOISED.replace("out/ledger.sqlite", postgres_url).replace("1.25", "9.0")))
+    run_job(job, DAY)
+    run_job(job, DAY, revise=True)
+    run_job(job, NEXT_DAY)
+    cluster.empty_database()
+    with pytest.raises(ConfigError, match=r"2020-01-01/people, .* and 3 more"):
+        run_job(job, NEXT_DAY)
 
 
 def three_days():

@@ -18,29 +18,34 @@ from pkdp_pipeline.ledger.spelling import folded
 __all__ = ["OWNER_FILE", "check_ledger", "check_owner", "own"]
 
 OWNER_FILE = ".pkdp.job"
-"""The file in the output folder that names the job file whose releases are written there."""
+"""The file in the output folder that names the job file that wrote there last."""
 
 _HEAD = re.compile(r"in the ledger's chain: `([0-9a-f]{64})`")
 _NAMED = 3
+_SUFFIX = ".certificate.json"
 
 
 def check_owner(job: Job) -> None:
-    """Refuse an output folder into which another job file publishes: both write a `summary.md` for each date.
+    """Refuse an output folder with releases of another job file: both would write a `summary.md` for each date.
 
     Raises
     ------
     ConfigError
     """
-    mark = Path(job.output.directory) / OWNER_FILE
+    directory = Path(job.output.directory)
     try:
-        owner = mark.read_text(encoding="utf-8").strip()
+        owner = (directory / OWNER_FILE).read_text(encoding="utf-8").strip()
     except (OSError, ValueError):
         return
-    if job.name and owner and owner != job.name:
+    if not job.name or not owner or owner == job.name:
+        return
+    paths = (path for folder in day_folders(directory) for path in folder.glob(f"*{_SUFFIX}"))
+    others = {path.name.removesuffix(_SUFFIX) for path in paths} - {release.name for release in job.release}
+    if others:
         raise ConfigError(
-            f"output.directory {job.output.directory!r} is where the job {owner!r} writes, and this is {job.name!r}: "
+            f"output.directory {str(directory)!r} holds {min(others)!r} of the job {owner!r}, this is {job.name!r}: "
             "they would overwrite each other's summary.md. Choose a folder of its own; where the job file was only "
-            f"renamed, remove {str(mark)!r}. Nothing was read or charged."
+            f"renamed, remove {str(directory / OWNER_FILE)!r}. Nothing was read or charged."
         )
 
 
@@ -94,11 +99,11 @@ def check_ledger(job: Job, ledger: Ledger) -> None:
 def _certificates(job: Job) -> Iterator[tuple[str, Mapping[str, dict[str, object]]]]:
     """Yield the certificates of the data set in the output folder that say where in the chain they stand."""
     for folder in day_folders(Path(job.output.directory)):
-        for path in folder.glob("*.certificate.json"):
+        for path in folder.glob(f"*{_SUFFIX}"):
             context = written_context(path)
             dataset, head = context.get("dataset"), context.get("head")
             if isinstance(dataset, str) and folded(dataset) == folded(job.dataset) and isinstance(head, str):
-                yield f"{folder.name}/{path.name.removesuffix('.certificate.json')}", json.loads(path.read_bytes())
+                yield f"{folder.name}/{path.name.removesuffix(_SUFFIX)}", json.loads(path.read_bytes())
 
 
 def _summaries(job: Job) -> Iterator[tuple[str, str]]:

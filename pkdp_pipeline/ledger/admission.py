@@ -121,8 +121,8 @@ def check_time_zone(db: Database, dataset: str, time_zone: str | None) -> None:
     if known not in (None, time_zone):
         raise ArgumentError(
             f"time_zone must be {known!r}, in which the releases of data set {dataset!r} cut their days, not "
-            f"{time_zone!r}: the same date would be about other records, and releases that share records would be taken "
-            "for releases of different periods. Nothing was read or charged."
+            f"{time_zone!r}: the same date would be about other records, and releases that share records would be "
+            "taken for releases of different periods. Nothing was read or charged."
         )
 
 

@@ -73,7 +73,7 @@ def ten_days(tmp_path_factory):
     """Ten days of flights, published without a disturbance."""
     folder = tmp_path_factory.mktemp("undisturbed")
     assert backfilled(folder, "2013-01-10", []) == [0]
-    assert len(public_files(folder)) == 10 * 3 + 1
+    assert len(public_files(folder)) == 10 * 3 + 2
     return folder
 
 

@@ -221,7 +221,7 @@ def test_two_job_files_do_not_share_an_output_folder(job_file, tmp_path):
     other = tmp_path / "other.toml"
     other.write_text(Path(first.file).read_text(encoding="utf-8").replace("people", "persons"), encoding="utf-8")
     for act in (lambda: run_job(load_job(other), NEXT_DAY), lambda: plan_job(load_job(other), [NEXT_DAY])):
-        with pytest.raises(ConfigError, match="where the job 'job' writes, and this is 'other'"):
+        with pytest.raises(ConfigError, match="holds 'people' of the job 'job', this is 'other'"):
             act()
     assert (tmp_path / "out" / "2020-01-01" / "summary.md").read_bytes() == summary
     run_job(first, NEXT_DAY)

@@ -256,7 +256,7 @@ def _releases(db: Database, column: str, value: object) -> list[Beside]:
     promised = db.execute(
         "SELECT h.entry, a.certificate FROM holding h JOIN entry e ON e.id = h.entry AND e.certificate <> e.id "
         "JOIN event a ON a.dataset = e.dataset AND a.key = e.key AND a.revision = e.revision "
-        "AND a.sequence >= e.id AND a.sequence < e.certificate AND a.certificate IS NOT NULL "
+        "AND a.sequence >= e.id AND a.sequence <= e.certificate AND a.certificate IS NOT NULL "
         f"WHERE h.{column} = :value",
         value=value,
     )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
 import pandas as pd
 
 from pkdp_pipeline.domain import Domain
-from pkdp_pipeline.engines import CellCounts, Question, engine_for
+from pkdp_pipeline.engines import CellCounts, Question, Units, engine_for
 from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError
 from pkdp_pipeline.keys import canonical_key, kind_of_dtype, published_keys
 from pkdp_pipeline.mechanisms import Count, Mechanism
@@ -38,6 +38,8 @@ class Counted:
         For a count: how many people do not satisfy the predicate.
     missing_unit, several_cells, undeclared_cells : bool
         Whether there are rows without a unit, units in several cells, and cells that the domain does not list.
+    units : Units
+        Whether some people may have several names, in any row of the frame: no predicate decides about it.
     """
 
     request: Request
@@ -47,6 +49,7 @@ class Counted:
     missing_unit: bool = False
     several_cells: bool = False
     undeclared_cells: bool = False
+    units: Units = field(default_factory=Units)
 
     def problems(self) -> list[str]:
         """Return what is not as the request declares it."""
@@ -54,6 +57,16 @@ class Counted:
         unit, by = (", ".join(map(repr, columns or ())) for columns in (request.unit, request.by))
         if self.missing_unit and request.missing_unit == "error":
             problems.append(f'rows have no value in unit {unit}; missing_unit="drop" leaves such rows out.')
+        if self.units.mixed:
+            problems.append(
+                f"unit {unit} has values of several types, such as text and numbers: 7 and '7' would be two people. "
+                "Give it one type, for example with astype('str')."
+            )
+        if self.units.alike:
+            problems.append(
+                f"unit {unit} has values that differ only by spaces around them: one person may be counted as two. "
+                'Strip them in the frame, or say that they are different people with units="exact".'
+            )
         if self.several_cells:
             problems.append(
                 f"units {unit} have rows in several cells of {by}; a unit must be in one cell. one_cell says which: "
@@ -75,7 +88,11 @@ def count_units(frame: Any, request: Request) -> Counted:
     ArgumentError
         If the frame does not have what `request` names.
     """
-    engine = engine_for(frame)
+    engine, units = engine_for(frame), Units()
+    if request.unit:
+        units = _answered(lambda: engine.units(frame, request.unit))
+    if request.units == "exact":
+        units = replace(units, alike=False)
     question = Question(
         unit=request.unit,
         where=request.where,
@@ -91,6 +108,7 @@ def count_units(frame: Any, request: Request) -> Counted:
             counts=[tally.satisfying],
             others=tally.population - tally.satisfying,
             missing_unit=tally.missing_unit,
+            units=units,
         )
     cells = _answered(lambda: engine.cells(frame, question))
     keys, counts, strangers = cells.keys, cells.counts.tolist(), False
@@ -104,6 +122,7 @@ def count_units(frame: Any, request: Request) -> Counted:
         missing_unit=cells.missing_unit,
         several_cells=cells.several_cells,
         undeclared_cells=strangers,
+        units=units,
     )
 
 

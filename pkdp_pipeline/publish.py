@@ -165,6 +165,7 @@ def count(
     release_threshold: int | None = None,
     protects: str = "presence",
     missing_unit: str = "error",
+    units: str = "checked",
     ledger: Ledger | None = None,
     period: Any = None,
     label: str | None = None,
@@ -197,6 +198,9 @@ def count(
         against such an attacker and protect the value too.
     missing_unit : {"error", "drop"}, default "error"
         What happens to rows whose unit is missing.
+    units : {"checked", "exact"}, default "checked"
+        Names of people that differ only by spaces around them are refused; ``"exact"`` says that they are different
+        people.
     ledger : Ledger, optional
     period : str or datetime.date, optional
         The period the data are about; needed with a ledger.
@@ -221,6 +225,7 @@ def count(
         protects=protects,
         where=where,
         missing_unit=missing_unit,
+        units=units,
         period=period,
         label=label,
     )
@@ -240,6 +245,7 @@ def histogram(
     protects: str = "presence",
     where: Any = None,
     missing_unit: str = "error",
+    units: str = "checked",
     one_cell: str = "error",
     order_by: str | Sequence[str] | None = None,
     undeclared: str = "error",
@@ -276,6 +282,8 @@ def histogram(
     where : boolean Series, str or callable, optional
         Which rows count; see `count`.
     missing_unit : {"error", "drop"}, default "error"
+    units : {"checked", "exact"}, default "checked"
+        See `count`.
     one_cell : {"error", "most_frequent", "first", "hash"}, default "error"
         Which of its own cells a person with rows in several is counted in; see `Request`.
     order_by : str or sequence of str, optional
@@ -306,6 +314,7 @@ def histogram(
         domain=domain,
         where=where,
         missing_unit=missing_unit,
+        units=units,
         one_cell=one_cell,
         order_by=order_by,
         undeclared=undeclared,

@@ -55,6 +55,8 @@ class Request:
         Which rows count. A missing answer is "no". A str is a column or a query string.
     missing_unit : {"error", "drop"}, default "error"
         What happens to rows whose unit is missing.
+    units : {"checked", "exact"}, default "checked"
+        Whether names of people that differ only by spaces around them are an error, or say exactly who they are.
     one_cell : {"error", "most_frequent", "first", "hash"}, default "error"
         Which of its own cells a person with rows in several is counted in: an error, the one with most rows
         (the smallest of equals), the one whose row has the smallest `order_by` (the smallest of equals), or
@@ -86,6 +88,7 @@ class Request:
     domain: Any = None
     where: Any = None
     missing_unit: str = "error"
+    units: str = "checked"
     one_cell: str = "error"
     order_by: Any = None
     undeclared: str = "error"
@@ -99,6 +102,7 @@ class Request:
         check_noise(self.mechanism.noise)
         choice("protects", self.protects, ("presence", "value"))
         choice("missing_unit", self.missing_unit, ("error", "drop"))
+        choice("units", self.units, ("checked", "exact"))
         choice("one_cell", self.one_cell, ("error", "most_frequent", "first", "hash"))
         choice("undeclared", self.undeclared, ("error", "absent"))
         each_row = isinstance(self.unit, EachRow) or (isinstance(self.unit, tuple) and not self.unit)

@@ -35,6 +35,7 @@ def count(**fields) -> Request:
         ({"by": "Count"}, '"count"'),
         ({"protects": "all"}, "protects"),
         ({"missing_unit": "ignore"}, "missing_unit"),
+        ({"units": "trimmed"}, "units"),
         ({"one_cell": "last"}, "one_cell"),
         ({"one_cell": "first"}, "order_by"),
         ({"order_by": "t"}, "order_by"),

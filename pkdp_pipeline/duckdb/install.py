@@ -30,6 +30,7 @@ def install(
     ledger: Ledger | None = None,
     period: Any = None,
     missing_unit: str = "error",
+    units: str = "checked",
     one_cell: str = "error",
     order_by: Any = None,
 ) -> None:
@@ -51,7 +52,7 @@ def install(
     period : str or datetime.date, optional
         The period the data are about, where a call does not say. With `ledger`, one of the two is needed; without,
         it is ``"all"``.
-    missing_unit, one_cell, order_by : optional
+    missing_unit, units, one_cell, order_by : optional
         As of `pkdp_pipeline.histogram`; what holds where a call does not say otherwise.
 
     Raises
@@ -90,6 +91,7 @@ def install(
         unit=unit,
         by="cell",
         missing_unit=missing_unit,
+        units=units,
         one_cell=one_cell,
         order_by=order_by,
         period="all" if period is None and ledger is None else period,
@@ -103,6 +105,7 @@ def install(
         unit=rules.unit,
         period=rules.period,
         missing_unit=rules.missing_unit,
+        units=rules.units,
         one_cell=rules.one_cell,
         order_by=rules.order_by,
     )

@@ -49,7 +49,7 @@ class CuratorReleases:
         Returns a fresh cursor of the database; it is closed after use.
     attacker : AttackerModel
     ledger : Ledger
-    unit, period, missing_unit, one_cell, order_by
+    unit, period, missing_unit, units, one_cell, order_by
         As of `Request`: what holds where a call does not say otherwise.
     trusted
         As of `publish`.
@@ -61,6 +61,7 @@ class CuratorReleases:
     unit: Any
     period: Any = None
     missing_unit: str = "error"
+    units: str = "checked"
     one_cell: str = "error"
     order_by: Any = None
     trusted: bool = True
@@ -134,6 +135,7 @@ class CuratorReleases:
             domain=None if spec.domain is None else read_domain(spec.domain, kinds),
             where=where,
             missing_unit=spec.missing_unit or self.missing_unit,
+            units=self.units,
             one_cell="error" if by is None else one_cell,
             order_by=None
             if by is None or order_by is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -10,7 +11,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-__all__ = ["CellCounts", "Engine", "Question", "Tally"]
+__all__ = ["SPACES", "CellCounts", "Engine", "Question", "Tally", "Units"]
+
+#: What may stand around a unit of text without making it another one.
+SPACES = string.whitespace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,10 +73,26 @@ class Tally:
     missing_unit: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Units:
+    """Whether some people may have several names in a frame.
+
+    Parameters
+    ----------
+    mixed : bool
+        Whether a unit column holds values of several types, such as 7 and "7".
+    alike : bool
+        Whether two units differ by nothing but the `SPACES` around their texts.
+    """
+
+    mixed: bool = False
+    alike: bool = False
+
+
 class Engine(Protocol):
     """Counts distinct units; knows nothing about privacy.
 
-    Both methods read the frame, never change it, and raise errors that name columns and rules only.
+    All methods read the frame, never change it, and raise errors that name columns and rules only.
     """
 
     def cells(self, frame: Any, question: Question) -> CellCounts:
@@ -81,4 +101,8 @@ class Engine(Protocol):
 
     def tally(self, frame: Any, question: Question) -> Tally:
         """Count the units that satisfy ``where`` in at least one of their rows, and all units."""
+        ...
+
+    def units(self, frame: Any, unit: tuple[str, ...]) -> Units:
+        """Look at the unit's columns in every row."""
         ...

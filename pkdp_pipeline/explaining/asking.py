@@ -37,6 +37,7 @@ def explain(
     domain: Any = None,
     protects: str = "presence",
     missing_unit: str = "error",
+    units: str = "checked",
     one_cell: str = "error",
     order_by: str | Sequence[str] | None = None,
     undeclared: str = "error",
@@ -57,7 +58,7 @@ def explain(
     attacker : AttackerModel
     k, k_complement, noise, release_threshold : optional
         See `Count` and `Histogram`.
-    domain, protects, missing_unit, one_cell, order_by, undeclared : optional
+    domain, protects, missing_unit, units, one_cell, order_by, undeclared : optional
         See `histogram`.
     ledger : Ledger, optional
         Asked what it would say; it stays as it is. While it is asked, no other release of the data set can be
@@ -90,6 +91,7 @@ def explain(
         domain=domain,
         where=where,
         missing_unit=missing_unit,
+        units=units,
         one_cell=one_cell,
         order_by=order_by,
         undeclared=undeclared,

@@ -88,6 +88,11 @@ class Job(Table):
     missing_unit: Literal["error", "drop"] = Field(
         default="error", description="What happens to rows without a unit: the job stops, or they are not counted."
     )
+    units: Literal["checked", "exact"] = Field(
+        default="checked",
+        description="Whether names of people that differ only by spaces around them stop the job, or say exactly who "
+        "they are.",
+    )
     one_cell: OneCell = Field(
         default="error",
         description='In which of its cells a person with rows in several is counted; with "error" the job stops.',

@@ -89,6 +89,7 @@ def _request(job: Job, release: ReleaseTable, day: date) -> Request:
             domain=release.domain,
             where=release.where,
             missing_unit=job.missing_unit,
+            units=job.units,
             one_cell=(release.one_cell or job.one_cell) if histogram else "error",
             order_by=(release.order_by or job.order_by) if histogram else None,
             undeclared=release.undeclared,

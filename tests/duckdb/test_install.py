@@ -65,6 +65,18 @@ def test_installing_again_certifies_what_a_ledger_holds_for_the_new_attacker(con
         assert len(list(ledger.entries())) == 1
 
 
+def test_people_whose_names_differ_by_spaces_are_refused_unless_they_are_said_to_differ():
+    with duckdb.connect() as con:
+        con.execute(
+            "CREATE TABLE events AS SELECT i || repeat(' ', j) AS uid, 'NO' AS grp FROM range(30) a(i), range(2) b(j)"
+        )
+        install(con, attacker=ATTACKER, unit="uid")
+        with pytest.raises(duckdb.Error, match="only by spaces"):
+            con.sql(HISTOGRAM).fetchall()
+        install(con, attacker=ATTACKER, unit="uid", units="exact")
+        assert con.sql(HISTOGRAM).fetchall() == [("NO", 60)]
+
+
 def test_a_file_is_reopened(file):
     with duckdb.connect(file) as con:
         install(con, attacker=ATTACKER, unit="uid")

@@ -50,6 +50,7 @@ def days(last: int):
 def test_a_day_as_declared_passes(job_file, basic, engine):
     outcome(job_file, basic, engine=engine)
     outcome(job_file, basic, frame(), engine=engine)
+    outcome(job_file, f'units = "exact"\n{basic}', frame(person=["Ann", "Ann "]), engine=engine)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +62,8 @@ def test_a_day_as_declared_passes(job_file, basic, engine):
         ((), {"town": [None, None]}, DAY, ["'town'", "not be empty"]),
         ((), {"person": [float("nan"), float("nan")]}, DAY, ["'person'", "some row"]),
         ((), {"person": ["Ann", "Ann"]}, DAY, ["'people_by_town'", "several cells of 'town'", "one_cell"]),
+        ((), {"person": ["Ann", "Ann "]}, DAY, ["unit 'person'", "only by spaces", 'units = "exact"']),
+        (("k = 5", 'k = 5\nwhere = "town.isna()"'), {"person": ["Ann", "Ann "]}, DAY, ["only by spaces"]),
         (("k = 5", 'k = 5\ndomain = ["Ås"]'), {}, DAY, ["'people_by_town'", "'town'", "domain does not list"]),
     ],
 )

@@ -14,9 +14,10 @@ from pkdp_pipeline.engines.duckdb.cell_codes import CellCodes, encode_cells
 from pkdp_pipeline.engines.duckdb.columns import check_columns
 from pkdp_pipeline.engines.duckdb.connecting import connect
 from pkdp_pipeline.engines.duckdb.selection import selected_rows
-from pkdp_pipeline.engines.duckdb.statements import cells_statement, numbered, tally_statement
+from pkdp_pipeline.engines.duckdb.statements import alike_statement, cells_statement, numbered, tally_statement
+from pkdp_pipeline.engines.duckdb.unit_types import has_spaces, holds_several_types, holds_text
 from pkdp_pipeline.engines.places import counted_by_place, tallied_by_place
-from pkdp_pipeline.engines.question import CellCounts, Question, Tally
+from pkdp_pipeline.engines.question import CellCounts, Question, Tally, Units
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 
 __all__ = ["ENGINE", "PandasEngine"]
@@ -75,6 +76,22 @@ class PandasEngine:
         answer = _aggregate(columns, tally_statement(units=len(question.unit)))
         satisfying, population, missing = (answer[name].iloc[0] for name in answer.columns)
         return Tally(satisfying=int(satisfying), population=int(population), missing_unit=bool(missing))
+
+    def units(self, frame: pd.DataFrame, unit: tuple[str, ...]) -> Units:
+        """See `Engine.units`."""
+        check_columns("unit", unit, list(frame.columns))
+        columns = [frame[name] for name in unit]
+        if any(map(holds_several_types, columns)):
+            return Units(mixed=True)
+        texts = {
+            name: column for name, column in zip(numbered("u", len(unit)), columns, strict=True) if holds_text(column)
+        }
+        if not any(map(has_spaces, texts.values())):
+            return Units()
+        rows = _unit_columns({name: _plain(frame[name]) for name in unit}, Question(unit=unit))
+        rows |= {name: column.astype("str").array for name, column in texts.items()}
+        answer = _aggregate(rows, alike_statement(units=len(unit), texts=list(texts)))
+        return Units(alike=bool(answer["alike"].iloc[0]))
 
 
 ENGINE = PandasEngine()

@@ -12,9 +12,17 @@ from pkdp_pipeline.engines.duckdb.columns import check_columns
 from pkdp_pipeline.engines.duckdb.predicate import predicate_sql
 from pkdp_pipeline.engines.duckdb.relation_codes import cells_by_code
 from pkdp_pipeline.engines.duckdb.relation_rows import RelationRows, asked
-from pkdp_pipeline.engines.duckdb.relation_types import comparable, nameable, to_public
-from pkdp_pipeline.engines.duckdb.statements import cells_statement, numbered, quoted, spelled, tally_statement
-from pkdp_pipeline.engines.question import CellCounts, Question, Tally
+from pkdp_pipeline.engines.duckdb.relation_types import check_one_type, comparable, nameable, to_public
+from pkdp_pipeline.engines.duckdb.statements import (
+    alike_statement,
+    cells_statement,
+    numbered,
+    quoted,
+    spaced_statement,
+    spelled,
+    tally_statement,
+)
+from pkdp_pipeline.engines.question import CellCounts, Question, Tally, Units
 from pkdp_pipeline.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -62,6 +70,15 @@ class RelationEngine:
             missing_unit=bool(row["missing_unit"]),
         )
 
+    def units(self, frame: duckdb.DuckDBPyRelation, unit: tuple[str, ...]) -> Units:
+        """See `Engine.units`."""
+        source = _Source(frame)
+        rows = source.rows(source.units(unit))
+        texts = [name for name, column in zip(numbered("u", len(unit)), unit, strict=True) if source.is_text(column)]
+        if not texts or not rows.run(spaced_statement(texts))["spaced"][0].as_py():
+            return Units()
+        return Units(alike=rows.run(alike_statement(units=len(unit), texts=texts))["alike"][0].as_py())
+
 
 ENGINE = RelationEngine()
 
@@ -77,8 +94,13 @@ class _Source:
     def kind(self, name: str) -> str:
         return self._kinds[name]
 
+    def is_text(self, name: str) -> bool:
+        return self.kind(name) == "VARCHAR" or self.kind(name).startswith("ENUM(")
+
     def units(self, unit: tuple[str, ...]) -> list[str]:
         check_columns("unit", unit, self._columns)
+        for column in unit:
+            check_one_type(column, self.kind(column))
         names = numbered("u", len(unit))
         return [
             f"{comparable(quoted(column), self.kind(column))} AS {name}"

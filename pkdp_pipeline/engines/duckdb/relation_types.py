@@ -12,7 +12,7 @@ import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = ["comparable", "is_number", "nameable", "to_public"]
+__all__ = ["check_one_type", "comparable", "is_number", "nameable", "to_public"]
 
 _INSTANT = "TIMESTAMP WITH TIME ZONE"
 #: SQL types whose pandas dtype has a name; text, floats, dates and decimals are read in `to_public`.
@@ -56,6 +56,15 @@ def comparable(column: str, kind: str) -> str:
     if kind == _INSTANT:
         return f"timezone('UTC', {column})"
     return column
+
+
+def check_one_type(name: str, kind: str) -> None:
+    """Raise `ArgumentError` where a unit's column may hold 7 and "7", which would be two people."""
+    if kind.startswith("UNION(") or kind in ("JSON", "VARIANT"):
+        raise ArgumentError(
+            f"unit column {name!r} has type {kind.partition('(')[0]}, whose values may be text in one row and a number "
+            "in another: one person would be counted as two. Extract text, or numbers, in the relation."
+        )
 
 
 def nameable(name: str, column: str, kind: str) -> str:

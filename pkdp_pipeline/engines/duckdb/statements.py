@@ -7,9 +7,21 @@ in these statements.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from pkdp_pipeline.engines.question import SPACES
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = ["cells_statement", "literal", "numbered", "quoted", "spelled", "tally_statement"]
+__all__ = [
+    "alike_statement",
+    "cells_statement",
+    "literal",
+    "numbered",
+    "quoted",
+    "spaced_statement",
+    "spelled",
+    "tally_statement",
+]
 
 
 def quoted(name: str) -> str:
@@ -70,6 +82,27 @@ def tally_statement(*, units: int) -> str:
         f"SELECT count(*) FILTER (WHERE hit AND NOT ({missing})) AS satisfying, "
         f"count(*) FILTER (WHERE NOT ({missing})) AS population, coalesce(bool_or({missing}), false) AS missing_unit "
         f"FROM (SELECT {unit}, bool_or(hit) AS hit FROM pkdp_rows GROUP BY {unit})"
+    )
+
+
+def spaced_statement(texts: Sequence[str]) -> str:
+    """Return the query for (spaced): whether one of these columns of text may have spaces around a value.
+
+    It compares a first and a last character, which is quicker than to trim, and may say yes of other signs.
+    """
+    spaced = [f"{name}::VARCHAR < '!' OR ({name}::VARCHAR)[-1] < '!'" for name in texts]
+    return f"SELECT coalesce(bool_or({' OR '.join(spaced)}), false) AS spaced FROM pkdp_rows"
+
+
+def alike_statement(*, units: int, texts: Sequence[str]) -> str:
+    """Return the query for (alike): whether two units are one when the columns of text among theirs are trimmed."""
+    names = numbered("u", units)
+    spaces = " || ".join(f"chr({ord(space)})" for space in SPACES)
+    trimmed = ", ".join(f"trim({name}::VARCHAR, {spaces})" if name in texts else name for name in names)
+    differ = " OR ".join(f"min({name}) <> max({name})" for name in names)
+    return (
+        f"SELECT count(*) > 0 AS alike FROM (SELECT 1 FROM pkdp_rows WHERE NOT ({_missing(units)}) "
+        f"GROUP BY {trimmed} HAVING {differ})"
     )
 
 

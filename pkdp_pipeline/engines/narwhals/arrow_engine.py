@@ -14,7 +14,7 @@ from pkdp_pipeline.engines.duckdb.connecting import connect
 from pkdp_pipeline.engines.duckdb.relation_engine import ENGINE as RELATIONS
 from pkdp_pipeline.engines.narwhals.source import Source, asked
 from pkdp_pipeline.engines.narwhals.statements import numbered
-from pkdp_pipeline.engines.question import CellCounts, Question, Tally
+from pkdp_pipeline.engines.question import CellCounts, Question, Tally, Units
 from pkdp_pipeline.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -42,6 +42,15 @@ class ArrowEngine:
         with connect() as connection:
             relation = asked(lambda: connection.from_arrow(table))
             return RELATIONS.tally(relation, Question(unit=tuple(numbered("u", len(question.unit))), where="hit"))
+
+    def units(self, frame: Any, unit: tuple[str, ...]) -> Units:
+        """See `Engine.units`."""
+        question = Question(unit=unit)
+        _check_names(frame, question)
+        rows = Source(asked(partial(_typed, frame))).selected(question)
+        table = asked(lambda: _readable(rows.collect(backend="pyarrow").to_native()))
+        with connect() as connection:
+            return RELATIONS.units(asked(lambda: connection.from_arrow(table)), tuple(numbered("u", len(unit))))
 
 
 ENGINE = ArrowEngine()

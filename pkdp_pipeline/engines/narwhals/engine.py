@@ -8,9 +8,10 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from pkdp_pipeline.engines.narwhals.answers import cell_counts, tally
+from pkdp_pipeline.engines.narwhals.columns import family
 from pkdp_pipeline.engines.narwhals.source import Source, asked
-from pkdp_pipeline.engines.narwhals.statements import cells_query, tally_query
-from pkdp_pipeline.engines.question import CellCounts, Question, Tally
+from pkdp_pipeline.engines.narwhals.statements import alike_query, cells_query, numbered, spaced_query, tally_query
+from pkdp_pipeline.engines.question import CellCounts, Question, Tally, Units
 from pkdp_pipeline.errors import ArgumentError
 
 __all__ = ["ENGINE", "NarwhalsEngine"]
@@ -47,8 +48,23 @@ class NarwhalsEngine:
         query = asked(lambda: tally_query(rows, units=len(question.unit)))
         return tally(asked(lambda: _collected(query)))
 
+    def units(self, frame: Any, unit: tuple[str, ...]) -> Units:
+        """See `Engine.units`."""
+        source = Source(frame)
+        rows = source.selected(Question(unit=unit))
+        named = zip(numbered("u", len(unit)), unit, strict=True)
+        texts = [short for short, name in named if family(source.schema[name]) == "text"]
+
+        if not texts or not asked(lambda: _found(spaced_query(rows, texts))):
+            return Units()
+        return Units(alike=asked(lambda: _found(alike_query(rows, units=len(unit), texts=texts))))
+
 
 ENGINE = NarwhalsEngine()
+
+
+def _found(query: nw.LazyFrame[Any]) -> bool:
+    return bool(_collected(query)["found"][0].as_py())
 
 
 def _collected(query: nw.LazyFrame[Any]) -> Any:

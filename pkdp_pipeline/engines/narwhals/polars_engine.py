@@ -17,7 +17,7 @@ from pkdp_pipeline.engines.narwhals.engine import ENGINE as ANYWHERE
 from pkdp_pipeline.engines.narwhals.homes import cells_of_homes
 from pkdp_pipeline.engines.narwhals.source import Source, asked
 from pkdp_pipeline.engines.narwhals.statements import cells_query, numbered
-from pkdp_pipeline.engines.question import CellCounts, Question, Tally
+from pkdp_pipeline.engines.question import CellCounts, Question, Tally, Units
 
 __all__ = ["ENGINE", "PolarsEngine"]
 
@@ -43,6 +43,10 @@ class PolarsEngine:
     def tally(self, frame: Any, question: Question) -> Tally:
         """See `Engine.tally`."""
         return ANYWHERE.tally(asked(partial(_typed, frame)), question)
+
+    def units(self, frame: Any, unit: tuple[str, ...]) -> Units:
+        """See `Engine.units`."""
+        return ANYWHERE.units(asked(partial(_typed, frame)), unit)
 
 
 ENGINE = PolarsEngine()

@@ -12,7 +12,7 @@ from pkdp_pipeline.engines.narwhals.answers import cell_counts
 from pkdp_pipeline.engines.narwhals.engine import ENGINE as ANYWHERE
 from pkdp_pipeline.engines.narwhals.source import Source, asked
 from pkdp_pipeline.engines.narwhals.statements import numbered
-from pkdp_pipeline.engines.question import CellCounts, Question, Tally
+from pkdp_pipeline.engines.question import CellCounts, Question, Tally, Units
 
 __all__ = ["ENGINE", "SparkEngine"]
 
@@ -34,6 +34,10 @@ class SparkEngine:
     def tally(self, frame: Any, question: Question) -> Tally:
         """See `Engine.tally`."""
         return ANYWHERE.tally(frame, question)
+
+    def units(self, frame: Any, unit: tuple[str, ...]) -> Units:
+        """See `Engine.units`."""
+        return ANYWHERE.units(frame, unit)
 
 
 ENGINE = SparkEngine()

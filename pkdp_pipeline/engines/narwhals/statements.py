@@ -6,9 +6,10 @@ from typing import Any, TypeAlias
 
 import narwhals.stable.v2 as nw
 
+from pkdp_pipeline.engines.question import SPACES
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = ["cells_query", "numbered", "tally_query"]
+__all__ = ["alike_query", "cells_query", "numbered", "spaced_query", "tally_query"]
 
 Rows: TypeAlias = "nw.LazyFrame[Any]"
 
@@ -60,6 +61,31 @@ def tally_query(rows: Rows, *, units: int) -> Rows:
     return marked.select(
         nw.col("satisfying").sum(), nw.col("population").sum(), nw.col("missing").any().alias("missing_unit")
     )
+
+
+def spaced_query(rows: Rows, texts: list[str]) -> Rows:
+    """Return the query for (found), one row: whether one of these columns of text has spaces around a value."""
+    spaced = [(_trimmed(rows, name) != nw.col(name)).fill_null(False) for name in texts]
+    return rows.select(found=nw.any_horizontal(*spaced, ignore_nulls=True).any())
+
+
+def alike_query(rows: Rows, *, units: int, texts: list[str]) -> Rows:
+    """Return the query for (found), one row: whether two units are one when their columns of text are trimmed."""
+    unit = numbered("u", units)
+    names = {name: f"{name}_trimmed" for name in unit}
+    trimmed = rows.filter(~_missing(unit)).with_columns(
+        **{short: _trimmed(rows, name) if name in texts else nw.col(name) for name, short in names.items()}
+    )
+    ends = trimmed.group_by(*names.values()).agg(
+        *(nw.col(name).min() for name in unit), *(nw.col(name).max().alias(f"{name}_last") for name in unit)
+    )
+    differ = nw.any_horizontal(*(nw.col(name) != nw.col(f"{name}_last") for name in unit), ignore_nulls=True)
+    return ends.select(found=differ.any())
+
+
+def _trimmed(rows: Rows, name: str) -> nw.Expr:
+    # Ibis names no signs of its own; those that it takes for spaces are these.
+    return nw.col(name).str.strip_chars(None if rows.implementation.is_ibis() else SPACES)
 
 
 def _differs(key: str) -> nw.Expr:

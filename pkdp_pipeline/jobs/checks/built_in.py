@@ -83,6 +83,13 @@ def rules_of_rows(source: Source, job: Job, day: date) -> list[Rule]:
 def rules_of_counts(counts: Mapping[str, Counted]) -> list[Rule]:
     """Return what must hold of the units and cells that each release, by name, has counted."""
     rules = []
+    for counted in list(counts.values())[:1]:
+        text = (
+            f"unit {_listed(counted.request.unit)} must not have values that differ only by spaces around them; strip "
+            'them, or write units = "exact" if they are different people'
+        )
+        if counted.request.units == "checked":
+            rules.append(Rule(text=text, number=int(counted.units.alike), most=0))
     for name, counted in counts.items():
         request = counted.request
         unit, by = _listed(request.unit), _listed(request.by or ())

@@ -1,0 +1,137 @@
+"""People with two names: values of several types, and texts that differ only by spaces around them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import duckdb
+import narwhals as nw
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from adapters import ADAPTERS, adapters
+
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.engines import Units, engine_for
+from pkdp_pipeline.errors import ArgumentError
+
+SURE = pkdp.AttackerModel(p_max=0.5)
+FRAMES = [pytest.param(one, marks=one.marks, id=one.name) for one in adapters()]
+
+
+def asked(frame, **options):
+    options = {"by": "clinic", "unit": "person", "k": 20, "attacker": SURE} | options
+    return pkdp.histogram(frame, options.pop("by"), **options)
+
+
+def clinic(people):
+    return pd.DataFrame({"person": pd.Series(people, dtype=object), "clinic": "a"})
+
+
+NAMES = {
+    "text and numbers": [*range(25), *map(str, range(25))],
+    "text and reals": [*map(float, range(25)), *map(str, range(25))],
+    "text and bytes": [*map(str, range(25)), *(str(name).encode() for name in range(25))],
+    "booleans and text": [True, "True"] * 25,
+}
+
+
+@pytest.mark.parametrize("people", NAMES.values(), ids=NAMES)
+def test_a_unit_of_several_types_is_refused(people):
+    frame = clinic([*people, None])
+    categories = frame.assign(person=pd.Categorical(frame["person"]))
+    for one in (frame, categories):
+        for ask in ({}, {"units": "exact"}, {"where": "person.isna()"}, {"unit": ["clinic", "person"]}):
+            with pytest.raises(pkdp.InputCheckError, match=r"'person'.* several types.* astype"):
+                asked(one, missing_unit="drop", **ask)
+        with pytest.raises(pkdp.InputCheckError, match="several types"):
+            pkdp.count(one, unit="person", attacker=SURE, missing_unit="drop", k=2)
+
+
+@pytest.mark.parametrize(
+    "people",
+    [
+        [*range(30)],
+        [*range(15), *map(float, range(15, 30)), *map(Decimal, range(30))],
+        [*map(str, range(30)), None],
+        [str(name).encode() for name in range(30)],
+    ],
+)
+def test_a_unit_of_one_type_is_counted(people):
+    (count,) = asked(clinic(people), missing_unit="drop").table["count"]
+    assert count == 30
+
+
+@pytest.mark.parametrize("kind", ["UNION(n BIGINT, t VARCHAR)", "JSON"])
+def test_a_relation_with_a_type_of_several_is_refused(kind):
+    with duckdb.connect() as connection:
+        relation = connection.sql(f"SELECT i::VARCHAR::{kind} AS person, 'a' AS clinic FROM range(30) r(i)")
+        with pytest.raises(ArgumentError, match=r"'person' has type \w+, whose values may be text in one row"):
+            asked(relation)
+
+
+def table(*people, clinics=None):
+    return pa.table({"person": pa.array(people, pa.string()), "clinic": clinics or ["a"] * len(people)})
+
+
+SPACED = {
+    "before": ("ann", " ann"),
+    "behind": ("ann", "ann "),
+    "tabs and line ends": ("\tann", "ann\r\n"),
+    "missing beside": ("ann", None, "ann "),
+    "not ASCII": ("Åse ", "Åse"),
+}
+
+
+@pytest.mark.parametrize("adapter", FRAMES)
+@pytest.mark.parametrize("people", SPACED.values(), ids=SPACED)
+def test_names_that_differ_by_spaces_around_them_are_found(adapter, people):
+    with adapter.frame(table(*people, "bob")) as frame:
+        assert engine_for(frame).units(frame, ("person",)) == Units(alike=True)
+
+
+@pytest.mark.parametrize("adapter", FRAMES)
+@pytest.mark.parametrize("people", [(), (None,), ("",), ("ann", "Ann", "an n"), ("ann ", " bob"), ("ann ", "ann ")])
+def test_other_names_are_told_apart(adapter, people):
+    with adapter.frame(table(*people)) as frame:
+        assert engine_for(frame).units(frame, ("person",)) == Units()
+
+
+@pytest.mark.parametrize("adapter", FRAMES)
+def test_a_unit_of_several_columns_is_one_when_all_of_them_are(adapter):
+    numbers = pa.array([1, 2, 1, None], pa.int64())
+    rows = table("ann", "ann ", "bob", "bob ").append_column("house", numbers)
+    with adapter.frame(rows) as frame:
+        assert engine_for(frame).units(frame, ("person", "house")) == Units()
+        assert engine_for(frame).units(frame, ("house",)) == Units()
+    with adapter.frame(pa.concat_tables([rows, rows.slice(1, 1).set_column(0, "person", [["ann"]])])) as frame:
+        assert engine_for(frame).units(frame, ("person", "house")) == Units(alike=True)
+        assert engine_for(frame).units(frame, ("house", "person")) == Units(alike=True)
+
+
+def test_categories_and_wrapped_frames_are_looked_at():
+    rows = table("ann", "ann ")
+    coded = rows.set_column(0, "person", rows["person"].dictionary_encode())
+    with duckdb.connect() as connection:
+        relation = connection.sql("SELECT 'ann'::ENUM('ann', 'ann ') AS person UNION ALL SELECT 'ann '")
+        for frame in (coded, coded.to_pandas(), pl.from_arrow(coded), nw.from_native(coded), relation):
+            assert engine_for(frame).units(frame, ("person",)) == Units(alike=True)
+
+
+def test_they_are_refused_whatever_is_asked_unless_they_are_said_to_differ():
+    people = [f"{name}{space}" for name in range(25) for space in ("", " ")]
+    frame = table(*people).to_pandas()
+    for ask in ({}, {"where": "person == '1'"}, {"one_cell": "hash"}):
+        with pytest.raises(pkdp.InputCheckError, match=r"'person' .* only by spaces .* units=\"exact\""):
+            asked(frame, **ask)
+    with pytest.raises(pkdp.InputCheckError, match="only by spaces"):
+        frame.pkdp.count(unit="person", attacker=SURE, k=2)
+    assert list(asked(frame, units="exact").table["count"]) == [50]
+    assert frame.pkdp.count(unit="person", attacker=SURE, k=2, units="exact").value == 50
+    with pytest.raises(ArgumentError, match="units"):
+        asked(frame, units="trimmed")
+
+
+def test_every_engine_takes_part():
+    assert {"pandas", "duckdb", "polars", "pyarrow"} <= {one.name for one in ADAPTERS}

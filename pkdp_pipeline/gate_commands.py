@@ -197,7 +197,8 @@ def _print_table(screen: Screen, name: str, table: dict[str, Any]) -> None:
 
 _MISSING = {False: "rows without one are not counted", True: "nobody has two"}
 _SEVERAL = {
-    "most_frequent": "a person in several cells is counted in the one where most of her rows are",
+    "most_frequent": "a person in several cells is counted in the one where most of her rows are; of equals in "
+    "one that a hash chooses",
     "first": "a person in several cells is counted in that of her first row, by {}",
     "hash": "a person in several cells is counted in one that a hash chooses",
 }

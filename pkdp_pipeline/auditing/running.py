@@ -219,8 +219,6 @@ def _unfit(case: Case, engine: str) -> str:
     """Return why an engine cannot publish a case; empty where it can."""
     if engine == SQL and case.scenario in ("revised", "days"):
         return "the macros answer about one period, and do not revise"
-    if engine == "spark" and case.options.get("one_cell") == "hash":
-        return "Spark has no such hash"
     return ""
 
 

@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-__all__ = ["SPACES", "CellCounts", "Engine", "Question", "Tally", "Units"]
+__all__ = ["DRAWN", "SPACES", "CellCounts", "Engine", "Question", "Tally", "Units"]
 
+#: The rules of `one_cell` by which a hash draws one of a unit's cells, or one of its most frequent ones.
+DRAWN = frozenset({"hash", "most_frequent"})
 #: What may stand around a unit of text without making it another one.
 SPACES = string.whitespace
 
@@ -31,7 +33,8 @@ class Question:
     by : tuple of str
         Columns that name a cell; empty for a tally.
     one_cell : {"error", "most_frequent", "first", "hash"}
-        Which of its own cells a unit with several is counted in. With "error" it is only reported.
+        Which of its own cells a unit with several is counted in. With "error" it is only reported. "hash" takes the
+        one of which a hash, of the unit and the cell, is the smallest; so does "most_frequent" of equals.
     order_by : tuple of str
         For "first": the columns whose smallest values come first.
     """

@@ -237,16 +237,6 @@ class Job(Table):
         raise ValueError(f"{whose} says nothing in this job: {why}. Remove {what}.")
 
     @model_validator(mode="after")
-    def _the_engine_knows_the_rules(self) -> Self:
-        rules = [release.one_cell or self.one_cell for release in self.release if release.by is not None]
-        if self.engine == "spark" and "hash" in rules:
-            raise ValueError(
-                'one_cell = "hash" is for engine = "duckdb" and "polars": choose one of these, or one_cell = '
-                '"most_frequent" or "first".'
-            )
-        return self
-
-    @model_validator(mode="after")
     def _the_engine_reads_the_source(self) -> Self:
         if not isinstance(self.source, FileSourceTable):
             if self.engine != "duckdb":

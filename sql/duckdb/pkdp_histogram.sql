@@ -23,6 +23,7 @@
 -- period             the period the data are about: a text or a DATE
 -- missing_unit       'error' or 'drop': what happens to rows without a person
 -- one_cell           'error', 'most_frequent', 'first' or 'hash': in which of its cells a person with several counts
+--                    (of equally frequent cells in one that a hash draws)
 -- order_by           a column or a list of columns, for one_cell := 'first'
 -- undeclared         'error' (default) or 'absent': what happens to people whose cell is not in the domain
 --

@@ -434,7 +434,7 @@ def test_a_release_that_undoes_another_is_refused(con):
 
 
 def test_rules_of_a_call_come_before_those_of_install(con):
-    con.execute("CREATE TABLE visits AS SELECT i % 10 AS uid, i % 3 AS place, -i AS at FROM range(30) t(i)")
+    con.execute("CREATE TABLE visits AS SELECT i % 100 AS uid, i % 3 AS place, -i AS at FROM range(300) t(i)")
     con.execute("INSERT INTO visits VALUES (NULL, 1, 1)")
     question = "FROM pkdp_histogram('visits', 'place', k := 2"
     refused(con, f"{question})", 'InputCheckError: .*missing_unit="drop"')
@@ -443,7 +443,7 @@ def test_rules_of_a_call_come_before_those_of_install(con):
     again(con, missing_unit="drop", one_cell="first", order_by="at")
     assert con.sql(f"{question})").fetchall() == first
     again(con, missing_unit="drop", one_cell="first", order_by="at")
-    assert sum(n for _, n in con.sql(f"{question}, one_cell := 'most_frequent')").fetchall()) == 10
+    assert sum(n for _, n in con.sql(f"{question}, one_cell := 'most_frequent')").fetchall()) == 100
 
 
 @pytest.mark.parametrize(

@@ -47,15 +47,16 @@ def last(values):
 
 
 def chosen(person, held, one_cell):
-    """Return which of a unit's own cells a rule chooses, the smallest of equals."""
+    """Return which of a unit's own cells a rule chooses; of equals the smallest, or the one that a hash draws."""
     often = Counter(cell for cell, _ in held)
 
     def rank(cell):
+        drawn = hashlib.md5((spelled(person) + spelled(cell)).encode()).hexdigest()
         if one_cell == "most_frequent":
-            return -often[cell]
+            return -often[cell], drawn
         if one_cell == "first":
             return min(last([order]) for other, order in held if other == cell)
-        return hashlib.md5((spelled(person) + spelled(cell)).encode()).hexdigest()
+        return drawn
 
     return min(often, key=lambda cell: (rank(cell) if one_cell != "error" else 0, last(cell)))
 

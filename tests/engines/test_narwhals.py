@@ -53,7 +53,7 @@ def test_units_per_cell_are_what_a_slow_count_gives(unit, by, one_cell, examples
         frame = frame_of(rows)
         for given_frame in (frame, frame.lazy(), frame.to_arrow()):
             assert answered(engine_for(given_frame), given_frame, question) == expected
-        if one_cell != "hash":
+        if one_cell in ("error", "first"):
             assert answered(ANYWHERE, frame, question) == expected
 
     check()
@@ -156,7 +156,7 @@ def test_nan_in_a_parquet_file_is_missing_though_its_statistics_name_none(tmp_pa
 def test_categories_and_enumerations_are_ordered_as_text():
     for kind in (pl.Categorical, pl.Enum(["z", "a", "withheld"])):
         frame = pl.DataFrame({"u": [1, 1], "c": pl.Series(["z", "a"], dtype=kind)})
-        question = Question(unit=("u",), by=("c",), one_cell="most_frequent")
+        question = Question(unit=("u",), by=("c",), one_cell="first", order_by=("u",))
         assert answered(engine_for(frame), frame, question)[0] == {("a",): 1}
         assert str(engine_for(frame).cells(frame, question).keys["c"].dtype) == "str"
 

@@ -164,11 +164,6 @@ def test_unsigned_columns_are_the_next_wider_signed_ones(spark, tmp_path):
     assert table["size"].dtype == "Int64"
 
 
-def test_hash_says_what_to_choose_instead(flights):
-    with pytest.raises(pkdp.ArgumentError, match="most_frequent"):
-        histogram(flights, one_cell="hash")
-
-
 def test_names_are_names(spark):
     names = ["a.b", "a`b", "*", "select", "a b"]
     frame = spark.range(9).selectExpr("id AS person", *(f"'x' AS `{name.replace('`', '``')}`" for name in names))

@@ -123,7 +123,6 @@ def test_composite_cells_are_read_as_tuples(job_file, basic):
         ('column = "day" }', 'column = "day", time_zone = "Mars" }', ["period.time_zone", "Europe/Oslo"]),
         ('source = "visits.parquet"', 'source = "visits.txt"', ["source", ".parquet"]),
         ('source = "visits.parquet"', 'source = "s3://visits/all.parquet"', ["source", "must be a file", "spark"]),
-        ('dataset = "visits"', 'dataset = "visits"\nengine = "spark"\none_cell = "hash"', ["hash", "most_frequent"]),
         ('dataset = "visits"', 'dataset = "visits"\nengine = "sparc"', ["engine", "'duckdb', 'polars' or 'spark'"]),
         ("k = 5", 'k = 5\n[[release]]\nname = "People_by_town"\nk = 3', ["named 'people_by_town'"]),
     ],

@@ -147,5 +147,8 @@ def _check_nameable(column: pd.Series[Any]) -> None:
 
 
 def _spelled(key: Any) -> str:
-    text = str(key)
+    if isinstance(key, pd.Timestamp) and key.tz is not None:
+        key = key.tz_convert(None)
+    # As DuckDB spells them.
+    text = str(key).lower() if isinstance(key, bool) else str(key)
     return "-" if key is None else f"{len(text)}:{text}"

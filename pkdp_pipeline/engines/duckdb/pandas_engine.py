@@ -17,7 +17,7 @@ from pkdp_pipeline.engines.duckdb.selection import selected_rows
 from pkdp_pipeline.engines.duckdb.statements import alike_statement, cells_statement, numbered, tally_statement
 from pkdp_pipeline.engines.duckdb.unit_types import has_spaces, holds_several_types, holds_text
 from pkdp_pipeline.engines.places import counted_by_place, tallied_by_place
-from pkdp_pipeline.engines.question import CellCounts, Question, Tally, Units
+from pkdp_pipeline.engines.question import DRAWN, CellCounts, Question, Tally, Units
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 
 __all__ = ["ENGINE", "PandasEngine"]
@@ -48,7 +48,7 @@ class PandasEngine:
         columns["b0"] = codes.packed() if packed else codes.codes
         for position, name in enumerate(question.order_by):
             columns[f"o{position}"] = _ranks(rows[name])
-        if question.one_cell == "hash":
+        if question.one_cell in DRAWN:
             columns["pick"] = codes.spelled()
         statement = cells_statement(
             units=len(question.unit),
@@ -148,7 +148,7 @@ def _cell_counts(answer: pd.DataFrame, codes: CellCodes, question: Question) -> 
 
 def _unit_columns(rows: Mapping[str, pd.Series[Any]], question: Question) -> dict[str, Any]:
     names = numbered("u", len(question.unit))
-    as_text = question.one_cell == "hash"
+    as_text = question.one_cell in DRAWN
     return {
         name: _unit_column(rows[column], as_text=as_text) for name, column in zip(names, question.unit, strict=True)
     }
@@ -164,10 +164,12 @@ def _unit_column(column: pd.Series[Any], *, as_text: bool) -> Any:
         return column.array
     if isinstance(dtype, pd.StringDtype):
         return column.array
+    codes, distinct = _factorized(column)
     if as_text:
-        # -0.0 is spelled otherwise than 0.0, and is the same unit.
-        return (column + 0.0 if pd.api.types.is_float_dtype(dtype) else column).astype("str").array
-    codes, _ = _factorized(column)
+        # What is equal is one unit, and has one spelling: 0.0 is -0.0, and among objects 7 is 7.0.
+        names = pd.Series(distinct)
+        names = (names + 0.0 if pd.api.types.is_float_dtype(names.dtype) else names).astype("str")
+        return names.array.take(codes, allow_fill=True)
     return pd.arrays.IntegerArray(codes.astype(np.int64), codes < 0)
 
 

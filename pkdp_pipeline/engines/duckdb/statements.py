@@ -140,8 +140,10 @@ def _one_row_per_unit(units: int, keys: int, one_cell: str, orders: int, pick: s
         )
     rows = "pkdp_rows"
     if one_cell == "most_frequent":
-        rows = f"(SELECT {unit}, {cell}, -count(*) AS rarity FROM pkdp_rows GROUP BY {unit}, {cell})"
-        rank = ["rarity"]
+        rows = (
+            f"(SELECT {unit}, {cell}, -count(*) AS rarity, min({pick}) AS pick FROM pkdp_rows GROUP BY {unit}, {cell})"
+        )
+        rank = ["rarity", f"md5({spelled(numbered('u', units))} || pick)"]
     elif one_cell == "first":
         rank = _missing_last(numbered("o", orders))
     elif one_cell == "hash":

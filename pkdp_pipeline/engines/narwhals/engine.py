@@ -12,7 +12,6 @@ from pkdp_pipeline.engines.narwhals.columns import family
 from pkdp_pipeline.engines.narwhals.source import Source, asked
 from pkdp_pipeline.engines.narwhals.statements import alike_query, cells_query, numbered, spaced_query, tally_query
 from pkdp_pipeline.engines.question import CellCounts, Question, Tally, Units
-from pkdp_pipeline.errors import ArgumentError
 
 __all__ = ["ENGINE", "NarwhalsEngine"]
 
@@ -25,11 +24,6 @@ class NarwhalsEngine:
         """See `Engine.cells`."""
         source = Source(frame)
         rows = source.selected(question)
-        if question.one_cell == "hash" and question.unit:
-            raise ArgumentError(
-                'one_cell="hash" needs a frame whose rows are in this process (pandas, Polars, PyArrow or DuckDB); '
-                'choose one_cell="most_frequent" or "first", or choose the cell in the frame itself.'
-            )
         query = asked(
             lambda: cells_query(
                 rows,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,8 +16,8 @@ from pkdp_pipeline.engines.narwhals.arrow_engine import cells_of_rows
 from pkdp_pipeline.engines.narwhals.engine import ENGINE as ANYWHERE
 from pkdp_pipeline.engines.narwhals.homes import cells_of_homes
 from pkdp_pipeline.engines.narwhals.source import Source, asked
-from pkdp_pipeline.engines.narwhals.statements import cells_query, numbered
-from pkdp_pipeline.engines.question import CellCounts, Question, Tally, Units
+from pkdp_pipeline.engines.narwhals.statements import cells_query, most_frequent, numbered
+from pkdp_pipeline.engines.question import DRAWN, CellCounts, Question, Tally, Units
 
 __all__ = ["ENGINE", "PolarsEngine"]
 
@@ -29,14 +29,17 @@ class PolarsEngine:
     def cells(self, frame: Any, question: Question) -> CellCounts:
         """See `Engine.cells`."""
         eager, frame = isinstance(frame, pl.DataFrame), asked(partial(_typed, frame))
-        if question.one_cell not in ("error", "hash") or not question.unit:
+        if question.one_cell == "first" or not question.unit:
             return ANYWHERE.cells(frame, question)
         source = Source(frame)
         rows = source.selected(question)
-        if question.one_cell == "hash":
-            # Polars has no md5: its distinct rows go to DuckDB, in this process.
-            pairs = rows.unique().with_columns(hit=nw.lit(True))
-            return cells_of_rows(asked(lambda: pairs.collect(backend="pyarrow").to_native()), source.schema, question)
+        if question.one_cell in DRAWN:
+            # Polars has no md5: the distinct rows from which it draws go to DuckDB, in this process.
+            units, keys = numbered("u", len(question.unit)), numbered("b", len(question.by))
+            frequent = question.one_cell == "most_frequent"
+            pairs = asked(lambda: most_frequent(rows, units, keys) if frequent else rows.unique())
+            table = asked(lambda: pairs.with_columns(hit=nw.lit(True)).collect(backend="pyarrow").to_native())
+            return cells_of_rows(table, source.schema, replace(question, one_cell="hash"))
         answer = asked(partial(_counted, rows, question, source.schema, eager=eager))
         return cell_counts(answer.to_arrow(), source.schema, question)
 

@@ -6,10 +6,11 @@ from typing import Any, TypeAlias
 
 import narwhals.stable.v2 as nw
 
-from pkdp_pipeline.engines.question import SPACES
+from pkdp_pipeline.engines.narwhals.digests import with_md5
+from pkdp_pipeline.engines.question import DRAWN, SPACES
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = ["alike_query", "cells_query", "numbered", "spaced_query", "tally_query"]
+__all__ = ["alike_query", "cells_query", "most_frequent", "numbered", "spaced_query", "tally_query"]
 
 Rows: TypeAlias = "nw.LazyFrame[Any]"
 
@@ -101,14 +102,25 @@ def _missing(unit: list[str]) -> nw.Expr:
 
 def _chosen(rows: Rows, unit: list[str], cell: list[str], one_cell: str, orders: list[str]) -> Rows:
     """Return one row per unit: the cell that the rule chooses, of equals the smallest, missing values last."""
-    if one_cell == "most_frequent":
-        held = rows.group_by(*unit, *cell).agg(nw.len().alias("often"))
-        rows, rank = held.with_columns(rarity=-nw.col("often").cast(nw.Int64)), ["rarity"]
-    elif one_cell == "first":
-        rank = orders
-    else:
+    if one_cell in DRAWN:
+        pairs = most_frequent(rows, unit, cell) if one_cell == "most_frequent" else rows.select(*unit, *cell).unique()
+        rows, orders = with_md5(pairs, "pick", _spelled([*unit, *cell])), ["pick"]
+    elif one_cell != "first":
         raise ArgumentError(f"one_cell has no rule {one_cell!r}.")
-    ranked = [name for name in [*rank, *cell] if name != "rarity"]
+    ranked = [*orders, *cell]
     marked = rows.with_columns(**{f"{name}_missing": nw.col(name).is_null().cast(nw.Int64) for name in ranked})
-    order = [part for name in [*rank, *cell] for part in ([f"{name}_missing"] if name in ranked else []) + [name]]
+    order = [part for name in ranked for part in (f"{name}_missing", name)]
     return marked.unique(unit, keep="first", order_by=order).select(*unit, *cell)
+
+
+def most_frequent(rows: Rows, unit: list[str], cell: list[str]) -> Rows:
+    """Return the cells in which a unit has most rows, each once."""
+    held = rows.group_by(*unit, *cell).agg(nw.len().alias("often"))
+    return held.filter(nw.col("often") == nw.col("often").max().over(*unit)).select(*unit, *cell)
+
+
+def _spelled(names: list[str]) -> nw.Expr:
+    """Return columns as text so that no two lists of values are spelled alike; see `engines.duckdb.statements`."""
+    texts = [nw.col(name).cast(nw.String) for name in names]
+    parts = [nw.concat_str(text.str.len_chars().cast(nw.String), text, separator=":") for text in texts]
+    return nw.concat_str(*(part.fill_null("-") for part in parts))

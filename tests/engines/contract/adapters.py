@@ -34,8 +34,6 @@ class Adapter:
         Gives a context with the frame of an Arrow table.
     marks : tuple
         Marks of every test over this kind.
-    refused : frozenset of str
-        Cases that this engine refuses by a rule of its own, with an `ArgumentError`.
     unheld : frozenset of str
         Cases whose data this kind of frame cannot hold.
     """
@@ -43,7 +41,6 @@ class Adapter:
     name: str
     frame: Callable[[pa.Table], AbstractContextManager[Any]]
     marks: tuple[Any, ...] = ()
-    refused: frozenset[str] = field(default_factory=frozenset)
     unheld: frozenset[str] = field(default_factory=frozenset)
 
 

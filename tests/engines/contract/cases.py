@@ -262,9 +262,10 @@ CASES = [
     ),
     Case(
         name="most frequent",
-        table=SEVERAL,
+        # As text: beside a missing value, pandas holds whole numbers as reals.
+        table=SEVERAL.set_column(0, "u", SEVERAL["u"].cast(TEXT)),
         ask={"one_cell": "most_frequent", "missing_unit": "drop"},
-        expected=[("a", 1), ("b", 2)],
+        expected=None,
     ),
     Case(
         name="first",

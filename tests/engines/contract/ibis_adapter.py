@@ -7,7 +7,6 @@ from contextlib import contextmanager
 import pyarrow as pa
 import pytest
 from adapters import ADAPTERS, Adapter
-from cases import CASES
 
 __all__: list[str] = []
 
@@ -30,7 +29,6 @@ ADAPTERS.append(
         name="ibis",
         frame=ibis_table,
         marks=(pytest.mark.ibis,),
-        refused=frozenset(case.name for case in CASES if case.ask.get("one_cell") == "hash"),
         # The backend's points in time have no zone of their own, and no nanoseconds.
         unheld=frozenset({"instants in a zone", "instants of nanoseconds", "null type"}),
     )

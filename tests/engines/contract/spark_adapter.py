@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from adapters import ADAPTERS, Adapter, plain
-from cases import CASES
 from local_spark import local_spark
 
 __all__: list[str] = []
@@ -34,7 +33,6 @@ ADAPTERS.append(
         name="spark",
         frame=plain(dataframe),
         marks=(pytest.mark.spark,),
-        refused=frozenset(case.name for case in CASES if case.ask.get("one_cell") == "hash"),
         # Spark has neither unsigned integers nor nanoseconds; its points in time have no zone of their own.
         unheld=frozenset(
             {

@@ -5,11 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import Any, cast
 
 from pkdp_pipeline.errors import ArgumentError
 
 __all__ = ["Context"]
+
+_CHOSEN: Mapping[str, str] = MappingProxyType(
+    {
+        "most_frequent": "the cell of most of her rows, of equal ones in one that a hash draws",
+        "first": "the cell of her first row",
+        "hash": "one of them that a hash draws",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +135,8 @@ class Context:
             listed.append(f"Only rows with {self.where} count.")
         if self.missing_unit == "drop":
             listed.append("Rows that name no person are left out.")
+        if self.one_cell in _CHOSEN:
+            listed.append(f"A person with rows in several cells counts once, in {_CHOSEN[self.one_cell]}.")
         return listed
 
     def to_dict(self) -> dict[str, Any]:

@@ -187,7 +187,8 @@ class Release:
         -----
         A total counts people because every person is in one cell only. A suppressed cell has 0 to k - 1
         people. Without a declared domain an unknown number of cells may have no row, so a total is bounded
-        only where every by-column is kept (or all others are boolean). Noise has no bounds: a noised cell that is
+        only where every by-column is kept (or all others are boolean): declare the cells with ``domain=`` where totals
+        are wanted. Noise has no bounds: a noised cell that is
         shown has at least k people, and nothing else is certain of it.
 
         What was suppressed stays so: the intervals say what any reader could work out.

@@ -59,8 +59,8 @@ class Request:
         Whether names of people that differ only by spaces around them are an error, or say exactly who they are.
     one_cell : {"error", "most_frequent", "first", "hash"}, default "error"
         Which of its own cells a person with rows in several is counted in: an error, the one with most rows
-        (of equals the one that "hash" draws), the one whose row has the smallest `order_by` (the smallest of equals), or
-        one drawn by a fixed hash of the person's name and cells.
+        (of equals the one that "hash" draws), the one whose row has the smallest `order_by` (the smallest of equals),
+        or one drawn by a fixed hash of the person's name and cells.
     order_by : str or sequence of str, optional
         Needed by, and only by, ``one_cell="first"``. Missing values come last.
     undeclared : {"error", "absent"}, default "error"

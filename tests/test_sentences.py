@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pkdp_pipeline import AttackerModel, Count, GeometricNoise, Histogram, certify
+from pkdp_pipeline.context import Context
 from pkdp_pipeline.profiles import THEOREMS
 from pkdp_pipeline.sentences import against, assumptions, rounded_up, suppression
 
@@ -131,7 +132,7 @@ def test_no_percentage_names_more_attackers_than_were_certified(p):
     ("mechanism", "steps"),
     [
         (Count(), "The count is published exactly."),
-        (Histogram(), "Every cell is published exactly."),
+        (Histogram(), "Every cell is published as counted."),
         (Count(k=5), "The count is published only when it is at least 5."),
         (
             Count(k=5, k_complement=6),
@@ -147,3 +148,17 @@ def test_no_percentage_names_more_attackers_than_were_certified(p):
 )
 def test_the_steps_in_their_order(mechanism, steps):
     assert suppression(mechanism) == steps
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("most_frequent", "in the cell of most of her rows, of equal ones in one that a hash draws"),
+        ("first", "in the cell of her first row"),
+        ("hash", "in one of them that a hash draws"),
+    ],
+)
+def test_a_sentence_names_the_rule_that_chose_a_cell(rule, said):
+    sentence = f"A person with rows in several cells counts once, {said}."
+    assert sentence in Context(unit=("u",), one_cell=rule, cells="found").facts()
+    assert "several cells" not in " ".join(Context(unit=("u",), cells="found").facts())

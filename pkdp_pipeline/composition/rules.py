@@ -86,5 +86,5 @@ def _unsummed(reason: str, declared: frozenset[str], excepted: bool, say: Speech
     return (
         f"these releases do not add up: {reason}, and not all of them are noised with a finite worst case. Declare "
         f"evidence that holds: {choices}{beside}. Or put noise on all of them; or publish one cross-tabulated "
-        "histogram and derive the others from it."
+        "histogram, its cells declared in domain, and derive the others from it."
     )

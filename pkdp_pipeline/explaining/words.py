@@ -48,7 +48,7 @@ def publication_sentences(explained: Explanation) -> tuple[str, ...]:
     """Return when a count would be published, and what error the noise would make."""
     error = explained.error
     if explained.mechanism.noise is None:
-        return error.suppression, "What is published is exact."
+        return error.suppression, "No noise is added."
     return (
         error.suppression,
         f"Expected error of the noise: {error.mean_absolute:.3g} on average, standard deviation "

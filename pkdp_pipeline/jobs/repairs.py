@@ -51,7 +51,7 @@ def repairs(job: Job) -> Iterator[Repair]:
         yield Repair(
             toml=release_tables([table]),
             words=f"In place of the {number} [[release]] tables this works; derive the others from it with "
-            "release.rollup:",
+            f"release.rollup{'' if 'domain' in table else ', once you have declared its cells in domain'}:",
             attacker=job.attacker,
         )
     tables = _noised(job)

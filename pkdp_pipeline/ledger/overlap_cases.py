@@ -280,8 +280,8 @@ def _same_period(standing: Standing, other: Standing) -> tuple[str, str]:
     if len(kinds) == 2:
         return (
             "a total beside its histogram gives back what suppressed cells withhold",
-            "publish the cross-tabulated histogram alone and derive the total from it with release.rollup, as an "
-            "interval where cells are suppressed",
+            "publish the cross-tabulated histogram alone, its cells declared in domain, and derive the total from it "
+            "with release.rollup, as an interval where cells are suppressed; without domain nothing bounds the total",
         )
     if standing.by != other.by:
         return (
@@ -291,7 +291,8 @@ def _same_period(standing: Standing, other: Standing) -> tuple[str, str]:
     return (
         "they are the same question with other thresholds or other noise, and what appears in one of them only is "
         "told from it",
-        "publish one of them, or one cross-tabulated histogram, and derive everything else from it",
+        "publish one of them, or one cross-tabulated histogram with its cells declared in domain, and derive everything "
+        "else from it",
     )
 
 
@@ -313,4 +314,7 @@ def _cross_tabulated(standing: Standing, other: Standing, columns: str) -> str:
     named = f" (by {', '.join(known)} and those)" if known and columns != "both sets of columns" else ""
     if columns == "both sets of columns":
         columns = ", ".join(known)
-    return f"publish one histogram cross-tabulated by {columns}{named} and derive everything from it: release.rollup"
+    return (
+        f"publish one histogram cross-tabulated by {columns}{named}, its cells declared in domain, and derive everything "
+        "from it: release.rollup (without domain nothing bounds its totals)"
+    )

@@ -115,8 +115,9 @@ def _same_period(history: History) -> Iterator[str]:
     if kinds & {"noiseless"}:
         yield (
             f"{where}: nothing beside a release without noise, not even a noisy one, which tells about the people who "
-            "protect by being unknown. Publish one cross-tabulated histogram and derive the rest with release.rollup; "
-            f"or plan {_NOISED} for all of them; or declare {SAY.evidence('BoundedDependence')}."
+            "protect by being unknown. Publish one cross-tabulated histogram, its cells declared in domain, and derive "
+            f"the rest with release.rollup; or plan {_NOISED} for all of them; or declare "
+            f"{SAY.evidence('BoundedDependence')}."
             + (
                 ""
                 if "total" in kinds

@@ -23,7 +23,7 @@ def noise_sentence(error: ExpectedError) -> str:
     """Return how far noise may have moved the published counts."""
     least = selected_from(error)
     if least is None:
-        return f"With noise: 95 % of such numbers are within ±{error.bound_95} of the exact ones."
+        return f"With noise: 95 % of such numbers are within ±{error.bound_95} of the counted ones."
     return (
         f"With noise: 95 % of it is within ±{error.bound_95}. Only noisy numbers of at least {least} are shown, so "
         f"those near {least} lean high."

@@ -50,7 +50,7 @@ def test_it_says_what_is_promised_and_assumed():
     text = words(str(one))
     assert text.startswith("histogram by district: would be published. What it promises")
     assert one.certificate.sentence() in text
-    assert "Every cell is published only when it is at least 55. What is published is exact." in text
+    assert "Every cell is published only when it is at least 55. No noise is added." in text
     assert "knows everything about everybody else nothing is certified" in text
     assert "ledger of" not in text
 

@@ -293,7 +293,7 @@ def test_the_error_of_the_noise_is_stated():
         ]
         for release in report.releases
     ]
-    assert "every count that is published is exact" in tree("day").one("section", id="error").text
+    assert "what is published is as counted" in tree("day").one("section", id="error").text
 
 
 def test_where_noise_decides_what_is_published_the_numbers_are_said_to_lean_high():

@@ -291,8 +291,8 @@ def _same_period(standing: Standing, other: Standing) -> tuple[str, str]:
     return (
         "they are the same question with other thresholds or other noise, and what appears in one of them only is "
         "told from it",
-        "publish one of them, or one cross-tabulated histogram with its cells declared in domain, and derive everything "
-        "else from it",
+        "publish one of them, or one cross-tabulated histogram with its cells declared in domain, and derive "
+        "everything else from it",
     )
 
 
@@ -315,6 +315,6 @@ def _cross_tabulated(standing: Standing, other: Standing, columns: str) -> str:
     if columns == "both sets of columns":
         columns = ", ".join(known)
     return (
-        f"publish one histogram cross-tabulated by {columns}{named}, its cells declared in domain, and derive everything "
-        "from it: release.rollup (without domain nothing bounds its totals)"
+        f"publish one histogram cross-tabulated by {columns}{named}, its cells declared in domain, and derive "
+        "everything from it: release.rollup (without domain nothing bounds its totals)"
     )

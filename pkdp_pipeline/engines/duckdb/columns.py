@@ -9,6 +9,8 @@ from pkdp_pipeline.errors import ArgumentError
 
 __all__ = ["check_columns"]
 
+_LISTED = 20
+
 
 def check_columns(argument: str, names: Iterable[str], columns: Sequence[object]) -> None:
     """Raise `ArgumentError` unless every name is one of the frame's columns, and only one.
@@ -21,6 +23,8 @@ def check_columns(argument: str, names: Iterable[str], columns: Sequence[object]
             continue
         if found > 1:
             raise ArgumentError(f"{argument} names column {name!r}, which the frame has more than once; rename one.")
-        close = difflib.get_close_matches(name, [column for column in columns if isinstance(column, str)], n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise ArgumentError(f"{argument} names column {name!r}, which the frame does not have.{hint}")
+        known = [column for column in columns if isinstance(column, str)]
+        close = difflib.get_close_matches(name, known, n=1)
+        listed = ", ".join(map(repr, known[:_LISTED])) + (", …" if len(known) > _LISTED else "")
+        hint = f"Did you mean {close[0]!r}?" if close else f"It has {listed or 'no columns'}."
+        raise ArgumentError(f"{argument} names column {name!r}, which the frame does not have. {hint}")

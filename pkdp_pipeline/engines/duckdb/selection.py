@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pkdp_pipeline.engines.duckdb.columns import check_columns
+from pkdp_pipeline.engines.duckdb.pandas_terms import read_terms
 from pkdp_pipeline.engines.duckdb.row_by_row import refuse_whole_columns
 from pkdp_pipeline.engines.duckdb.times_as_text import refuse_times_as_text
 from pkdp_pipeline.errors import ArgumentError
@@ -55,10 +58,27 @@ def _evaluated(frame: pd.DataFrame, query: str) -> Any:
         return frame.eval(query, engine="python", local_dict={}, global_dict={})
     except Exception as error:  # the query is the caller's: anything can go wrong in it
         problem = type(error).__name__
+    _check_names(frame, query)
     raise ArgumentError(
         f"where could not be evaluated as a query string ({problem}). Check its syntax and that every name in it is a "
         f"column; where must be {_KINDS}."
     )
+
+
+def _check_names(frame: pd.DataFrame, query: str) -> None:
+    """Raise `ArgumentError` where a query calls a function, or names a column that is not there."""
+    tree, written = read_terms(query) or (ast.Module([], []), {})
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    for call in calls:
+        shown = ast.unparse(call)
+        for short, name in written.items():
+            shown = shown.replace(short, f"`{name}`")
+        raise ArgumentError(
+            f"where calls a function: {shown}. A query string may use columns, constants, comparisons, arithmetic and "
+            f"methods of a column that answer for each row by itself; where must be {_KINDS}."
+        )
+    names = [written.get(node.id, node.id) for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    check_columns("where", [name for name in names if name not in ("index", *frame.index.names)], list(frame.columns))
 
 
 def _called(frame: pd.DataFrame, where: Any) -> Any:

@@ -42,6 +42,19 @@ _SUPPORTED = (
     "columns, constants, comparisons, in and not in lists, isna() and notna(), and, or, not, &, |, ~ and parentheses"
 )
 
+#: What a query string does that it may not, by the kind of node.
+_DOES: dict[type[ast.AST], str] = {
+    ast.Call: "calls a function",
+    ast.BinOp: "calculates",
+    ast.UnaryOp: "calculates",
+    ast.Attribute: "asks for a part of a column",
+    ast.Subscript: "asks for a part of a column",
+    ast.Compare: "compares a comparison",
+    ast.BoolOp: "compares a condition",
+    ast.cmpop: "compares by 'is'",
+    ast.Name: "has a column where a constant is needed",
+}
+
 
 def parse_query(query: str, families: Mapping[str, str], *, frame: str) -> Node:
     """Return the tree of a query string.
@@ -217,8 +230,12 @@ class _Reader:
             return Value(value=-value if negative else value)
         raise self._refused(constant)
 
-    def _refused(self, node: ast.AST) -> ArgumentError:
+    def _refused(self, node: ast.expr | ast.cmpop) -> ArgumentError:
+        does = next((words for kind, words in _DOES.items() if isinstance(node, kind)), "holds")
+        shown = "" if isinstance(node, ast.cmpop) else f": {ast.unparse(node)}"
+        for short, name in self._names.items():
+            shown = shown.replace(short, f"`{name}`")
         return ArgumentError(
-            f"where uses {type(node).__name__}, which a query string over a {self._frame} cannot; it may use "
-            f"{_SUPPORTED}. Anything else: filter the {self._frame} itself, or add a boolean column to it."
+            f"where {does}{shown}. A query string over a {self._frame} may use {_SUPPORTED}. Anything else: filter the "
+            f"{self._frame} itself, or add a boolean column to it."
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import duckdb
 import narwhals as nw
 import numpy as np
 import polars as pl
@@ -93,8 +94,6 @@ def test_many_units_are_counted_the_same_whichever_way_is_the_fastest(kind, spre
 
 
 def test_the_engine_over_narwhals_counts_pandas_frames_and_relations_too():
-    import duckdb
-
     rows = [("a", 1, "x", 1, 1), ("a", 1, "x", 1, 1), (None, None, "y", 1, 1), ("b", 2, None, 1, 1)]
     question = Question(unit=("p",), by=("c 1",))
     expected = counted(rows, ("p",), ("c 1",), "error")
@@ -171,3 +170,27 @@ def test_counting_warns_of_nothing_and_changes_nothing():
             for given_frame in (frame, frame.lazy(), frame.to_arrow()):
                 assert answered(engine_for(given_frame), given_frame, question)[0] == {("x",): 2}
     assert frame.equals(before)
+
+
+def test_a_column_beside_one_that_differs_in_case_is_refused_with_both_named():
+    table = pa.table([["x"], ["y"], [1]], names=["cell", "Cell", "u"])
+    with duckdb.connect() as connection:
+        relation = connection.from_arrow(table)
+        for frame in (table, table.to_pandas(), pl.from_arrow(table)):
+            for name, other in (("cell", "Cell"), ("Cell", "cell")):
+                with pytest.raises(
+                    ArgumentError, match=f"by names column '{name}', and the frame has '{other}' as well: "
+                ):
+                    engine_for(frame).cells(frame, Question(unit=("u",), by=(name,)))
+        with pytest.raises(
+            ArgumentError, match=r"'Cell', and the frame has 'cell' as well, .* read as 'Cell_1': .* rename"
+        ):
+            engine_for(relation).cells(relation, Question(unit=("u",), by=("Cell",)))
+
+
+def test_decimals_of_more_than_38_digits_are_refused_by_the_column():
+    wide = pa.array([10**39 + number for number in range(4)], pa.decimal256(40, 0))
+    table = pa.table({"u": [1, 2, 3, 4], "m": wide})
+    for question in (Question(unit=("u",), by=("m",)), Question(unit=("m",), by=("u",))):
+        with pytest.raises(ArgumentError, match=r"column 'm' .* cast it in the frame, for example to text"):
+            engine_for(table).cells(table, question)

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pkdp_pipeline.engines.duckdb.columns import twins
 from pkdp_pipeline.engines.duckdb.statements import literal, quoted
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.source_tables import FileSourceTable
 from pkdp_pipeline.jobs.sources.files import agreed_columns, files_of, shown
-from pkdp_pipeline.jobs.sources.needed import needed_columns
+from pkdp_pipeline.jobs.sources.needed import needed_columns, two_columns
 from pkdp_pipeline.jobs.sources.source import no_such_column
 
 if TYPE_CHECKING:
@@ -119,10 +120,12 @@ def _header(file: str, delimiter: str, name: str, label: str | None) -> tuple[st
     if header is None:
         raise csv_not_readable(name, label)
     # Names are compared without regard to case by what reads the files.
-    if not header or not all(header) or len({column.casefold() for column in header}) < len(header):
+    if (found := twins(header)) is not None and all(header):
+        raise ConfigError(two_columns(f"source {name!r}" if label is None else f"{label!r} of source {name!r}", found))
+    if not header or not all(header):
         raise ConfigError(
             f"source {name!r}: the first line of {'a CSV file' if label is None else repr(label)} must name every "
-            "column, each name once (capitals and small letters are not told apart)."
+            "column."
         )
     return tuple(header)
 

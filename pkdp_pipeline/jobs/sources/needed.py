@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 
+from pkdp_pipeline.engines.duckdb.columns import twins
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.checks.expectations import read_expectations
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.sources.source import no_such_column
 
-__all__ = ["check_named", "check_unique", "named_columns", "needed_columns"]
+__all__ = ["check_named", "check_unique", "named_columns", "needed_columns", "two_columns"]
 
 
 def check_named(job: Job, columns: Collection[str]) -> None:
@@ -66,7 +67,17 @@ def needed_columns(job: Job, columns: Collection[str]) -> tuple[str, ...]:
 
 
 def check_unique(columns: Sequence[str]) -> None:
-    """Raise `ConfigError` where a query gives two columns one name."""
-    for column in columns:
-        if columns.count(column) > 1:
-            raise ConfigError(f"source.query gives two columns the name {column!r}; rename one.")
+    """Raise `ConfigError` where a table or a query gives two columns one name, letter case aside."""
+    if (found := twins(columns)) is not None:
+        raise ConfigError(two_columns("the source", found))
+
+
+def two_columns(source: str, found: tuple[str, str]) -> str:
+    """Return what to say of two columns that have one name, letter case aside."""
+    one, other = found
+    if one == other:
+        return f"{source} gives two columns the name {one!r}; rename one."
+    return (
+        f"{source} has columns {one!r} and {other!r}: capitals and small letters are not told apart everywhere; rename "
+        "one."
+    )

@@ -4,19 +4,53 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from pkdp_pipeline.engines.duckdb.columns import twins
 from pkdp_pipeline.engines.duckdb.statements import quoted
+from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.source_tables import FileSourceTable
 from pkdp_pipeline.jobs.sources.files import agreed_columns, shown
-from pkdp_pipeline.jobs.sources.needed import needed_columns
+from pkdp_pipeline.jobs.sources.needed import needed_columns, two_columns
 from pkdp_pipeline.jobs.sources.source import not_readable
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["agreed_parquet_columns", "read_parquet"]
+__all__ = ["agreed_parquet_columns", "check_parquet_columns", "read_parquet"]
+
+_DIGITS = 38
+
+
+def check_parquet_columns(files: Sequence[str], job: Job) -> None:
+    """Refuse files whose columns an engine would read as others, or as other values.
+
+    Raises
+    ------
+    ConfigError
+        If two columns have one name, letter case aside, or one that the job needs holds decimals of more than 38
+        digits, which DuckDB reads as floating-point numbers: several would be one.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for file in files:
+        schema = None
+        with suppress(pa.ArrowException, OSError):  # what cannot be read, the engine says
+            schema = pq.read_schema(file)
+        if schema is None:
+            continue
+        if (found := twins(schema.names)) is not None:
+            raise ConfigError(two_columns(f"source {file!r}", found))
+        for column in needed_columns(job, schema.names):
+            kind = schema.field(column).type
+            if pa.types.is_decimal(kind) and kind.precision > _DIGITS:
+                raise ConfigError(
+                    f"column {column!r} of source {file!r} holds decimals of up to {kind.precision} digits, and more "
+                    f"than {_DIGITS} are not told apart; store it as text, or as decimals of at most {_DIGITS} digits."
+                )
 
 
 def read_parquet(connection: duckdb.DuckDBPyConnection, files: Sequence[str], job: Job) -> duckdb.DuckDBPyRelation:
@@ -29,6 +63,7 @@ def read_parquet(connection: duckdb.DuckDBPyConnection, files: Sequence[str], jo
     """
     import duckdb
 
+    check_parquet_columns(files, job)
     columns = agreed_parquet_columns(connection, files, job)
     try:
         relation = _read(connection, files)

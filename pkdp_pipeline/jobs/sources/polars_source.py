@@ -11,7 +11,7 @@ from pkdp_pipeline.jobs.job import Job, PeriodTable
 from pkdp_pipeline.jobs.source_tables import FileSourceTable
 from pkdp_pipeline.jobs.sources.files import files_of, shown
 from pkdp_pipeline.jobs.sources.pandas_rows import pandas_rows
-from pkdp_pipeline.jobs.sources.parquet_files import agreed_parquet_columns
+from pkdp_pipeline.jobs.sources.parquet_files import agreed_parquet_columns, check_parquet_columns
 from pkdp_pipeline.jobs.sources.relation_source import connect
 from pkdp_pipeline.jobs.sources.source import (
     Kind,
@@ -58,6 +58,7 @@ class PolarsSource:
         assert isinstance(job.source, FileSourceTable)
         self._path = shown(job.source.files)
         files = files_of(job.source.files)
+        check_parquet_columns(files, job)
         self._failures = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
         schema: Mapping[str, Any] | None = None
         agreed: Sequence[str] | None = None

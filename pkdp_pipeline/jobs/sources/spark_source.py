@@ -13,7 +13,7 @@ from pkdp_pipeline.jobs.job import Job, PeriodTable
 from pkdp_pipeline.jobs.source_tables import FileSourceTable
 from pkdp_pipeline.jobs.sources.files import files_of, shown
 from pkdp_pipeline.jobs.sources.pandas_rows import pandas_rows
-from pkdp_pipeline.jobs.sources.parquet_files import agreed_parquet_columns
+from pkdp_pipeline.jobs.sources.parquet_files import agreed_parquet_columns, check_parquet_columns
 from pkdp_pipeline.jobs.sources.relation_source import connect
 from pkdp_pipeline.jobs.sources.source import (
     Kind,
@@ -62,6 +62,7 @@ class SparkSource:
         self._path = shown(job.source.files)
         local = files_of([file for file in job.source.files if "://" not in file], folders=True)
         addresses = [file for file in job.source.files if "://" in file]
+        check_parquet_columns([path for path in local if Path(path).is_file()], job)
         agreed: Sequence[str] | None = None
         if len(local) > 1 and not addresses and all(Path(path).is_file() for path in local):
             with connect() as connection:

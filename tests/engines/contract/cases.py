@@ -316,7 +316,7 @@ CASES = [
     ),
     Case(
         name="odd names",
-        table=pa.table({"a.b": [1, 2], "^.*$": ["x", "y"], "*": ["s", "s"], "A.B": ["o", "o"], 'q"`': ["t", "t"]}),
+        table=pa.table({"a.b": [1, 2], "^.*$": ["x", "y"], "*": ["s", "s"], "A-B": ["o", "o"], 'q"`': ["t", "t"]}),
         ask={"unit": "a.b", "by": ["^.*$", "*", 'q"`']},
         expected=[("x", "s", "t", 1), ("y", "s", "t", 1)],
     ),

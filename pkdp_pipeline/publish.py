@@ -11,6 +11,7 @@ from pkdp_pipeline.errors import PkdpError, TemporaryError
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.public_table import Counted, count_units, public_table
 from pkdp_pipeline.release import Release
+from pkdp_pipeline.replayed_frames import warn_of_another_frame
 from pkdp_pipeline.request import EACH_ROW, Request
 from pkdp_pipeline.reserving import certified_alone, check_ledger, replayed, reserve
 
@@ -217,6 +218,11 @@ def count(
     ------
     PkdpError
         See `publish`.
+
+    Warns
+    -----
+    UserWarning
+        If the ledger replays what this process has asked of another frame object: it is not looked at.
     """
     mechanism = Count(k=k, k_complement=k_complement, noise=noise, release_threshold=release_threshold)
     request = Request(
@@ -229,7 +235,9 @@ def count(
         period=period,
         label=label,
     )
-    return publish(lambda: frame, request, attacker=attacker, ledger=ledger, revise=revise)
+    release = publish(lambda: frame, request, attacker=attacker, ledger=ledger, revise=revise)
+    warn_of_another_frame(frame, request, release)
+    return release
 
 
 def histogram(
@@ -305,6 +313,11 @@ def histogram(
     ------
     PkdpError
         See `publish`.
+
+    Warns
+    -----
+    UserWarning
+        If the ledger replays what this process has asked of another frame object: it is not looked at.
     """
     request = Request(
         mechanism=Histogram(k=k, noise=noise, release_threshold=release_threshold),
@@ -321,4 +334,6 @@ def histogram(
         period=period,
         label=label,
     )
-    return publish(lambda: frame, request, attacker=attacker, ledger=ledger, revise=revise)
+    release = publish(lambda: frame, request, attacker=attacker, ledger=ledger, revise=revise)
+    warn_of_another_frame(frame, request, release)
+    return release

@@ -92,7 +92,7 @@ class PermittedReleases:
         self._shown: set[str] = set()
         self._made: dict[str, Release] = {}
         self._answered: dict[str, Release] = {}
-        self._proceed: Callable[[], None] = _nothing
+        self._proceed: Callable[[], object] = tuple
         self.problem: PkdpError | None = None
         self._find_tables()
 
@@ -387,10 +387,6 @@ def unanswered(error: BaseException | None = None) -> PkdpError:
     if error is not None:
         told.add_note(f"For the curator: {type(error).__module__}.{type(error).__name__}.")
     return told
-
-
-def _nothing() -> None:
-    pass
 
 
 def _as_json(values: Mapping[str, tuple[Any, ...]]) -> str:

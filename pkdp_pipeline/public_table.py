@@ -114,7 +114,7 @@ def count_units(frame: Any, request: Request) -> Counted:
     keys, counts, strangers = cells.keys, cells.counts.tolist(), False
     if request.domain is not None:
         keys = request.domain.keys()
-        counts, strangers = _answered(partial(_in_domain, cells, request.domain))
+        counts, strangers = _answered(partial(_in_domain, cells, request.domain, untyped=_untyped(frame)))
     return Counted(
         request=request,
         keys=keys,
@@ -198,11 +198,21 @@ def _public(mechanism: Mechanism, counts: list[int], *, others: int | None = Non
     return pd.array([noisy if keep else None for noisy, keep in zip(shown, kept, strict=True)], dtype="Int64")
 
 
-def _in_domain(cells: CellCounts, domain: Domain) -> tuple[list[int], bool]:
+def _untyped(frame: Any) -> frozenset[str]:
+    """Return the columns of an empty pandas frame that say nothing about what they would hold.
+
+    A file that was read without rows leaves such columns; refusing them would tell that it has none.
+    """
+    if not isinstance(frame, pd.DataFrame) or not frame.empty:
+        return frozenset()
+    return frozenset(column for column, dtype in frame.dtypes.items() if pd.api.types.is_object_dtype(dtype))
+
+
+def _in_domain(cells: CellCounts, domain: Domain, *, untyped: frozenset[str]) -> tuple[list[int], bool]:
     """Return the count of every public cell, in the domain's order, and whether there are other cells."""
     for column, kind in zip(domain.by, domain.kinds, strict=True):
         found = kind_of_dtype(cells.keys[column].dtype)
-        if kind is not None and kind != found and not {kind, found} <= _NUMBERS:
+        if column not in untyped and kind not in (None, found) and not {kind, found} <= _NUMBERS:
             raise ArgumentError(
                 f"domain names the cells of {column!r} by {kind} values, but the column holds {found} values; write "
                 "the domain as the column has it, or convert the column."

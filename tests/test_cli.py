@@ -98,10 +98,15 @@ def test_a_ledger_that_is_none_is_exit_code_2(folder):
     assert "ledger" in refused.stderr
 
 
-def test_a_date_without_rows_is_exit_code_3_and_charges_nothing(folder):
-    refused = pkdp("run", folder / "daily_flights.toml", "--date", "2014-01-02")
+def test_a_date_without_rows_is_published_and_exit_code_3_where_the_job_asks_for_rows(folder):
+    job = folder / "daily_flights.toml"
+    assert pkdp("run", job, "--date", "2014-01-01").exit_code == 0
+    assert "Nothing reached" in (folder / "out" / "2014-01-01" / "summary.md").read_text()
+    (folder / "out" / "ledger.sqlite").unlink()
+    job.write_text(job.read_text() + "\n[checks]\nrows = { min = 1 }\n")
+    refused = pkdp("run", job, "--date", "2014-01-02")
     assert refused.exit_code == 3
-    assert "'date' must have rows" in refused.stderr
+    assert "the number of rows" in refused.stderr
     with Ledger.open(folder / "out" / "ledger.sqlite", dataset="flights") as ledger:
         assert list(ledger.entries()) == []
         assert ledger.total().releases == 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
+import io
 import logging
 import multiprocessing
 import sqlite3
@@ -764,3 +766,32 @@ def test_a_revision_that_another_run_published_first_is_refused(tmp_path, ledger
         publish(read, request, attacker=ATTACKER, ledger=ledger, revise=True)
     assert [entry.revision for entry in ledger.entries()] == [1, 2]
     assert publish(lambda: people(x=1000), request, attacker=ATTACKER, ledger=ledger, revise=True).replayed is False
+
+
+@pytest.mark.parametrize("domain", [[1, 2], [True, False], ["a"], None])
+@pytest.mark.parametrize("where", [None, "size > 5"])
+def test_a_file_without_rows_is_published_like_one_that_reaches_nothing(domain, where):
+    """Such a file gives its columns no type."""
+    empty = pd.read_csv(io.StringIO("person,size\n"))
+    made = pkdp.histogram(empty, "size", unit="person", k=50, attacker=ATTACKER, domain=domain, where=where)
+    assert made.table["count"].isna().tolist() == [True] * len(domain or [])
+    assert pkdp.count(empty, where, unit="person", k=50, attacker=ATTACKER).value is None
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.Series(["a", "b"]),
+        pd.Series(["a", "b"], dtype="category"),
+        pd.Series([1, 2]),
+        pd.Series([1, None]),
+        pd.Series([True, False]),
+        pd.to_datetime(pd.Series(["2020-01-01", "2020-01-02"])),
+        pd.Series([datetime.date(2020, 1, 1)] * 2, dtype="date32[pyarrow]"),
+    ],
+)
+def test_an_empty_frame_has_the_keys_of_one_that_reaches_nothing(values, as_frame):
+    few = pd.DataFrame({"u": [1, 2], "c": values})
+    made = [pkdp.histogram(as_frame(one), "c", unit="u", k=50, attacker=ATTACKER) for one in (few, few.iloc[:0])]
+    pd.testing.assert_frame_equal(made[0].table, made[1].table)
+    assert made[0].id == made[1].id

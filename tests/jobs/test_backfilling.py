@@ -45,6 +45,11 @@ def evident(basic):
     return 'evidence = { kind = "one_day_protected" }\n' + basic
 
 
+@pytest.fixture
+def asking_for_rows(evident):
+    return evident + "\n[checks]\nrows = { min = 1 }\n"
+
+
 def entries(job):
     with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
         return [(entry.period, entry.state, entry.revision) for entry in ledger.entries(given_back=True)]
@@ -78,8 +83,8 @@ def test_what_is_published_is_replayed_without_data_and_files_are_left_alone(job
     assert {path for path in after if after[path][1] != before[path][1]} == {lost, damaged}
 
 
-def test_it_stops_at_the_first_day_that_fails(job_file, evident):
-    job = load_job(job_file(evident, visits([day for day in DAYS if day != DAYS[2]])))
+def test_it_stops_at_the_first_day_that_fails(job_file, asking_for_rows):
+    job = load_job(job_file(asking_for_rows, visits([day for day in DAYS if day != DAYS[2]])))
     seen = []
     with pytest.raises(InputCheckError, match="2020-02-01"):
         backfill(job, DAYS[0], DAYS[-1], progress=seen.append)
@@ -87,8 +92,8 @@ def test_it_stops_at_the_first_day_that_fails(job_file, evident):
     assert [period for period, _, _ in entries(job)] == ["2020-01-30", "2020-01-31"]
 
 
-def test_with_keep_going_a_day_whose_input_check_fails_is_left_out_and_named(job_file, evident):
-    job = load_job(job_file(evident, visits([day for day in DAYS if day not in (DAYS[0], DAYS[2])])))
+def test_with_keep_going_a_day_whose_input_check_fails_is_left_out_and_named(job_file, asking_for_rows):
+    job = load_job(job_file(asking_for_rows, visits([day for day in DAYS if day not in (DAYS[0], DAYS[2])])))
     done = backfill(job, DAYS[0], DAYS[-1], keep_going=True)
     assert [one.day for one in done.failed] == [DAYS[0], DAYS[2]]
     assert all(isinstance(one.error, InputCheckError) for one in done.failed)
@@ -153,6 +158,15 @@ def test_the_days_that_a_schedule_missed(job_file, evident):
     run_job(job, DAYS[2])
     assert missed_days(job, DAYS[5]) == DAYS[3:5]  # a day before the latest one was left out on purpose
     assert missed_days(job, DAYS[0]) == ()
+
+
+def test_days_without_rows_are_published_and_passed_over_like_others(job_file, evident):
+    job = load_job(job_file(evident, visits([DAYS[0], DAYS[4]])))
+    backfill(job, DAYS[0], DAYS[1])
+    assert missed_days(job, DAYS[4]) == DAYS[2:4]
+    done = backfill(job, *missed_days(job, DAYS[4]))
+    assert (done.published, done.failed) == (DAYS[2:4], ())
+    assert missed_days(job, DAYS[4]) == ()
 
 
 def test_what_another_job_has_published_is_not_what_this_one_did(job_file, evident):

@@ -25,7 +25,7 @@ FACET = json.loads((Path(pkdp.__file__).parent / "schemas" / "lineage_releases.v
 
 @pytest.fixture
 def job(job_file, basic):
-    return load_job(job_file(basic + LINEAGE))
+    return load_job(job_file(f"{basic}{LINEAGE}[checks]\nrows = {{ min = 1 }}\n"))
 
 
 def events(job):

@@ -32,7 +32,7 @@ VALIDATOR = jsonschema.Draft202012Validator(DOCUMENT, format_checker=jsonschema.
 
 @pytest.fixture
 def job(job_file, basic):
-    return load_job(job_file(basic + RECORDS))
+    return load_job(job_file(f"{basic}{RECORDS}[checks]\nrows = {{ min = 1 }}\n"))
 
 
 def read(job):
@@ -84,7 +84,7 @@ def test_a_run_and_its_replay_leave_a_record_each(job):
     assert (first["digest"], first["head"]) == (job.digest, result.head)
     assert {Path(file).name for file in first["files"]} >= {"people_by_town.parquet", "people_by_town.certificate.json"}
     assert first["started"] <= first["ended"]
-    assert "unit 'person' must be present in some row" in {check["rule"] for check in first["checks"]}
+    assert "the number of rows must be in the range of [checks] rows" in {check["rule"] for check in first["checks"]}
     assert all(check["passed"] for check in first["checks"])
     assert second["checks"] == []  # a replay reads no data
     assert first["versions"]["pkdp_pipeline"] == pkdp.__version__
@@ -96,7 +96,7 @@ def test_a_refused_run_leaves_a_record_with_our_words_and_no_data(job):
     (refused,) = read(job)
     assert (refused["outcome"], refused["exit_code"], refused["releases"]) == ("refused", 3, [])
     verdicts = {check["rule"]: check["passed"] for check in refused["checks"]}
-    assert verdicts["column 'day' must have rows on that date"] is False
+    assert verdicts["the number of rows must be in the range of [checks] rows"] is False
     assert verdicts["column 'town' must exist"] is True
     assert refused["error"]["kind"] == "InputCheckError"
     assert "rows" in refused["error"]["message"]

@@ -47,7 +47,7 @@ def test_nothing_is_kept_by_default(job_file, basic, tmp_path, monkeypatch):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setenv("TMPDIR", str(scratch))
-    job = load_job(job_file(basic))
+    job = load_job(job_file(basic + "\n[checks]\nrows = { min = 1 }\n"))
     assert holders(tmp_path) == ["visits.parquet"]
     with pytest.raises(InputCheckError):
         run_job(job, date(2021, 1, 1))
@@ -120,7 +120,7 @@ def test_a_copy_holds_the_needed_columns_of_the_day_for_its_owner_alone(job_file
 
 
 def test_a_copy_is_written_by_a_run_that_reads_and_passes_its_checks_only(job_file, basic, tmp_path):
-    job = load_job(job_file(keeping(basic)))
+    job = load_job(job_file(keeping(basic) + "\n[checks]\nrows = { min = 1 }\n"))
     with pytest.raises(InputCheckError):
         run_job(job, date(2021, 1, 1))
     assert not (tmp_path / "private").exists()

@@ -6,6 +6,7 @@ import sqlite3
 from datetime import date
 from pathlib import Path
 
+import duckdb
 import pandas as pd
 import pytest
 
@@ -160,12 +161,50 @@ def test_another_date_is_another_release(job_file, basic):
     assert [entry.period for entry in entries(job)] == ["2020-01-01", "2020-01-02"]
 
 
-def test_a_failed_check_charges_nothing_and_writes_nothing(job_file):
-    job = load_job(job_file())
-    with pytest.raises(InputCheckError, match="rows on that date"):
+def test_a_failed_check_charges_nothing_and_writes_nothing(job_file, basic):
+    job = load_job(job_file(basic + "\n[checks]\nrows = { min = 1 }\n"))
+    with pytest.raises(InputCheckError, match="the number of rows"):
         run_job(job, date(2021, 1, 1))
     assert entries(job) == []
     assert files(job) == {}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        'by = "town"\nk = 5',
+        'by = "town"\nk = 5\ndomain = ["Ås", "Bø"]\nundeclared = "absent"',
+        'by = "day"\nk = 5',
+        'by = "town"\nk = 5\nwhere = "person != \'x\'"\none_cell = "most_frequent"',
+        "k = 5",
+    ],
+)
+def test_a_day_without_rows_is_published_like_one_that_reaches_nothing(job_file, basic, asked, engine):
+    """Nobody there, and too few there, cannot be told apart: the same files, keys and dtypes."""
+    text = f'engine = "{engine}"\nevidence = {{ kind = "one_day_protected" }}\n{basic}'
+    job = load_job(job_file(text.replace('by = "town"\nk = 5', asked).replace("k = 5", "k = 100")))
+    few, none = (run_job(job, day) for day in (DAY, date(2021, 1, 1)))
+    assert [path.name for path in none.releases[0].files] == [path.name for path in few.releases[0].files]
+    assert none.summary.read_text().splitlines()[2:10] == few.summary.read_text().splitlines()[2:10]
+    tables = [result.releases[0].release.table for result in (few, none)]
+    pd.testing.assert_frame_equal(*tables)
+    assert [entry.state for entry in entries(job)] == ["published", "published"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "duckdb"])
+def test_so_it_is_with_other_sources(job_file, basic, tmp_path, kind):
+    file = job_file('evidence = { kind = "one_day_protected" }\n' + basic.replace("k = 5", "k = 100"))
+    frame = pd.read_parquet(tmp_path / "visits.parquet")
+    source = '"visits.csv"'
+    if kind == "csv":
+        frame.to_csv(tmp_path / "visits.csv", index=False)
+    else:
+        source = '{ duckdb = "visits.duckdb", table = "visits" }'
+        with duckdb.connect(str(tmp_path / "visits.duckdb")) as connection:
+            connection.execute("CREATE TABLE visits AS SELECT * FROM frame")
+    file.write_text(file.read_text(encoding="utf-8").replace('"visits.parquet"', source), encoding="utf-8")
+    few, none = (run_job(load_job(file), day).releases[0].release.table for day in (DAY, date(2021, 1, 1)))
+    pd.testing.assert_frame_equal(few, none)
 
 
 def test_an_unreadable_source_charges_nothing(job_file):

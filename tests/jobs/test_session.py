@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import textwrap
 from contextlib import closing
 from datetime import date
 from pathlib import Path
@@ -56,7 +57,7 @@ def test_a_day_that_does_not_fit_the_budget_as_a_whole_is_refused_before_data_ar
 
 
 def test_a_failed_check_leaves_no_trace_in_the_ledger(job_file):
-    job = load_job(job_file(NOISED))
+    job = load_job(job_file(textwrap.dedent(NOISED) + "\n[checks]\nrows = { min = 1 }\n"))
     with pytest.raises(InputCheckError):
         run_job(job, date(2021, 1, 1))
     assert events(job) == []

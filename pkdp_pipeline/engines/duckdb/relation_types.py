@@ -74,7 +74,8 @@ def nameable(name: str, column: str, kind: str) -> str:
     a time outside the years 1 to 9999, such as infinity, is missing: it has no name in Python, and a table must not
     fail for one row.
     """
-    if kind.startswith("ENUM(") or kind == "UUID":
+    # A column without a value in any row may have no type: in another period's file it has one.
+    if kind.startswith("ENUM(") or kind in ("UUID", '"NULL"'):
         return f"{column}::VARCHAR"
     if kind == "VARCHAR":
         return f"{column} COLLATE C"

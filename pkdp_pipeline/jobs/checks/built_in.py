@@ -44,27 +44,16 @@ def rules_of_columns(source: Source, job: Job, expectations: Sequence[Expectatio
     return rules
 
 
-def rules_of_rows(source: Source, job: Job, day: date) -> list[Rule]:
-    """Return what must hold of the day's rows; they are counted in one aggregate query.
+def rules_of_rows(source: Source, job: Job, day: date) -> tuple[int, list[Rule]]:
+    """Return how many rows the day has, and what must hold of them; they are counted in one aggregate query.
 
-    The first rule is that there are any. Without rows every other rule is beside the point.
+    No rule asks that there are any: a day that is published only where somebody was there would tell it.
     """
-    cells = _cell_columns(job)
-    sorts = [Rows(), Rows(present=job.unit), Rows(present=job.unit, negated=True)]
-    sorts += [Rows(present=(column,)) for column in cells]
-    rows, with_unit, without_unit, *filled = source.counts(job.period, day, sorts)
-    unit, checks = ", ".join(map(repr, job.unit)), job.checks
-    rules = [
-        Rule(text=f"column {job.period.column!r} must have rows on that date", number=rows, least=1),
-        Rule(text=f"unit {unit} must be present in some row", number=with_unit, least=1),
-    ]
+    rows, without_unit = source.counts(job.period, day, [Rows(), Rows(present=job.unit, negated=True)])
+    checks, rules = job.checks, []
     if job.missing_unit == "error":
-        text = f'unit {unit} must be present in every row, or write missing_unit = "drop"'
+        text = f'unit {_listed(job.unit)} must be present in every row, or write missing_unit = "drop"'
         rules.append(Rule(text=text, number=without_unit, most=0))
-    rules += [
-        Rule(text=f"column {column!r} must not be empty", number=count, least=1)
-        for column, count in zip(cells, filled, strict=True)
-    ]
     if checks.rows is not None:
         text = "the number of rows must be in the range of [checks] rows"
         rules.append(Rule(text=text, number=rows, least=checks.rows.min, most=checks.rows.max))
@@ -77,7 +66,7 @@ def rules_of_rows(source: Source, job: Job, day: date) -> list[Rule]:
             "to be complete"
         )
         rules.append(Rule(text=text, number=int(fresh), least=1))
-    return rules
+    return rows, rules
 
 
 def rules_of_counts(counts: Mapping[str, Counted]) -> list[Rule]:
@@ -109,12 +98,8 @@ def rules_of_counts(counts: Mapping[str, Counted]) -> list[Rule]:
 
 
 def _declared_columns(job: Job) -> list[str]:
-    orders = [job.order_by, *(release.order_by for release in job.release)]
-    return [job.period.column, *job.unit, *_cell_columns(job), *(column for order in orders for column in order or ())]
-
-
-def _cell_columns(job: Job) -> list[str]:
-    return list(dict.fromkeys(column for release in job.release for column in release.by or ()))
+    named = [*(release.by for release in job.release), job.order_by, *(release.order_by for release in job.release)]
+    return [job.period.column, *job.unit, *(column for columns in named for column in columns or ())]
 
 
 def _listed(columns: Iterable[str]) -> str:

@@ -74,9 +74,7 @@ def check_input(
     columns = rules_of_columns(source, job, expectations)
     if not all(rule.kept for rule in columns):
         raise _failure(_broken(columns, told), day)
-    rows = rules_of_rows(source, job, day)
-    if not rows[0].kept:
-        raise _failure(_broken([*columns, *rows[:1]], told), day)
+    number, rows = rules_of_rows(source, job, day)
     wanted = requests_of(job, day) if named is None else named
     counted, uncounted = {}, None
     try:
@@ -91,7 +89,7 @@ def check_input(
     problems += _unmet(source, job, day, expectations, told)
     if problems:
         raise _failure(problems, day)
-    return CheckedDay(rows=rows[0].number, counted=counted)
+    return CheckedDay(rows=number, counted=counted)
 
 
 def _broken(rules: Sequence[Rule], told: list[tuple[str, bool]]) -> list[str]:

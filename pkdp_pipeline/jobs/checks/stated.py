@@ -27,7 +27,7 @@ def stated_rules(job: Job, day: date) -> list[str]:
     counted = {one.name: Counted(request=one.request, keys=pd.DataFrame(), counts=[]) for one in requests_of(job, day)}
     rules = [
         *rules_of_columns(source, job, expectations),
-        *rules_of_rows(source, job, day),
+        *rules_of_rows(source, job, day)[1],
         *rules_of_counts(counted),
     ]
     return [*(rule.text for rule in rules), *(one.rule for one in expectations if one.stops)]

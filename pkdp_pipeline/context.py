@@ -43,6 +43,8 @@ class Context:
         The data set's name in the ledger.
     table : str, optional
         The table of the data set that the rows come from, where it has several.
+    checks : bool
+        Whether the curator's own checks of the data could have stopped it.
     beside : bool
         Whether other releases about these people and this period stand, or are made, beside it.
     head : str, optional
@@ -58,6 +60,7 @@ class Context:
     period: str | None = None
     dataset: str | None = None
     table: str | None = None
+    checks: bool = False
     beside: bool = False
     head: str | None = None
 
@@ -70,8 +73,9 @@ class Context:
         for name in ("where", "undeclared", "cells", "period", "dataset", "table", "head"):
             if not isinstance(getattr(self, name), str | None):
                 raise ArgumentError(f"{name} of a context must be a text or None.")
-        if not isinstance(self.beside, bool):
-            raise ArgumentError("beside of a context must be True or False.")
+        for name in ("checks", "beside"):
+            if not isinstance(getattr(self, name), bool):
+                raise ArgumentError(f"{name} of a context must be True or False.")
 
     def limits(
         self, *, theorems: tuple[str, ...], noised: bool, partial: bool, leaks: tuple[str, ...] = ()
@@ -137,13 +141,32 @@ class Context:
             listed.append("Rows that name no person are left out.")
         if self.one_cell in _CHOSEN:
             listed.append(f"A person with rows in several cells counts once, in {_CHOSEN[self.one_cell]}.")
+        if conditions := self._conditions():
+            *others, last = conditions
+            together = f"{', '.join(others)} and {last}" if others else last
+            listed.append(f"A release appears only when {together}: that this is so is public.")
         return listed
 
+    def _conditions(self) -> list[str]:
+        """Return what of the data decides whether there is a release at all."""
+        conditions = []
+        if self.unit and self.missing_unit == "error":
+            conditions.append("every row names its person")
+        if self.unit and self.cells is not None and self.one_cell == "error":
+            conditions.append("nobody is in several cells")
+        if self.undeclared == "error":
+            conditions.append("everybody is in a declared cell")
+        if self.checks:
+            conditions.append("the data pass the curator's own checks")
+        return conditions
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as a JSON-ready dictionary; `table` only where there is one."""
+        """Return the fields as a JSON-ready dictionary; `table` and `checks` only where there are such."""
         fields = {**asdict(self), "unit": list(self.unit)}
         if self.table is None:
             del fields["table"]
+        if not self.checks:
+            del fields["checks"]
         return fields
 
     @classmethod

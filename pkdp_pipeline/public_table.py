@@ -205,7 +205,7 @@ def _untyped(frame: Any) -> frozenset[str]:
     """
     if not isinstance(frame, pd.DataFrame) or not frame.empty:
         return frozenset()
-    return frozenset(column for column, dtype in frame.dtypes.items() if pd.api.types.is_object_dtype(dtype))
+    return frozenset(str(column) for column, dtype in frame.dtypes.items() if pd.api.types.is_object_dtype(dtype))
 
 
 def _in_domain(cells: CellCounts, domain: Domain, *, untyped: frozenset[str]) -> tuple[list[int], bool]:

@@ -74,6 +74,9 @@ class Request:
         the same people.
     time_zone : str, optional
         Where the days of the period begin and end, where they were cut out of instants.
+    checks : bool, default False
+        Whether the data are held to checks of the caller's own, which stop the publication; it is no part of what is
+        asked, and the certificate states it.
 
     Raises
     ------
@@ -96,6 +99,7 @@ class Request:
     label: str | None = None
     table: str | None = None
     time_zone: str | None = None
+    checks: bool = False
 
     def __post_init__(self) -> None:
         mechanism_name(self.mechanism)

@@ -162,7 +162,9 @@ def _replayed(entry: Entry) -> Release:
 def _check_answers(request: Request, ledger: Ledger, entry: Entry, release: Release) -> None:
     """Refuse a stored release that is not about what was asked."""
     stored = release.certificate
-    facts = None if stored.context is None else replace(stored.context, beside=False, head=None)
+    # The checks may have been others when it was published.
+    same = {"checks": request.checks, "beside": False, "head": None}
+    facts = None if stored.context is None else replace(stored.context, **same)
     if stored.mechanism != request.mechanism or facts not in (None, context_of(request, ledger.dataset)):
         raise LedgerError(
             f"the ledger's entry {entry.sequence} holds a release of something else than was asked: it was altered. "
@@ -183,4 +185,5 @@ def context_of(request: Request, dataset: str | None = None) -> Context:
         period=None if dataset is None else request.period,
         dataset=dataset,
         table=request.table,
+        checks=request.checks,
     )

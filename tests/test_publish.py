@@ -340,6 +340,8 @@ def test_the_certificate_is_that_of_the_mechanism_and_says_its_limits():
     assert release.certificate.delta(1.0) == fresh.delta(1.0)
     assert release.certificate.limits == (
         "A person is one value of 'u'.",
+        "A release appears only when every row names its person and nobody is in several cells: that this is so is "
+        "public.",
         "This holds only if nothing else is published about these people.",
     )
     assert "nothing else is published" in release.certificate.sentence()
@@ -347,6 +349,37 @@ def test_the_certificate_is_that_of_the_mechanism_and_says_its_limits():
     assert "Every row is taken for a person" in each.certificate.limits[0]
     value = people(a=12).pkdp.histogram("c", unit="u", attacker=ATTACKER, k=10, protects="value")
     assert value.certificate.protects == "value"
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({}, "every row names its person and nobody is in several cells"),
+        (
+            {"domain": ["a"]},
+            "every row names its person, nobody is in several cells and everybody is in a declared cell",
+        ),
+        ({"missing_unit": "drop", "one_cell": "hash", "domain": ["a"]}, "everybody is in a declared cell"),
+        ({"missing_unit": "drop", "one_cell": "hash", "domain": ["a"], "undeclared": "absent"}, ""),
+        ({"unit": pkdp.EACH_ROW}, ""),
+        (
+            {"missing_unit": "drop", "one_cell": "most_frequent", "checks": True},
+            "the data pass the curator's own checks",
+        ),
+    ],
+)
+def test_what_can_stop_a_release_is_said_to_be_public(asked, told):
+    asked = {"mechanism": pkdp.Histogram(k=10), "unit": "u", "by": "c"} | asked
+    release = publish(lambda: people(a=12), Request(**asked), attacker=ATTACKER)
+    said = f"A release appears only when {told}: that this is so is public."
+    assert [text for text in release.certificate.limits if "appears" in text] == ([said] if told else [])
+    assert (said in release.certificate.sentence()) == bool(told)
+    assert pkdp.Certificate.from_json(release.certificate.to_json()).limits == release.certificate.limits
+
+
+def test_a_count_stands_on_named_rows_alone():
+    limits = people(a=12).pkdp.count(unit="u", attacker=ATTACKER, k=10).certificate.limits
+    assert "A release appears only when every row names its person: that this is so is public." in limits
 
 
 def test_next_to_other_releases_only_the_worst_case_is_claimed():

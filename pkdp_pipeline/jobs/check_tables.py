@@ -57,6 +57,12 @@ class ChecksTable(Table):
         examples=[[{"type": "expect_column_values_to_be_between", "column": "distance", "min_value": 0}]],
     )
 
+    @property
+    def look_at_rows(self) -> bool:
+        """Whether a day's rows can fail them; what only names columns and kinds is no matter of a day."""
+        stops = [expectation.get("severity", "critical") == "critical" for expectation in self.expect]
+        return self.rows is not None or self.fresh is not None or self.expectations is not None or any(stops)
+
 
 class RetentionTable(Table):
     """``retention``: a private copy of the day's rows, for so many days; without it no copy is kept."""

@@ -96,6 +96,7 @@ def _request(job: Job, release: ReleaseTable, day: date) -> Request:
             period=day.isoformat(),
             label=release.name,
             time_zone=job.period.time_zone,
+            checks=job.checks.look_at_rows,
         )
     except ArgumentError as error:
         raise ArgumentError(f"release {release.name!r}: {error}") from error

@@ -127,6 +127,28 @@ def test_a_column_whose_file_gives_it_no_type_holds_nothing(job_file, basic, eng
     assert outcome(job_file, basic, frame(town=[None, None]), engine=engine).counted["people_by_town"].counts == [2]
 
 
+@pytest.mark.parametrize(
+    ("checks", "told"),
+    [
+        ("", False),
+        ('columns = { town = "text" }', False),
+        ('[[checks.expect]]\ntype = "expect_table_row_count_to_be_between"\nmax_value = 9\nseverity = "info"', False),
+        ("rows = { min = 1 }", True),
+        ('fresh = { column = "day", days = 0 }', True),
+        ('[[checks.expect]]\ntype = "expect_table_row_count_to_be_between"\nmax_value = 99', True),
+    ],
+)
+def test_what_a_job_checks_of_its_own_is_said_to_be_public(job_file, basic, checks, told):
+    file = job_file(f"{basic}\n[checks]\n{checks}\n".replace("[attacker]", 'one_cell = "hash"\n\n[attacker]'))
+    done = run_job(load_job(file), DAY)
+    said = "A release appears only when the data pass the curator's own checks: that this is so is public."
+    assert (said in done.releases[0].release.certificate.limits) == told
+    assert (said in done.summary.read_text(encoding="utf-8")) == told
+    other = file.read_text(encoding="utf-8").replace(f"[checks]\n{checks}\n", "[checks]\nrows = { min = 2 }\n")
+    file.write_text(other, encoding="utf-8")
+    assert run_job(load_job(file), DAY).replayed  # other checks do not make it another question
+
+
 def test_who_wants_rows_says_so(job_file, basic):
     text = f"{basic}\n[checks]\nrows = {{ min = 1 }}\n"
     assert "the range of [checks] rows" in complaint(job_file, text, frame(), date(2020, 2, 1))

@@ -162,9 +162,10 @@ def _replayed(entry: Entry) -> Release:
 def _check_answers(request: Request, ledger: Ledger, entry: Entry, release: Release) -> None:
     """Refuse a stored release that is not about what was asked."""
     stored = release.certificate
-    # The checks may have been others when it was published.
-    same = {"checks": request.checks, "beside": False, "head": None}
-    facts = None if stored.context is None else replace(stored.context, **same)
+    facts = stored.context
+    if facts is not None:
+        # The checks may have been others when it was published.
+        facts = replace(facts, checks=request.checks, beside=False, head=None)
     if stored.mechanism != request.mechanism or facts not in (None, context_of(request, ledger.dataset)):
         raise LedgerError(
             f"the ledger's entry {entry.sequence} holds a release of something else than was asked: it was altered. "

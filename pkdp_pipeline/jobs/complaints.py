@@ -42,6 +42,31 @@ _SHAPES: Mapping[str, str] = MappingProxyType(
 )
 """What to write where something else stands than the key holds."""
 
+_EXAMPLES = MappingProxyType(
+    {
+        "column": 'column = "date"',
+        "dataset": 'dataset = "flights"',
+        "days": "days = 7",
+        "delta": "delta = 1e-6",
+        "directory": 'directory = "out"',
+        "duckdb": 'duckdb = "warehouse.duckdb"',
+        "epsilon": "epsilon = 1.0",
+        "files": 'files = "data/*.parquet"',
+        "kind": 'kind = "one_day_protected"',
+        "ledger": 'ledger = "out/ledger.sqlite"',
+        "name": 'name = "people_by_town"',
+        "output": '[output], and below it directory = "out"',
+        "period": 'period = { column = "date" }',
+        "postgres": 'postgres = "${PKDP_SOURCE}"',
+        "release": '[[release]], and below it name = "people" and k = 50',
+        "source": 'source = "data/*.parquet"',
+        "times": "times = 10",
+        "changes": "changes = 2",
+        "unit": 'unit = "person"',
+    }
+)
+"""How each key is written that has to be there."""
+
 _TAGS = MappingProxyType({"source": 1, "evidence": 2})
 """At which step of a place pydantic names which of several tables it takes a value for; no key of the file."""
 
@@ -78,7 +103,8 @@ def _message(detail: ErrorDetails, key: str) -> str:
         said = worded_for(raised, JOB_FILE) if isinstance(raised, ValueError) else detail["msg"]
         return said.removeprefix("Value error, ")
     if sort == "missing":
-        return "is required."
+        example = 'name = "the number of people present"' if "leakage" in detail["loc"] else _EXAMPLES[key]
+        return f"is required: write {example}."
     if sort == "literal_error":
         return _choice(str(detail["ctx"]["expected"]), given)
     if sort == "union_tag_invalid":
@@ -87,9 +113,10 @@ def _message(detail: ErrorDetails, key: str) -> str:
         return 'kind is required: write which evidence it is, such as { kind = "one_day_protected" }.'
     if sort == "int_type":
         whole = isinstance(given, float)
-        return f"must be an integer: write {key} = 50, without {'a decimal point' if whole else 'quotes'}."
+        meant = _number(given, "50")
+        return f"must be an integer: write {key} = {meant}, without {'a decimal point' if whole else 'quotes'}."
     if sort == "float_type":
-        return f"must be a number: write {key} = 0.5, without quotes."
+        return f"must be a number: write {key} = {_number(given, '0.5')}, without quotes."
     if sort == "bool_type":
         return "must be true or false."
     if sort == "string_pattern_mismatch" and key == "name":
@@ -106,6 +133,13 @@ def _message(detail: ErrorDetails, key: str) -> str:
         "a valid string", "text in quotes"
     )
     return message if message.endswith((".", "?")) else f"{message}."
+
+
+def _number(given: object, otherwise: str) -> str:
+    """Return the number that somebody wrote as text, or as a whole number with a decimal point; else an example."""
+    text = f"{given:.0f}" if isinstance(given, float) and given.is_integer() else str(given)
+    example = re.fullmatch(r"\d+", otherwise) is not None
+    return text if re.fullmatch(r"\d+" if example else r"\d+(\.\d+)?(e-?\d+)?", text) else otherwise
 
 
 def _choice(expected: str, given: object) -> str:

@@ -176,10 +176,13 @@ class Job(Table):
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
-        names = [release.name.casefold() for release in self.release]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"two releases are named {name!r}; their files would overwrite each other.")
+        first: dict[str, str] = {}
+        for name in (release.name for release in self.release):
+            other = first.get(name.casefold())
+            if other is not None:
+                told = f"{name!r}" if other == name else f"{other!r} and {name!r}, which differ in case alone"
+                raise ValueError(f"two releases are named {told}; their files would overwrite each other: rename one.")
+            first[name.casefold()] = name
         return self
 
     @model_validator(mode="after")

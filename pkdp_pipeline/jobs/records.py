@@ -24,6 +24,7 @@ from pkdp_pipeline.errors import (
     PkdpError,
 )
 from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.outputs.files import why_no_folder
 from pkdp_pipeline.release import Release
 from pkdp_pipeline.version import VERSION
 
@@ -254,7 +255,7 @@ def _private_folder(folder: Path) -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"the folder {str(folder)!r} cannot be created: {error.strerror}.") from error
+        raise ConfigError(f"the folder {str(folder)!r} cannot be created: {why_no_folder(folder, error)}.") from error
     return folder
 
 

@@ -198,8 +198,8 @@ class Trial:
         named = _MEASURES[measure] if total.has_partial_knowledge else _MEASURES["worst_case"]
         message = (
             f"{subject} would exceed the budget of {where} for the {named}: prior: epsilon = "
-            f"{_shown(amounts[0])}, requested: {_shown(alone)}, together: {_shown(together)}, allowed: "
-            f"{budget.epsilon!r} (all at delta = {budget.delta!r}){excess}. "
+            f"{_shown(amounts[0])}, requested: {_asked_for(alone, certificate, measure, budget)}, together: "
+            f"{_shown(together)}, allowed: {budget.epsilon!r} (all at delta = {budget.delta!r}){excess}. "
             f"{_AGAIN if self._again else _LESS}, or "
         )
         return Worded(lambda say: f"{message}{say.larger_budget}, where you can argue it.")
@@ -232,7 +232,15 @@ class Trial:
 
 def _shown(epsilon: float) -> str:
     """Return an amount rounded up, the last bits of its float aside: 0.25 and 0.1 make 0.35, not 0.351."""
-    return rounded_up(epsilon * (1.0 - 1e-12))
+    return "none" if epsilon == math.inf else rounded_up(epsilon * (1.0 - 1e-12))
+
+
+def _asked_for(epsilon: float, certificate: Certificate, measure: str, budget: Budget) -> str:
+    """Return what a release asks for; where no ε reaches the budget's δ, the δ that it has at the budget's ε."""
+    if epsilon < math.inf:
+        return _shown(epsilon)
+    least = rounded_up(_delta(certificate, measure, budget.epsilon))
+    return f"none (its delta is {least} at epsilon = {budget.epsilon!r})"
 
 
 def drawn_within(exact: tuple[Fraction, Fraction] | None, budget: Budget) -> bool:

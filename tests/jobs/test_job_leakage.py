@@ -105,7 +105,10 @@ def test_what_an_attacker_says_is_what_a_job_file_reads(tells, shared, epsilon, 
     [
         ('[[attacker.leekage]]\nname = "n"\n', "did you mean 'leakage'?"),
         ('[[attacker.leakage]]\nnaem = "n"\n', "did you mean 'name'?"),
-        ('[[attacker.leakage]]\ntells = "anything"\n', "attacker.leakage[1].name: is required."),
+        (
+            '[[attacker.leakage]]\ntells = "anything"\n',
+            'leakage[1].name: is required: write name = "the number of',
+        ),
         ('[[attacker.leakage]]\nname = "n"\ntells = "peopel_present"\n', "did you mean 'people_present'?"),
         ('[[attacker.leakage]]\nname = "n"\nshared_by = ["valeu"]\n', "did you mean 'value'?"),
         ('[[attacker.leakage]]\nname = "n"\nshared_by = 5\n', 'write shared_by = ["value"]'),

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import glob
 import json
+import re
+from typing import get_args
 
 import pytest
 
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.jobs import complaints as complaints_module
 from pkdp_pipeline.jobs.check_tables import FreshTable, RowsTable
+from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.loading import load_job
 from pkdp_pipeline.jobs.source_tables import DuckDBSourceTable, FileSourceTable, PostgresSourceTable
+from pkdp_pipeline.jobs.tables import Table
 
 SOURCE = 'source = "visits.parquet"'
 
@@ -140,9 +145,14 @@ def test_what_is_not_said_is_not_done(written):
     [
         ("[[release]]", "[release]", ["release: ", "[[release]], with two brackets"]),
         ("k = 5", "k = 5\nnoise = 0.5", ["release[1].noise: ", "noise = { epsilon = 0.5 }"]),
-        ("k = 5", "k = 50.0", ["release[1].k: ", "integer", "k = 50, without a decimal point"]),
-        ("k = 5", 'k = "5"', ["release[1].k: ", "without quotes"]),
-        ("p_max = 0.5", 'p_max = "0.5"', ["attacker.p_max: ", "without quotes"]),
+        ("k = 5", "k = 20.0", ["release[1].k: ", "integer", "k = 20, without a decimal point"]),
+        ("k = 5", "k = 20.5", ["release[1].k: ", "integer", "k = 50, without a decimal point"]),
+        ("k = 5", 'k = "20"', ["release[1].k: ", "write k = 20, without quotes"]),
+        ("k = 5", 'k = "many"', ["release[1].k: ", "write k = 50, without quotes"]),
+        ("p_max = 0.5", 'p_max = "0.2"', ["attacker.p_max: ", "write p_max = 0.2, without quotes"]),
+        ("p_max = 0.5", 'p_max = "half"', ["attacker.p_max: ", "write p_max = 0.5, without quotes"]),
+        ("k = 5", 'k = 5\n[[release]]\nname = "PEOPLE_by_town"\nk = 5', ["'people_by_town' and 'PEOPLE_by_town'"]),
+        ("k = 5", 'k = 5\n[[release]]\nname = "people_by_town"\nk = 5', ["named 'people_by_town'; their", "rename"]),
         (
             'directory = "out"',
             'directory = "out"\nretention = 7',
@@ -342,3 +352,27 @@ def test_attackers_of_the_job_and_of_its_releases(written):
     )
     assert mixed.attacker_of(mixed.release[0]) == AttackerModel(p_max=0.2, known=3)
     assert mixed.attacker_of(mixed.release[1]) == AttackerModel(p_max=0.5)
+
+
+def _tables(table=Job):
+    """Return every table of a job file."""
+    found = {table}
+    for field in table.model_fields.values():
+        for kind in _kinds(field.annotation):
+            found |= _tables(kind)
+    return found
+
+
+def _kinds(annotation):
+    if isinstance(annotation, type) and issubclass(annotation, Table):
+        return {annotation}
+    return {kind for part in get_args(annotation) for kind in _kinds(part)}
+
+
+def test_what_is_required_is_shown_as_it_is_written():
+    needed = {name for table in _tables() for name, field in table.model_fields.items() if field.is_required()}
+    assert {"dataset", "release", "epsilon", "name", "column", "directory"} <= needed
+    for name in needed:
+        said = complaints_module._message({"type": "missing", "loc": (name,)}, name)
+        assert re.fullmatch(rf"is required: write (\[+{name}\]+, and below it )?.+ = .+\.", said), said
+        assert name in said

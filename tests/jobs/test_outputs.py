@@ -87,8 +87,9 @@ def test_a_folder_that_cannot_be_is_a_config_error(tmp_path):
     (tmp_path / "file").write_text("")
     make_folder(tmp_path / "a" / "b")
     make_folder(tmp_path / "a" / "b")
-    with pytest.raises(ConfigError, match="cannot be created"):
-        make_folder(tmp_path / "file" / "folder")
+    for folder in (tmp_path / "file" / "folder", tmp_path / "file"):
+        with pytest.raises(ConfigError, match=r"created: '.*file' is a file\. Move the file, or name another"):
+            make_folder(folder)
     with pytest.raises(ConfigError, match="cannot be written"):
         write_atomically(tmp_path / "missing" / "file", b"")
 

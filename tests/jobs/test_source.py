@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import subprocess
 import sys
 import textwrap
@@ -147,6 +148,14 @@ def test_nan_is_no_value_where_the_statistics_of_the_file_do_not_tell_of_it(engi
         assert source.counts(PeriodTable(column="at"), DAY, sorts) == [2, 1]
     finally:
         source.close()
+
+
+def test_a_file_that_may_not_be_read_is_named_so(tmp_path, engine, monkeypatch):
+    path = tmp_path / "source.parquet"
+    path.write_bytes(b"PAR1")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # a super-user may read everything
+    with pytest.raises(ConfigError, match="may not be read by this user: check the permissions"):
+        open_source(job_of(str(path), engine))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,14 @@ from pathlib import Path
 
 from pkdp_pipeline.errors import ConfigError
 
-__all__ = ["day_folders", "make_folder", "remove_leftovers", "remove_leftovers_in", "write_atomically"]
+__all__ = [
+    "day_folders",
+    "make_folder",
+    "remove_leftovers",
+    "remove_leftovers_in",
+    "why_no_folder",
+    "write_atomically",
+]
 
 _DAY_FOLDER = re.compile(r"\d{4}-\d{2}-\d{2}")
 """The names of the folders that hold a day's files."""
@@ -30,7 +37,15 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         _sync_folder(folder.parent)
     except OSError as error:
-        raise ConfigError(f"the folder {str(folder)!r} cannot be created: {error.strerror}.") from error
+        raise ConfigError(f"the folder {str(folder)!r} cannot be created: {why_no_folder(folder, error)}.") from error
+
+
+def why_no_folder(folder: Path, error: OSError) -> str:
+    """Return why a folder cannot be created, and what to do about it."""
+    for place in (folder, *folder.parents):
+        if place.is_file():
+            return f"{str(place)!r} is a file. Move the file, or name another folder in the job file"
+    return f"{error.strerror}. Name another folder in the job file, or check the permissions of the one above it"
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -26,7 +26,7 @@ def files_of(patterns: Sequence[str], *, folders: bool = False) -> tuple[str, ..
     Raises
     ------
     ConfigError
-        If one of them stands for no file.
+        If one of them stands for no file, or a file may not be read.
     """
     found: dict[str, None] = {}
     for pattern in patterns:
@@ -40,6 +40,9 @@ def files_of(patterns: Sequence[str], *, folders: bool = False) -> tuple[str, ..
         if not matches:
             raise ConfigError(f"source {path!r} does not exist or is not a file; correct the path in the job file.")
         found.update(dict.fromkeys(matches))
+    for path in found:
+        if not os.access(path, os.R_OK):
+            raise ConfigError(f"source {path!r} may not be read by this user: check the permissions of the file.")
     return tuple(found)
 
 

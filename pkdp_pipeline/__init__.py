@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.release import Release, read_release
     from pkdp_pipeline.release_certificate import certify
     from pkdp_pipeline.request import EACH_ROW
+    from pkdp_pipeline.target import Target
     from pkdp_pipeline.verification import Verification, verify
     from pkdp_pipeline.version import VERSION as __version__  # noqa: N811 (one version, under the name Python expects)
 
@@ -90,6 +91,7 @@ __all__ = [
     "PrivacyLoss",
     "Release",
     "SamePeople",
+    "Target",
     "TemporaryError",
     "Verification",
     "__version__",
@@ -133,6 +135,7 @@ _HOMES = {
     "PrivacyLoss": "privacy_loss",
     "Release": "release",
     "SamePeople": "composition.evidence",
+    "Target": "target",
     "Verification": "verification",
     "certify": "release_certificate",
     "compose": "composition.compose",

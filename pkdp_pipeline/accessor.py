@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.ledger import Ledger
     from pkdp_pipeline.mechanisms import GeometricNoise
     from pkdp_pipeline.release import Release
+    from pkdp_pipeline.target import Asked
 
 __all__ = ["PkdpAccessor"]
 
@@ -32,7 +33,7 @@ class PkdpAccessor:
         where: Any = None,
         *,
         unit: Any,
-        attacker: AttackerModel,
+        attacker: AttackerModel | None = None,
         k: int | None = None,
         k_complement: int | None = None,
         noise: GeometricNoise | None = None,
@@ -44,6 +45,7 @@ class PkdpAccessor:
         period: Any = None,
         label: str | None = None,
         revise: bool = False,
+        target: Asked = "default",
     ) -> Release:
         """Publish how many people satisfy a predicate; see `pkdp_pipeline.count`."""
         from pkdp_pipeline.publish import count
@@ -64,6 +66,7 @@ class PkdpAccessor:
             period=period,
             label=label,
             revise=revise,
+            target=target,
         )
 
     def histogram(
@@ -71,7 +74,7 @@ class PkdpAccessor:
         by: str | Sequence[str],
         *,
         unit: Any,
-        attacker: AttackerModel,
+        attacker: AttackerModel | None = None,
         k: int | None = None,
         domain: Any = None,
         noise: GeometricNoise | None = None,
@@ -87,6 +90,7 @@ class PkdpAccessor:
         period: Any = None,
         label: str | None = None,
         revise: bool = False,
+        target: Asked = "default",
     ) -> Release:
         """Publish how many people are in each cell; see `pkdp_pipeline.histogram`."""
         from pkdp_pipeline.publish import histogram
@@ -111,6 +115,7 @@ class PkdpAccessor:
             period=period,
             label=label,
             revise=revise,
+            target=target,
         )
 
     def explain(
@@ -119,7 +124,7 @@ class PkdpAccessor:
         where: Any = None,
         *,
         unit: Any,
-        attacker: AttackerModel,
+        attacker: AttackerModel | None = None,
         k: int | None = None,
         k_complement: int | None = None,
         noise: GeometricNoise | None = None,
@@ -135,6 +140,7 @@ class PkdpAccessor:
         period: Any = None,
         label: str | None = None,
         revise: bool = False,
+        target: Asked = "default",
     ) -> Explanation:
         """Return what a release would be; the frame is not looked at. See `pkdp_pipeline.explain`."""
         from pkdp_pipeline.explaining import explain
@@ -159,4 +165,5 @@ class PkdpAccessor:
             period=period,
             label=label,
             revise=revise,
+            target=target,
         )

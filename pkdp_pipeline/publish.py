@@ -18,6 +18,7 @@ from pkdp_pipeline.reserving import certified_alone, check_ledger, replayed, res
 if TYPE_CHECKING:
     from pkdp_pipeline.ledger import Ledger, Reservation
     from pkdp_pipeline.release_certificate import ReleaseCertificate
+    from pkdp_pipeline.target import Asked
 
 __all__ = ["EACH_ROW", "Counted", "Request", "count", "count_units", "histogram", "publish", "read_through", "reserve"]
 
@@ -26,7 +27,7 @@ def publish(
     source: Callable[[], Any],
     request: Request,
     *,
-    attacker: AttackerModel,
+    attacker: AttackerModel | None = None,
     ledger: Ledger | None = None,
     alone: bool = True,
     revise: bool = False,
@@ -45,7 +46,8 @@ def publish(
         Returns the frame, of any kind that `histogram` takes, or what `count_units` made of one for this very
         request; called once, and only when data must be read.
     request : Request
-    attacker : AttackerModel
+    attacker : AttackerModel, optional
+        May be left out where there is noise, which asks nothing of an attacker.
     ledger : Ledger, optional
         Charges, replays the same request, and refuses what its rules or its budgets do not allow. The same
         request against another attacker certifies the stored table again, beside what has been charged since;
@@ -77,7 +79,10 @@ def publish(
         If the ledger cannot be used. Nothing was published; where the charge was reserved already, the same
         request, run again, takes it over and is charged once.
     """
+    from pkdp_pipeline.release_certificate import attacker_of
+
     check_ledger(ledger, revise=revise)
+    attacker = attacker_of(request.mechanism, attacker)
     if ledger is None:
         return _made(source, request, certified_alone(request, attacker, claims=alone), check)
     from pkdp_pipeline.ledger import Entry
@@ -159,7 +164,7 @@ def count(
     where: Any = None,
     *,
     unit: Any,
-    attacker: AttackerModel,
+    attacker: AttackerModel | None = None,
     k: int | None = None,
     k_complement: int | None = None,
     noise: GeometricNoise | None = None,
@@ -171,6 +176,7 @@ def count(
     period: Any = None,
     label: str | None = None,
     revise: bool = False,
+    target: Asked = "default",
 ) -> Release:
     """Publish how many people satisfy a predicate.
 
@@ -190,7 +196,8 @@ def count(
         query string that asks for a column's mean or rank is refused, the others are taken at your word.
     unit : str, sequence of str, or EACH_ROW
         Columns that name a person.
-    attacker : AttackerModel
+    attacker : AttackerModel, optional
+        May be left out where there is noise, which asks nothing of an attacker.
     k, k_complement, noise, release_threshold : optional
         See `Count`. For `k_complement` the number of people in the frame is taken as public.
     protects : {"presence", "value"}, default "presence"
@@ -209,6 +216,8 @@ def count(
         Names a predicate that is a Series or a callable; needed for them with a ledger.
     revise : bool, default False
         With a ledger that has published this request: publish the changed data as a new, charged release.
+    target : Target or None, optional
+        What it has to promise at least: without it the ledger's, or a finite ε at δ = 1e-6. None: nothing.
 
     Returns
     -------
@@ -234,6 +243,7 @@ def count(
         units=units,
         period=period,
         label=label,
+        target=target,
     )
     release = publish(lambda: frame, request, attacker=attacker, ledger=ledger, revise=revise)
     warn_of_another_frame(frame, request, release)
@@ -245,7 +255,7 @@ def histogram(
     by: str | Sequence[str],
     *,
     unit: Any,
-    attacker: AttackerModel,
+    attacker: AttackerModel | None = None,
     k: int | None = None,
     domain: Any = None,
     noise: GeometricNoise | None = None,
@@ -261,6 +271,7 @@ def histogram(
     period: Any = None,
     label: str | None = None,
     revise: bool = False,
+    target: Asked = "default",
 ) -> Release:
     """Publish how many people are in each cell.
 
@@ -279,7 +290,8 @@ def histogram(
         it is undeclared unless the domain has None.
     unit : str, sequence of str, or EACH_ROW
         Columns that name a person.
-    attacker : AttackerModel
+    attacker : AttackerModel, optional
+        May be left out where there is noise, which asks nothing of an attacker.
     k, noise, release_threshold : optional
         See `Histogram`.
     domain : list, or dict of column → list, optional
@@ -304,6 +316,8 @@ def histogram(
         Names a predicate that is a Series or a callable; needed for them with a ledger.
     revise : bool, default False
         With a ledger that has published this request: publish the changed data as a new, charged release.
+    target : Target or None, optional
+        What it has to promise at least: without it the ledger's, or a finite ε at δ = 1e-6. None: nothing.
 
     Returns
     -------
@@ -333,6 +347,7 @@ def histogram(
         undeclared=undeclared,
         period=period,
         label=label,
+        target=target,
     )
     release = publish(lambda: frame, request, attacker=attacker, ledger=ledger, revise=revise)
     warn_of_another_frame(frame, request, release)

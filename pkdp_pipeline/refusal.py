@@ -21,7 +21,7 @@ from pkdp_pipeline.profiles.worst_case import NoiseCurve
 from pkdp_pipeline.sentences import rounded_up
 from pkdp_pipeline.wording import Speech, Worded
 
-__all__ = ["refusal"]
+__all__ = ["advised", "refusal"]
 
 Choice = Callable[[Speech], str]
 
@@ -39,14 +39,6 @@ _MANY = 200
 
 def refusal(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, obstacles: tuple[str, ...]) -> Worded:
     """Return the message of a `NotCertifiableError`; every number in it comes from the certificates' engine."""
-    found = [choice(mechanism, attacker, protects) for choice in (_by_threshold, _by_uncertainty)]
-    choices: list[Choice] = [partial(_plain, text) for text in found if text is not None]
-    noised = _by_noise(mechanism, attacker, protects)
-    if noised is not None:
-        choices.append(noised)
-    instead = _instead(attacker, protects)
-    if instead is not None:
-        choices.append(instead)
     aim = "which cell a person is in" if protects == "value" else "whether a person is there"
     subject = (
         "this count hides whether a person is counted"
@@ -54,11 +46,30 @@ def refusal(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, o
         else f"this histogram hides {aim}"
     )
     why = f"Not certifiable: no theorem shows that {subject}, because {'; and '.join(obstacles)}."
+    return advised(why, mechanism, attacker, protects)
+
+
+def advised(
+    why: str, mechanism: Mechanism, attacker: AttackerModel, protects: Protects, *, end: Choice | None = None
+) -> Worded:
+    """Return why something is refused, then the nearest choices; every number comes from the certificates' engine."""
+    # Noise asks nothing of the attacker; nobody who uses it alone is advised to declare one.
+    undeclared = mechanism.noise is not None and attacker == attacker.against_anyone()
+    ways = () if undeclared else (_by_threshold, _by_uncertainty)
+    found = [choice(mechanism, attacker, protects) for choice in ways]
+    choices: list[Choice] = [partial(_plain, text) for text in found if text is not None]
+    noised = _by_noise(mechanism, attacker, protects)
+    if noised is not None:
+        choices.append(noised)
+    instead = _instead(attacker, protects)
+    if instead is not None:
+        choices.append(instead)
+    last = end or partial(_plain, "")
     if not choices:
-        return Worded(partial(_otherwise, why, mechanism, attacker, protects))
+        return Worded(lambda say: _otherwise(why, mechanism, attacker, protects, say) + last(say))
     given = "" if all(leak.is_private for leak in attacker.leakage) else ", given what leaks"
     start = f"{why} Each of these would give epsilon = {_EPSILON:g}, delta = {rounded_up(_DELTA)}{given}: "
-    return Worded(lambda say: f"{start}{'; or '.join(choice(say) for choice in choices)}.")
+    return Worded(lambda say: f"{start}{'; or '.join(choice(say) for choice in choices)}.{last(say)}")
 
 
 def _otherwise(why: str, mechanism: Mechanism, attacker: AttackerModel, protects: Protects, say: Speech) -> str:

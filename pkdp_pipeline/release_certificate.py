@@ -26,7 +26,10 @@ from pkdp_pipeline.profiles.rounding import Array
 from pkdp_pipeline.refusal import refusal
 from pkdp_pipeline.sentences import against, anyone, assumptions, given, pair, protection, rounded_up, suppression
 
-__all__ = ["ReleaseCertificate", "certificate_from_document", "certify", "release_certificate"]
+__all__ = ["ReleaseCertificate", "attacker_of", "certificate_from_document", "certify", "release_certificate"]
+
+_BEYOND = 700.0
+"""An ε beyond any use; its exponential is still a float."""
 
 _ALL_DECLARED = "Other numbers of this certificate hold against whoever fits all that is declared about the attacker."
 """For a certificate that takes the smallest of bounds against different attackers: its sentence names one of them."""
@@ -146,6 +149,14 @@ class ReleaseCertificate(Certificate):
         parts.append(protection(self.mechanism, self.protects, theorem, self.attacker))
         return " ".join((*parts, *self.limits))
 
+    def _least_delta(self) -> float:
+        """Return the δ that is left at an ε beyond any use."""
+        if self._worst is not None:
+            least = self._worst.parameters[1]
+            if not self._partial or rounded_up(least) != "1":
+                return least
+        return float(self.delta(_BEYOND))
+
     def _partial_statement(self, delta: float, epsilon: float) -> tuple[str, str]:
         """Return the statement against the declared attacker and the theorem that gives its number."""
         bounds = tuple(applied.bound for applied in self._partial)
@@ -208,17 +219,20 @@ class ReleaseCertificate(Certificate):
         }
 
     def _again(self) -> ReleaseCertificate:
-        fresh = certify(self.mechanism, self.attacker, protects=self.protects)
+        fresh = _certificate(self.mechanism, self.attacker, self.protects)
         return fresh if self.context is None else fresh.in_context(self.context)
 
 
-def certify(mechanism: Mechanism, attacker: AttackerModel, *, protects: str = "presence") -> ReleaseCertificate:
+def certify(
+    mechanism: Mechanism, attacker: AttackerModel | None = None, *, protects: str = "presence"
+) -> ReleaseCertificate:
     """Certify what publishing `mechanism` promises against `attacker`.
 
     Parameters
     ----------
     mechanism : Count or Histogram
-    attacker : AttackerModel
+    attacker : AttackerModel, optional
+        May be left out where there is noise: what it gives holds against anybody.
     protects : {"presence", "value"}, default "presence"
         What the target's two lives differ in: being counted (or there) or not, or, for histograms, which of
         two published cells the target is in.
@@ -236,10 +250,28 @@ def certify(mechanism: Mechanism, attacker: AttackerModel, *, protects: str = "p
         If an argument is malformed, or the mechanism cannot protect what is asked.
     """
     mechanism_name(mechanism)
+    attacker = attacker_of(mechanism, attacker)
+    certificate = _certificate(mechanism, attacker, protects)
+    least = certificate._least_delta()
+    if rounded_up(least) == "1":
+        why = "what holds for it has delta = 1 at every epsilon, which promises nothing"
+        raise NotCertifiableError(refusal(mechanism, attacker, certificate.protects, (why,)))
+    return certificate
+
+
+def attacker_of(mechanism: Mechanism, attacker: object) -> AttackerModel:
+    """Return the attacker; where none is declared, and noise asks for none, one of whom nothing is assumed."""
+    if attacker is None and mechanism.noise is not None:
+        return AttackerModel()
     if not isinstance(attacker, AttackerModel):
         raise ArgumentError(
-            f"attacker must be an AttackerModel, not {type(attacker).__name__}: write pkdp.AttackerModel(p_max=0.1)."
+            f"attacker must be an AttackerModel, not {type(attacker).__name__}: write pkdp.AttackerModel(p_max=0.1) "
+            "with a number that you can argue, or add noise, which needs no attacker."
         )
+    return attacker
+
+
+def _certificate(mechanism: Mechanism, attacker: AttackerModel, protects: str) -> ReleaseCertificate:
     aim = cast("Protects", choice("protects", protects, ("presence", "value")))
     return ReleaseCertificate(mechanism=mechanism, attacker=attacker, protects=aim)
 
@@ -254,10 +286,8 @@ def _remembered(
 
 def certificate_from_document(document: Mapping[str, Any]) -> ReleaseCertificate:
     """Certify again what the JSON document of a release certificate is about."""
-    fresh = certify(
-        mechanism_from_dict(document["mechanism"]),
-        AttackerModel.from_dict(document["attacker"]),
-        protects=document["protects"],
+    fresh = _certificate(
+        mechanism_from_dict(document["mechanism"]), AttackerModel.from_dict(document["attacker"]), document["protects"]
     )
     context = document.get("context")
     return fresh if context is None else fresh.in_context(Context.from_dict(context))

@@ -18,7 +18,9 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.ledger.period import Period
 from pkdp_pipeline.ledger.standing import Standing, kind_of
 from pkdp_pipeline.mechanisms import Histogram, Mechanism, mechanism_name, mechanism_to_dict
+from pkdp_pipeline.mechanisms.noise_law import LARGEST_EPSILON
 from pkdp_pipeline.noise import check_noise
+from pkdp_pipeline.target import Asked, read_target
 
 __all__ = ["EACH_ROW", "EachRow", "Request"]
 
@@ -77,6 +79,9 @@ class Request:
     checks : bool, default False
         Whether the data are held to checks of the caller's own, which stop the publication; it is no part of what is
         asked, and the certificate states it.
+    target : Target, None or "default"
+        What it has to promise at least to be published; no part of what is asked. None: nothing. "default": the
+        ledger's, or a finite ε at δ = 1e-6.
 
     Raises
     ------
@@ -100,10 +105,18 @@ class Request:
     table: str | None = None
     time_zone: str | None = None
     checks: bool = False
+    target: Asked = "default"
 
     def __post_init__(self) -> None:
         mechanism_name(self.mechanism)
         check_noise(self.mechanism.noise)
+        noise = self.mechanism.noise
+        if noise is not None and noise.epsilon > LARGEST_EPSILON:
+            raise ArgumentError(
+                f"noise epsilon must be at most {LARGEST_EPSILON:g} to be published, got {noise.epsilon!r}: it "
+                "would change no count in a lifetime. Write noise with epsilon = 1, or leave noise out."
+            )
+        read_target(self.target)
         choice("protects", self.protects, ("presence", "value"))
         choice("missing_unit", self.missing_unit, ("error", "drop"))
         choice("units", self.units, ("checked", "exact"))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pkdp_pipeline import target
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.context import Context
 from pkdp_pipeline.errors import ArgumentError, LedgerError
@@ -45,7 +46,9 @@ def certified_alone(request: Request, attacker: AttackerModel, *, claims: bool =
     NotCertifiableError
         If it may not be published.
     """
-    return _certified(request, attacker, claims=claims).in_context(context_of(request))
+    certificate = _certified(request, attacker, claims=claims)
+    _hold(certificate, request, None)
+    return certificate.in_context(context_of(request))
 
 
 def reserve(
@@ -79,6 +82,7 @@ def reserve(
         certificate = certificate.in_context(replace(facts, beside=beside, head=head))
         if offered is not None:
             offered(certificate)
+        _hold(certificate, request, ledger)
         return certificate
 
     # A ledger of an older version may hold it under a former spelling of the data set or the period.
@@ -115,6 +119,16 @@ def _certified(request: Request, attacker: AttackerModel, *, claims: bool) -> Re
     from pkdp_pipeline.release_certificate import certify
 
     return certify(request.mechanism, attacker if claims else _anyone(attacker), protects=request.protects)
+
+
+def _hold(certificate: ReleaseCertificate, request: Request, ledger: Ledger | None) -> None:
+    """Refuse a release that promises less than the target: the request's own, the ledger's, or the default."""
+    asked = request.target
+    if asked == "default":
+        asked = "default" if ledger is None else ledger.target
+    held = target.DEFAULT if asked == "default" else asked
+    if held is not None:
+        held.hold(certificate)
 
 
 def _anyone(attacker: AttackerModel) -> AttackerModel:

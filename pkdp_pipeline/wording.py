@@ -49,6 +49,7 @@ class Speech:
     budget = "pkdp.Budget(1.0, 1e-6)"
     larger_budget = "open the ledger with a larger budget"
     revise = "publish with revise=True"
+    no_target = "target=None"
     leakage_of_total = "leakage=pkdp.Leakage.total() in the attacker"
 
 
@@ -78,6 +79,7 @@ class _JobFile(Speech):
     budget = "budget = { epsilon = 1.0, delta = 1e-6 }"
     larger_budget = "write a larger budget in the job file"
     revise = "run with --revise"
+    no_target = 'target = "none" above the first [table]'
     leakage_of_total = 'leakage = { name = "the number of people present", tells = "people_present" } below [attacker]'
 
 

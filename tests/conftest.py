@@ -18,7 +18,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 from postgres_server import cluster, postgres_url
 
+from pkdp_pipeline import target
+
 __all__ = ["cluster", "postgres_url"]
+
+#: What tests publish is small and promises little. Those of the target itself, and of what users run, are marked.
+target.DEFAULT = None
 
 settings.register_profile("house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("search", deadline=None, max_examples=1_000, suppress_health_check=[HealthCheck.too_slow])
@@ -69,6 +74,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("spark"))
         elif item.get_closest_marker("xdist_group") is None and item.path.name not in APART:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+@pytest.fixture(autouse=True)
+def _default_target(request, monkeypatch):
+    """Ask for what users are held to, in tests marked ``default_target``."""
+    if request.node.get_closest_marker("default_target") is not None:
+        monkeypatch.setattr(target, "DEFAULT", target.Target())
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import ArgumentError, AttackerModel, Certificate, Count, GeometricNoise, Histogram, certify
+from pkdp_pipeline.release_certificate import ReleaseCertificate
 from pkdp_pipeline.version import VERSION
 
 NOISE = GeometricNoise(0.5)
@@ -216,7 +217,8 @@ def test_a_caveat_dropped_everywhere_but_in_the_sentence_is_found(certificate):
 
 
 def test_a_lowered_delta_or_true_for_one_is_found():
-    document = json.loads(certify(Count(k=3), AttackerModel(p_max=0.999999)).to_json())
+    weak = ReleaseCertificate(mechanism=Count(k=3), attacker=AttackerModel(p_max=0.999999), protects="presence")
+    document = json.loads(weak.to_json())
     for row in document["grid"]:
         for name in ("delta", "attained"):
             before = row[name]

@@ -13,6 +13,8 @@ from typer.testing import CliRunner
 from pkdp_pipeline import cli, errors
 from pkdp_pipeline.ledger import Ledger, database
 
+pytestmark = pytest.mark.default_target
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 

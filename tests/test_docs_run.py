@@ -40,6 +40,8 @@ from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.profiles import THEOREMS
 
 ROOT = Path(__file__).resolve().parents[1]
+pytestmark = pytest.mark.default_target
+
 PAGES = [
     path.relative_to(ROOT)
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/*.md")))

@@ -17,6 +17,8 @@ from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.release import read_release
 from pkdp_pipeline.release_certificate import certify
 
+pytestmark = pytest.mark.default_target
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 DAY = datetime.date(2013, 1, 2)
 

@@ -237,6 +237,7 @@ def test_the_public_names_are_these():
         "PrivacyLoss",
         "Release",
         "SamePeople",
+        "Target",
         "TemporaryError",
         "Verification",
         "__version__",

@@ -26,6 +26,8 @@ from pkdp_pipeline.jobs.backfilling import FailedDay
 from pkdp_pipeline.jobs.locking import job_lock
 from pkdp_pipeline.ledger import Ledger
 
+pytestmark = pytest.mark.default_target
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 FROM_TO = ("--from", "2013-01-03", "--to", "2013-01-04")
 

@@ -71,6 +71,9 @@ def test_it_says_why_and_offers_a_way_out(name):
 @pytest.mark.parametrize("name", REFUSED)
 def test_the_offered_threshold_is_the_smallest(name):
     mechanism, attacker, protects, _ = REFUSED[name]
+    if mechanism.noise is not None and not attacker:
+        assert "p_max" not in message(name).partition("Each of these")[2]  # noise asks nothing of an attacker
+        return
     offered = re.search(r"[:;] (?:or )?k = (\d+) (?:with the declared|if) (p_max\w*) = ([\d.]+)", message(name))
     if offered is None:
         # An attacker who controls the target's whole cell cannot be outnumbered here.
@@ -86,8 +89,11 @@ def test_the_offered_threshold_is_the_smallest(name):
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_the_offered_number_of_unknown_people_is_the_smallest(name):
-    mechanism, _, protects, _ = REFUSED[name]
+    mechanism, attacker, protects, _ = REFUSED[name]
     text = message(name)
+    if mechanism.noise is not None and not attacker:
+        assert "p_min" not in text.partition("Each of these")[2]
+        return
     if isinstance(mechanism, Histogram) and protects == "presence":
         assert " people " not in text.partition("Each of these")[2].replace("whatever", "")
         return

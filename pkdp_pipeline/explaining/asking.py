@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.certificate import Certificate
     from pkdp_pipeline.ledger import Ledger
     from pkdp_pipeline.ledger_views.spent import Spent
+    from pkdp_pipeline.target import Asked
 
 __all__ = ["explain"]
 
@@ -29,7 +30,7 @@ def explain(
     where: Any = None,
     *,
     unit: Any,
-    attacker: AttackerModel,
+    attacker: AttackerModel | None = None,
     k: int | None = None,
     k_complement: int | None = None,
     noise: GeometricNoise | None = None,
@@ -45,6 +46,7 @@ def explain(
     period: Any = None,
     label: str | None = None,
     revise: bool = False,
+    target: Asked = "default",
 ) -> Explanation:
     """Say what a release would be, before anything is read, charged or published.
 
@@ -63,7 +65,7 @@ def explain(
     ledger : Ledger, optional
         Asked what it would say; it stays as it is. While it is asked, no other release of the data set can be
         charged.
-    period, label, revise : optional
+    period, label, revise, target : optional
         See `histogram`.
 
     Returns
@@ -97,8 +99,12 @@ def explain(
         undeclared=undeclared,
         period=period,
         label=label,
+        target=target,
     )
+    from pkdp_pipeline.release_certificate import attacker_of
+
     check_ledger(ledger, revise=revise)
+    attacker = attacker_of(request.mechanism, attacker)
     if ledger is None:
         return _explanation(request, attacker, foresee_alone(request, attacker))
     return _asked_of(ledger, request, attacker, revise=revise)

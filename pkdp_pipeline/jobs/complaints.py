@@ -67,7 +67,7 @@ _EXAMPLES = MappingProxyType(
 )
 """How each key is written that has to be there."""
 
-_TAGS = MappingProxyType({"source": 1, "evidence": 2})
+_TAGS = MappingProxyType({"source": 1, "evidence": 2, "target": 1})
 """At which step of a place pydantic names which of several tables it takes a value for; no key of the file."""
 
 

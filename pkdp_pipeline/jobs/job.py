@@ -18,9 +18,10 @@ from pkdp_pipeline.jobs.output_tables import OutputTable, RecordsTable
 from pkdp_pipeline.jobs.release_table import NoiseTable, OneCell, ReleaseTable
 from pkdp_pipeline.jobs.source_tables import FileSourceTable, SourceTable
 from pkdp_pipeline.jobs.tables import Columns, Name, Table, one_or_list
-from pkdp_pipeline.jobs.terms import BudgetTable, Declared
+from pkdp_pipeline.jobs.terms import BudgetTable, Declared, TargetEntry
 from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.ledger.differencing import allows_overlap
+from pkdp_pipeline.target import Asked
 
 __all__ = ["AttackerTable", "Job", "NoiseTable", "OutputTable", "PeriodTable", "ReleaseTable"]
 
@@ -118,6 +119,12 @@ class Job(Table):
         strict=False,
         description="What all releases of the data set may add up to; a table, or a list.",
         json_schema_extra=one_or_list,
+    )
+    target: TargetEntry | None = Field(
+        default=None,
+        description="What each release has to promise at least; without it a finite epsilon at delta = 1e-6. "
+        '"none": nothing.',
+        examples=[{"epsilon": 2.0, "delta": 1e-6}],
     )
     release: tuple[ReleaseTable, ...] = Field(
         min_length=1, strict=False, description="What is published about each day: one table [[release]] for each."
@@ -261,6 +268,12 @@ class Job(Table):
     def budgets(self) -> tuple[Budget, ...]:
         """Return the declared budgets."""
         return tuple(table.budget() for table in self.budget)
+
+    def asked_target(self) -> Asked:
+        """Return what each release has to promise at least."""
+        if self.target is None or self.target == "none":
+            return None if self.target else "default"
+        return self.target.target()
 
     def attacker_model(self) -> AttackerModel:
         """Return the declared attacker; without ``[attacker]``, one about whom nothing is assumed."""

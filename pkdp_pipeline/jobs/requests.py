@@ -97,6 +97,7 @@ def _request(job: Job, release: ReleaseTable, day: date) -> Request:
             label=release.name,
             time_zone=job.period.time_zone,
             checks=job.checks.look_at_rows,
+            target=job.asked_target(),
         )
     except ArgumentError as error:
         raise ArgumentError(f"release {release.name!r}: {error}") from error

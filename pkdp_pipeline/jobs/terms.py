@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from pkdp_pipeline.composition.evidence import (
     BoundedDependence,
@@ -17,8 +17,9 @@ from pkdp_pipeline.composition.evidence import (
 )
 from pkdp_pipeline.jobs.tables import Table
 from pkdp_pipeline.ledger import Budget
+from pkdp_pipeline.target import Target
 
-__all__ = ["BudgetTable", "Declared"]
+__all__ = ["BudgetTable", "Declared", "TargetEntry", "TargetTable"]
 
 
 class BudgetTable(Table):
@@ -41,6 +42,36 @@ class BudgetTable(Table):
     def budget(self) -> Budget:
         """Return the budget."""
         return Budget(self.epsilon, self.delta, part=self.part, window_days=self.window_days)
+
+
+class TargetTable(Table):
+    """``target``: what each release has to promise at least; see `Target`."""
+
+    epsilon: float | None = Field(default=None, description="The largest ε at this delta; any when left out.")
+    delta: float = Field(default=1e-6, description="The delta at which it is measured.", examples=[1e-6])
+
+    @model_validator(mode="after")
+    def _is_a_target(self) -> Self:
+        self.target()
+        return self
+
+    def target(self) -> Target:
+        """Return the target."""
+        return Target(self.epsilon, self.delta)
+
+
+def _table_or_none(value: object) -> object:
+    if isinstance(value, dict | TargetTable) or value == "none":
+        return value
+    raise ValueError('must be a table, or "none": write target = { delta = 1e-6 }.')
+
+
+TargetEntry = Annotated[
+    Annotated[TargetTable, Tag("table")] | Annotated[Literal["none"], Tag("none")],
+    Discriminator(lambda value: "none" if value == "none" else "table"),
+    BeforeValidator(_table_or_none),
+]
+"""What a job says of its target; ``"none"`` where it asks for nothing."""
 
 
 class _DisjointUnits(Table):

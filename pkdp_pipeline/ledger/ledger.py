@@ -21,6 +21,7 @@ from pkdp_pipeline.ledger.spelling import dataset_name
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms, given
 from pkdp_pipeline.ledger.verification import verify
+from pkdp_pipeline.target import Asked, read_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,6 +53,9 @@ class Ledger:
     is published through it: two ledgers about the same people do not see each other.
     """
 
+    target: Asked = "default"
+    """What a release has to promise at least, where it does not say so itself."""
+
     def __init__(self, database: Database, *, dataset: str, budget: Any = None, evidence: Any = None) -> None:
         name = dataset_name(dataset)
         self._budgets, self._evidence = given(budget, evidence)
@@ -62,7 +66,13 @@ class Ledger:
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str], *, dataset: str = "default", budget: Any = None, evidence: Any = None
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        dataset: str = "default",
+        budget: Any = None,
+        evidence: Any = None,
+        target: Asked = "default",
     ) -> Ledger:
         """Open a ledger, creating it when there is none, and bringing one of an older version up to date.
 
@@ -77,8 +87,9 @@ class Ledger:
         budget : Budget or sequence of Budget, optional
             What the total may not exceed. None: the budgets recorded with the last reservation.
         evidence : evidence or sequence, optional
-            What is declared about the data set, so that its releases add up. None: that of the last
-            reservation.
+            What is declared about the data set, so that its releases add up. None: that of the last reservation.
+        target : Target or None, optional
+            What a release has to promise at least; not recorded. Without it a finite ε at δ = 1e-6, None: nothing.
 
         Returns
         -------
@@ -96,9 +107,12 @@ class Ledger:
         dataset_name(dataset)
         # Read once: an iterator has nothing left for a second reading.
         budgets, declared = given(budget, evidence)
+        asked = read_target(target)
         database = open_database(path)
         try:
-            return cls(database, dataset=dataset, budget=budgets, evidence=declared)
+            ledger = cls(database, dataset=dataset, budget=budgets, evidence=declared)
+            ledger.target = asked
+            return ledger
         except BaseException:
             database.close()
             raise
@@ -205,15 +219,7 @@ class Ledger:
             return accounts.total(self._database, self.dataset, unit, self.terms)
 
     def plot(self, *, unit: object = None, delta: float = 1e-6, axes: Axes | None = None) -> Axes:
-        """Draw the total ε at `delta` after each period, with the budgets.
-
-        Parameters
-        ----------
-        unit : as for `total`
-        delta : float, default 1e-6
-        axes : matplotlib.axes.Axes, optional
-            Where to draw. None: in a new figure, as for `Certificate.plot`.
-        """
+        """Draw the total ε at `delta` after each period, with the budgets; `axes` is as for `Certificate.plot`."""
         from pkdp_pipeline.figures.plots import plot_ledger
 
         with self._database.snapshot():
@@ -276,12 +282,7 @@ class Ledger:
     def publish(self, reservation: Reservation, content: bytes, release_id: str) -> tuple[Entry, bool]:
         """Publish what was reserved, or return what another process has published of it meanwhile.
 
-        Parameters
-        ----------
-        reservation : Reservation
-        content : bytes
-            The released bytes, stored as they are.
-        release_id : str
+        `content` are the released bytes, stored as they are.
 
         Returns
         -------

@@ -27,9 +27,11 @@ def rehearsal(ledger: Ledger) -> Iterator[Ledger]:
     database, terms = ledger._database, ledger.terms
     try:
         with database.transaction(ledger.dataset):
-            yield Ledger(
+            trial = Ledger(
                 _Within(database), dataset=ledger.dataset, budget=list(terms.budgets), evidence=list(terms.evidence)
             )
+            trial.target = ledger.target
+            yield trial
             raise _TakenBack
     except _TakenBack:
         pass

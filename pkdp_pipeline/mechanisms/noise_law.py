@@ -6,10 +6,12 @@ import math
 
 from pkdp_pipeline.mechanisms.geometric_noise import GeometricNoise
 
-__all__ = ["SMALLEST_EPSILON", "chance_of_at_least", "mean_absolute", "mean_absolute_where_at_least"]
+__all__ = ["LARGEST_EPSILON", "SMALLEST_EPSILON", "chance_of_at_least", "mean_absolute", "mean_absolute_where_at_least"]
 
 #: Below this epsilon a draw could leave the 64-bit integers; above it that has probability below 1e-4000.
 SMALLEST_EPSILON = 1e-15
+#: Above this epsilon fewer than one draw in 1e21 differs from 0.
+LARGEST_EPSILON = 50.0
 
 
 def mean_absolute(noise: GeometricNoise) -> float:

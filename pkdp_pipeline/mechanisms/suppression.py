@@ -8,10 +8,13 @@ from pkdp_pipeline.mechanisms.geometric_noise import GeometricNoise
 
 __all__ = ["checked_noise", "checked_release_threshold", "checked_threshold"]
 
+_MOST = 10**10
+"""More than there are people."""
+
 
 def checked_threshold(name: str, value: object) -> int | None:
     """Return a suppression threshold (published only when ``count >= value``) or None."""
-    return None if value is None else whole_number(name, value, least=1)
+    return None if value is None else _at_most(name, whole_number(name, value, least=1))
 
 
 def checked_noise(value: object) -> GeometricNoise | None:
@@ -32,4 +35,11 @@ def checked_release_threshold(value: object, noise: GeometricNoise | None) -> in
             "release_threshold acts on the noisy count and needs noise; without noise, use k (published only "
             "when count >= k)."
         )
-    return whole_number("release_threshold", value, least=0)
+    return _at_most("release_threshold", whole_number("release_threshold", value, least=0))
+
+
+def _at_most(name: str, value: int) -> int:
+    """Return the threshold, unless no count of people could reach it."""
+    if value > _MOST:
+        raise ArgumentError(f"{name} must be at most {_MOST}: there are fewer people than that; choose a smaller one.")
+    return value

@@ -14,6 +14,7 @@ BASIC = """
     unit = "person"
     missing_unit = "drop"
     ledger = "out/ledger.sqlite"
+    target = "none"
 
     [attacker]
     p_max = 0.5

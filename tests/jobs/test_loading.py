@@ -68,6 +68,7 @@ def test_every_rule_for_rows_reaches_the_request(job_file, basic):
         undeclared="absent",
         period="2020-01-02",
         label="people_by_town",
+        target=None,
     )
     for field in fields(Request):
         assert getattr(asked.request, field.name) == getattr(expected, field.name), field.name

@@ -198,11 +198,10 @@ class PermittedReleases:
 
     def _rehearse(self, table: _Table, request: Request) -> None:
         """Ask the question of no rows, so that what is wrong with it is told before any data are read."""
-        cursor = self._cursor()
+        cursor, curator = self._cursor(), table.curator
         try:
-            publish(
-                lambda: cursor.sql(f"SELECT * FROM {table.found.sql} LIMIT 0"), request, attacker=table.curator.attacker
-            )
+            asked = replace(request, target=curator.ledger.target)
+            publish(lambda: cursor.sql(f"SELECT * FROM {table.found.sql} LIMIT 0"), asked, attacker=curator.attacker)
         finally:
             cursor.close()
 

@@ -157,7 +157,7 @@ def test_each_outcome_comes_about():
         assert check(asked | {"attacker": ANYONE, "k": 30}, ledger) == "refused"  # not certifiable
         assert check(asked | {"period": None}, ledger) == "malformed"
         assert check(asked | {"where": adults}, ledger) == "malformed"
-        assert check(asked | {"attacker": 0.1, "k": 30}, ledger) == "refused"
+        assert check(asked | {"attacker": 0.1, "k": 30}, ledger) == "malformed"
         assert check(asked | {"attacker": 0.1}) == "malformed"
     assert check(asked | {"revise": True}) == "malformed"
     assert check(asked) == "publish"

@@ -17,6 +17,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.guarantee import Guarantee, epsilon_points
 from pkdp_pipeline.leakage import Leakage
 from pkdp_pipeline.profiles import THEOREMS, Applied, Bound, Protects, WorstCase
+from pkdp_pipeline.profiles.bound import coarsest
 from pkdp_pipeline.profiles.rounding import Array
 from pkdp_pipeline.sentences import anyone
 from pkdp_pipeline.version import VERSION
@@ -341,3 +342,15 @@ def bracketed(partial: tuple[Applied, ...], worst: WorstCase | None, epsilons: A
         if not partial:
             attained = np.maximum(attained, lower)
     return np.minimum(attained, certified), certified
+
+
+def rounded(partial: tuple[Applied, ...], worst: WorstCase | None, epsilons: Array) -> tuple[Array, Array]:
+    """Return how far the sides of `bracketed` may be rounded, as shares; see `pkdp_pipeline.profiles.bound.Bound`."""
+    bounds: list[Bound] = [applied.bound for applied in partial]
+    attacks = [applied.attack for applied in partial if applied.attack is not None]
+    if worst is not None:
+        bounds.append(worst)
+        attacks += [] if partial else [worst]
+    certified = Guarantee(tuple(bounds)).rounding(epsilons)
+    # Where more would be attained than is certified, the certified side stands in both places.
+    return np.maximum(coarsest(attacks, epsilons)[0], certified), certified

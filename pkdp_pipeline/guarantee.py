@@ -15,7 +15,7 @@ from pkdp_pipeline.arguments import probability
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.profiles import Bound, Certified, Invertible, WorstCase
 from pkdp_pipeline.profiles.inversion import smallest_epsilon
-from pkdp_pipeline.profiles.rounding import Array
+from pkdp_pipeline.profiles.rounding import TINY, Array
 
 __all__ = ["Guarantee", "epsilon_points"]
 
@@ -45,6 +45,16 @@ class Guarantee:
         for bound in self.bounds:
             values = np.fmin(values, _certified(bound, points.ravel()))
         return float(values[0]) if scalar else values.reshape(points.shape)
+
+    def rounding(self, epsilons: Array) -> Array:
+        """Return how far δ may be rounded at each ε, as a share of it; see `pkdp_pipeline.profiles.bound.Bound`."""
+        smallest, least = np.ones(len(epsilons)), np.ones(len(epsilons))
+        for bound in self.bounds:
+            value = _certified(bound, epsilons)
+            smallest = np.fmin(smallest, value)
+            least = np.fmin(least, value * (1.0 - bound.rounding(epsilons)[1]))
+        share: Array = np.where(smallest > 0.0, 1.0 - least / np.maximum(smallest, TINY), 0.0)
+        return share.clip(0.0, 1.0)
 
     def epsilon(self, delta: float) -> float:
         """Return the smallest certified ε at `delta`; `math.inf` where there is none."""

@@ -15,7 +15,7 @@ from pkdp_pipeline.composition.loss_laws import Directions
 from pkdp_pipeline.composition.plan import make_plan
 from pkdp_pipeline.composition.score_attack import attained_by_scores
 from pkdp_pipeline.profiles.inversion import smallest_epsilon
-from pkdp_pipeline.profiles.rounding import UNIT, Array
+from pkdp_pipeline.profiles.rounding import EVALUATED, UNIT, Array
 
 __all__ = ["Convolved"]
 
@@ -61,22 +61,48 @@ class Convolved:
         """Return how far δ may jump where one tilt takes over from another."""
         return _SLACK
 
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        return np.array([self._rounded(epsilon) for epsilon in epsilons.tolist()]).reshape(-1, 2).T
+
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
         upper = self.certified(epsilons)
-        lower = np.array([self._attained(epsilon) for epsilon in epsilons.tolist()])
+        lower = np.array([self._attained(epsilon)[0] for epsilon in epsilons.tolist()])
         return np.minimum(lower, upper), upper
 
     def certified(self, epsilons: Array) -> Array:
         """Return the certified side of `bracket` without looking for an attack."""
         return np.array([self._at(epsilon, leading=False) for epsilon in epsilons.tolist()])
 
-    def _attained(self, epsilon: float) -> float:
+    def _attained(self, epsilon: float) -> tuple[float, float]:
+        """Return what adding up scores attains, and how far it may be rounded."""
         if ("attained", epsilon) not in self._cache:
-            attained = attained_by_scores(self.parts, self.participation, np.array([epsilon]))
-            self._cache["attained", epsilon] = float(attained[0])
-        value: float = self._cache["attained", epsilon]
+            self._cache["attained", epsilon] = attained_by_scores(self.parts, self.participation, epsilon)
+        value: tuple[float, float] = self._cache["attained", epsilon]
         return value
+
+    def _rounded(self, epsilon: float) -> tuple[float, float]:
+        """Return `rounding` at one ε."""
+        attained, wide = self._attained(epsilon)
+        upper, doubt = self._evaluated(epsilon, leading=False)
+        if upper == 0.0 or not self.parts:
+            return 0.0, 0.0
+        ladder = self._ladder()
+        number = ladder.nearest(epsilon)
+        moments, rate, step = ladder.moments(number), ladder.rate(number), ladder.plan.step
+        # Every tilted mass is raised by what the sizes of its exponents ask for, and the whole by those of its own.
+        reach = max(map(abs, ladder.reach()))
+        raised = 32.0 * UNIT * (moments.size + rate * (reach + epsilon / step) + 150.0 * moments.factors)
+        # δ falls about as fast as its tilt is steep; near the mean, as the width of the law says.
+        steepest = 2.0 * (rate + 1.0 / max(moments.deviation, 1e-3)) / step
+        releases = sum(times for _, times in self.parts)
+        if self.participation is not None:
+            releases = min(releases, 2 * self.participation)
+        each = [one.rounding() for part, _ in self.parts for one in (part.right, part.left) if one is not None]
+        masses, losses, left = (max(column) for column in zip(*each, strict=True))
+        laws: float = releases * (masses + losses * (1.0 + steepest) + left / upper)
+        return wide / attained if attained else 0.0, min(1.0, laws + raised + doubt / upper)
 
     def smallest_epsilon(self, target: float) -> float:
         """Return an ε at which the certified δ is at most `target`, as small as can be found, or `math.inf`."""
@@ -125,13 +151,18 @@ class Convolved:
 
     def _at(self, epsilon: float, *, leading: bool) -> float:
         """Return the certified δ at one ε; with `leading`, for the most `right` laws only."""
+        return self._evaluated(epsilon, leading=leading)[0]
+
+    def _evaluated(self, epsilon: float, *, leading: bool) -> tuple[float, float]:
+        """Return `_at`, and how much less the product of the laws on the grid may give at the least."""
         ladder = self._ladder()
         plan, told = ladder.plan, self._disclosed(leading)
         # Beyond the largest finite loss only infinite ones are left; compared exactly.
         if not (plan.fixed or plan.choices) or Fraction(epsilon) >= Fraction(plan.step) * ladder.reach()[1]:
-            return min(1.0, float(told.max()))
+            return min(1.0, float(told.max())), EVALUATED * float(told.max())
         if (laws := self._alone(leading)) is not None:
-            return max(profile_at(law, plan.step, epsilon) for law in laws)
+            alone = max(profile_at(law, plan.step, epsilon) for law in laws)
+            return alone, EVALUATED * alone
         position = epsilon / plan.step
         number, doublings = ladder.nearest(epsilon), 0
         while True:
@@ -139,19 +170,22 @@ class Convolved:
             if level.low > position:
                 # Below the window nothing is known; only the untilted product starts low enough in any case.
                 if number == 0:
-                    return self._differing()
+                    return self._differing(), EVALUATED * self._differing()
                 number -= 1
                 continue
-            finite, above = self._finite(level, ladder.moments(number), position, leading)
+            finite, above, doubt = self._finite(level, ladder.moments(number), position, leading)
             certain = float((finite + told).max())
             if level.final or above <= _NEGLIGIBLE * certain or certain >= self._differing():
                 break
             doublings += 1
         total = float((finite + above + told).max()) * (1.0 + 8.0 * UNIT)
-        return min(self._differing(), math.nextafter(total, math.inf))
+        return min(self._differing(), math.nextafter(total, math.inf)), doubt + above + EVALUATED * total
 
-    def _finite(self, level: Level, moments: Moments, position: float, leading: bool) -> tuple[Array, float]:
-        """Return at or above the part of δ from finite losses in the window, for every choice, and from those above."""
+    def _finite(self, level: Level, moments: Moments, position: float, leading: bool) -> tuple[Array, float, float]:
+        """Return at or above the part of δ from finite losses in the window, for every choice, and from those above.
+
+        The third is how much less the first may be for reasons of rounding.
+        """
         step, rate = self._ladder().plan.step, level.rung.rate
         pad = 8.0 * UNIT * (abs(level.high) + abs(position)) + 1e-300
         cells = np.arange(math.floor(position), level.high + 1, dtype=np.float64)
@@ -162,10 +196,10 @@ class Convolved:
         exponent = moments.log_moment - rate * position
         exponent += 2.0 * rate * pad + 8.0 * UNIT * (moments.size + rate * (abs(level.high) + position))
         if exponent > 700.0:
-            return np.ones_like(values), 0.0
+            return np.ones_like(values), 0.0, 1.0
         scale = math.exp(exponent) * (1.0 + 8.0 * UNIT)
         above = math.exp(min(level.log_above, 0.0)) * (1.0 + 8.0 * UNIT)
-        return np.maximum(0.0, values + error) * scale * (1.0 + 8.0 * UNIT), above
+        return np.maximum(0.0, values + error) * scale * (1.0 + 8.0 * UNIT), above, 2.0 * error * scale
 
     def _differing(self) -> float:
         """Return at or above the sum of all parts' δ(0): two products differ in total by no more than their factors."""

@@ -39,6 +39,10 @@ class GroupPrivacy:
         """Return the slack of one step."""
         return self.one.slack
 
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        return self.one.rounding(epsilons)
+
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
         # A smaller ε in each step is safe, so the division rounds down, and so are all smaller steps: the factor

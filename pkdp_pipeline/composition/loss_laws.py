@@ -16,6 +16,7 @@ from pkdp_pipeline.composition.grid_law import GridLaw, envelope, product, split
 from pkdp_pipeline.composition.hull import hull_atoms, where_it_falls
 from pkdp_pipeline.guarantee import Guarantee
 from pkdp_pipeline.profiles import Bound
+from pkdp_pipeline.profiles.bound import coarsest
 from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array, ball_above
 from pkdp_pipeline.profiles.thresholding import Thresholding
 from pkdp_pipeline.profiles.value_through_absence import ValueThroughAbsence
@@ -50,6 +51,14 @@ _TRIVIAL = 1e-9
 """Two bounds this close, relatively, count as equal when one of them is dropped."""
 
 
+_GRIDDED = 1e-10
+"""What products, envelopes and hulls on a grid of some thousand cells add to the masses' rounding, relatively."""
+
+
+_FAR = 1e-30
+"""Below this the rounding of a profile is counted absolutely."""
+
+
 class Losses(Hashable, Protocol):
     """The privacy loss of one release in one order."""
 
@@ -58,6 +67,9 @@ class Losses(Hashable, Protocol):
 
     def spread(self) -> float:
         """Return about the standard deviation of the loss; it decides the grid, not the truth of what follows."""
+
+    def rounding(self) -> tuple[float, float, float]:
+        """Return how far the law on a grid may be rounded: its masses, relatively, its losses, and its profile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +103,11 @@ class PairLosses:
         losses, weights, _ = pair_atoms(_pair(self.k, self.p, self.cap, self.known), self.order)
         return _deviation(losses, weights)
 
+    def rounding(self) -> tuple[float, float, float]:
+        """See `Losses`."""
+        budget = _pair(self.k, self.p, self.cap, self.known).budget + 64.0 * UNIT
+        return 4.0 * budget, 4.0 * budget, 2.0 * _LOST
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductLosses:
@@ -109,6 +126,11 @@ class ProductLosses:
         """See `Losses`."""
         return math.sqrt(sum(factor.spread() ** 2 for factor in self.factors))
 
+    def rounding(self) -> tuple[float, float, float]:
+        """See `Losses`."""
+        masses, losses, left = zip(*(factor.rounding() for factor in self.factors), strict=True)
+        return math.fsum(masses) + _GRIDDED, math.fsum(losses), math.fsum(left)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvelopeLosses:
@@ -123,6 +145,11 @@ class EnvelopeLosses:
     def spread(self) -> float:
         """See `Losses`."""
         return max(member.spread() for member in self.members)
+
+    def rounding(self) -> tuple[float, float, float]:
+        """See `Losses`."""
+        masses, losses, left = zip(*(member.rounding() for member in self.members), strict=True)
+        return max(masses) + _GRIDDED, max(losses), max(left)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +173,17 @@ class ProfileLosses:
         """See `Losses`."""
         losses, weights, _ = hull_atoms(self.bounds)
         return _deviation(losses, weights)
+
+    def rounding(self) -> tuple[float, float, float]:
+        """See `Losses`."""
+        losses, weights, infinite = hull_atoms(self.bounds)
+        points = np.unique(np.abs(losses))
+        shares = coarsest(self.bounds, points)[1]
+        values = (np.maximum(0.0, -np.expm1(points[:, None] - losses)) * weights).sum(axis=1) + infinite
+        # Far in the tail a share may be large, and is one of next to nothing.
+        near = values > _FAR
+        masses, left = float(shares[near].max(initial=0.0)), float((shares * values)[~near].max(initial=0.0))
+        return masses + _GRIDDED, 64.0 * UNIT, left + 2.0 * _LOST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +215,10 @@ class NoiseLosses:
     def spread(self) -> float:
         """See `Losses`."""
         return _deviation(*self._atoms())
+
+    def rounding(self) -> tuple[float, float, float]:
+        """See `Losses`."""
+        return 64.0 * UNIT, 64.0 * UNIT, 0.0
 
     def _atoms(self) -> tuple[Array, Array]:
         with flint.ctx.workprec(128):

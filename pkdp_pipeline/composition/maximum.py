@@ -9,6 +9,7 @@ import numpy as np
 
 from pkdp_pipeline.guarantee import Guarantee
 from pkdp_pipeline.profiles import Applied, Bound, WorstCase
+from pkdp_pipeline.profiles.bound import coarsest
 from pkdp_pipeline.profiles.inversion import smallest_epsilon
 from pkdp_pipeline.profiles.rounding import Array
 
@@ -30,6 +31,10 @@ class Maximum:
     def slack(self) -> float:
         """Return the largest slack of a part's bounds."""
         return max((bound.slack for bounds in self.parts for bound in bounds), default=0.0)
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        return coarsest((Guarantee(bounds) for bounds in self.parts), epsilons)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
@@ -70,6 +75,10 @@ class WorstMaximum:
         """Return the largest slack of a part."""
         return max((part.slack for part in self.parts), default=0.0)
 
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        return coarsest(self.parts, epsilons)
+
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
         attained, certified = np.zeros(len(epsilons)), np.zeros(len(epsilons))
@@ -90,6 +99,10 @@ class BestAttack:
     def slack(self) -> float:
         """Return 0."""
         return 0.0
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        return coarsest(self.attacks, epsilons)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return what the best of the attacks attains, and 1."""

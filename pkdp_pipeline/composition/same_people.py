@@ -108,6 +108,10 @@ class Shifted:
         """Return the slack of the exact count's bound."""
         return self.one.slack
 
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        return self.one.rounding(epsilons)
+
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
         left = np.nextafter(epsilons - math.nextafter(2.0 * self.by, math.inf), -np.inf)

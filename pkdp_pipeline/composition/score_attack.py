@@ -29,6 +29,9 @@ _MOST_PEOPLE = 20_000_000
 _STEEPEST = 8.0
 """Largest exponent per cell that is tried."""
 
+_CLEAR = 10.0
+"""What is not so many times its own rounding is taken for nothing."""
+
 _FEW_KINDS = 8
 """Up to this many kinds of days a second number of unknown people is tried for each."""
 
@@ -50,8 +53,10 @@ class Scores:
     second: GridLaw
 
 
-def attained_by_scores(parts: tuple[tuple[Directions, int], ...], participation: int | None, epsilons: Array) -> Array:
-    """Return floats at or below what a declared attacker attains with the sum of scores.
+def attained_by_scores(
+    parts: tuple[tuple[Directions, int], ...], participation: int | None, epsilon: float
+) -> tuple[float, float]:
+    """Return a float at or below what a declared attacker attains with the sum of scores, and its rounding.
 
     Parameters
     ----------
@@ -59,7 +64,7 @@ def attained_by_scores(parts: tuple[tuple[Directions, int], ...], participation:
         Releases whose `attack` is None are ignored by the attacker, which is one of the things an attacker may do.
     participation : int, optional
         The target takes part in at most this many releases in one life, and in none in the other.
-    epsilons : array, shape (n,)
+    epsilon : float
 
     Notes
     -----
@@ -68,16 +73,13 @@ def attained_by_scores(parts: tuple[tuple[Directions, int], ...], participation:
     the result. *Rounding*: down.
     """
     days = _attacked(parts, participation)
-    attained = np.zeros(len(epsilons))
-    if not days:
-        return attained
-    for row, epsilon in enumerate(epsilons.tolist()):
-        attained[row] = _attained(days, epsilon)
-    return attained
+    return _attained(days, epsilon) if days else (0.0, 0.0)
 
 
-def score_test(days: Sequence[tuple[Scores, int]], epsilon: float, step: float, rate: float) -> float:
+def score_test(days: Sequence[tuple[Scores, int]], epsilon: float, step: float, rate: float) -> tuple[float, float]:
     """Return a float at or below ``P[E] - e^ε Q[E]`` for the event that the scores sum up to `epsilon` at least.
+
+    The second is how far it may be rounded: so much more, at most, another processor gives.
 
     Parameters
     ----------
@@ -89,16 +91,20 @@ def score_test(days: Sequence[tuple[Scores, int]], epsilon: float, step: float, 
         Exponent per cell for the first law; the second uses `step` more. It decides the accuracy only.
     """
     level = math.ceil(epsilon / step)
-    lower, _ = score_tail([Factor(law=scores.first, times=times) for scores, times in days], level, rate)
-    _, upper = score_tail([Factor(law=scores.second, times=times) for scores, times in days], level, rate + step)
+    lower, most = score_tail([Factor(law=scores.first, times=times) for scores, times in days], level, rate)
+    least, upper = score_tail([Factor(law=scores.second, times=times) for scores, times in days], level, rate + step)
     # What settles the matter on one day, and nothing else on the others.
     settled = -math.expm1(math.fsum(times * math.log1p(-min(scores.first.infinite, 0.5)) for scores, times in days))
+    doubt = most - lower
     lower = (lower + settled * (1.0 - 1e-12)) * (1.0 - 4.0 * UNIT)
     # The second tail is at most about e^-ε: its product with e^ε is formed from logarithms.
     charged = 0.0
     if upper > 0.0:
         charged = math.exp(min(700.0, epsilon + math.log(upper))) * (1.0 + (4.0 * epsilon + 3000.0) * UNIT)
-    return max(0.0, (lower - charged) * (1.0 - 4.0 * UNIT) - TINY)
+        doubt += charged * (1.0 - least / upper)
+    # The masses of the scores have a budget of their own.
+    budget = sum(times * (64.0 * len(scores.first.masses) + 400.0) for scores, times in days) * UNIT
+    return max(0.0, (lower - charged) * (1.0 - 4.0 * UNIT) - TINY), doubt + budget * (lower + charged)
 
 
 def scores_of_atoms(losses: Array, first: Array, second: Array, step: float, infinite: float = 0.0) -> Scores:
@@ -171,8 +177,8 @@ def _attacked(parts: tuple[tuple[Directions, int], ...], participation: int | No
     return list(days.items())
 
 
-def _attained(days: list[tuple[Thresholding, int]], epsilon: float) -> float:
-    """Return what the attack attains at one ε."""
+def _attained(days: list[tuple[Thresholding, int]], epsilon: float) -> tuple[float, float]:
+    """Return what the attack attains, and its rounding."""
     variance = sum(times * _variance(attack) for attack, times in days)
     step = _step(variance, sum(times for _, times in days))
     # The exponent under which the sum of the scores is about ε makes the strongest test; for normal losses of the
@@ -185,7 +191,8 @@ def _attained(days: list[tuple[Thresholding, int]], epsilon: float) -> float:
         here = [(_strongest(attack, chosen, step, shares), times) for attack, times in days]
         if sum(times * scores.first.tilted(chosen).mean for scores, times in here) * step >= epsilon:
             break
-    return score_test(here, epsilon, step, chosen)
+    attained, doubt = score_test(here, epsilon, step, chosen)
+    return (attained, doubt) if attained > _CLEAR * doubt else (0.0, 0.0)
 
 
 def _variance(attack: Thresholding) -> float:

@@ -12,6 +12,7 @@ import numpy as np
 from pkdp_pipeline.composition.basic_sum import basic_sum
 from pkdp_pipeline.guarantee import Guarantee
 from pkdp_pipeline.profiles import Bound
+from pkdp_pipeline.profiles.bound import coarsest
 from pkdp_pipeline.profiles.rounding import Array
 
 __all__ = ["SplitSum"]
@@ -51,6 +52,10 @@ class SplitSum:
     def slack(self) -> float:
         """Return the largest slack of a part's bounds."""
         return max((bound.slack for bounds, _ in self.parts for bound in bounds), default=0.0)
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        return coarsest((Guarantee(bounds) for bounds, _ in self.parts), epsilons)
 
     @property
     def _added(self) -> int:

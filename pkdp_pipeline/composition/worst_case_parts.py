@@ -16,7 +16,7 @@ from pkdp_pipeline.composition.loss_laws import directions
 from pkdp_pipeline.composition.maximum import WorstMaximum
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.profiles import WorstCase
-from pkdp_pipeline.profiles.rounding import Array, ball_above
+from pkdp_pipeline.profiles.rounding import Array, ball_above, evaluated
 
 __all__ = ["NoiseTotal", "SmallerTotal", "advanced_sum"]
 
@@ -76,6 +76,10 @@ class NoiseTotal:
         """Return 0: the sums and the convolution are computed, not searched for."""
         return 0.0
 
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        return evaluated(epsilons) if self.parameters[0] > _WIDE else _convolved(self).rounding(epsilons)
+
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
         epsilon, delta = self.parameters
@@ -123,6 +127,10 @@ class SmallerTotal:
     def slack(self) -> float:
         """Return the larger slack."""
         return max(self.few.slack, self.everything.slack)
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        return np.maximum(self.few.rounding(epsilons), self.everything.rounding(epsilons))
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from pkdp_pipeline.profiles.bound import Bound, WorstCase
 from pkdp_pipeline.profiles.chord import chord
-from pkdp_pipeline.profiles.rounding import Array, ball_above
+from pkdp_pipeline.profiles.rounding import Array, ball_above, evaluated
 
 __all__ = ["BesidePrivate", "GivenDependent", "Leaked", "WorstBesidePrivate", "both_sides"]
 
@@ -53,6 +53,10 @@ class BesidePrivate:
     def slack(self) -> float:
         """Return the slack of the release's bound."""
         return self.one.slack
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        return np.maximum(self.one.rounding(epsilons), self.one.rounding(epsilons + self.epsilon))
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
@@ -125,6 +129,10 @@ class GivenDependent:
         """Return the slack of the noise's bound."""
         return self.one.slack
 
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        return self.one.rounding(epsilons)
+
     @property
     def parameters(self) -> tuple[float, float]:
         """Return (ε + 2ε′, (e^{ε′+ε} + 1) δ′ + e^{ε′} δ), rounded up."""
@@ -176,6 +184,10 @@ class Leaked:
     def slack(self) -> float:
         """Return 0."""
         return 0.0
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        return evaluated(epsilons)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
+
+import numpy as np
 
 from pkdp_pipeline.profiles.rounding import Array
 
-__all__ = ["Bound", "Certified", "Invertible", "WorstCase"]
+__all__ = ["Bound", "Certified", "Invertible", "WorstCase", "coarsest"]
 
 
 class Bound(Protocol):
@@ -19,6 +23,14 @@ class Bound(Protocol):
     @property
     def slack(self) -> float:
         """Return about how far apart the sides may be, relatively, for reasons of effort."""
+
+    def rounding(self, epsilons: Array) -> Array:
+        """Return how far the attained and the certified side may be rounded, each as a share of itself; shape (2, n).
+
+        *Guarantee*: what is evaluated lies between a side and this share of it further inward, on every processor. So
+        on another one the attained side is no more than this share higher, the certified side no more than this share
+        lower. It follows from the error budget of the evaluation: `docs/numerics.md`, section 6.
+        """
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays for `epsilons` (shape (n,), each at least 0 and finite).
@@ -51,3 +63,13 @@ class WorstCase(Bound, Protocol):
     @property
     def parameters(self) -> tuple[float, float]:
         """Return (ε, δ) at which the guarantee holds for any attacker, both rounded up."""
+
+
+class _Rounded(Protocol):
+    def rounding(self, epsilons: Array) -> Array: ...
+
+
+def coarsest(bounds: Iterable[_Rounded], epsilons: Array) -> Array:
+    """Return the largest roundings of several bounds, shape (2, n); 0 for none."""
+    each = (bound.rounding(epsilons) for bound in bounds)
+    return functools.reduce(np.maximum, each, np.zeros((2, len(epsilons))))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkdp_pipeline.profiles.rounding import Array, ball_above
-from pkdp_pipeline.profiles.tilted_inversion import MOST_PEOPLE, TwoCoinTails
+from pkdp_pipeline.profiles.tilted_inversion import MOST_PEOPLE, TwoCoinTails, inverted
 
 __all__ = ["Counting", "chord"]
 
@@ -66,6 +66,10 @@ class Counting:
     def slack(self) -> float:
         """Return how far above the best attacker found the search may stop."""
         return _SLACK
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        return np.full((2, len(epsilons)), inverted(min(self.unknown, MOST_PEOPLE)))
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""

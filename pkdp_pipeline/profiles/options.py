@@ -9,7 +9,7 @@ import numpy as np
 
 from pkdp_pipeline.profiles.binomial_tails import binomial_below, binomial_weights
 from pkdp_pipeline.profiles.rounding import UNIT, Array
-from pkdp_pipeline.profiles.tilted_inversion import MOST_PEOPLE, TwoCoinTails
+from pkdp_pipeline.profiles.tilted_inversion import MOST_PEOPLE, TwoCoinTails, inverted
 
 __all__ = ["Options"]
 
@@ -49,6 +49,10 @@ class Options:
     def slack(self) -> float:
         """Return how far above the best attacker found the search may stop."""
         return _SLACK
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        return np.full((2, len(epsilons)), inverted(min(self.unknown, MOST_PEOPLE)))
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""

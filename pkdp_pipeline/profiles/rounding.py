@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TINY", "UNIT", "Array", "ball_above", "ball_below", "lowered", "raised"]
+__all__ = ["EVALUATED", "TINY", "UNIT", "Array", "ball_above", "ball_below", "evaluated", "lowered", "raised"]
 
 Array = NDArray[np.float64]
 
@@ -17,6 +17,15 @@ UNIT = 2.0**-53
 
 TINY = 1e-290
 """What may have been lost to underflow in one product of probabilities, with room to spare."""
+
+
+EVALUATED = 1e-9
+"""Error budgets of balls and of sums of some million positive terms are below this, relatively, on either side."""
+
+
+def evaluated(epsilons: Array) -> Array:
+    """Return `EVALUATED` for each side and ε: the rounding of a bound that is evaluated with such a budget."""
+    return np.full((2, len(epsilons)), EVALUATED)
 
 
 def ball_above(ball: Any) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkdp_pipeline.profiles.binomial_tails import LEAST_P, left_tails, likely_counts, right_tails
-from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array
+from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array, evaluated
 
 __all__ = ["Thresholding"]
 
@@ -68,6 +68,10 @@ class Thresholding:
     def slack(self) -> float:
         """Return 0: nothing is left open to save effort."""
         return 0.0
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        return evaluated(epsilons)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""

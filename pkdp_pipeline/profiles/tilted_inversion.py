@@ -34,6 +34,11 @@ _CELLS = 50_000
 _MOST_NODES = 2**13
 
 
+def inverted(people: int) -> float:
+    """Return the relative width of what an inversion gives for so many people, wherever it exceeds 1e-300."""
+    return min(1.0, 1e-8 + 1e-14 * people)
+
+
 @dataclass(frozen=True, slots=True)
 class _Row:
     """Characteristic functions at their nodes, one row each, re-centred on the whole number `centre`."""

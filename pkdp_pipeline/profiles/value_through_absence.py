@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import flint
 import numpy as np
 
-from pkdp_pipeline.profiles.rounding import Array, ball_above
+from pkdp_pipeline.profiles.rounding import EVALUATED, UNIT, Array, ball_above
 from pkdp_pipeline.profiles.thresholding import Thresholding
 from pkdp_pipeline.profiles.waiting_pair import Pair, averaged_pair, product_above, waiting_pair
 
@@ -60,6 +60,15 @@ class ValueThroughAbsence:
     def slack(self) -> float:
         """Return 0: nothing is left open to save effort."""
         return 0.0
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        # The window of a waiting time has so many atoms; an error of their ratios acts like one of ε, and no δ above
+        # 1e-260 falls faster than this in ε.
+        root = 70.0 * math.sqrt(self.k)
+        budget = (10.0 * root / max(self.p, 1e-9) + 70.0) * UNIT
+        shares = [EVALUATED, min(1.0, EVALUATED + 8.0 * budget * (1.0 + root))]
+        return np.repeat(np.array(shares)[:, None], len(epsilons), axis=1)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""

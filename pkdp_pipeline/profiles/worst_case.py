@@ -8,7 +8,7 @@ from typing import Any
 import flint
 import numpy as np
 
-from pkdp_pipeline.profiles.rounding import Array, ball_above, ball_below
+from pkdp_pipeline.profiles.rounding import Array, ball_above, ball_below, evaluated
 
 __all__ = ["SAMPLER_LEEWAY", "NoiseCurve"]
 
@@ -65,6 +65,10 @@ class NoiseCurve:
     def slack(self) -> float:
         """Return 0: nothing is left open to save effort."""
         return 0.0
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        return evaluated(epsilons)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -12,14 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pkdp_pipeline.arguments import probability
-from pkdp_pipeline.certificate_json import SCHEMA, compare, parsed
+from pkdp_pipeline.certificate_json import SCHEMA, parsed, written_here
+from pkdp_pipeline.differences import Difference, differences, refuse_altered
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.guarantee import Guarantee, epsilon_points
 from pkdp_pipeline.leakage import Leakage
 from pkdp_pipeline.profiles import THEOREMS, Applied, Bound, Protects, WorstCase
 from pkdp_pipeline.profiles.bound import coarsest
-from pkdp_pipeline.profiles.rounding import Array
-from pkdp_pipeline.sentences import anyone
+from pkdp_pipeline.profiles.rounding import EVALUATED, Array
+from pkdp_pipeline.sentences import anyone, moved
 from pkdp_pipeline.version import VERSION
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Certificate", "bracketed"]
 
+_POINT = re.compile(r"(worst_case\.)?grid\[(\d+)\]\.(attained|delta)$")
 _GRID = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
 
 
@@ -191,6 +195,10 @@ class Certificate(ABC):
         """Return (attained, certified) δ at each ε."""
         return bracketed(self.partial_bounds, self.worst_case_bound, epsilons)
 
+    def rounding(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return how far the sides of `delta_bounds` may be rounded, as shares; see `pkdp_pipeline.profiles.Bound`."""
+        return rounded(self.partial_bounds, self.worst_case_bound, epsilons)
+
     def with_caveats(self, *sentences: str) -> Self:
         """Return the same certificate with further limits stated.
 
@@ -277,18 +285,57 @@ class Certificate(ABC):
     def verify(self) -> bool:
         """Recompute the certificate and compare every number and sentence with the stored ones.
 
+        Numbers may differ by what processors round differently, which follows from each bound's own error budget
+        (`docs/numerics.md`, section 6). A stored number that promises less is true, only weaker than necessary.
+
         Returns
         -------
         bool
-            True. A difference raises, so that it cannot be overlooked.
+            True. A number that promises more, or another word, raises, so that it cannot be overlooked.
 
         Raises
         ------
         ArgumentError
             If a stored number or sentence is not what the certificate is about gives.
         """
-        compare("certificate", json.loads(self.to_json()), self._again().with_caveats(*self.caveats)._document())
+        stored = json.loads(self.to_json())
+        if not written_here(stored):
+            raise ArgumentError(
+                "the certificate was written by another version of pkdp_pipeline, whose wording this one cannot check: "
+                "verify it with the version that its field 'library' names."
+            )
+        refuse_altered(self.differences(stored))
         return True
+
+    def differences(
+        self, stored: Mapping[str, Any], *, path: str = "certificate", skip: Collection[str] = frozenset()
+    ) -> list[Difference]:
+        """Return where a document of this version is not what any processor writes for this certificate."""
+        again = self._again().with_caveats(*self.caveats)
+
+        def rewritten(share: float) -> dict[str, Any]:
+            with moved(share):
+                return again._document()
+
+        fresh = again._document()
+        return differences(path, stored, fresh, skip=skip, rounding=again.rounding_of(fresh), rewritten=rewritten)
+
+    def rounding_of(self, document: Mapping[str, Any]) -> Callable[[str], float]:
+        """Return, by path, the share by which a number of this document may differ on another processor."""
+
+        @functools.cache
+        def shares(worst: bool) -> dict[str, Array]:
+            about = document["worst_case"] if worst else document
+            epsilons = np.array([point["epsilon"] for point in about["grid"]], dtype=np.float64)
+            if worst:
+                return {"delta": self.worst_case.rounding(epsilons)}
+            return dict(zip(("attained", "delta"), self.rounding(epsilons), strict=True))
+
+        def rounding(path: str) -> float:
+            found = _POINT.search(path)
+            return EVALUATED if found is None else float(shares(bool(found[1]))[found[3]][int(found[2])])
+
+        return rounding
 
     def plot(self, *, delta: float = 1e-6, axes: Axes | None = None) -> Axes:
         """Draw the certified δ against ε, with what attackers attain and what the noise alone guarantees.

@@ -14,8 +14,9 @@ import numpy as np
 from pkdp_pipeline.arguments import choice, probability
 from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.certificate import Certificate, bracketed
-from pkdp_pipeline.certificate_json import compare, written_here
+from pkdp_pipeline.certificate_json import written_here
 from pkdp_pipeline.context import Context
+from pkdp_pipeline.differences import differences, refuse_altered
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.guarantee import Guarantee
 from pkdp_pipeline.leakage import Leakage
@@ -190,10 +191,14 @@ class ReleaseCertificate(Certificate):
             If a stored number is not what the certificate is about gives.
         """
         stored = json.loads(self.to_json())
-        compare("certificate.grid", stored["grid"], self._grid(_epsilons(stored["grid"])))
         worst = stored.get("worst_case")
         points = _epsilons(worst.get("grid")) if isinstance(worst, dict) else [0.0]
-        compare("certificate.worst_case", worst, self._worst_case_document(points))
+        fresh = {
+            "grid": self._grid(_epsilons(stored["grid"])),
+            "worst_case": self._worst_case_document(points),
+        }
+        found = {"grid": stored["grid"], "worst_case": worst}
+        refuse_altered(differences("certificate", found, fresh, rounding=self.rounding_of(fresh)))
         return True
 
     @property

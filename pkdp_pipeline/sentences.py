@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from types import MappingProxyType
 from typing import Protocol
@@ -22,6 +24,7 @@ __all__ = [
     "given",
     "leaking",
     "listed",
+    "moved",
     "named_pair",
     "pair",
     "percent",
@@ -31,10 +34,24 @@ __all__ = [
 ]
 
 
+_moved: ContextVar[float] = ContextVar("_moved", default=0.0)
+
+
+@contextmanager
+def moved(share: float) -> Iterator[None]:
+    """Let all numbers be printed as if they were larger by a share: as another processor may print them."""
+    before = _moved.set(share)
+    try:
+        yield
+    finally:
+        _moved.reset(before)
+
+
 def rounded_up(value: float, digits: int = 3) -> str:
     """Return `value` as text, rounded up to `digits` significant digits."""
     if value == math.inf:
         return "infinity"
+    value += value * _moved.get()
     if value == 0.0:
         return "0"
     mantissa, _, exponent = (

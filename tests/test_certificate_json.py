@@ -8,7 +8,7 @@ import math
 import pytest
 
 from pkdp_pipeline import ArgumentError, AttackerModel, Certificate, Count, NotCertifiableError, certify
-from pkdp_pipeline.certificate_json import SCHEMA, compare, parsed
+from pkdp_pipeline.certificate_json import SCHEMA, parsed
 
 TEXT = certify(Count(k=30), AttackerModel(p_max=0.1)).to_json()
 
@@ -96,35 +96,3 @@ def test_a_certificate_of_what_cannot_be_certified_is_refused():
     document["mechanism"]["k"] = 1
     with pytest.raises(NotCertifiableError):
         Certificate.from_json(json.dumps(document))
-
-
-def test_numbers_may_differ_by_rounding_only():
-    compare("certificate", {"a": 1e-60 * (1 + 1e-12)}, {"a": 1e-60})
-    compare("certificate", {"a": [1, "x", None, True]}, {"a": [1, "x", None, True]})
-    compare("certificate", 1, 1.0)
-    for stored, fresh in [
-        (1e-60 * (1 - 1e-8), 1e-60),
-        (0.0, 1e-60),
-        (1e-320, 0.0),
-        (True, 1.0),
-        (True, 1),
-        (1.0, 1),
-        (1, True),
-        (0, False),
-        (None, 0.0),
-        ("1.0", 1.0),
-        (math.nan, 1.0),
-        (math.nan, math.nan),
-        (10**400, 1.0),
-        ([1], [1, 2]),
-        ({"a": 1}, {"b": 1}),
-        ({"a": 1}, {"a": 1, "b": 1}),
-        ({"a": 1}, [1]),
-    ]:
-        with pytest.raises(ArgumentError, match="certificate is not what"):
-            compare("certificate", stored, fresh)
-
-
-def test_the_place_of_a_difference_is_named():
-    with pytest.raises(ArgumentError, match=r"certificate\.grid\[1\]\.delta is not what"):
-        compare("certificate", {"grid": [{"delta": 1.0}, {"delta": 0.5}]}, {"grid": [{"delta": 1.0}, {"delta": 0.6}]})

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from pkdp_pipeline.differences import described, outcome_of
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.report.plain_text import printable
 from pkdp_pipeline.verification.claims import Claim, failed, not_checked, passed
-from pkdp_pipeline.verification.differences import described
 from pkdp_pipeline.verification.opening import BREAKS
 from pkdp_pipeline.verification.own_texts import own_text_claim
 from pkdp_pipeline.verification.recomputing import (
@@ -66,12 +66,14 @@ def number_claims(nested: list[Nested], prefix: str = "certificate") -> Iterator
     except BREAKS as error:
         yield failed(key, _NUMBERS, f"They cannot be recomputed ({type(error).__name__}).")
         return
-    evidence = {"certificates": found.certificates, "numbers": found.points, "different": len(found.numbers)}
-    if found.numbers:
+    altered = [one for one in found.numbers if not one.is_weaker]
+    evidence = {"certificates": found.certificates, "numbers": found.points, "different": len(altered)}
+    if altered:
         yield failed(key, _NUMBERS, f"{described(found.numbers)}.", **evidence)
     else:
         parts = "" if found.certificates == 1 else f" of {found.certificates} certificates, every part and the total"
-        yield passed(key, _NUMBERS, f"{found.points} numbers{parts} recomputed, all the same.", **evidence)
+        same = outcome_of(found.numbers)
+        yield passed(key, _NUMBERS, f"{found.points} numbers{parts} recomputed, {same}.", **evidence)
     yield from _words(nested, found, prefix)
 
 

@@ -181,7 +181,8 @@ def _total_claim(reading: Reading, file: Opened) -> Claim | None:
             total = stated_total(reading, unit)
         except NoEvidenceError:
             continue
-        if _same_document(total.to_json(), file.document):
+        # Its numbers are compared elsewhere: another processor may have computed them.
+        if Certificate.from_json(json.dumps(file.document)) == total:
             return passed("ledger.holds", HOLDS, "It is the total of everything that is charged by now.")
     return None
 

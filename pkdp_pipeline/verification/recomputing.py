@@ -11,7 +11,7 @@ import numpy as np
 from pkdp_pipeline.certificate import Certificate
 from pkdp_pipeline.certificate_json import SCHEMA
 from pkdp_pipeline.composition.composed import ComposedCertificate
-from pkdp_pipeline.verification.differences import Difference, differences
+from pkdp_pipeline.differences import SEARCHED, Difference, differences
 from pkdp_pipeline.verification.reading_words import read_pairs
 from pkdp_pipeline.version import VERSION
 
@@ -19,7 +19,7 @@ __all__ = ["Nested", "Recomputed", "other_words", "read_certificate", "recompute
 
 _NUMBERS = ("grid", "worst_case")
 _TEXTS = ("sentence", "assumptions", "steps", "theorems")
-_SPARE = 1.0 + 1e-9
+_SPARE = 1.0 + SEARCHED
 _FARTHEST = 1e300
 
 
@@ -95,16 +95,16 @@ def recompute(nested: list[Nested]) -> Recomputed:
     known: dict[str, dict[str, Any]] = {}
     for one in nested:
         if one.ours:
-            whole = json.loads(one.certificate.with_caveats().to_json())
-            points += _size(whole)
-            found = list(differences(one.path, one.document, whole, skip={"certificate"}))
+            points += _size(one.document)
+            found = one.certificate.differences(one.document, skip={"certificate"}, path=one.path)
             numbers += [each for each in found if each.direction != "words" or each.path == f"{one.path}.rule"]
             words += [each for each in found if each.direction == "words" and each.path != f"{one.path}.rule"]
         else:
             # Another version may state its numbers at other ε, in other words: each is recomputed where it stands.
             fresh = _numbers(one, known)
             points += _size(fresh)
-            numbers += differences(one.path, {name: one.document.get(name) for name in fresh}, fresh)
+            stored = {name: one.document.get(name) for name in fresh}
+            numbers += differences(one.path, stored, fresh, rounding=one.certificate.rounding_of(fresh))
             foreign.append(_version(one.document))
     return Recomputed(
         certificates=len(nested),
@@ -132,7 +132,7 @@ def sentence_pairs(one: Nested) -> tuple[tuple[tuple[float, float, bool], ...], 
             continue  # what is declared about dependence, no guarantee
         anyone = after.lstrip().startswith("against anyone at all") or "noise alone" in before[-60:].rpartition(".")[2]
         guarantee = one.certificate.worst_case if anyone else one.certificate
-        found.append((epsilon, delta, epsilon < _FARTHEST and guarantee.delta(epsilon) <= delta * _SPARE))
+        found.append((epsilon, delta, epsilon < _FARTHEST and guarantee.delta(epsilon * _SPARE) <= delta * _SPARE))
     return tuple(found), read.whole
 
 

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from pkdp_pipeline.certificate import Certificate
-from pkdp_pipeline.certificate_json import same_number
 from pkdp_pipeline.composition.composed import ComposedCertificate
+from pkdp_pipeline.differences import SEARCHED, Difference, described, differences
 from pkdp_pipeline.mechanisms import Mechanism
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 from pkdp_pipeline.sentences import rounded_up
 from pkdp_pipeline.verification.claims import Claim, failed, not_checked, passed
-from pkdp_pipeline.verification.differences import Difference, described, differences
 from pkdp_pipeline.verification.reports import EVERYTHING, Promised
 from pkdp_pipeline.version import VERSION
 
@@ -40,7 +39,7 @@ def lead_claim(document: dict[str, Any]) -> Claim:
         if document["lead_reason"]:
             return passed("report.lead", _LEAD, "There is none, and the report says why.")
         return failed("report.lead", _LEAD, "There is none, and the report does not say why.")
-    found = list(differences("lead", lead, first, none_is_infinite=True))
+    found = differences("lead", lead, first, none_is_infinite=True)
     if found:
         return failed("report.lead", _LEAD, f"{described(found)}.")
     return passed("report.lead", _LEAD, "It is, number by number and word by word.")
@@ -60,7 +59,7 @@ def _total(document: dict[str, Any], promised: list[Promised]) -> Claim:
         return not_checked(key, _TOTAL, "There is none; whether the releases really do not add up is in the ledger.")
     first = promised[0]
     if first.document["name"] == EVERYTHING:
-        found = list(differences("ledger.total", total, first.document["statement"], none_is_infinite=True))
+        found = differences("ledger.total", total, first.document["statement"], none_is_infinite=True)
         if found:
             return failed(key, _TOTAL, f"{described(found)}.")
         if first.certificate is None:
@@ -72,7 +71,7 @@ def _total(document: dict[str, Any], promised: list[Promised]) -> Claim:
     if ledger["releases"] == len(document["releases"]) == len(promised) == 1 and not ledger["remarks"]:
         numbers = {name: first.document["statement"][name] for name in _NUMBERS}
         stored = {name: total[name] for name in _NUMBERS}
-        found = list(differences("ledger.total", stored, numbers, none_is_infinite=True))
+        found = differences("ledger.total", stored, numbers, none_is_infinite=True)
         if found:
             return failed(key, _TOTAL, f"One release is charged: {described(found)}.")
         return passed(key, _TOTAL, "One release is charged, and the total is what it promises.")
@@ -187,8 +186,8 @@ def _budgets(ledger: dict[str, Any], promised: list[Promised]) -> Claim:
 
 
 def _near(given: float, fresh: float) -> bool:
-    """Return whether a spent ε is that of the total, or that of the exact sum where it is a hair smaller."""
-    return same_number(given, fresh) or fresh * (1.0 - 1e-6) <= given <= fresh
+    """Return whether a spent ε is that of the total: as near as a search for it ends."""
+    return abs(given - fresh) <= SEARCHED * fresh
 
 
 def provenance_claims(document: dict[str, Any]) -> Iterator[Claim]:

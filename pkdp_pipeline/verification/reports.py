@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.differences import SEARCHED, Difference, described, differences, outcome_of
 from pkdp_pipeline.noise import expected_error
 from pkdp_pipeline.release_certificate import ReleaseCertificate
 from pkdp_pipeline.report.json_form import promise_document
 from pkdp_pipeline.report.promises import promise_of
+from pkdp_pipeline.sentences import moved
 from pkdp_pipeline.verification.claims import Claim, failed, not_checked, passed
-from pkdp_pipeline.verification.differences import Difference, described, differences
 from pkdp_pipeline.verification.opening import BREAKS
 from pkdp_pipeline.verification.recomputing import Nested
 from pkdp_pipeline.verification.report_tables import series_fault, table_fault
@@ -27,6 +32,9 @@ EVERYTHING = "everything published"
 _READING = "Statement, curve, knowledge and scenarios of the promise are those of its certificate."
 _RELEASES = "What is said of every release is what its promise gives."
 _TABLES = "Every table and series keeps the rules of the mechanism that its certificate names."
+
+
+_CURVE = re.compile(r"\bcurve\.(attained|certified)\[(\d+)\]$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,15 +72,26 @@ def promise_claims(promised: Promised, version: object) -> Iterator[Claim]:
         yield not_checked(key, _READING, "The report does not carry its certificate, so nothing can be computed again.")
         return
     stored = promised.document
+    certificate, delta = promised.certificate, float(stored["statement"]["delta"])
+
+    def rewritten(share: float) -> Any:
+        with moved(share):
+            promise = promise_of(stored["name"], certificate, delta, documented=False)
+            return json.loads(json.dumps(promise_document(promise)))
+
     try:
-        fresh = promise_document(
-            promise_of(stored["name"], promised.certificate, float(stored["statement"]["delta"]), documented=False)
-        )
+        fresh = rewritten(0.0)
     except BREAKS as error:
         yield failed(key, _READING, f"They cannot be computed again ({type(error).__name__}).")
         return
-    found = list(
-        differences("", stored, json.loads(json.dumps(fresh)), skip={"certificate", "name"}, none_is_infinite=True)
+    found = differences(
+        "",
+        stored,
+        fresh,
+        skip={"certificate", "name"},
+        none_is_infinite=True,
+        rounding=_rounding(certificate, fresh),
+        rewritten=rewritten,
     )
     yield _judged(key, _READING, found, version, _counted(fresh))
 
@@ -93,8 +112,9 @@ def release_claims(document: dict[str, Any], promised: list[Promised]) -> Iterat
         if its.release is None:
             broken.append(f"{path} points to a promise that is about several releases together")
             continue
-        fresh = _release(its.release, release, float(its.document["statement"]["delta"]))
-        found += differences(path, {name: release[name] for name in fresh}, fresh)
+        release_of = functools.partial(_release, its.release, release, float(its.document["statement"]["delta"]))
+        fresh = release_of()
+        found += differences(path, {name: release[name] for name in fresh}, fresh, rewritten=release_of)
     version = document["provenance"]["version"]
     if broken:
         yield failed("releases.promises", _RELEASES, f"{broken[0]}.")
@@ -129,13 +149,32 @@ def _tables(document: dict[str, Any], promised: list[Promised]) -> Claim:
     )
 
 
-def _release(certificate: ReleaseCertificate, release: dict[str, Any], delta: float) -> dict[str, Any]:
+def _rounding(certificate: Certificate, fresh: dict[str, Any]) -> Callable[[str], float]:
+    """Return by what share a number of a promise may differ elsewhere: as ε does, or as the curve at its ε."""
+
+    @functools.cache
+    def shares() -> dict[str, Any]:
+        curve = certificate.rounding(np.array(fresh["curve"]["epsilons"], dtype=np.float64))
+        return dict(zip(("attained", "certified"), curve, strict=True))
+
+    def rounding(path: str) -> float:
+        found = _CURVE.search(path)
+        return SEARCHED if found is None else max(SEARCHED, float(shares()[found[1]][int(found[2])]))
+
+    return rounding
+
+
+def _release(
+    certificate: ReleaseCertificate, release: dict[str, Any], delta: float, share: float = 0.0
+) -> dict[str, Any]:
     """Return what a report says of a release, computed from the certificate that stands for its promise."""
     mechanism = certificate.mechanism
     error = expected_error(mechanism)
     about = certificate.context
     if about is not None:
         certificate = certificate.in_context(replace(about, period=release["period"]))
+    with moved(share):
+        sentence = certificate.sentence(delta)
     return {
         "rule": error.suppression,
         "k": mechanism.k,
@@ -147,7 +186,7 @@ def _release(certificate: ReleaseCertificate, release: dict[str, Any], delta: fl
             "bound_95": error.bound_95,
             "suppression": error.suppression,
         },
-        "sentence": certificate.sentence(delta),
+        "sentence": sentence,
     }
 
 
@@ -158,6 +197,8 @@ def _number(releases: list[Any]) -> str:
 def _judged(key: str, words: str, found: list[Difference], version: object, compared: int) -> Claim:
     """Return the claim for these differences; words of another version are not compared."""
     other = version != VERSION
+    weaker = [one for one in found if one.is_weaker]
+    found = [one for one in found if not one.is_weaker]
     numbers = [one for one in found if one.direction != "words"]
     if numbers or (found and not other):
         return failed(key, words, f"{described(numbers or found)}.", different=[str(one.path) for one in found][:20])
@@ -165,7 +206,9 @@ def _judged(key: str, words: str, found: list[Difference], version: object, comp
         return not_checked(
             key, words, f"Its numbers are the same; the wording is that of version {version}, which is not compared."
         )
-    return passed(key, words, f"{compared} {'value' if compared == 1 else 'values'} computed again, all the same.")
+    return passed(
+        key, words, f"{compared} {'value' if compared == 1 else 'values'} computed again, {outcome_of(weaker)}."
+    )
 
 
 def _counted(value: Any) -> int:

@@ -76,7 +76,10 @@ class GuaranteeCurve:
         noise = _noise_end(certificate)
         end = _end(found, noise)
         special = {value for value in (found, noise) if value is not None and value <= end}
-        epsilons = np.array(sorted({*np.linspace(0.0, end, number).tolist(), *special}))
+        # A point that is one of these but for roundoff would be there twice, on some processors.
+        even = np.linspace(0.0, end, number).tolist()
+        even = [at for at in even if not any(math.isclose(at, one, rel_tol=1e-9) for one in special)]
+        epsilons = np.array(sorted({*even, *special}))
         attained, certified = (_falling(side) for side in certificate.delta_bounds(epsilons))
         anyone = None
         if noise is not None or certificate.worst_case.epsilon(target) < math.inf:

@@ -74,7 +74,8 @@ def test_certificates_with_strange_values_fail_in_words(tmp_path, seed):
     found = judged(written(tmp_path, changed))
     if found is not None and found.passed:
         # Somebody who declares what nothing rests on has a certificate that is as sound.
-        assert path[-2] == "attacker"
+        weaker = "weaker than necessary" in outcome(found, "certificate.numbers").detail
+        assert path[-1] in ("delta", "attained") if weaker else path[-2] == "attacker"
         assert pkdp.Certificate.from_json(json.dumps(changed)).verify()
 
 

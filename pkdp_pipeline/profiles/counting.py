@@ -9,7 +9,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from pkdp_pipeline.profiles.rounding import Array, ball_above
+from pkdp_pipeline.profiles.rounding import TINY, Array, ball_above
 from pkdp_pipeline.profiles.tilted_inversion import MOST_PEOPLE, TwoCoinTails, inverted
 
 __all__ = ["Counting", "chord"]
@@ -23,6 +23,9 @@ _FEW_PEOPLE = 100_000
 
 _MOST_BLOCKS = 50_000
 """Most blocks of vertices at once for one ε."""
+
+_MODE_IS_FOUND = 10**6
+"""With noise and more people than this, the climb to the mode of a tilted law may stop early, which widens brackets."""
 
 _NEGLIGIBLE = 1e-300
 """Below this no two sides need to agree: blocks bounded by it are not divided further."""
@@ -69,7 +72,14 @@ class Counting:
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.profiles.bound.Bound`."""
-        return np.full((2, len(epsilons)), inverted(min(self.unknown, MOST_PEOPLE)))
+        shares = np.full((2, len(epsilons)), inverted(min(self.unknown, MOST_PEOPLE)))
+        if self.noise is None or self.unknown <= _MODE_IS_FOUND:
+            return shares
+        # What is certified anywhere is at or above what is attained here, and the other way round.
+        lower, upper = self.bracket(epsilons)
+        apart = (upper - lower) / np.stack([np.maximum(lower, TINY), np.maximum(upper, TINY)])
+        wider: Array = np.maximum(shares, np.where(lower > 0.0, apart, [[0.0], [1.0]]).clip(0.0, 1.0))
+        return wider
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""

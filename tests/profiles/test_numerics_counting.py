@@ -11,7 +11,7 @@ import pytest
 
 from pkdp_pipeline.profiles.counting import Counting, chord
 from pkdp_pipeline.profiles.options import Options
-from pkdp_pipeline.profiles.tilted_inversion import TwoCoinTails
+from pkdp_pipeline.profiles.tilted_inversion import TwoCoinTails, inverted
 
 BITS = 400
 
@@ -220,3 +220,21 @@ def test_several_options_average_over_fair_coins(people, share):
             for n, chance in enumerate(binomial(people, 2.0 * share)):
                 exact += chance * right_divergence(binomial(n, 0.5), epsilon)
             assert_around((lower[index], upper[index]), exact, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("people", "noise"), [(n, e) for n in (1, 7, 300, 10**4, 10**6) for e in (None, 0.5, 3.0)] + [(10**9, None)]
+)
+def test_the_width_of_a_bracket_is_what_certificates_may_differ_by(people, noise):
+    draw = random.Random(people)
+    for _ in range(12):
+        low, high = sorted(10 ** draw.uniform(-4, -0.01) for _ in range(2))
+        at_high = draw.choice([0, draw.randrange(people + 1), people])
+        tails = TwoCoinTails(low=low, low_complement=1 - low, high=high, high_complement=1 - high, noise=noise)
+        deviation = math.sqrt(people * min(low * (1 - low), high * (1 - high))) + 1
+        points = np.array([draw.uniform(0, 30) / deviation for _ in range(6)])
+        points = np.array([one for one in points if noise is None or (one < noise and tails.feasible(one, people))])
+        many = np.full(len(points), float(people))
+        below, above = tails.right_tails(many - at_high, np.full(len(points), float(at_high)), points)
+        seen = above > 1e-285
+        assert np.all((above - below)[seen] <= inverted(people) * above[seen])

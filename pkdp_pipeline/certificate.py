@@ -197,7 +197,10 @@ class Certificate(ABC):
 
     def rounding(self, epsilons: Array) -> tuple[Array, Array]:
         """Return how far the sides of `delta_bounds` may be rounded, as shares; see `pkdp_pipeline.profiles.Bound`."""
-        return rounded(self.partial_bounds, self.worst_case_bound, epsilons)
+        certified = Guarantee(self._bounds).rounding(epsilons)
+        attacks = [applied.attack for applied in self.partial_bounds if applied.attack is not None]
+        # Where more would be attained than is certified, the certified side stands in both places.
+        return np.maximum(coarsest(attacks if self.partial_bounds else self._bounds, epsilons)[0], certified), certified
 
     def with_caveats(self, *sentences: str) -> Self:
         """Return the same certificate with further limits stated.
@@ -389,15 +392,3 @@ def bracketed(partial: tuple[Applied, ...], worst: WorstCase | None, epsilons: A
         if not partial:
             attained = np.maximum(attained, lower)
     return np.minimum(attained, certified), certified
-
-
-def rounded(partial: tuple[Applied, ...], worst: WorstCase | None, epsilons: Array) -> tuple[Array, Array]:
-    """Return how far the sides of `bracketed` may be rounded, as shares; see `pkdp_pipeline.profiles.bound.Bound`."""
-    bounds: list[Bound] = [applied.bound for applied in partial]
-    attacks = [applied.attack for applied in partial if applied.attack is not None]
-    if worst is not None:
-        bounds.append(worst)
-        attacks += [] if partial else [worst]
-    certified = Guarantee(tuple(bounds)).rounding(epsilons)
-    # Where more would be attained than is certified, the certified side stands in both places.
-    return np.maximum(coarsest(attacks, epsilons)[0], certified), certified

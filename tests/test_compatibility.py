@@ -79,8 +79,8 @@ def test_frozen_certificates_rest_on_every_theorem():
 RELEASES = {
     "0.1_count": "2071b1f0e1dfa709eea8ff428d5a5ac7a65201184d412da6fae05454a01b1416",
     "0.1_histogram": "82f03c7cdf508aa7a27393d44232d453cedf5834e8aa46441c934766297d2101",
-    "0.2_count": "40c3a5f97e8407d701c3f405b89eebb370274e4a5143a9e96c119e683fd49d39",
-    "0.2_histogram": "04094a3d247a9e2d0cc9b689fb9bfd3bcba2cf3a20a858cd96d1499702b4fb56",
+    "0.2_count": "94f858352eeb4dab7b704b0b05f97597d1aac42d130ef67c5695bafbb72ad146",
+    "0.2_histogram": "c0a1ffbc5157624ecc51d2f50ef6ffd442beb8e14ca543d8ea3c1dfdbd2454f4",
 }
 
 

@@ -196,7 +196,7 @@ class Certificate(ABC):
         return bracketed(self.partial_bounds, self.worst_case_bound, epsilons)
 
     def rounding(self, epsilons: Array) -> tuple[Array, Array]:
-        """Return how far the sides of `delta_bounds` may be rounded, as shares; see `pkdp_pipeline.profiles.Bound`."""
+        """Return how far `delta_bounds` at `epsilons` may be rounded, as shares; see `pkdp_pipeline.profiles.Bound`."""
         certified = Guarantee(self._bounds).rounding(epsilons)
         attacks = [applied.attack for applied in self.partial_bounds if applied.attack is not None]
         # Where more would be attained than is certified, the certified side stands in both places.
@@ -313,7 +313,10 @@ class Certificate(ABC):
     def differences(
         self, stored: Mapping[str, Any], *, path: str = "certificate", skip: Collection[str] = frozenset()
     ) -> list[Difference]:
-        """Return where a document of this version is not what any processor writes for this certificate."""
+        """Return where a document of this version is not what any processor writes for this certificate.
+
+        `stored` is the document, `path` names it in what is returned, and keys in `skip` are not compared.
+        """
         again = self._again().with_caveats(*self.caveats)
 
         def rewritten(share: float) -> dict[str, Any]:
@@ -324,7 +327,7 @@ class Certificate(ABC):
         return differences(path, stored, fresh, skip=skip, rounding=again.rounding_of(fresh), rewritten=rewritten)
 
     def rounding_of(self, document: Mapping[str, Any]) -> Callable[[str], float]:
-        """Return, by path, the share by which a number of this document may differ on another processor."""
+        """Return, by path, the share by which a number of `document` may differ on another processor."""
 
         @functools.cache
         def shares(worst: bool) -> dict[str, Array]:

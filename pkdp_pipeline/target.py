@@ -55,7 +55,7 @@ class Target:
         object.__setattr__(self, "delta", delta)
 
     def hold(self, certificate: ReleaseCertificate) -> None:
-        """Refuse what promises less.
+        """Refuse a `certificate` that promises less.
 
         Raises
         ------

@@ -104,7 +104,7 @@ def test_a_date_without_rows_is_published_and_exit_code_3_where_the_job_asks_for
     job = folder / "daily_flights.toml"
     assert pkdp("run", job, "--date", "2014-01-01").exit_code == 0
     assert "Nothing reached" in (folder / "out" / "2014-01-01" / "summary.md").read_text()
-    (folder / "out" / "ledger.sqlite").unlink()
+    shutil.rmtree(folder / "out")
     job.write_text(job.read_text() + "\n[checks]\nrows = { min = 1 }\n")
     refused = pkdp("run", job, "--date", "2014-01-02")
     assert refused.exit_code == 3

@@ -148,7 +148,7 @@ def test_a_question_is_written_as_a_query_that_counts_records_of_the_domain_only
     family = pkdp.CountingQueries.over(domain, queries)
     strange = [("<65", True, 3, 0.5), ("?", False, 0, 0.5), (None, True, 1, 1.5), ("<65", True, 1, 2.5)]
     frame = pd.DataFrame([*records, *strange], columns=list(domain))
-    noise = pkdp.GeometricNoise(80.0)
+    noise = pkdp.GeometricNoise(50.0)
     for name, members in family.counted:
         found = frame.query(family.where(name))
         assert set(found.itertuples(index=False, name=None)) == set(members)

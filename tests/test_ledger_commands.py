@@ -731,9 +731,10 @@ def test_where_no_epsilon_reaches_the_delta_that_is_said(path, facts, width):
 
 def test_a_budget_that_no_epsilon_meets_is_not_called_none(tmp_path):
     path = tmp_path / "bold.sqlite"
-    with Ledger.open(path, evidence=HABITS, budget=pkdp.Budget(4.0, 1e-6, part="partial_knowledge")) as ledger:
-        publish(ledger, day(1))
+    with Ledger.open(path, evidence=HABITS) as ledger:
         publish(ledger, day(1), attacker=pkdp.AttackerModel(p_max=0.9))
+    with Ledger.open(path, evidence=HABITS, budget=pkdp.Budget(4.0, 1e-6, part="partial_knowledge")) as ledger:
+        FRAME.pkdp.count(unit="carrier", noise=pkdp.GeometricNoise(0.5), ledger=ledger, period=day(2))
     text = words(run("show", path).stdout)
     assert "OVER BUDGET" in text
     assert "none, OVER" not in text

@@ -75,7 +75,7 @@ def test_what_another_process_published_is_replayed_in_silence(tmp_path):
         import pkdp_pipeline as pkdp
         day = pd.DataFrame({"u": range(60)})
         with pkdp.Ledger.open("ledger.sqlite") as ledger:
-            asked = dict(unit="u", k=10, attacker=pkdp.AttackerModel(p_max=0.5), period="2020-01-01", ledger=ledger)
+            asked = dict(unit="u", k=30, attacker=pkdp.AttackerModel(p_max=0.1), period="2020-01-01", ledger=ledger)
             print(day.pkdp.count(**asked).replayed)
     """
     said = [

@@ -31,6 +31,7 @@ _TITLES = {
     "ReleaseTable": "[[release]]",
     "RetentionTable": "[retention]",
     "RowsTable": "checks.rows",
+    "TargetTable": "target",
 }
 
 

@@ -129,7 +129,14 @@ class FrameOperator:
         if request is not None:
             attacker, alone = self.question.attacker, self.question.alone
             return publish(lambda: engine_frame(self.engine, frame), request, attacker=attacker, alone=alone)
-        given = {**self.question.arguments(), "unit": UNIT, "attacker": self.question.attacker, **ledger}
+        # What promises little is audited too.
+        given = {
+            **self.question.arguments(),
+            "unit": UNIT,
+            "attacker": self.question.attacker,
+            "target": None,
+            **ledger,
+        }
         if self.engine == "pandas":
             accessor: Any = frame.pkdp
             release: Release = (accessor.count if self.question.is_count else accessor.histogram)(**given)
@@ -164,16 +171,15 @@ class SqlOperator:
         import duckdb
 
         from pkdp_pipeline.duckdb import install
+        from pkdp_pipeline.ledger import Ledger
 
         rules = {name: self.question.options[name] for name in _OF_INSTALLING if name in self.question.options}
-        connection = duckdb.connect()
-        try:
+        with duckdb.connect() as connection, Ledger.open(":memory:", dataset="audit", target=None) as ledger:
             connection.register("given", frame)
             connection.execute("CREATE TABLE people AS FROM given")
-            install(connection, attacker=self.question.attacker, unit=UNIT, period=_DAY.format(1), **rules)
+            attacker, period = self.question.attacker, _DAY.format(1)
+            install(connection, attacker=attacker, unit=UNIT, ledger=ledger, period=period, **rules)
             yield connection
-        finally:
-            connection.close()
 
     def _selected(self, connection: Any) -> Seen:
         given = {

@@ -219,7 +219,7 @@ class Ledger:
             return accounts.total(self._database, self.dataset, unit, self.terms)
 
     def plot(self, *, unit: object = None, delta: float = 1e-6, axes: Axes | None = None) -> Axes:
-        """Draw the total ε at `delta` after each period, with the budgets; `axes` is as for `Certificate.plot`."""
+        """Draw the total ε at `delta` after each period, and the budgets; `unit` as for `total`, `axes` for a plot."""
         from pkdp_pipeline.figures.plots import plot_ledger
 
         with self._database.snapshot():
@@ -282,7 +282,7 @@ class Ledger:
     def publish(self, reservation: Reservation, content: bytes, release_id: str) -> tuple[Entry, bool]:
         """Publish what was reserved, or return what another process has published of it meanwhile.
 
-        `content` are the released bytes, stored as they are.
+        `reservation` comes from `reserve`; `content`, the released bytes of `release_id`, are stored as they are.
 
         Returns
         -------

@@ -136,13 +136,6 @@ def _standing(reading: Reading, entry: Entry, certificate: ReleaseCertificate) -
         allowed = reading.ledger.admission(entry)
     except PkdpError as error:
         return failed(key, STANDING, str(error))
-    if allowed.total is not None and not certificate.attacker.total_is_known:
-        return failed(
-            key,
-            STANDING,
-            f"{allowed.total!r} stands beside it by now, and this certificate is about an attacker who does not know "
-            "how many people there are.",
-        )
     newest = Certificate.from_json(entry.certificate)
     for one, other in ((certificate, newest), (certificate.worst_case, newest.worst_case)):
         for epsilon in _AT:

@@ -23,7 +23,7 @@ MADE = [
     Count(noise=NOISE),
     Count(k=20, noise=GeometricNoise(1 / 3), release_threshold=25),
     Histogram(),
-    Histogram(k=2**70),
+    Histogram(k=10**10),
     Histogram(noise=GeometricNoise(5e-324), release_threshold=0),
 ]
 

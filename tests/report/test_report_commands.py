@@ -141,9 +141,10 @@ def test_a_backfill_whose_report_cannot_be_drawn_has_published_and_says_so(job_f
         raise ValueError
 
     monkeypatch.setattr(room, "render", render)
-    done = pkdp("backfill", job_file(REPORTING), "--from", DAY, "--to", "2020-01-05")
+    stopping = REPORTING + "\n    [checks]\n    rows = { min = 1 }\n"
+    done = pkdp("backfill", job_file(stopping), "--from", DAY, "--to", "2020-01-05")
     assert done.exit_code == 3  # a day without rows stopped it; that is what is told
-    done = pkdp("backfill", job_file(REPORTING), "--from", DAY, "--to", "2020-01-05", "--keep-going")
+    done = pkdp("backfill", job_file(stopping), "--from", DAY, "--to", "2020-01-05", "--keep-going")
     assert done.exit_code == 3
     assert "cannot be drawn" in done.stderr
     done = pkdp("backfill", job_file(REPORTING), "--from", DAY, "--to", "2020-01-02")

@@ -78,7 +78,7 @@ def test_a_backfill_writes_one_report_about_everything_at_its_end(job, drawn):
 
 def test_a_backfill_that_a_day_stops_reports_what_there_is(job, drawn):
     frame = visits()
-    read = job(REPORTING, frame[frame["day"] != dates(3)[2]])
+    read = job(REPORTING + "\n    [checks]\n    rows = { min = 1 }\n", frame[frame["day"] != dates(3)[2]])
     with pytest.raises(InputCheckError):
         backfill(read, *dates(3)[::2])
     assert report_place(read, None).read_text(encoding="utf-8") == "html: visits, 2020-01-01 to 2020-01-02, 2"

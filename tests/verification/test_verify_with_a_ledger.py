@@ -134,23 +134,3 @@ def test_a_ledger_that_was_altered_or_is_another_one(tmp_path, book):
             connection.execute(f'DROP TRIGGER "{trigger}"')
         connection.execute("UPDATE event SET created_at = '2000-01-01T00:00:00+00:00' WHERE position = 2")
     assert outcome(verify(path, ledger=place), "ledger.chain").outcome == "fail"
-
-
-def test_a_certificate_from_before_a_total_stood_beside_it_holds_no_more(tmp_path):
-    place, told = tmp_path / "census.sqlite", pkdp.Leakage.total()
-    asked = {"unit": "person", "period": "2020", "protects": "value"}
-    with pkdp.Ledger.open(place, dataset="census") as ledger:
-        made = []
-        for attacker in (pkdp.AttackerModel(p_max_between=0.6), pkdp.AttackerModel(p_max_between=0.6, leakage=told)):
-            made.append(frame().pkdp.histogram("town", k=20, ledger=ledger, attacker=attacker, **asked))
-        before, given_it = made
-        assert verify(written(tmp_path, before.to_bytes()), ledger=place).passed
-        number = frame().pkdp.count(ledger=ledger, attacker=attacker, **asked)
-        total = ledger.total().to_json()
-    for release in (given_it, number):
-        found = verify(written(tmp_path, release.to_bytes()), ledger=place)
-        assert found.passed, str(found)
-    assert outcome(verify(written(tmp_path, total), ledger=place), "ledger.holds").outcome == "pass"
-    found = verify(written(tmp_path, before.to_bytes()), ledger=place)
-    assert outcome(found, "ledger.standing").outcome == "fail"
-    assert "does not know how many people there are" in str(found)

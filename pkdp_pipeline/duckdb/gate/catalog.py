@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,7 +93,8 @@ def make_ledger(policy: Policy) -> None:
         return
     check_ledger(policy)
     try:
-        with suppress(FileExistsError):
-            os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        if not file.exists():
+            with Ledger.open(file):  # nothing stands in it yet
+                file.chmod(0o600)
     except OSError as error:
         raise LedgerError(f"the ledger {str(file)!r} cannot be opened: {error.strerror}.") from error

@@ -45,9 +45,13 @@ def at_once(parts: tuple[Part, ...]) -> int:
     That is what evidence says by which they add up; only their own contexts can say otherwise.
     """
     known, loose = series_of(parts)
-    groups = [sum(part.times for part in group) for group, _ in known]
     alone = [bool(group[0].partial) for series in loose for group, _ in series]
-    return max([*groups, int(any(alone))]) + alone.count(False)
+    most = uncertain = int(any(alone))
+    for group, _ in known:
+        noised = sum(part.times for part in group if not part.partial)
+        # A release without a period may be about the one of noised releases that have it.
+        most = max(most, noised + max(sum(part.times for part in group) - noised, uncertain))
+    return most + alone.count(False)
 
 
 def rests_on_own_periods(parts: Iterable[Part]) -> bool:

@@ -108,6 +108,15 @@ def test_habits_with_a_known_common_period_count_every_release_of_it():
     assert pkdp.compose(both, one_day).delta(2.0) >= pkdp.compose([(count, 3), (table, 3)], one_day).delta(2.0)
 
 
+@pytest.mark.parametrize("rule", [IndependentGivenHabits(), OneDayProtected()])
+def test_what_names_no_period_may_be_beside_noise_that_names_one(rule):
+    noise, count = noised(0.5), pkdp.certify(pkdp.Count(k=50), pkdp.AttackerModel(p_max=0.5))
+    days = [f"2021-03-{day:02d}" for day in range(1, 11)]
+    for listed in ([*on(noise, *days), (count, 10)], [(noise, 10), *on(count, *days)]):
+        total = pkdp.compose(listed, [rule, ONCE])
+        assert total.delta(2.0) >= pkdp.compose([*on(noise, *days), *on(count, *days)], [rule, ONCE]).delta(2.0)
+
+
 def test_a_single_release_is_what_it_is():
     part = pkdp.certify(pkdp.Histogram(k=20), pkdp.AttackerModel(p_max=0.1))
     total = pkdp.compose([part], BoundedParticipation(times=3))

@@ -15,7 +15,7 @@ from pkdp_pipeline.arguments import probability
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.profiles import Bound, Certified, Invertible, WorstCase
 from pkdp_pipeline.profiles.inversion import smallest_epsilon
-from pkdp_pipeline.profiles.rounding import TINY, Array
+from pkdp_pipeline.profiles.rounding import Array
 
 __all__ = ["Guarantee", "epsilon_points"]
 
@@ -53,8 +53,8 @@ class Guarantee:
             value = _certified(bound, epsilons)
             smallest = np.fmin(smallest, value)
             least = np.fmin(least, value * (1.0 - bound.rounding(epsilons)[1]))
-        share: Array = np.where(smallest > 0.0, 1.0 - least / np.maximum(smallest, TINY), 0.0)
-        return share.clip(0.0, 1.0)
+        share: Array = 1.0 - least / np.where(smallest > 0.0, smallest, np.inf)
+        return np.where(smallest > 0.0, share, 0.0).clip(0.0, 1.0)
 
     def epsilon(self, delta: float) -> float:
         """Return the smallest certified ε at `delta`; `math.inf` where there is none."""

@@ -41,7 +41,7 @@ class GroupPrivacy:
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.profiles.bound.Bound`."""
-        return self.one.rounding(epsilons)
+        return self.one.rounding(epsilons / self.steps)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from pkdp_pipeline.guarantee import Guarantee
 from pkdp_pipeline.profiles import Applied, Bound, WorstCase
-from pkdp_pipeline.profiles.bound import coarsest
 from pkdp_pipeline.profiles.inversion import smallest_epsilon
 from pkdp_pipeline.profiles.rounding import Array
 
@@ -34,7 +33,9 @@ class Maximum:
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.profiles.bound.Bound`."""
-        return coarsest((Guarantee(bounds) for bounds in self.parts), epsilons)
+        whole = [Guarantee(bounds) for bounds in self.parts]
+        share = _of_largest([(one.delta(epsilons), one.rounding(epsilons)) for one in whole], epsilons, -1.0)
+        return np.stack([share, share])
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
@@ -77,7 +78,10 @@ class WorstMaximum:
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.profiles.bound.Bound`."""
-        return coarsest(self.parts, epsilons)
+        sides = [(part.bracket(epsilons), part.rounding(epsilons)) for part in self.parts]
+        attained = _of_largest([(side[0], shares[0]) for side, shares in sides], epsilons, 1.0)
+        certified = _of_largest([(side[1], shares[1]) for side, shares in sides], epsilons, -1.0)
+        return np.stack([attained, certified])
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
@@ -102,7 +106,9 @@ class BestAttack:
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.profiles.bound.Bound`."""
-        return coarsest(self.attacks, epsilons)
+        sides = [(attack.bracket(epsilons)[0], attack.rounding(epsilons)[0]) for attack in self.attacks]
+        share = _of_largest(sides, epsilons, 1.0)
+        return np.stack([share, share])
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return what the best of the attacks attains, and 1."""
@@ -116,3 +122,16 @@ def best_attack(theorem: str, applied: Iterable[Applied]) -> BestAttack | None:
     """Return the best of the attacks known on single parts; None where none is known."""
     attacks = tuple(dict.fromkeys(one.attack for one in applied if one.attack is not None))
     return BestAttack(theorem=theorem, attacks=attacks) if attacks else None
+
+
+def _of_largest(parts: Iterable[tuple[Array, Array]], epsilons: Array, sign: float) -> Array:
+    """Return the rounding of the largest of several values that have one each, upwards (1) or downwards (-1).
+
+    A small value may be rounded by a large share of itself; that does not show beside a large one.
+    """
+    largest, moved = np.zeros(len(epsilons)), np.zeros(len(epsilons))
+    for values, shares in parts:
+        largest = np.maximum(largest, values)
+        moved = np.maximum(moved, values * (1.0 + sign * shares))
+    share: Array = sign * (moved / np.where(largest > 0.0, largest, np.inf) - 1.0)
+    return np.where(largest > 0.0, share, 0.0).clip(0.0, 1.0)

@@ -12,8 +12,7 @@ import numpy as np
 from pkdp_pipeline.composition.basic_sum import basic_sum
 from pkdp_pipeline.guarantee import Guarantee
 from pkdp_pipeline.profiles import Bound
-from pkdp_pipeline.profiles.bound import coarsest
-from pkdp_pipeline.profiles.rounding import Array
+from pkdp_pipeline.profiles.rounding import EVALUATED, Array
 
 __all__ = ["SplitSum"]
 
@@ -55,7 +54,8 @@ class SplitSum:
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.profiles.bound.Bound`."""
-        return coarsest((Guarantee(bounds) for bounds, _ in self.parts), epsilons)
+        shares = np.array([self._rounded(epsilon) for epsilon in epsilons.tolist()])
+        return np.stack([shares, shares])
 
     @property
     def _added(self) -> int:
@@ -66,28 +66,41 @@ class SplitSum:
         return np.zeros(len(epsilons)), np.array([self._at(epsilon) for epsilon in epsilons.tolist()])
 
     def _at(self, epsilon: float) -> float:
+        shares, least = self._split(epsilon)
+        if not shares:
+            return least
+        exact = [float(Guarantee(bounds).delta(share)) for (bounds, _), share in zip(self.parts, shares, strict=True)]
+        return min(least, self._delta(exact))
+
+    def _rounded(self, epsilon: float) -> float:
+        """Return `rounding` at one ε: that of the sum, each part rounded as where it is evaluated."""
+        shares, _ = self._split(epsilon)
+        if not shares:
+            return EVALUATED
+        parts = [(Guarantee(bounds), np.array([at])) for (bounds, _), at in zip(self.parts, shares, strict=True)]
+        lower = [float(part.delta(at)[0]) * (1.0 - float(part.rounding(at)[0])) for part, at in parts]
+        value = self._at(epsilon)
+        return max(0.0, 1.0 - self._delta(lower) / value) if value else 0.0
+
+    def _split(self, epsilon: float) -> tuple[list[float], float]:
+        """Return the ε at which each part is evaluated, none where that is of no use, and a δ that holds anyway."""
         left = Fraction(epsilon) - self._added * Fraction(self.extra_epsilon)
         if left < 0:
-            return 1.0
+            return [], 1.0
         if len(self.parts) == 1:
-            bounds, times = self.parts[0]
-            share = _below(left / times)
-            return self._delta([Guarantee(bounds).delta(share)])
+            return [_below(left / self.parts[0][1])], 1.0
         spent, deltas = _curve(self)
         affordable = int(np.searchsorted(spent, float(left), side="right"))
         while affordable and Fraction(float(spent[affordable - 1])) > left:
             affordable -= 1
         if affordable == 0:
-            return 1.0
+            return [], 1.0
         best = int(deltas[:affordable].argmin())
         shares = self._shares_at(best)
         # What the coarse table leaves over goes to all parts alike.
         rest = max(0.0, float(left) - float(self._spent(shares)))
         grown = [share + rest / (self._added + 1) for share in shares]
-        if self._spent(grown) > left:
-            return float(deltas[best])
-        exact = [float(Guarantee(bounds).delta(share)) for (bounds, _), share in zip(self.parts, grown, strict=True)]
-        return min(float(deltas[best]), self._delta(exact))
+        return shares if self._spent(grown) > left else grown, float(deltas[best])
 
     def _shares_at(self, rung: int) -> list[float]:
         """Return each part's smallest tabulated ε at which it reaches a rung of the ladder of δ."""

@@ -119,11 +119,19 @@ def _knows(attacker: AttackerModel, where: str) -> str:
         return f"knows nobody {where}"
     number = _people(attacker.known)
     if attacker.influence == "active":
-        return f"controls at most {number} {where}"
+        return f"knows or controls at most {number} {where}"
     return (
         f"knows the records of at most {number}, chosen for reasons unrelated to these records (δ includes the chance "
         "of what they say),"
     )
+
+
+def _beforehand(attacker: AttackerModel) -> str:
+    """Say of those who are merely known what they were to the attacker before: else they may be there for certain."""
+    if attacker.known == 0 or attacker.influence == "active":
+        return ""
+    them = "that person" if attacker.known == 1 else f"those {attacker.known}"
+    return f", which held of {them} beforehand too"
 
 
 def _another(attacker: AttackerModel) -> str:
@@ -139,6 +147,7 @@ def _bounded(attacker: AttackerModel) -> str:
 
 def _thresholding(attacker: AttackerModel) -> str:
     sure = f" and is never more than {percent(attacker.p_max)} sure that {_another(attacker)} is in the group"
+    sure += _beforehand(attacker)
     # Whoever may be certain is bounded by the number of unknown people alone.
     return (
         f"{_independent(attacker)}, who {_knows(attacker, 'in the group')}{'' if attacker.p_max == 1.0 else sure}"
@@ -148,6 +157,7 @@ def _thresholding(attacker: AttackerModel) -> str:
 
 def _thresholding_complement(attacker: AttackerModel) -> str:
     sure = f" and is always at least {percent(attacker.p_min, up=True)} sure that {_another(attacker)} is in the group"
+    sure += _beforehand(attacker)
     return (
         f"{_independent(attacker)}, who {_knows(attacker, 'outside the group')}{'' if attacker.p_min == 0.0 else sure}"
         f"{_bounded(attacker)}; they may know who is in it"
@@ -166,8 +176,8 @@ def _through_absence(attacker: AttackerModel) -> str:
     return (
         f"{_independent(attacker)}, who {_knows(attacker, 'in the table')} and, told that {_another(attacker)} is "
         f"absent or in a given cell, is at most {percent(attacker.p_max)} sure that it is the cell"
-        f"{_bounded(attacker)}; they may know who is absent, but no exact total of those present is published, nor "
-        "anything from which it follows"
+        f"{_beforehand(attacker)}{_bounded(attacker)}; they may know who is absent, but no exact total of those "
+        "present is published, nor anything from which it follows"
     )
 
 

@@ -168,9 +168,17 @@ def periods() -> Iterator[tuple[str, Certificate]]:
     yield (
         "period: part of the rows",
         COUNTED.in_context(
-            Context(where="age >= 65", missing_unit="drop", dataset="clinic", table="visits", period="2026-W03")
+            Context(
+                unit=("patient",),
+                where="age >= 65",
+                missing_unit="drop",
+                dataset="clinic",
+                table="visits",
+                period="2026-W03",
+            )
         ),
     )
+    yield "period: every row is a person", COUNTED.in_context(Context(dataset="clinic", period="2026-W03"))
     yield "no period: exact totals beside it", WHICH.in_context(Context(unit=("patient",), cells="declared"))
 
 
@@ -214,6 +222,8 @@ def totals() -> Iterator[tuple[str, Certificate]]:
         compose([(certify(Histogram(noise=NOISE), AttackerModel(leakage=TOTAL), protects="value"), 4)]),
     )
     yield "total, one release", compose([TABLE])
+    yield "total, counts: once per unit", compose([(certify(Count(noise=NOISE), ANYONE), 4)], OncePerUnit())
+    yield "total, counts: disjoint units", compose([(COUNTED, 4)], DisjointUnits())
     yield "total, nothing", compose([])
 
 

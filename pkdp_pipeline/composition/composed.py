@@ -26,7 +26,11 @@ _MOST_TIMES = 10**9
 _NAMED = 3
 """Up to this many different attackers are described in a sentence."""
 
-_AS_DECLARED = "anyone who, for every release, fits the attacker that its own certificate declares"
+_AS_DECLARED = (
+    "anyone who, for every release, fits the attacker that its own certificate declares, independence of people's "
+    "records included"
+)
+_OWN_PERIODS = "Equal parts that name no period, and totals among them, are about different periods."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,11 +126,6 @@ class ComposedCertificate(Certificate):
         return f"{whom}, if what was declared is true" if _declared(self, numbers=False) else whom
 
     @property
-    def _own_periods(self) -> bool:
-        """Whether parts are taken for parts about different periods, of which nothing else says so."""
-        return rests_on_own_periods(Part(certificate=one, times=n, aim=self.protects) for one, n in self.parts)
-
-    @property
     def theorems(self) -> tuple[str, ...]:
         """The keys of the rule and of the theorems the parts rest on."""
         own = (bound.theorem for bound in self._bounds)
@@ -136,8 +135,6 @@ class ComposedCertificate(Certificate):
     def assumptions(self) -> tuple[str, ...]:
         """What was declared about the releases, then what each part assumes."""
         listed = list(_declared(self, numbers=self.has_partial_knowledge))
-        if any(one.key == "bounded_participation" for one in self.evidence) and self._own_periods:
-            listed.append("Equal parts that name no period, and totals among them, are about different periods.")
         if len({part for part, _ in self.parts}) > 1:
             listed.append(
                 "Which releases are made, and with which parameters, was fixed before the first of them; where later "
@@ -169,7 +166,7 @@ class ComposedCertificate(Certificate):
         one_of = f"Any one period of {many}" if nested else f"Any one of {many}"
         subject = many if self.releases == 1 else f"{many} together" if self.whole else one_of
         statements = []
-        declared = [f"What was declared: {text}" for text in _declared(self, numbers=self.has_partial_knowledge)]
+        declared = _in_words(_declared(self, numbers=self.has_partial_knowledge))
         if self.has_partial_knowledge:
             statements += [f"{subject}: {self._partial_statement(target)}", *declared]
         if self._total.worst is not None:
@@ -288,11 +285,23 @@ def _declared(certificate: ComposedCertificate, *, numbers: bool) -> dict[str, N
     found: dict[str, None] = {}
     for one in certificate.evidence if certificate.rule != "single" else ():
         found.setdefault(one.declares if numbers else one.declares_for_noise)
+        if one.key == "bounded_participation" and rests_on_own_periods(
+            Part(certificate=part, times=times, aim=certificate.protects) for part, times in certificate.parts
+        ):
+            found.setdefault(_OWN_PERIODS)
     for part, _ in certificate.parts:
         if isinstance(part, ComposedCertificate):
             inside = _declared(part, numbers=numbers and part.has_partial_knowledge)
             found |= {text: None for text in inside if text != SamePeople().declares}
     return {text: None for text in found if text}
+
+
+def _in_words(declared: Iterable[str]) -> list[str]:
+    """Return what was declared as sentences; that nothing was is a sentence of its own."""
+    nothing = SamePeople().declares
+    first, *others = [text.removesuffix(".") for text in declared if text != nothing] or [""]
+    listed = "; ".join((first, *(text[0].lower() + text[1:] for text in others)))
+    return [*([f"What was declared: {listed}."] if listed else []), *(text for text in declared if text == nothing)]
 
 
 def _conditional(parts: Iterable[tuple[Certificate, int]]) -> Iterator[str]:

@@ -190,8 +190,8 @@ class BoundedParticipation(Evidence):
     def declares(self) -> str:
         """What is declared, as one plain sentence."""
         return (
-            f"Nobody takes part in more than {self.times} of the periods that the releases are about; periods that "
-            "overlap count as one."
+            f"Nobody takes part in more than {self.times} of the periods that the releases are about, where periods "
+            "that overlap count as one."
         )
 
     @property
@@ -216,8 +216,8 @@ class OncePerUnit(Evidence):
     def declares(self) -> str:
         """What is declared, as one plain sentence."""
         return (
-            "Every person appears in at most one of the releases, and the declared numbers are about being in a given "
-            "cell of a given release or in no release at all."
+            "Every person appears in at most one of the releases, and the declared numbers are about the cells of all "
+            "releases together: two cells may be of different releases, and absent is who is in none of them."
         )
 
     @property

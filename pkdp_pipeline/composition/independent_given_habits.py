@@ -8,7 +8,7 @@ from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.evidence import BoundedParticipation, Evidence
 from pkdp_pipeline.composition.loss_laws import ProfileLosses, directions
 from pkdp_pipeline.composition.maximum import best_attack
-from pkdp_pipeline.composition.part import Part, Total, hides_presence
+from pkdp_pipeline.composition.part import Part, Total, has_cells, hides_presence
 from pkdp_pipeline.composition.periods import at_once, series_of
 from pkdp_pipeline.composition.split_sum import SplitSum
 from pkdp_pipeline.composition.worst_case_parts import NoiseTotal, SmallerTotal
@@ -33,6 +33,8 @@ def independent_given_habits(parts: tuple[Part, ...], evidence: tuple[Evidence, 
 def trajectory(parts: tuple[Part, ...], participation: int | None) -> str:
     """Return what is protected of everything a person did, as one sentence."""
     these = "these releases" if participation is None else f"these releases (of at most {participation} periods)"
+    if not has_cells(parts):
+        return f"Protects in which of {these} a person is counted, all of them together."
     if parts and parts[0].aim == "presence":
         return (
             f"Protects in which of {these} a person is included, all of them together; it does not protect which cell "

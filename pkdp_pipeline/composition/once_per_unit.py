@@ -8,7 +8,7 @@ from pkdp_pipeline.composition.disjoint_units import largest, worst_largest
 from pkdp_pipeline.composition.evidence import Evidence
 from pkdp_pipeline.composition.independent_given_habits import plain_sum
 from pkdp_pipeline.composition.maximum import Maximum, WorstMaximum, best_attack
-from pkdp_pipeline.composition.part import Part, Total
+from pkdp_pipeline.composition.part import Part, Total, has_cells
 from pkdp_pipeline.composition.worst_case_parts import NoiseTotal, SmallerTotal
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.mechanisms import Histogram
@@ -37,7 +37,7 @@ def once_per_unit(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> To
             worst=worst_largest("once_per_unit", parts),
             protection=(
                 "Protects whether a person is included in any of these releases; it does not protect in which release "
-                "or cell she is once that is known."
+                f"{'or cell ' if has_cells(parts) else ''}she is once that is known."
             ),
             reason=""
             if told_apart
@@ -56,12 +56,15 @@ def once_per_unit(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> To
                 "people who may be in another one; leave this evidence out, or declare no leakage where none is"
             ),
         )
-    partial = _between(parts) or _through_absence(parts)
+    between = _between(parts)
+    partial = between or _through_absence(parts)
+    # Theorem C reveals who is in all releases together, not who is in one of them.
+    while_unknown = ", while it is not known exactly how many people are in any one release" if between else ""
     return Total(
         rule="once_per_unit",
         partial=partial,
         worst=_worst_pair(parts),
-        protection="Protects in which release, and in which cell of it, a person is.",
+        protection=f"Protects in which release, and in which cell of it, a person is{while_unknown}.",
         reason=(
             "the cells of different parts can be compared only where all of them rest on p_max, or all on p_max_between"
             if any(part.partial for part in parts)

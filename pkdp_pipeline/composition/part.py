@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.mechanisms import Histogram
 from pkdp_pipeline.profiles import Applied, Bound, Protects, WorstCase
 
-__all__ = ["Part", "Total", "hides_presence", "what_is_hidden"]
+__all__ = ["Part", "Total", "has_cells", "hides_presence", "what_is_hidden"]
 
 _PRESENCE_TOO = {"histogram_value"}
 """Value theorems whose dominating pair dominates presence as well; theorem C and exact options do not."""
@@ -58,6 +59,8 @@ class Part:
 
 def what_is_hidden(parts: Sequence[Part], where: str) -> str:
     """Return what the parts hide about a person in one of them, and what they do not, as one sentence."""
+    if not has_cells(parts):
+        return f"Protects whether a person is counted in {where}."
     if parts and parts[0].aim == "presence":
         return (
             f"Protects whether a person is included in {where}; it does not protect which cell she is in once that is "
@@ -66,6 +69,17 @@ def what_is_hidden(parts: Sequence[Part], where: str) -> str:
     if hides_presence(parts):
         return f"Protects whether a person is included, and in which cell, in {where}."
     return f"Protects in which cell a person is, in {where}; it does not protect whether she is included."
+
+
+def has_cells(parts: Iterable[Part]) -> bool:
+    """Return whether any of the parts is a histogram, at any depth: of counts nothing tells a cell."""
+    return any(_has_cells(part.certificate) for part in parts)
+
+
+def _has_cells(certificate: Certificate) -> bool:
+    mechanism = getattr(certificate, "mechanism", None)
+    inside = getattr(certificate, "parts", ())
+    return isinstance(mechanism, Histogram) or any(_has_cells(part) for part, _ in inside)
 
 
 def hides_presence(parts: Sequence[Part]) -> bool:

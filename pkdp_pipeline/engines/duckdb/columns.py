@@ -34,7 +34,7 @@ def check_columns(argument: str, names: Iterable[str], columns: Sequence[object]
             )
         if found:
             continue
-        close = difflib.get_close_matches(name, known, n=1)
+        close = alike or difflib.get_close_matches(name, known, n=1)
         listed = ", ".join(map(repr, known[:_LISTED])) + (", …" if len(known) > _LISTED else "")
         hint = f"Did you mean {close[0]!r}?" if close else f"It has {listed or 'no columns'}."
         raise ArgumentError(f"{argument} names column {name!r}, which the frame does not have. {hint}")

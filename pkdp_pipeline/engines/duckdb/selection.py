@@ -60,8 +60,8 @@ def _evaluated(frame: pd.DataFrame, query: str) -> Any:
         problem = type(error).__name__
     _check_names(frame, query)
     raise ArgumentError(
-        f"where could not be evaluated as a query string ({problem}). Check its syntax and that every name in it is a "
-        f"column; where must be {_KINDS}."
+        f"where could not be evaluated as a query string ({problem}). Check its syntax (it is written like age >= "
+        f"65 and town == 'Ely') and that every name in it is a column; where must be {_KINDS}."
     )
 
 

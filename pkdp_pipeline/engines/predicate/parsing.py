@@ -79,7 +79,8 @@ def parse_query(query: str, families: Mapping[str, str], *, frame: str) -> Node:
     tree = _parsed(plain)
     if tree is None:
         raise ArgumentError(
-            f"where is neither a column of the {frame} nor a query string that can be read; check its syntax."
+            f"where is neither a column of the {frame} nor a query string that can be read; check its syntax: it is "
+            "written like age >= 65 and town == 'Ely'."
         )
     node = _read(_Reader(families, names, frame), tree)
     if node is None:

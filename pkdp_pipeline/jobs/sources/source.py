@@ -160,9 +160,8 @@ def no_such_column(missing: Mapping[str, str], columns: Collection[str]) -> Conf
     """Return what to say of columns that a source does not have: which key names each, and what may be meant."""
     told = []
     for column, key in missing.items():
-        close = difflib.get_close_matches(column, columns, n=1) or [
-            known for known in columns if known.casefold() == column.casefold()
-        ]
+        alike = [known for known in columns if known.casefold() == column.casefold()]
+        close = alike or difflib.get_close_matches(column, columns, n=1)
         told.append(f"{column!r} ({key}{f', did you mean {close[0]!r}?' if close else ''})")
     named = f"column{'' if len(told) == 1 else 's'} {', '.join(told)}"
     return ConfigError(f"the source has no {named}; correct the job file or the source.")

@@ -6,6 +6,7 @@ commit it with the change.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -266,6 +267,13 @@ def test_every_theorem_and_every_rule_is_in_the_file(certificates):
 @pytest.mark.parametrize("word", ["day", "ask for", "100 %", "part of what is known", "who is there"])
 def test_no_sentence_says_what_does_not_hold_or_helps_nobody(certificates, word):
     assert [title for title, one in certificates.items() if word in one.sentence()] == []
+
+
+def test_what_was_declared_is_said_once_and_of_counts_no_cells(certificates):
+    for title, one in certificates.items():
+        assert one.sentence().count("What was declared") <= 1, title
+    counts = compose([(COUNTED, 2)], IndependentGivenHabits())
+    assert not re.search(r"\bcells?\b", counts.sentence())
 
 
 def test_a_promise_that_rests_on_others_says_that_their_records_are_independent(certificates):

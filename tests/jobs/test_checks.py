@@ -15,6 +15,7 @@ from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.checks import check_input
 from pkdp_pipeline.jobs.checks.rules import Rule, broken
 from pkdp_pipeline.jobs.sources import open_source
+from pkdp_pipeline.jobs.sources.source import no_such_column
 
 DAY = date(2020, 1, 1)
 
@@ -74,6 +75,10 @@ def test_each_broken_rule_is_named_without_values(
         assert word in message
     for value in ("Ann", "Bob", "Ås", "Bø", "Traceback"):
         assert value not in message
+
+
+def test_of_columns_that_may_be_meant_one_that_differs_in_case_is_named():
+    assert "did you mean 'Cell'?" in str(no_such_column({"cell": "by"}, ["cell_1", "Cell"]))
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ def test_names_and_functions(kind):
         frame = {"pandas": FRAME, "polars": pl.from_pandas(FRAME), "relation": connection.from_df(FRAME)}[kind]
         assert told(frame, "city == 'x'").endswith("does not have. It has 'person', 'town', 'a b'.")
         assert told(frame, "twon == 'x'").endswith("does not have. Did you mean 'town'?")
+        assert "written like age >= 65 and town == 'Ely'" in told(frame, "town = 'x'")
         for call in ("len(town)", "max(`a b`)"):
             message = told(frame, f"{call} > 2")
             assert message.startswith(f"where calls a function: {call}. A query string ")

@@ -55,7 +55,10 @@ def _evaluated(frame: pd.DataFrame, query: str) -> Any:
     problem = ""
     try:
         # The Python engine: the answer does not depend on which optional packages are installed.
-        return frame.eval(query, engine="python", local_dict={}, global_dict={})
+        found = frame.eval(query, engine="python", local_dict={}, global_dict={})
+        if not isinstance(found, pd.DataFrame):
+            return found
+        problem = "an assignment"
     except Exception as error:  # the query is the caller's: anything can go wrong in it
         problem = type(error).__name__
     _check_names(frame, query)

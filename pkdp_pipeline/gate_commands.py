@@ -125,8 +125,8 @@ def serve(
         at = listening.getsockname()
         for refused in gate.unreadable:
             typer.echo(
-                f"pkdp: warning: table {refused!r} cannot be read in full and answers no new question; offer the "
-                "corrected data under another name.",
+                f"pkdp: warning: table {refused!r} answers no new question: it cannot be read in full, or names of "
+                "people in it differ only by spaces; offer the corrected data under another name.",
                 err=True,
             )
         address = f"[{at[0]}]:{at[1]}" if ":" in at[0] else f"{at[0]}:{at[1]}"

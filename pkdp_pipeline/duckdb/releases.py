@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pkdp_pipeline.attacker import AttackerModel
@@ -86,15 +86,17 @@ class CuratorReleases:
                 trusted=self.trusted,
             )
 
-    def read(self, table: TableRef, columns: Sequence[str]) -> None:
+    def read(self, table: TableRef, columns: Sequence[str], *, units: str) -> None:
         """Read these columns of every row, as questions about them do, and forget what was read.
+
+        `units` is the rule for names of people: no question may fail because of them, so it is held to here.
 
         Raises
         ------
         Exception
             Whatever a question about the table could fail with because of its rows.
         """
-        people = self.request(Spec(kind="count", table=table.name, k=1), table)
+        people = replace(self.request(Spec(kind="count", table=table.name, k=1), table), units=units)
         histograms = [
             self.request(Spec(kind="histogram", table=table.name, by=(column,), k=1), table)
             for column in columns

@@ -107,7 +107,7 @@ class PermittedReleases:
         for name in self._tables.keys() - self._refused():
             table = self._tables[name]
             try:
-                table.curator.read(table.found, tuple(table.allowed))
+                table.curator.read(table.found, tuple(table.allowed), units=table.policy.units)
             except Exception:
                 self._refuse(table)
 

@@ -92,6 +92,11 @@ class TablePolicy(Table):
     period: PeriodName = Field(default=None, description="Overrides the policy's period.")
     protects: Literal["presence", "value"] = "presence"
     missing_unit: Literal["drop"] = "drop"
+    units: Literal["checked", "exact"] = Field(
+        default="checked",
+        description="Names of people that differ only by spaces around them make a gate refuse the table; with exact "
+        "they are different people.",
+    )
     one_cell: Literal["most_frequent", "first", "hash"] = "most_frequent"
     order_by: Columns | None = None
     undeclared: Literal["absent"] = "absent"

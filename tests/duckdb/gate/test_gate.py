@@ -377,6 +377,27 @@ def test_what_is_public_is_replayed_when_its_table_cannot_be_read_any_more(tmp_p
             gate.sql("SELECT pkdp_count('events', filter := 'flag')")
 
 
+@pytest.mark.parametrize("further", [{}, {"units": "exact"}])
+def test_people_who_would_be_counted_twice_are_looked_for_when_a_gate_opens(
+    tmp_path: Path, further: dict[str, str]
+) -> None:
+    """No question may fail because of them: the table does, unless the policy says that they are different people."""
+    path = tmp_path / "spaced.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            "CREATE TABLE events AS SELECT 'p' || (i // 2) || CASE i % 2 WHEN 1 THEN ' ' ELSE '' END AS uid, "
+            "true AS flag FROM range(200) t(i)"
+        )
+    tables = {"events": {"unit": "uid", "columns": ["flag"], "k": 20, **further}}
+    with Gate(path, policy=policy(tables=tables)) as gate:
+        if not further:
+            assert gate.unreadable == ("events",)
+            with pytest.raises(ArgumentError, match=REFUSED):
+                gate.sql("FROM pkdp_histogram('events', 'flag')")
+        else:
+            assert gate.sql("FROM pkdp_histogram('events', 'flag')").fetchall() == [(True, 200)]
+
+
 def test_data_that_change_can_fail_once_and_that_is_charged(tmp_path: Path) -> None:
     """The asker chose the question that failed, and so learned something: it costs what an answer costs."""
     rows, path, rules = tmp_path / "rows.csv", tmp_path / "outside.duckdb", cast_rules(tmp_path)

@@ -377,6 +377,22 @@ def test_what_is_public_is_replayed_when_its_table_cannot_be_read_any_more(tmp_p
             gate.sql("SELECT pkdp_count('events', filter := 'flag')")
 
 
+def test_a_filter_is_not_asked_of_rows_that_a_view_leaves_out(tmp_path: Path) -> None:
+    """The view may not be computable for these: the failure would tell about the ones that the filter chooses."""
+    path = tmp_path / "joined.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            "CREATE TABLE raw AS SELECT i AS uid, i % 2 = 0 AS flag, CASE i WHEN 7 THEN 'secret' ELSE '5' END AS age "
+            "FROM range(200) t(i); CREATE TABLE members AS SELECT uid FROM raw WHERE uid <> 7; "
+            "CREATE VIEW events AS SELECT uid, flag, age::INT AS age FROM raw JOIN members USING (uid)"
+        )
+    with Gate(path, policy=cast_rules(tmp_path)) as gate:
+        for about in ("age = 5 AND NOT flag", "age = 5 AND flag", "age >= 4"):
+            gate.sql(f"SELECT pkdp_count('events', filter := '{about}', noise := 0.5)")
+        gate.sql("FROM pkdp_histogram('events', 'flag', filter := 'age = 5', noise := 0.5, release_threshold := 60)")
+        assert gate.unreadable == ()
+
+
 @pytest.mark.parametrize("further", [{}, {"units": "exact"}])
 def test_people_who_would_be_counted_twice_are_looked_for_when_a_gate_opens(
     tmp_path: Path, further: dict[str, str]

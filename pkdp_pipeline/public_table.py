@@ -174,7 +174,7 @@ def _answered(ask: Callable[[], Answer]) -> Answer:
         return ask()
     except PkdpError:
         raise
-    except (UnicodeError, TypeError, ValueError, ArithmeticError) as error:
+    except (UnicodeError, TypeError, ValueError, ArithmeticError, NotImplementedError) as error:
         problem = type(error).__name__
     raise ArgumentError(
         f"the frame could not be counted ({problem}): give the columns named in unit, by and order_by plain dtypes, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from decimal import Decimal
 
 import duckdb
@@ -34,6 +35,7 @@ NAMES = {
     "text and reals": [*map(float, range(25)), *map(str, range(25))],
     "text and bytes": [*map(str, range(25)), *(str(name).encode() for name in range(25))],
     "booleans and text": [True, "True"] * 25,
+    "dates and times": [date(2024, 1, 1), pd.Timestamp(2024, 1, 1)] * 25,
 }
 
 
@@ -56,11 +58,30 @@ def test_a_unit_of_several_types_is_refused(people):
         [*range(15), *map(float, range(15, 30)), *map(Decimal, range(30))],
         [*map(str, range(30)), None],
         [str(name).encode() for name in range(30)],
+        [*(datetime(2024, 1, day) for day in range(1, 31)), *(pd.Timestamp(2024, 1, day) for day in range(1, 31))],
     ],
 )
 def test_a_unit_of_one_type_is_counted(people):
     (count,) = asked(clinic(people), missing_unit="drop").table["count"]
     assert count == 30
+
+
+def test_categories_that_no_row_has_are_nobody():
+    """A frame of which rows were left out keeps the categories of these."""
+    frame = clinic([*map(str, range(30)), 7, "7 "])
+    frame["person"] = frame["person"].astype("category")
+    assert asked(frame.iloc[:30]).table["count"].tolist() == [30]
+    assert asked(frame.iloc[:0]).table.empty
+
+
+def test_texts_that_arrow_keeps_in_pandas_are_read_as_such():
+    people = pa.array([*map(str, range(30)), "7 "])
+    frame = clinic(range(31))
+    kept = pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
+    with pytest.raises(pkdp.InputCheckError, match="only by spaces"):
+        asked(frame.assign(person=pd.Series(people.dictionary_encode(), dtype=kept)))
+    with pytest.raises(ArgumentError, match="plain dtypes"):  # pandas cannot tell its values apart
+        asked(frame.assign(person=pd.Series(people.cast(pa.string_view()), dtype=pd.ArrowDtype(pa.string_view()))))
 
 
 @pytest.mark.parametrize("kind", ["UNION(n BIGINT, t VARCHAR)", "JSON"])

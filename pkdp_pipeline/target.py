@@ -76,7 +76,7 @@ class Target:
                 certificate.mechanism,
                 certificate.attacker,
                 certificate.protects,
-                end=lambda say: f" To publish it all the same, say {say.no_target}.",
+                end=lambda say: say.no_target and f" To publish it all the same, say {say.no_target}.",
             )
         )
 

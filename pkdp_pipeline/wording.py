@@ -84,7 +84,14 @@ class _JobFile(Speech):
 
 
 class _Analyst(Speech):
+    def setting(self, name: str, value: object) -> str:
+        return f"{name} := {value}"
+
+    def noise(self, epsilon: float) -> str:
+        return f"noise := {epsilon:g}"
+
     names_releases = False
+    no_target = ""  # the curator's choice
 
 
 PYTHON = Speech()

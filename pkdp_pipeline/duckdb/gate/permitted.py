@@ -202,6 +202,8 @@ class PermittedReleases:
         try:
             asked = replace(request, target=curator.ledger.target)
             publish(lambda: cursor.sql(f"SELECT * FROM {table.found.sql} LIMIT 0"), asked, attacker=curator.attacker)
+        except _REFUSALS as error:
+            raise type(error)(worded_for(error, ANALYST)) from None
         finally:
             cursor.close()
 

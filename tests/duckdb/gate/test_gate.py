@@ -460,6 +460,17 @@ def test_a_gate_that_is_stopped_while_it_opens_refuses_nothing(
         assert gate.unreadable == ()
 
 
+@pytest.mark.default_target
+def test_advice_to_analysts_is_sql_and_nothing_that_only_a_curator_can_do(path: Path) -> None:
+    tables = {"events": {"unit": "uid", "columns": ["flag"], "k": 2}}
+    with Gate(path, policy=policy(tables=tables)) as gate, pytest.raises(NotCertifiableError) as told:
+        gate.sql("FROM pkdp_histogram('events', 'flag', k := 3)")
+    assert str(told.value).startswith("The release promises too little")
+    assert "noise := 1 with release_threshold := " in str(told.value)
+    assert "pkdp." not in str(told.value)
+    assert "target=" not in str(told.value)
+
+
 @pytest.mark.parametrize("column", ["note", "uid", "nope"])
 def test_what_the_policy_leaves_out_is_not_said_to_be_missing(gate: Gate, column: str) -> None:
     for question in (

@@ -60,7 +60,7 @@ class Target:
         Raises
         ------
         NotCertifiableError
-            Naming what is certified, and the nearest choices that promise epsilon = 1 at delta = 1e-6.
+            Naming what is certified, and the nearest choices that reach the target, and epsilon = 1 at delta = 1e-6.
         """
         epsilon, delta = certificate.epsilon(self.delta), rounded_up(self.delta)
         if epsilon <= (math.inf if self.epsilon is None else self.epsilon) and epsilon < math.inf:
@@ -76,6 +76,7 @@ class Target:
                 certificate.mechanism,
                 certificate.attacker,
                 certificate.protects,
+                aim=(math.inf if self.epsilon is None else self.epsilon, self.delta),
                 end=lambda say: say.no_target and f" To publish it all the same, say {say.no_target}.",
             )
         )

@@ -19,6 +19,7 @@ from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.release_certificate import certificate_from_document
 from pkdp_pipeline.sentences import rounded_up
+from pkdp_pipeline.target import Target
 
 pytestmark = pytest.mark.default_target
 
@@ -35,6 +36,31 @@ def refusal(ask) -> str:
     with pytest.raises(NotCertifiableError) as caught:
         ask()
     return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Target(epsilon=0.1),
+        Target(epsilon=0.5, delta=1e-9),
+        Target(delta=1e-12),
+        Target(epsilon=2.0),
+        Target(delta=0.01),
+    ],
+)
+def test_what_is_advised_reaches_the_target(asked):
+    with pytest.raises(NotCertifiableError) as told:
+        FRAME.pkdp.histogram("c", k=2, target=asked, **ASKED)
+    (k,) = re.findall(r"k = (\d+) with", str(told.value))
+    ((noise, reached),) = re.findall(r"GeometricNoise\((.+?)\) with release_threshold=(\d+)", str(told.value))
+    FRAME.pkdp.histogram("c", k=int(k), target=asked, **ASKED)
+    noised = {"noise": GeometricNoise(float(noise)), "release_threshold": int(reached)}
+    FRAME.pkdp.histogram("c", k=2, target=asked, **noised, **ASKED)
+
+
+def test_nothing_is_advised_where_nothing_reaches_the_target():
+    with pytest.raises(NotCertifiableError, match=r"reaches epsilon = 0, delta = 1e-6: ask for less\."):
+        FRAME.pkdp.histogram("c", k=2, target=Target(epsilon=0.0), **ASKED)
 
 
 def test_by_default_a_release_has_an_epsilon_at_one_in_a_million():

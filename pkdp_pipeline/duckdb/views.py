@@ -124,6 +124,8 @@ def _parts(node: dict[str, Any], catalog: _Catalog) -> Iterator[str]:
     kind, group = node.get("type"), node.get("class")
     if kind in ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER"):
         yield "LIMIT"
+    if kind == "DISTINCT_MODIFIER" and node.get("distinct_on_targets"):
+        yield "DISTINCT ON"
     if node.get("sample") is not None:
         yield "a sample"
     if group == "WINDOW":

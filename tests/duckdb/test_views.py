@@ -16,6 +16,7 @@ LINKED = {
     "SELECT *, gen_random_uuid() AS r FROM events": ["gen_random_uuid()"],
     "FROM events LIMIT 10": ["LIMIT"],
     "FROM events ORDER BY uid LIMIT 10%": ["LIMIT"],
+    "SELECT DISTINCT ON (age) * FROM events": ["DISTINCT ON"],
     "FROM events USING SAMPLE 10": ["a sample"],
     "FROM events TABLESAMPLE 10%": ["a sample"],
     "SELECT *, row_number() OVER (ORDER BY uid) AS place FROM events": ["a window"],
@@ -36,6 +37,7 @@ PLAIN = [
     "SELECT DISTINCT uid, lower(country) AS country FROM events ORDER BY uid",
     "SELECT e.* FROM events e JOIN (VALUES ('US')) v(country) USING (country)",
     'SELECT uid, CAST(age AS VARCHAR) AS "LIMIT 5" FROM events',
+    "SELECT DISTINCT uid, age FROM events",
 ]
 
 

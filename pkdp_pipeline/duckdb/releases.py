@@ -86,6 +86,12 @@ class CuratorReleases:
                 trusted=self.trusted,
             )
 
+    def check(self, table: TableRef) -> None:
+        """Raise `ArgumentError` where every question about the table fails, whatever its rows are."""
+        people = self.request(Spec(kind="count", table=table.name, k=1), table)
+        with self._opened() as cursor:
+            read_through(cursor.sql(f"SELECT * FROM {table.sql} LIMIT 0"), people)
+
     def read(self, table: TableRef, columns: Sequence[str], *, units: str) -> None:
         """Read these columns of every row, as questions about them do, and forget what was read.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -318,13 +318,12 @@ class PermittedReleases:
     def _find_tables(self) -> None:
         seen: dict[str, str] = {}
         for name, policy in self._policy.tables.items():
-            cursor = self._cursor()
             try:
-                table = self._found(name, policy, cursor)
+                with closing(self._cursor()) as cursor:
+                    table = self._found(name, policy, cursor)
+                table.curator.check(table.found)
             except ArgumentError as error:
                 raise ConfigError(f"the policy's tables.{name} does not fit the database: {error}") from None
-            finally:
-                cursor.close()
             if table.found.sql in seen:
                 raise ConfigError(
                     f"the policy's tables.{name} and tables.{seen[table.found.sql]} are the same table; keep one."

@@ -377,6 +377,20 @@ def test_what_is_public_is_replayed_when_its_table_cannot_be_read_any_more(tmp_p
             gate.sql("SELECT pkdp_count('events', filter := 'flag')")
 
 
+def test_a_unit_that_cannot_be_one_is_an_error_of_the_policy_and_condemns_no_table(tmp_path: Path) -> None:
+    path, rules = tmp_path / "typed.duckdb", cast_rules(tmp_path)
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE VIEW events AS SELECT i::JSON AS uid, true AS flag, 5 AS age FROM range(200) t(i)")
+    with pytest.raises(ConfigError, match=r"tables\.events does not fit the database: unit column 'uid' has type JSON"):
+        Gate(path, policy=rules)
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            "CREATE OR REPLACE VIEW events AS SELECT i AS uid, true AS flag, 5 AS age FROM range(200) t(i)"
+        )
+    with Gate(path, policy=rules) as gate:
+        assert gate.unreadable == ()
+
+
 def test_a_filter_is_not_asked_of_rows_that_a_view_leaves_out(tmp_path: Path) -> None:
     """The view may not be computable for these: the failure would tell about the ones that the filter chooses."""
     path = tmp_path / "joined.duckdb"

@@ -11,7 +11,7 @@ import numpy as np
 
 from pkdp_pipeline.composition.basic_sum import basic_sum
 from pkdp_pipeline.guarantee import Guarantee
-from pkdp_pipeline.profiles import Bound
+from pkdp_pipeline.profiles import Bound, WorstCase
 from pkdp_pipeline.profiles.rounding import EVALUATED, Array
 
 __all__ = ["SplitSum"]
@@ -20,8 +20,12 @@ _EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, 256.0, 140)])
 """Where the profiles of parts that differ are looked at to find the split; any split is sound."""
 
 
-_RUNGS = 300
-"""Most values of the common δ that are tried."""
+_DEEPEST = -690.0
+"""The logarithm of the smallest common δ that is looked for."""
+
+
+_STEEP = 5.0
+"""A fall of log δ between two points of the table that is no slope."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,15 +70,15 @@ class SplitSum:
         return np.zeros(len(epsilons)), np.array([self._at(epsilon) for epsilon in epsilons.tolist()])
 
     def _at(self, epsilon: float) -> float:
-        shares, least = self._split(epsilon)
+        shares = self._split(epsilon)
         if not shares:
-            return least
+            return 1.0
         exact = [float(Guarantee(bounds).delta(share)) for (bounds, _), share in zip(self.parts, shares, strict=True)]
-        return min(least, self._delta(exact))
+        return self._delta(exact)
 
     def _rounded(self, epsilon: float) -> float:
         """Return `rounding` at one ε: that of the sum, each part rounded as where it is evaluated."""
-        shares, _ = self._split(epsilon)
+        shares = self._split(epsilon)
         if not shares:
             return EVALUATED
         parts = [(Guarantee(bounds), np.array([at])) for (bounds, _), at in zip(self.parts, shares, strict=True)]
@@ -82,39 +86,27 @@ class SplitSum:
         value = self._at(epsilon)
         return max(0.0, 1.0 - self._delta(lower) / value) if value else 0.0
 
-    def _split(self, epsilon: float) -> tuple[list[float], float]:
-        """Return the ε at which each part is evaluated, none where that is of no use, and a δ that holds anyway."""
+    def _split(self, epsilon: float) -> list[float]:
+        """Return the ε at which each part is evaluated; none where there is nothing to share."""
         left = Fraction(epsilon) - self._added * Fraction(self.extra_epsilon)
         if left < 0:
-            return [], 1.0
+            return []
         if len(self.parts) == 1:
-            return [_below(left / self.parts[0][1])], 1.0
-        spent, deltas = _curve(self)
-        affordable = int(np.searchsorted(spent, float(left), side="right"))
-        while affordable and Fraction(float(spent[affordable - 1])) > left:
-            affordable -= 1
-        if affordable == 0:
-            return [], 1.0
-        best = int(deltas[:affordable].argmin())
-        shares = self._shares_at(best)
-        # What the coarse table leaves over goes to all parts alike.
-        rest = max(0.0, float(left) - float(self._spent(shares)))
-        grown = [share + rest / (self._added + 1) for share in shares]
-        return shares if self._spent(grown) > left else grown, float(deltas[best])
-
-    def _shares_at(self, rung: int) -> list[float]:
-        """Return each part's smallest tabulated ε at which it reaches a rung of the ladder of δ."""
-        return [float(_EPSILONS[column]) for column in _columns(self)[rung]]
-
-    def curve(self) -> tuple[Array, Array]:
-        """Return what the rungs spend, increasing and rounded up, and the sums of δ they give, rounded up."""
-        tables = [_table(bounds) for bounds, _ in self.parts]
-        spent, deltas = [], []
-        for rung, columns in enumerate(_columns(self)):
-            exact = self._spent(self._shares_at(rung))
-            spent.append(math.nextafter(float(exact), math.inf))
-            deltas.append(self._delta([float(table[column]) for table, column in zip(tables, columns, strict=True)]))
-        return np.array(spent), np.array(deltas)
+            return [_below(left / self.parts[0][1])]
+        curves = [_curve(bounds) for bounds, _ in self.parts]
+        times = np.array([times for _, times in self.parts], dtype=np.float64)
+        high, low = 0.0, _DEEPEST
+        for _ in range(60):
+            middle = (high + low) / 2.0
+            spent = times @ [np.interp(-middle, depths, epsilons) for epsilons, depths in curves]
+            high, low = (middle, low) if spent <= float(left) else (high, middle)
+        shares = [float(np.interp(-high, depths, epsilons)) for epsilons, depths in curves]
+        # What no part can use goes to all alike; what rounding has added is taken from all.
+        rest = max(0.0, float(left) - float(self._spent(shares))) / (self._added + 1)
+        shares = [share + rest for share in shares]
+        while self._spent(shares) > left:
+            shares = [share * (1.0 - 1e-12) for share in shares]
+        return shares
 
     def _spent(self, shares: list[float]) -> Fraction:
         spent = (Fraction(share) * times for share, (_, times) in zip(shares, self.parts, strict=True))
@@ -133,27 +125,17 @@ def _below(value: Fraction) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _table(bounds: tuple[Bound, ...]) -> Array:
-    """Return the profile at `_EPSILONS`, not increasing."""
-    table: Array = np.minimum.accumulate(Guarantee(bounds).delta(_EPSILONS))
-    return table
+def _curve(bounds: tuple[Bound, ...]) -> tuple[Array, Array]:
+    """Return ε and -log δ of a profile, both increasing, up to its smallest δ: more ε would buy nothing.
 
-
-@lru_cache(maxsize=64)
-def _columns(total: SplitSum) -> tuple[tuple[int, ...], ...]:
-    """Return, for every common δ that a part has in its table, from large to small, where each part reaches it.
-
-    A part that never gets so low stays where it is lowest: more ε would buy it nothing.
+    Between two points one is read from the other as on a line; where δ falls too far for that, at the second point.
     """
-    tables = [_table(bounds) for bounds, _ in total.parts]
-    lowest = [int(np.searchsorted(-table, -float(table[-1]))) for table in tables]
-    ladder = np.unique(np.concatenate(tables))[::-1]
-    ladder = ladder[np.unique(np.linspace(0, len(ladder) - 1, _RUNGS).astype(np.int64))]
-    ways = zip(tables, lowest, strict=True)
-    rungs = np.array([np.minimum(np.searchsorted(-table, -ladder), low) for table, low in ways]).T
-    return tuple(dict.fromkeys(tuple(row) for row in rungs.tolist()))
-
-
-@lru_cache(maxsize=64)
-def _curve(total: SplitSum) -> tuple[Array, Array]:
-    return total.curve()
+    falls = [bound.parameters[0] for bound in bounds if isinstance(bound, WorstCase)]
+    epsilons = np.unique([*_EPSILONS, *(epsilon for epsilon in falls if epsilon < _EPSILONS[-1])])
+    table = np.minimum.accumulate(Guarantee(bounds).delta(epsilons))
+    depths = -np.log(np.maximum(table, math.exp(_DEEPEST)))
+    steep = np.flatnonzero(np.diff(depths) > _STEEP) + 1
+    epsilons = np.insert(epsilons, steep, np.nextafter(epsilons[steep], 0.0))
+    depths = np.insert(depths, steep, depths[steep - 1])
+    lowest = int(np.searchsorted(depths, depths[-1])) + 1
+    return epsilons[:lowest], depths[:lowest]

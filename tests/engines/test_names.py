@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.errors import ArgumentError
 
 ATTACKER = pkdp.AttackerModel(p_max=0.5, p_min=0.1, unknown=50)
 NAMES = [
@@ -104,5 +104,5 @@ def test_predicates_units_and_orders_read_the_column_that_is_named(build, name):
 @pytest.mark.spark
 def test_names_that_spark_cannot_tell_apart_are_refused():
     frame = spark(pd.DataFrame({"person": range(9), "town": ["x"] * 9, "Town": ["y"] * 9}))
-    with pytest.raises(ConfigError):
+    with pytest.raises(ArgumentError, match="the frame has 'Town' as well"):
         pkdp.histogram(frame, "town", unit="person", k=2, attacker=ATTACKER)

@@ -128,7 +128,7 @@ def test_a_refusal_is_not_tried_again_and_says_what_to_do(flights):
     text = flights.job.read_text(encoding="utf-8")
     refused = {
         "BudgetExceededError": text.replace("k = 50 ", "k = 40 "),
-        "InputCheckError": text.replace('by = "carrier" ', 'by = "dest" '),
+        "InputCheckError": text.replace('by = "carrier" ', 'by = "dest" ').replace('"hash"', '"error"'),
         "ConfigError": text.replace("flights_2013.parquet", "flights_2014.parquet"),
     }
     for name, changed in refused.items():

@@ -137,6 +137,7 @@ JOB = """
     period = { column = "day" }
     unit = "person"
     ledger = "visits.sqlite"
+    target = "none"
     EVIDENCE
 
     RELEASES

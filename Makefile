@@ -85,8 +85,8 @@ test: $(READY)
 # What meets DuckDB most, with DuckDB 1.5. The rest of the package does not know which DuckDB there is.
 test-duckdb1: $(DUCKDB1)
 	$(BIN1)/python -m pytest -n $(WORKERS) -m "not slow and not spark and not ibis and not postgres and not dbt" \
-		$(wildcard tests/duckdb) tests/engines tests/jobs tests/test_accessor.py tests/test_derived.py \
-		tests/test_publish.py tests/test_release.py
+		$(wildcard tests/duckdb) tests/engines tests/jobs tests/releases/test_accessor.py tests/releases/test_derived.py \
+		tests/releases/test_publish.py tests/releases/test_release.py
 
 test-programs: $(READY) $(ENGINES) $(DUCKDB1)
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and ($(PROGRAMS))"

@@ -22,7 +22,7 @@ import pandas as pd
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.ledger import Ledger, Standing
-from pkdp_pipeline.release import Release
+from pkdp_pipeline.releases.release import Release
 
 TIMED = 200
 MECHANISM = pkdp.Histogram(k=50)

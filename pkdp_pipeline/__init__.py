@@ -8,24 +8,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline import accessor as _accessor
+from pkdp_pipeline.releases import accessor as _accessor
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.attacker import AttackerModel
-    from pkdp_pipeline.auditing import Audit, audit
-    from pkdp_pipeline.certificate import Certificate
-    from pkdp_pipeline.composition.compose import compose
-    from pkdp_pipeline.composition.evidence import (
-        BoundedDependence,
-        BoundedParticipation,
-        BoundedSensitivity,
-        DisjointUnits,
-        IndependentGivenHabits,
-        OncePerUnit,
-        OneDayProtected,
-        SamePeople,
-    )
-    from pkdp_pipeline.counting_queries import CountingQueries
+    from pkdp_pipeline.assurance.audit import Audit, audit
+    from pkdp_pipeline.assurance.verification import Verification, verify
+    from pkdp_pipeline.certificates.certificate import Certificate
+    from pkdp_pipeline.certificates.compose import compose
+    from pkdp_pipeline.certificates.release_certificate import certify
+    from pkdp_pipeline.certificates.target import Target
     from pkdp_pipeline.errors import (
         ArgumentError,
         BudgetExceededError,
@@ -38,10 +29,21 @@ if TYPE_CHECKING:
         PkdpError,
         TemporaryError,
     )
-    from pkdp_pipeline.explaining import Explanation, explain
-    from pkdp_pipeline.leakage import Leakage
     from pkdp_pipeline.ledger import Budget, Ledger
-    from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
+    from pkdp_pipeline.model.attacker import AttackerModel
+    from pkdp_pipeline.model.evidence import (
+        BoundedDependence,
+        BoundedParticipation,
+        BoundedSensitivity,
+        DisjointUnits,
+        IndependentGivenHabits,
+        OncePerUnit,
+        OneDayProtected,
+        SamePeople,
+    )
+    from pkdp_pipeline.model.leakage import Leakage
+    from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
+    from pkdp_pipeline.model.version import VERSION as __version__  # noqa: N811 (one version, under the name Python expects)
     from pkdp_pipeline.planning import (
         largest_p_max,
         largest_p_max_between,
@@ -50,14 +52,12 @@ if TYPE_CHECKING:
         smallest_release_threshold,
         smallest_unknown,
     )
-    from pkdp_pipeline.privacy_loss import PrivacyLoss
-    from pkdp_pipeline.publish import count, histogram
-    from pkdp_pipeline.release import Release, read_release
-    from pkdp_pipeline.release_certificate import certify
-    from pkdp_pipeline.request import EACH_ROW
-    from pkdp_pipeline.target import Target
-    from pkdp_pipeline.verification import Verification, verify
-    from pkdp_pipeline.version import VERSION as __version__  # noqa: N811 (one version, under the name Python expects)
+    from pkdp_pipeline.releases.explaining import Explanation, explain
+    from pkdp_pipeline.releases.publish import count, histogram
+    from pkdp_pipeline.releases.release import Release, read_release
+    from pkdp_pipeline.releases.request import EACH_ROW
+    from pkdp_pipeline.theory.counting_queries import CountingQueries
+    from pkdp_pipeline.theory.privacy_loss import PrivacyLoss
 
 __all__ = [
     "EACH_ROW",
@@ -112,51 +112,51 @@ __all__ = [
 ]
 
 _HOMES = {
-    "EACH_ROW": "request",
-    "AttackerModel": "attacker",
-    "Audit": "auditing",
-    "audit": "auditing",
-    "BoundedDependence": "composition.evidence",
-    "BoundedParticipation": "composition.evidence",
-    "BoundedSensitivity": "composition.evidence",
-    "Budget": "ledger.budget",
-    "Certificate": "certificate",
-    "Count": "mechanisms",
-    "CountingQueries": "counting_queries",
-    "DisjointUnits": "composition.evidence",
-    "Explanation": "explaining",
-    "GeometricNoise": "mechanisms",
-    "Histogram": "mechanisms",
-    "IndependentGivenHabits": "composition.evidence",
-    "Leakage": "leakage",
+    "EACH_ROW": "releases.request",
+    "AttackerModel": "model.attacker",
+    "Audit": "assurance.audit",
+    "audit": "assurance.audit",
+    "BoundedDependence": "model.evidence",
+    "BoundedParticipation": "model.evidence",
+    "BoundedSensitivity": "model.evidence",
+    "Budget": "model.budget",
+    "Certificate": "certificates.certificate",
+    "Count": "model.mechanisms",
+    "CountingQueries": "theory.counting_queries",
+    "DisjointUnits": "model.evidence",
+    "Explanation": "releases.explaining",
+    "GeometricNoise": "model.mechanisms",
+    "Histogram": "model.mechanisms",
+    "IndependentGivenHabits": "model.evidence",
+    "Leakage": "model.leakage",
     "Ledger": "ledger",
-    "OncePerUnit": "composition.evidence",
-    "OneDayProtected": "composition.evidence",
-    "PrivacyLoss": "privacy_loss",
-    "Release": "release",
-    "SamePeople": "composition.evidence",
-    "Target": "target",
-    "Verification": "verification",
-    "certify": "release_certificate",
-    "compose": "composition.compose",
-    "count": "publish",
-    "explain": "explaining",
-    "histogram": "publish",
+    "OncePerUnit": "model.evidence",
+    "OneDayProtected": "model.evidence",
+    "PrivacyLoss": "theory.privacy_loss",
+    "Release": "releases.release",
+    "SamePeople": "model.evidence",
+    "Target": "certificates.target",
+    "Verification": "assurance.verification",
+    "certify": "certificates.release_certificate",
+    "compose": "certificates.compose",
+    "count": "releases.publish",
+    "explain": "releases.explaining",
+    "histogram": "releases.publish",
     "largest_p_max": "planning",
     "largest_p_max_between": "planning",
-    "read_release": "release",
+    "read_release": "releases.release",
     "smallest_k": "planning",
     "smallest_noise": "planning",
     "smallest_release_threshold": "planning",
     "smallest_unknown": "planning",
-    "verify": "verification",
+    "verify": "assurance.verification",
 }
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name from its module when it is first used."""
     if name == "__version__":
-        return import_module("pkdp_pipeline.version").VERSION
+        return import_module("pkdp_pipeline.model.version").VERSION
     if name in __all__:
         module = import_module(f"pkdp_pipeline.{_HOMES.get(name, 'errors')}")
         value = globals()[name] = getattr(module, name)

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from postgres_server import cluster, postgres_url
 
-from pkdp_pipeline import target
+from pkdp_pipeline.certificates import target
 
 __all__ = ["cluster", "postgres_url"]
 

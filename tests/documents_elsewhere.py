@@ -12,10 +12,10 @@ from typing import Any
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.certificate import Certificate
-from pkdp_pipeline.cli import app
-from pkdp_pipeline.composition.composed import ComposedCertificate
-from pkdp_pipeline.differences import SEARCHED, differences
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.composed import ComposedCertificate
+from pkdp_pipeline.certificates.differences import SEARCHED, differences
+from pkdp_pipeline.cli.main import app
 
 TESTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(TESTS / "verification"))

@@ -37,7 +37,7 @@ import pytest
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs import load_job
-from pkdp_pipeline.profiles import THEOREMS
+from pkdp_pipeline.theorems import THEOREMS
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.default_target

@@ -20,10 +20,10 @@ from urllib.parse import unquote, urldefrag
 import pytest
 
 import pkdp_pipeline as pkdp
+import pkdp_pipeline.certificates.statement
+import pkdp_pipeline.display.figures
 import pkdp_pipeline.duckdb
-import pkdp_pipeline.figures
-import pkdp_pipeline.statement
-from pkdp_pipeline.profiles import THEOREMS
+from pkdp_pipeline.theorems import THEOREMS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -206,10 +206,10 @@ def described() -> Iterator[tuple[str, Any]]:
         yield f"pkdp_pipeline.{name}", getattr(pkdp, name)
     for name in pkdp_pipeline.duckdb.__all__:
         yield f"pkdp_pipeline.duckdb.{name}", getattr(pkdp_pipeline.duckdb, name)
-    for name in pkdp_pipeline.statement.__all__:
-        yield f"pkdp_pipeline.statement.{name}", getattr(pkdp_pipeline.statement, name)
-    for name in pkdp_pipeline.figures.__all__:
-        yield f"pkdp_pipeline.figures.{name}", getattr(pkdp_pipeline.figures, name)
+    for name in pkdp_pipeline.certificates.statement.__all__:
+        yield f"pkdp_pipeline.certificates.statement.{name}", getattr(pkdp_pipeline.certificates.statement, name)
+    for name in pkdp_pipeline.display.figures.__all__:
+        yield f"pkdp_pipeline.display.figures.{name}", getattr(pkdp_pipeline.display.figures, name)
     for name in ALSO:
         module, _, last = f"pkdp_pipeline.{name}".rpartition(".")
         yield f"pkdp_pipeline.{name}", getattr(import_module(module), last)
@@ -250,7 +250,7 @@ def test_every_public_name_and_method_is_in_the_inventory(site):
                 own = name in vars(public)
                 assert not own or f"{whole}.{name}" in known, f"{whole}.{name}"
     for name in ("dagster.release_assets", "airflow.PublishOperator", "dbt.Plugin"):
-        assert f"pkdp_pipeline.integrations.{name}" in known
+        assert f"pkdp_pipeline.jobs.integrations.{name}" in known
 
 
 def section(doc: str, *titles: str) -> str:
@@ -298,7 +298,7 @@ def test_a_class_describes_its_fields(name, public):
 def test_the_command_line_is_described_in_full(pages, site):
     import typer
 
-    from pkdp_pipeline.cli import app
+    from pkdp_pipeline.cli.main import app
 
     shown = pages[site / "reference" / "command_line.html"].words
     waiting = [("pkdp", typer.main.get_command(app))]

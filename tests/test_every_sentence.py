@@ -31,11 +31,11 @@ from pkdp_pipeline import (
     certify,
     compose,
 )
+from pkdp_pipeline.assurance.verification.recomputing import Nested, sentence_pairs
 from pkdp_pipeline.composition import ComposedCertificate
 from pkdp_pipeline.composition.rules import RULES
-from pkdp_pipeline.context import Context
-from pkdp_pipeline.profiles import THEOREMS
-from pkdp_pipeline.verification.recomputing import Nested, sentence_pairs
+from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.theorems import THEOREMS
 
 FILE = Path(__file__).parent / "data" / "sentences.txt"
 

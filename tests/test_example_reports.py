@@ -21,7 +21,7 @@ def job(tmp_path):
 
 
 def pkdp(*arguments: object) -> None:
-    command = [sys.executable, "-m", "pkdp_pipeline.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "pkdp_pipeline.cli.main", *map(str, arguments)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

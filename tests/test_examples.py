@@ -9,13 +9,13 @@ import duckdb
 import pandas as pd
 import pytest
 
-from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import BudgetExceededError, DifferencingError, NotCertifiableError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.release import read_release
-from pkdp_pipeline.release_certificate import certify
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.releases.release import read_release
 
 pytestmark = pytest.mark.default_target
 

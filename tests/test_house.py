@@ -85,7 +85,7 @@ PURE = {
     "typing",
 }
 #: The one exception: a certificate can be drawn. It names the type for readers, and loads the drawing when asked to.
-DRAWN = {"certificate.py": {"matplotlib", "pkdp_pipeline.figures"}}
+DRAWN = {"certificate.py": {"matplotlib", "pkdp_pipeline.display.figures"}}
 #: What a noiseless release of a pandas frame without a ledger must not load.
 HEAVY = {
     "great_expectations",
@@ -148,7 +148,9 @@ def test_a_certificate_is_drawn_only_when_asked_to():
 def test_figures_are_drawn_without_the_report():
     for path in MODULES:
         if room(path) == "figures":
-            assert not {name for name in imported(path) if name in ("pkdp_pipeline.report", "pkdp_pipeline.jobs")}
+            assert not {
+                name for name in imported(path) if name in ("pkdp_pipeline.display.report", "pkdp_pipeline.jobs")
+            }
 
 
 def test_engines_know_nothing_about_privacy():
@@ -187,7 +189,7 @@ def test_the_map_of_the_code_shows_every_room():
 def test_importing_the_package_loads_only_its_accessor():
     asked = "import sys, pandas; before = set(sys.modules); import pkdp_pipeline; print(*set(sys.modules) - before)"
     loaded = subprocess.run([sys.executable, "-c", asked], check=True, text=True, stdout=subprocess.PIPE).stdout
-    assert set(loaded.split()) == {"pkdp_pipeline", "pkdp_pipeline.accessor"}
+    assert set(loaded.split()) == {"pkdp_pipeline", "pkdp_pipeline.releases.accessor"}
 
 
 def test_a_release_of_a_pandas_frame_loads_no_other_engine():
@@ -202,7 +204,7 @@ def test_a_release_of_a_pandas_frame_loads_no_other_engine():
 
 
 def test_naming_the_figures_loads_no_matplotlib():
-    asked = "import sys, pkdp_pipeline.figures; print('matplotlib' in sys.modules)"
+    asked = "import sys, pkdp_pipeline.display.figures; print('matplotlib' in sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", asked], check=True, text=True, stdout=subprocess.PIPE).stdout
     assert loaded.strip() == "False"
 

@@ -11,9 +11,9 @@ import jsonschema
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.certificate_json import SCHEMA
-from pkdp_pipeline.context import Context
-from pkdp_pipeline.profiles import THEOREMS
+from pkdp_pipeline.certificates.codec import SCHEMA
+from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.theorems import THEOREMS
 
 FILE = Path(pkdp.__file__).parent / "schemas" / "certificate.v2.json"
 DOCUMENT = json.loads(FILE.read_text(encoding="utf-8"))

@@ -67,7 +67,7 @@ class CommandLine(SphinxDirective):
         """Ask the program."""
         import typer
 
-        from pkdp_pipeline.cli import app
+        from pkdp_pipeline.cli.main import app
 
         text = "\n".join(described("pkdp", typer.main.get_command(app)))
         return self.parse_text_to_nodes(text, allow_section_headings=True)

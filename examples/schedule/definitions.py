@@ -9,7 +9,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from pkdp_pipeline.integrations.dagster import release_assets
+from pkdp_pipeline.jobs.integrations.dagster import release_assets
 
 flights = release_assets(
     Path(__file__).parents[1] / "daily_flights.toml",

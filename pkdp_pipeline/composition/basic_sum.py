@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 
-from pkdp_pipeline.arguments import probability, whole_number
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.arguments import probability, whole_number
 
 __all__ = ["basic_sum"]
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pkdp_pipeline.certificate import Certificate
-from pkdp_pipeline.composition.evidence import Evidence
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.certificates.sentences import listed
 from pkdp_pipeline.composition.part import Part, Total
 from pkdp_pipeline.composition.rules import apply_rule
-from pkdp_pipeline.context import Context
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
-from pkdp_pipeline.leakage import Leakage, leakages
-from pkdp_pipeline.profiles.beside_leakage import Leaked
-from pkdp_pipeline.release_certificate import ReleaseCertificate
-from pkdp_pipeline.sentences import listed
-from pkdp_pipeline.wording import Worded
+from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.evidence import Evidence
+from pkdp_pipeline.model.leakage import Leakage, leakages
+from pkdp_pipeline.model.wording import Worded
+from pkdp_pipeline.theorems.beside_leakage import Leaked
 
 __all__ = ["assumed_beside", "leakage_of", "total_beside"]
 

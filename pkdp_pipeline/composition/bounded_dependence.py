@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pkdp_pipeline.composition.evidence import BoundedDependence, Evidence
 from pkdp_pipeline.composition.independent_given_habits import noise_total, trajectory
 from pkdp_pipeline.composition.maximum import best_attack
 from pkdp_pipeline.composition.part import Part, Total
 from pkdp_pipeline.composition.split_sum import SplitSum
-from pkdp_pipeline.profiles import Applied
+from pkdp_pipeline.model.evidence import BoundedDependence, Evidence
+from pkdp_pipeline.theorems import Applied
 
 __all__ = ["bounded_dependence"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pkdp_pipeline.composition.evidence import BoundedParticipation, Evidence
 from pkdp_pipeline.composition.independent_given_habits import noise_total, trajectory
 from pkdp_pipeline.composition.part import Part, Total
 from pkdp_pipeline.composition.same_people import without_evidence
+from pkdp_pipeline.model.evidence import BoundedParticipation, Evidence
 
 __all__ = ["bounded_participation"]
 

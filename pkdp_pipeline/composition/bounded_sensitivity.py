@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pkdp_pipeline.composition.evidence import BoundedSensitivity, Evidence
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.composition.independent_given_habits import plain_sum
 from pkdp_pipeline.composition.part import Part, Total
 from pkdp_pipeline.composition.worst_case_parts import NoiseTotal, SmallerTotal
 from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.mechanisms import Count
-from pkdp_pipeline.profiles import WorstCase
-from pkdp_pipeline.profiles.worst_case import NoiseCurve
-from pkdp_pipeline.release_certificate import ReleaseCertificate
+from pkdp_pipeline.model.evidence import BoundedSensitivity, Evidence
+from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.theorems import WorstCase
+from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 __all__ = ["bounded_sensitivity"]
 

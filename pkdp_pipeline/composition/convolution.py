@@ -14,8 +14,8 @@ from pkdp_pipeline.composition.ladder import Ladder, Level, Moments
 from pkdp_pipeline.composition.loss_laws import Directions
 from pkdp_pipeline.composition.plan import make_plan
 from pkdp_pipeline.composition.score_attack import attained_by_scores
-from pkdp_pipeline.profiles.inversion import smallest_epsilon
-from pkdp_pipeline.profiles.rounding import EVALUATED, UNIT, Array
+from pkdp_pipeline.theorems.inversion import smallest_epsilon
+from pkdp_pipeline.theorems.rounding import EVALUATED, UNIT, Array
 
 __all__ = ["Convolved"]
 
@@ -62,11 +62,11 @@ class Convolved:
         return _SLACK
 
     def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
         return np.array([self._rounded(epsilon) for epsilon in epsilons.tolist()]).reshape(-1, 2).T
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
-        """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         upper = self.certified(epsilons)
         lower = np.array([self._attained(epsilon)[0] for epsilon in epsilons.tolist()])
         return np.minimum(lower, upper), upper

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pkdp_pipeline.composition.evidence import Evidence
 from pkdp_pipeline.composition.maximum import Maximum, WorstMaximum, best_attack
 from pkdp_pipeline.composition.part import Part, Total, what_is_hidden
-from pkdp_pipeline.profiles import Applied
+from pkdp_pipeline.model.evidence import Evidence
+from pkdp_pipeline.theorems import Applied
 
 __all__ = ["disjoint_units", "largest", "worst_largest"]
 

@@ -20,7 +20,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array
+from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
 
 __all__ = ["FARTHEST", "GridLaw", "Tilted", "envelope", "mirrored", "product", "profile_at", "split"]
 

@@ -9,9 +9,9 @@ from functools import lru_cache
 import flint
 import numpy as np
 
-from pkdp_pipeline.guarantee import Guarantee
-from pkdp_pipeline.profiles import Bound
-from pkdp_pipeline.profiles.rounding import Array, ball_above
+from pkdp_pipeline.theorems import Bound
+from pkdp_pipeline.theorems.guarantee import Guarantee
+from pkdp_pipeline.theorems.rounding import Array, ball_above
 
 __all__ = ["GroupPrivacy"]
 
@@ -40,11 +40,11 @@ class GroupPrivacy:
         return self.one.slack
 
     def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
         return self.one.rounding(epsilons / self.steps)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
-        """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         # A smaller ε in each step is safe, so the division rounds down, and so are all smaller steps: the factor
         # grows with the step, and the smallest value may lie before the end.
         single = epsilons if self.steps == 1 else np.nextafter(epsilons / self.steps, -np.inf).clip(0.0)

@@ -8,10 +8,10 @@ from functools import lru_cache
 import numpy as np
 
 from pkdp_pipeline.composition.grid_law import FARTHEST
-from pkdp_pipeline.guarantee import Guarantee
-from pkdp_pipeline.profiles.bound import Bound
-from pkdp_pipeline.profiles.rounding import UNIT, Array
-from pkdp_pipeline.profiles.worst_case import NoiseCurve
+from pkdp_pipeline.theorems.bound import Bound
+from pkdp_pipeline.theorems.guarantee import Guarantee
+from pkdp_pipeline.theorems.rounding import UNIT, Array
+from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 __all__ = ["hull_atoms", "where_it_falls"]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pkdp_pipeline.composition.convolution import Convolved
-from pkdp_pipeline.composition.evidence import BoundedParticipation, Evidence
 from pkdp_pipeline.composition.loss_laws import ProfileLosses, directions
 from pkdp_pipeline.composition.maximum import best_attack
 from pkdp_pipeline.composition.part import Part, Total, has_cells, hides_presence
 from pkdp_pipeline.composition.periods import at_once, series_of
 from pkdp_pipeline.composition.split_sum import SplitSum
 from pkdp_pipeline.composition.worst_case_parts import NoiseTotal, SmallerTotal
-from pkdp_pipeline.profiles import Applied, Bound, WorstCase
-from pkdp_pipeline.profiles.thresholding import Thresholding
+from pkdp_pipeline.model.evidence import BoundedParticipation, Evidence
+from pkdp_pipeline.theorems import Applied, Bound, WorstCase
+from pkdp_pipeline.theorems.thresholding import Thresholding
 
 __all__ = ["convolved", "independent_given_habits", "noise_total", "plain_sum", "trajectory"]
 

@@ -14,14 +14,14 @@ import numpy as np
 
 from pkdp_pipeline.composition.grid_law import GridLaw, envelope, product, split
 from pkdp_pipeline.composition.hull import hull_atoms, where_it_falls
-from pkdp_pipeline.guarantee import Guarantee
-from pkdp_pipeline.profiles import Bound
-from pkdp_pipeline.profiles.bound import coarsest
-from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array, ball_above
-from pkdp_pipeline.profiles.thresholding import Thresholding
-from pkdp_pipeline.profiles.value_through_absence import ValueThroughAbsence
-from pkdp_pipeline.profiles.waiting_pair import Pair, averaged_pair, waiting_pair
-from pkdp_pipeline.profiles.worst_case import NoiseCurve
+from pkdp_pipeline.theorems import Bound
+from pkdp_pipeline.theorems.bound import coarsest
+from pkdp_pipeline.theorems.guarantee import Guarantee
+from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above
+from pkdp_pipeline.theorems.thresholding import Thresholding
+from pkdp_pipeline.theorems.value_through_absence import ValueThroughAbsence
+from pkdp_pipeline.theorems.waiting_pair import Pair, averaged_pair, waiting_pair
+from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 __all__ = [
     "Directions",

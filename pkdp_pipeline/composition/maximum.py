@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pkdp_pipeline.guarantee import Guarantee
-from pkdp_pipeline.profiles import Applied, Bound, WorstCase
-from pkdp_pipeline.profiles.inversion import smallest_epsilon
-from pkdp_pipeline.profiles.rounding import Array
+from pkdp_pipeline.theorems import Applied, Bound, WorstCase
+from pkdp_pipeline.theorems.guarantee import Guarantee
+from pkdp_pipeline.theorems.inversion import smallest_epsilon
+from pkdp_pipeline.theorems.rounding import Array
 
 __all__ = ["BestAttack", "Maximum", "WorstMaximum", "best_attack"]
 
@@ -32,13 +32,13 @@ class Maximum:
         return max((bound.slack for bounds in self.parts for bound in bounds), default=0.0)
 
     def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
         whole = [Guarantee(bounds) for bounds in self.parts]
         share = _of_largest([(one.delta(epsilons), one.rounding(epsilons)) for one in whole], epsilons, -1.0)
         return np.stack([share, share])
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
-        """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         certified = np.zeros(len(epsilons))
         for bounds in self.parts:
             certified = np.maximum(certified, Guarantee(bounds).delta(epsilons))
@@ -77,14 +77,14 @@ class WorstMaximum:
         return max((part.slack for part in self.parts), default=0.0)
 
     def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
         sides = [(part.bracket(epsilons), part.rounding(epsilons)) for part in self.parts]
         attained = _of_largest([(side[0], shares[0]) for side, shares in sides], epsilons, 1.0)
         certified = _of_largest([(side[1], shares[1]) for side, shares in sides], epsilons, -1.0)
         return np.stack([attained, certified])
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
-        """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         attained, certified = np.zeros(len(epsilons)), np.zeros(len(epsilons))
         for part in self.parts:
             lower, upper = part.bracket(epsilons)
@@ -105,7 +105,7 @@ class BestAttack:
         return 0.0
 
     def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
         sides = [(attack.bracket(epsilons)[0], attack.rounding(epsilons)[0]) for attack in self.attacks]
         share = _of_largest(sides, epsilons, 1.0)
         return np.stack([share, share])

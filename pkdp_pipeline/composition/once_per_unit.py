@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.composition.disjoint_units import largest, worst_largest
-from pkdp_pipeline.composition.evidence import Evidence
 from pkdp_pipeline.composition.independent_given_habits import plain_sum
 from pkdp_pipeline.composition.maximum import Maximum, WorstMaximum, best_attack
 from pkdp_pipeline.composition.part import Part, Total, has_cells
 from pkdp_pipeline.composition.worst_case_parts import NoiseTotal, SmallerTotal
 from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.mechanisms import Histogram
-from pkdp_pipeline.profiles import Applied, Bound, WorstCase
-from pkdp_pipeline.profiles.thresholding import Thresholding
-from pkdp_pipeline.profiles.value_through_absence import ValueThroughAbsence
-from pkdp_pipeline.profiles.worst_case import NoiseCurve
-from pkdp_pipeline.release_certificate import ReleaseCertificate
+from pkdp_pipeline.model.evidence import Evidence
+from pkdp_pipeline.model.mechanisms import Histogram
+from pkdp_pipeline.theorems import Applied, Bound, WorstCase
+from pkdp_pipeline.theorems.thresholding import Thresholding
+from pkdp_pipeline.theorems.value_through_absence import ValueThroughAbsence
+from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 __all__ = ["once_per_unit"]
 

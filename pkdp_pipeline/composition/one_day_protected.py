@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pkdp_pipeline.composition.disjoint_units import largest, worst_largest
-from pkdp_pipeline.composition.evidence import BoundedParticipation, Evidence
 from pkdp_pipeline.composition.group_privacy import GroupPrivacy
 from pkdp_pipeline.composition.independent_given_habits import noise_total, trajectory
 from pkdp_pipeline.composition.part import Part, Total, what_is_hidden
 from pkdp_pipeline.composition.periods import at_once
-from pkdp_pipeline.profiles import Applied
+from pkdp_pipeline.model.evidence import BoundedParticipation, Evidence
+from pkdp_pipeline.theorems import Applied
 
 __all__ = ["one_day_protected"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pkdp_pipeline.certificate import Certificate
-from pkdp_pipeline.mechanisms import Histogram
-from pkdp_pipeline.profiles import Applied, Bound, Protects, WorstCase
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.model.mechanisms import Histogram
+from pkdp_pipeline.theorems import Applied, Bound, Protects, WorstCase
 
 __all__ = ["Part", "Total", "has_cells", "hides_presence", "what_is_hidden"]
 

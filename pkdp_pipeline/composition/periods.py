@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.composition.part import Part
-from pkdp_pipeline.release_certificate import ReleaseCertificate
 
 __all__ = ["Series", "at_once", "rests_on_own_periods", "series_of"]
 

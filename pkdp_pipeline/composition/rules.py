@@ -10,7 +10,6 @@ from pkdp_pipeline.composition.bounded_dependence import bounded_dependence
 from pkdp_pipeline.composition.bounded_participation import bounded_participation
 from pkdp_pipeline.composition.bounded_sensitivity import bounded_sensitivity
 from pkdp_pipeline.composition.disjoint_units import disjoint_units
-from pkdp_pipeline.composition.evidence import Evidence
 from pkdp_pipeline.composition.independent_given_habits import independent_given_habits
 from pkdp_pipeline.composition.maximum import WorstMaximum
 from pkdp_pipeline.composition.once_per_unit import once_per_unit
@@ -18,7 +17,8 @@ from pkdp_pipeline.composition.one_day_protected import one_day_protected
 from pkdp_pipeline.composition.part import Part, Total
 from pkdp_pipeline.composition.same_people import same_people, without_evidence
 from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.wording import Speech, Worded
+from pkdp_pipeline.model.evidence import Evidence
+from pkdp_pipeline.model.wording import Speech, Worded
 
 __all__ = ["RULES", "apply_rule"]
 

@@ -8,14 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from pkdp_pipeline.composition.evidence import Evidence
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.composition.independent_given_habits import noise_total, trajectory
 from pkdp_pipeline.composition.part import Part, Total
-from pkdp_pipeline.mechanisms import Count
-from pkdp_pipeline.profiles import Applied, Bound
-from pkdp_pipeline.profiles.beside_leakage import both_sides
-from pkdp_pipeline.profiles.rounding import Array
-from pkdp_pipeline.release_certificate import ReleaseCertificate
+from pkdp_pipeline.model.evidence import Evidence
+from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.theorems import Applied, Bound
+from pkdp_pipeline.theorems.beside_leakage import both_sides
+from pkdp_pipeline.theorems.rounding import Array
 
 __all__ = ["Shifted", "same_people", "without_evidence"]
 
@@ -109,10 +109,10 @@ class Shifted:
         return self.one.slack
 
     def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
         return self.one.rounding(epsilons)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
-        """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         left = np.nextafter(epsilons - math.nextafter(2.0 * self.by, math.inf), -np.inf)
         return np.zeros(len(epsilons)), np.minimum(1.0, both_sides(self.one, left))

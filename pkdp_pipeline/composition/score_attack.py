@@ -17,10 +17,10 @@ from pkdp_pipeline.composition.grid_law import GridLaw
 from pkdp_pipeline.composition.loss_laws import Directions, Order
 from pkdp_pipeline.composition.score_tail import score_tail
 from pkdp_pipeline.composition.tilted_transform import Factor
-from pkdp_pipeline.profiles.binomial_tails import LEAST_P, binomial_below, binomial_weights
-from pkdp_pipeline.profiles.rounding import TINY, UNIT, Array
-from pkdp_pipeline.profiles.thresholding import Thresholding
-from pkdp_pipeline.profiles.waiting_pair import Pair
+from pkdp_pipeline.theorems.binomial_tails import LEAST_P, binomial_below, binomial_weights
+from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
+from pkdp_pipeline.theorems.thresholding import Thresholding
+from pkdp_pipeline.theorems.waiting_pair import Pair
 
 __all__ = ["Scores", "attained_by_scores", "score_test", "scores_of_atoms", "scores_of_count", "scores_of_pair"]
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pkdp_pipeline.composition.tilted_transform import Factor, accumulate, make_rung, nothing
-from pkdp_pipeline.profiles.rounding import UNIT
+from pkdp_pipeline.theorems.rounding import UNIT
 
 __all__ = ["score_tail"]
 

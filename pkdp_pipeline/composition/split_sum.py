@@ -10,9 +10,9 @@ from functools import lru_cache
 import numpy as np
 
 from pkdp_pipeline.composition.basic_sum import basic_sum
-from pkdp_pipeline.guarantee import Guarantee
-from pkdp_pipeline.profiles import Bound, WorstCase
-from pkdp_pipeline.profiles.rounding import EVALUATED, Array
+from pkdp_pipeline.theorems import Bound, WorstCase
+from pkdp_pipeline.theorems.guarantee import Guarantee
+from pkdp_pipeline.theorems.rounding import EVALUATED, Array
 
 __all__ = ["SplitSum"]
 
@@ -57,7 +57,7 @@ class SplitSum:
         return max((bound.slack for bounds, _ in self.parts for bound in bounds), default=0.0)
 
     def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
         shares = np.array([self._rounded(epsilon) for epsilon in epsilons.tolist()])
         return np.stack([shares, shares])
 
@@ -66,7 +66,7 @@ class SplitSum:
         return sum(times for _, times in self.parts) - 1
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
-        """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         return np.zeros(len(epsilons)), np.array([self._at(epsilon) for epsilon in epsilons.tolist()])
 
     def _at(self, epsilon: float) -> float:

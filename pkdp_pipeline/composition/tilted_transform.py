@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkdp_pipeline.composition.grid_law import GridLaw
-from pkdp_pipeline.profiles.rounding import UNIT, Array
+from pkdp_pipeline.theorems.rounding import UNIT, Array
 
 __all__ = ["Accumulated", "Choice", "Factor", "Rung", "accumulate", "make_rung", "nothing"]
 

@@ -9,14 +9,14 @@ from functools import lru_cache
 import flint
 import numpy as np
 
-from pkdp_pipeline.arguments import probability, whole_number
 from pkdp_pipeline.composition.basic_sum import basic_sum
 from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.loss_laws import directions
 from pkdp_pipeline.composition.maximum import WorstMaximum
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.profiles import WorstCase
-from pkdp_pipeline.profiles.rounding import Array, ball_above, evaluated
+from pkdp_pipeline.model.arguments import probability, whole_number
+from pkdp_pipeline.theorems import WorstCase
+from pkdp_pipeline.theorems.rounding import Array, ball_above, evaluated
 
 __all__ = ["NoiseTotal", "SmallerTotal", "advanced_sum"]
 
@@ -77,11 +77,11 @@ class NoiseTotal:
         return 0.0
 
     def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
         return evaluated(epsilons) if self.parameters[0] > _WIDE else _convolved(self).rounding(epsilons)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
-        """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         epsilon, delta = self.parameters
         if epsilon > _WIDE:
             # So little noise hides nothing that a convolution could show.
@@ -129,11 +129,11 @@ class SmallerTotal:
         return max(self.few.slack, self.everything.slack)
 
     def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.profiles.bound.Bound`."""
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
         return np.maximum(self.few.rounding(epsilons), self.everything.rounding(epsilons))
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
-        """Return (attained, certified) arrays; see `pkdp_pipeline.profiles.bound.Bound`."""
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         certified = self.certified(epsilons)
         return np.minimum(self.few.bracket(epsilons)[0], certified), certified
 

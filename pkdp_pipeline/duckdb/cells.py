@@ -17,7 +17,7 @@ import pandas as pd
 
 from pkdp_pipeline.duckdb.tables import is_enum, lowered, type_name
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.keys import canonical_key
+from pkdp_pipeline.model.keys import canonical_key
 
 __all__ = ["public_type", "read_domain", "spelled"]
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from pkdp_pipeline.arguments import choice
-from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
-from pkdp_pipeline.mechanisms import MECHANISMS, Mechanism, mechanism_from_dict
-from pkdp_pipeline.release_certificate import ReleaseCertificate, certify
+from pkdp_pipeline.model.arguments import choice
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import MECHANISMS, Mechanism, mechanism_from_dict
 
 __all__ = ["PARAMETERS", "certified"]
 

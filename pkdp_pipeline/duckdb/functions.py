@@ -21,7 +21,7 @@ from pkdp_pipeline.duckdb.releases import Releases
 from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.duckdb.tables import quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError
-from pkdp_pipeline.release import Release
+from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     import duckdb

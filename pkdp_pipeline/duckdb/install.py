@@ -7,14 +7,14 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.duckdb.functions import register
 from pkdp_pipeline.duckdb.releases import CuratorReleases
 from pkdp_pipeline.duckdb.views import link_warning, linking_views
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.mechanisms import Histogram
-from pkdp_pipeline.request import Request
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Histogram
+from pkdp_pipeline.releases.request import Request
 
 if TYPE_CHECKING:
     import duckdb

@@ -7,15 +7,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.duckdb.cells import public_type, read_domain
 from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.duckdb.tables import TableRef, column_named, quoted, resolve
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.ledger import Entry, Ledger
-from pkdp_pipeline.publish import publish, read_through
-from pkdp_pipeline.release import Release
-from pkdp_pipeline.request import Request
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.releases.publish import publish, read_through
+from pkdp_pipeline.releases.release import Release
+from pkdp_pipeline.releases.request import Request
 
 if TYPE_CHECKING:
     import duckdb

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, cast
 
-from pkdp_pipeline.arguments import choice, positive_real
 from pkdp_pipeline.duckdb.tables import lowered
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.model.arguments import choice, positive_real
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
 __all__ = ["Spec"]
 

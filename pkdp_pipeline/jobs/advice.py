@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError, PkdpError
-from pkdp_pipeline.wording import JOB_FILE, worded_for
+from pkdp_pipeline.model.wording import JOB_FILE, worded_for
 
 __all__ = ["in_job_words"]
 

@@ -17,7 +17,7 @@ from pkdp_pipeline.jobs.stopping import Stopping
 from pkdp_pipeline.ledger import Ledger
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.certificate import Certificate
+    from pkdp_pipeline.certificates.certificate import Certificate
 
 __all__ = ["BackfillResult", "FailedDay", "Progress", "backfill", "days_of", "missed_days", "run_days"]
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from pkdp_pipeline.jobs.tables import ColumnKind, Name, PathName, Table
+from pkdp_pipeline.releases.options.tables import ColumnKind, Name, PathName, Table
 
 __all__ = ["ChecksTable", "FreshTable", "RetentionTable", "RowsTable"]
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.wording import JOB_FILE, worded_for
+from pkdp_pipeline.model.wording import JOB_FILE, worded_for
 
 __all__ = ["complaints"]
 

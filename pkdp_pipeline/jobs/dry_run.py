@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Literal
 
-from pkdp_pipeline.composition.compose import compose
+from pkdp_pipeline.certificates.compose import compose
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.advice import in_job_words
 from pkdp_pipeline.jobs.job import Job
@@ -17,10 +17,10 @@ from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.copying import copied
 from pkdp_pipeline.ledger.parts import certificate_of, describe
 from pkdp_pipeline.ledger.stretch import total_of_days, total_of_unit
-from pkdp_pipeline.publish import reserve
+from pkdp_pipeline.releases.publish import reserve
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.certificate import Certificate
+    from pkdp_pipeline.certificates.certificate import Certificate
 
 __all__ = ["DELTA", "Plan", "PlannedDay", "PlannedRelease", "plan_job"]
 

@@ -9,19 +9,19 @@ from typing import Literal, Self
 
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
-from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.composition.evidence import Evidence, read_evidence
-from pkdp_pipeline.jobs.attacker_table import AttackerTable
+from pkdp_pipeline.certificates.target import Asked
 from pkdp_pipeline.jobs.check_tables import ChecksTable, RetentionTable
 from pkdp_pipeline.jobs.environment import LedgerName
 from pkdp_pipeline.jobs.output_tables import OutputTable, RecordsTable
 from pkdp_pipeline.jobs.release_table import NoiseTable, OneCell, ReleaseTable
 from pkdp_pipeline.jobs.source_tables import FileSourceTable, SourceTable
-from pkdp_pipeline.jobs.tables import Columns, Name, Table, one_or_list
-from pkdp_pipeline.jobs.terms import BudgetTable, Declared, TargetEntry
 from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.ledger.differencing import allows_overlap
-from pkdp_pipeline.target import Asked
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.evidence import Evidence, read_evidence
+from pkdp_pipeline.releases.options.attacker_table import AttackerTable
+from pkdp_pipeline.releases.options.tables import Columns, Name, Table, one_or_list
+from pkdp_pipeline.releases.options.terms import BudgetTable, Declared, TargetEntry
 
 __all__ = ["AttackerTable", "Job", "NoiseTable", "OutputTable", "PeriodTable", "ReleaseTable"]
 

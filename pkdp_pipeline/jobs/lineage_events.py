@@ -16,7 +16,7 @@ from openlineage.client.transport.file import FileConfig, FileTransport
 
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.records import RunRecord
-from pkdp_pipeline.version import VERSION
+from pkdp_pipeline.model.version import VERSION
 
 __all__ = ["ReleasesRunFacet", "append_event", "run_event"]
 

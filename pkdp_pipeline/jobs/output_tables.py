@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from pkdp_pipeline.jobs.environment import Address
-from pkdp_pipeline.jobs.tables import Name, PathName, Table
+from pkdp_pipeline.releases.options.tables import Name, PathName, Table
 
 __all__ = ["OutputTable", "RecordsTable"]
 

@@ -11,7 +11,7 @@ from pkdp_pipeline.jobs.requests import NamedRequest
 from pkdp_pipeline.jobs.retention import keep_rows
 from pkdp_pipeline.jobs.sources import Source
 from pkdp_pipeline.jobs.stopping import Stopping, interruptible
-from pkdp_pipeline.publish import Counted
+from pkdp_pipeline.releases.publish import Counted
 
 __all__ = ["DayReader"]
 

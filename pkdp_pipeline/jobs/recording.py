@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from pkdp_pipeline.errors import PkdpError
-from pkdp_pipeline.exit_codes import exit_code
+from pkdp_pipeline.jobs.exit_codes import exit_code
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.lineage import check_lineage, lineage_ended, lineage_started
 from pkdp_pipeline.jobs.records import CheckRecord, RunRecord, check_records, write_record
 from pkdp_pipeline.jobs.stopping import Stopped
-from pkdp_pipeline.release import Release
+from pkdp_pipeline.releases.release import Release
 
 __all__ = ["Done", "check_recording", "recorded", "recorded_failure"]
 

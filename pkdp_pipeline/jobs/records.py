@@ -25,8 +25,8 @@ from pkdp_pipeline.errors import (
 )
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs.files import why_no_folder
-from pkdp_pipeline.release import Release
-from pkdp_pipeline.version import VERSION
+from pkdp_pipeline.model.version import VERSION
+from pkdp_pipeline.releases.release import Release
 
 __all__ = ["CheckRecord", "ReleaseRecord", "RunRecord", "check_records", "write_record"]
 

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import NotCertifiableError
-from pkdp_pipeline.jobs.attacker_table import AttackerTable
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.release_table import ReleaseTable
 from pkdp_pipeline.jobs.toml_text import release_tables
-from pkdp_pipeline.mechanisms import GeometricNoise, Histogram
-from pkdp_pipeline.profiles.inversion import least_whole
-from pkdp_pipeline.release_certificate import certify
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import GeometricNoise, Histogram
+from pkdp_pipeline.releases.options.attacker_table import AttackerTable
+from pkdp_pipeline.theorems.inversion import least_whole
 
 __all__ = ["Repair", "cross_tabulated", "leaking", "repairs"]
 

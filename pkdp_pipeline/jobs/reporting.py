@@ -9,8 +9,6 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.arguments import choice, probability
-from pkdp_pipeline.composition.evidence import BoundedDependence
 from pkdp_pipeline.errors import ArgumentError, ConfigError, DifferencingError, LedgerError, NoEvidenceError, PkdpError
 from pkdp_pipeline.jobs.environment import public_address
 from pkdp_pipeline.jobs.job import Job
@@ -20,13 +18,15 @@ from pkdp_pipeline.jobs.summary import describe
 from pkdp_pipeline.jobs.together import Together
 from pkdp_pipeline.ledger import Ledger, find_former
 from pkdp_pipeline.ledger.components import unit_text
+from pkdp_pipeline.model.arguments import choice, probability
+from pkdp_pipeline.model.evidence import BoundedDependence
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.certificate import Certificate
-    from pkdp_pipeline.ledger_views.history import History, Line
-    from pkdp_pipeline.ledger_views.reading import Reading
-    from pkdp_pipeline.report.content import Audience, CheckLine, Report
-    from pkdp_pipeline.report.subject import DayTotal, Subject
+    from pkdp_pipeline.certificates.certificate import Certificate
+    from pkdp_pipeline.display.report.content import Audience, CheckLine, Report
+    from pkdp_pipeline.display.report.subject import DayTotal, Subject
+    from pkdp_pipeline.ledger.views.history import History, Line
+    from pkdp_pipeline.ledger.views.reading import Reading
 
 __all__ = ["NothingPublishedError", "check_report", "report_of", "report_place", "write_report"]
 
@@ -60,8 +60,8 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
     LedgerError, TemporaryError
         If the ledger cannot be read.
     """
-    from pkdp_pipeline.ledger_views.history import read_history
-    from pkdp_pipeline.report.gathering import gather
+    from pkdp_pipeline.display.report.gathering import gather
+    from pkdp_pipeline.ledger.views.history import read_history
 
     choice("audience", audience, ("public", "auditor"))
     probability("delta", delta)
@@ -92,7 +92,7 @@ def check_report(job: Job) -> None:
         If the extra ``report`` is not installed.
     """
     if job.output.report:
-        from pkdp_pipeline.report import check_extra
+        from pkdp_pipeline.display.report import check_extra
 
         check_extra()
 
@@ -112,7 +112,7 @@ def write_report(job: Job, day: date | None) -> Path:
     LedgerError, TemporaryError
         If the ledger cannot be read, or holds nothing to report.
     """
-    from pkdp_pipeline.report import render
+    from pkdp_pipeline.display.report import render
 
     try:
         page = render(report_of(job, day), "html")
@@ -131,7 +131,7 @@ def write_report(job: Job, day: date | None) -> Path:
 
 @contextmanager
 def _opened(job: Job) -> Iterator[Reading]:
-    from pkdp_pipeline.ledger_views.reading import open_for_reading
+    from pkdp_pipeline.ledger.views.reading import open_for_reading
 
     if "://" not in job.ledger and not Path(job.ledger).exists():
         raise NothingPublishedError(_nothing(job))
@@ -152,7 +152,7 @@ def _nothing(job: Job) -> str:
 
 
 def _subject(job: Job, ledger: Ledger, history: History, day: date | None, audience: Audience) -> Subject:
-    from pkdp_pipeline.report.subject import AskedRelease, Subject
+    from pkdp_pipeline.display.report.subject import AskedRelease, Subject
 
     held = _held(job, ledger, history)
     newest = max((line.standing.period for line in history.lines if line.holding.entry in held), default=None)
@@ -209,7 +209,7 @@ def _meets(line: Line, day: date) -> bool:
 
 
 def _together(job: Job, ledger: Ledger, history: History, held: Mapping[int, str], day: date) -> DayTotal | None:
-    from pkdp_pipeline.report.subject import DayTotal
+    from pkdp_pipeline.display.report.subject import DayTotal
 
     beside = ledger.beside(requests_of(job, day)[0].request.standing())
     found = Together.of(beside)
@@ -231,8 +231,8 @@ def _checks(job: Job, day: date) -> tuple[CheckLine, ...]:
 
     Without a record they are those that stop the job: nothing is published of a day that breaks one.
     """
+    from pkdp_pipeline.display.report.content import CheckLine
     from pkdp_pipeline.jobs.checks.stated import stated_rules
-    from pkdp_pipeline.report.content import CheckLine
 
     recorded = _recorded_checks(job, day)
     if recorded is not None:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
-from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.composition.evidence import Evidence
 from pkdp_pipeline.errors import ArgumentError, ConfigError, DifferencingError, PkdpError
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.ledger import check_differencing
-from pkdp_pipeline.request import Request
-from pkdp_pipeline.wording import JOB_FILE, worded_for
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.evidence import Evidence
+from pkdp_pipeline.model.wording import JOB_FILE, worded_for
+from pkdp_pipeline.releases.request import Request
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.repairs import Repair
@@ -111,9 +111,9 @@ def _repair(job: Job, day: date) -> Repair | None:
 
 
 def _works(job: Job, repair: Repair, day: date) -> bool:
-    from pkdp_pipeline.composition import compose
-    from pkdp_pipeline.composition.evidence import SamePeople
-    from pkdp_pipeline.release_certificate import certify
+    from pkdp_pipeline.certificates import compose
+    from pkdp_pipeline.certificates.release_certificate import certify
+    from pkdp_pipeline.model.evidence import SamePeople
 
     releases = tuple(ReleaseTable.model_validate(table) for table in tomllib.loads(repair.toml)["release"])
     update = {"release": releases, "attacker": repair.attacker}

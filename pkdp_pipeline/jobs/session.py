@@ -36,12 +36,12 @@ from pkdp_pipeline.jobs.written import check_ledger, check_owner, own
 from pkdp_pipeline.ledger import Entry, Ledger, find_former
 from pkdp_pipeline.ledger.rehearsal import rehearsal
 from pkdp_pipeline.ledger.stretch import total_of_unit
-from pkdp_pipeline.publish import publish, reserve
-from pkdp_pipeline.release import Release
+from pkdp_pipeline.releases.publish import publish, reserve
+from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.attacker import AttackerModel
-    from pkdp_pipeline.certificate import Certificate
+    from pkdp_pipeline.certificates.certificate import Certificate
+    from pkdp_pipeline.model.attacker import AttackerModel
 
 __all__ = ["JobRelease", "JobResult", "JobSession"]
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from pkdp_pipeline.jobs.environment import Address, public_address
-from pkdp_pipeline.jobs.tables import ColumnKind, Name, Names, PathName, Table, local
+from pkdp_pipeline.releases.options.tables import ColumnKind, Name, Names, PathName, Table, local
 
 __all__ = ["DuckDBSourceTable", "FileSourceTable", "PostgresSourceTable", "SourceTable"]
 

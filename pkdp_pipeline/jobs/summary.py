@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
+from pkdp_pipeline.display.report.noise_words import noise_sentence
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.together import Together
-from pkdp_pipeline.report.noise_words import noise_sentence
-from pkdp_pipeline.report.plain_text import key_text, printable, table_line
+from pkdp_pipeline.model.plain_text import key_text, printable, table_line
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from pkdp_pipeline.release import Release
+    from pkdp_pipeline.releases.release import Release
 
 __all__ = ["describe", "markdown_table", "noise_line", "public_rows", "summarise"]
 

@@ -13,7 +13,7 @@ from pkdp_pipeline.jobs.outputs import day_folders, write_atomically, written_co
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.admission import check_time_zone
 from pkdp_pipeline.ledger.heads import certificates_after, held
-from pkdp_pipeline.ledger.spelling import folded
+from pkdp_pipeline.model.spelling import folded
 
 __all__ = ["OWNER_FILE", "check_ledger", "check_owner", "own"]
 

@@ -9,8 +9,8 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
-from pkdp_pipeline.certificate import Certificate
-from pkdp_pipeline.composition.compose import compose
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.compose import compose
 from pkdp_pipeline.errors import ArgumentError, BudgetExceededError, LedgerError, NoEvidenceError
 from pkdp_pipeline.ledger.admission import Admission, admission_of, admit, least_admission
 from pkdp_pipeline.ledger.bundle import Bundle
@@ -285,7 +285,7 @@ def _limits(unit: str, units: Sequence[str]) -> list[str]:
 
 
 def _columns(unit: object) -> tuple[str, ...]:
-    from pkdp_pipeline.request import EachRow
+    from pkdp_pipeline.releases.request import EachRow
 
     if isinstance(unit, EachRow):
         return ()

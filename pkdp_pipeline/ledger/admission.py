@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger.company import Member, has_noiseless, may_stand_apart, may_stand_together
 from pkdp_pipeline.ledger.components import Reach
@@ -24,7 +24,7 @@ from pkdp_pipeline.ledger.differencing import (
 from pkdp_pipeline.ledger.overlap_cases import untold
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
-from pkdp_pipeline.release_certificate import ReleaseCertificate
+from pkdp_pipeline.model.attacker import AttackerModel
 
 __all__ = [
     "Admission",

@@ -7,13 +7,13 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
-from pkdp_pipeline.certificate import Certificate
-from pkdp_pipeline.composition.evidence import Evidence
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.ledger.budget import Budget
 from pkdp_pipeline.ledger.bundle import Bundle
 from pkdp_pipeline.ledger.totals import add_up
-from pkdp_pipeline.release_certificate import ReleaseCertificate
+from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.model.evidence import Evidence
 
 __all__ = ["fits_budget"]
 

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.ledger import accounts
 from pkdp_pipeline.ledger.admission import Admission, check_told
 from pkdp_pipeline.ledger.database import Database
@@ -15,6 +14,7 @@ from pkdp_pipeline.ledger.entry import Entry, Reservation
 from pkdp_pipeline.ledger.journal import Journal, json_text
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.model.attacker import AttackerModel
 
 __all__ = ["Charging"]
 

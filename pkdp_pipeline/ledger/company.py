@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pkdp_pipeline.ledger.period import Period
-from pkdp_pipeline.ledger.spelling import folded
 from pkdp_pipeline.ledger.standing import Kind, Standing
+from pkdp_pipeline.model.period import Period
+from pkdp_pipeline.model.spelling import folded
 
 __all__ = ["Company", "Member", "has_noiseless", "may_stand_apart", "may_stand_together"]
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from pkdp_pipeline.ledger.bundle import Bundle, company_for
 from pkdp_pipeline.ledger.database import Database
-from pkdp_pipeline.ledger.period import Period
-from pkdp_pipeline.ledger.spelling import folded
 from pkdp_pipeline.ledger.standing import Standing
+from pkdp_pipeline.model.period import Period
+from pkdp_pipeline.model.spelling import folded
 
 __all__ = [
     "Component",

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.composition.evidence import (
+from pkdp_pipeline.errors import DifferencingError
+from pkdp_pipeline.ledger.company import Member, may_stand_apart, may_stand_together
+from pkdp_pipeline.ledger.overlap_cases import crossing, overlap
+from pkdp_pipeline.ledger.standing import Standing
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     DisjointUnits,
     Evidence,
@@ -15,11 +19,7 @@ from pkdp_pipeline.composition.evidence import (
     OneDayProtected,
     read_evidence,
 )
-from pkdp_pipeline.errors import DifferencingError
-from pkdp_pipeline.ledger.company import Member, may_stand_apart, may_stand_together
-from pkdp_pipeline.ledger.overlap_cases import crossing, overlap
-from pkdp_pipeline.ledger.period import Period
-from pkdp_pipeline.ledger.standing import Standing
+from pkdp_pipeline.model.period import Period
 
 __all__ = [
     "Beside",

@@ -11,10 +11,10 @@ from pkdp_pipeline.errors import LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.entry import Entry
 from pkdp_pipeline.ledger.journal import json_text
-from pkdp_pipeline.ledger.period import Period
-from pkdp_pipeline.ledger.spelling import folded
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.model.period import Period
+from pkdp_pipeline.model.spelling import folded
 
 __all__ = ["Entries", "place"]
 

@@ -9,7 +9,7 @@ from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.composition.evidence import Evidence
+    from pkdp_pipeline.model.evidence import Evidence
 
 __all__ = ["Entry", "Reservation", "State"]
 

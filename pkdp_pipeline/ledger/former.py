@@ -20,15 +20,15 @@ from pkdp_pipeline.errors import ArgumentError, DifferencingError
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.entries import Entries
 from pkdp_pipeline.ledger.overlap_cases import unnamed
-from pkdp_pipeline.ledger.period import Period
-from pkdp_pipeline.ledger.spelling import folded
 from pkdp_pipeline.ledger.standing import Standing
-from pkdp_pipeline.wording import Speech, Worded
+from pkdp_pipeline.model.period import Period
+from pkdp_pipeline.model.spelling import folded
+from pkdp_pipeline.model.wording import Speech, Worded
 
 if TYPE_CHECKING:
     from pkdp_pipeline.ledger.entry import Entry
     from pkdp_pipeline.ledger.ledger import Ledger
-    from pkdp_pipeline.request import Request
+    from pkdp_pipeline.releases.request import Request
 
 __all__ = ["Former", "find_former", "former_entry", "renamed"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.ledger.budget import Budget
 from pkdp_pipeline.ledger.bundle import Bundle
 from pkdp_pipeline.ledger.ceilings import fits_budget
 from pkdp_pipeline.ledger.components import unit_text
@@ -14,6 +13,7 @@ from pkdp_pipeline.ledger.parts import read_parts
 from pkdp_pipeline.ledger.tally import read_tally, units_of
 from pkdp_pipeline.ledger.totals import whole_parts
 from pkdp_pipeline.ledger.trial import drawn, drawn_within
+from pkdp_pipeline.model.budget import Budget
 
 __all__ = ["Leap"]
 

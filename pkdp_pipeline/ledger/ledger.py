@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.certificates.target import Asked, read_target
 from pkdp_pipeline.errors import ArgumentError, TemporaryError
 from pkdp_pipeline.ledger import accounts
 from pkdp_pipeline.ledger.admission import Admission, check_claims
@@ -17,16 +17,16 @@ from pkdp_pipeline.ledger.database import Database, open_database
 from pkdp_pipeline.ledger.entries import Entries
 from pkdp_pipeline.ledger.entry import Entry, Reservation
 from pkdp_pipeline.ledger.journal import Journal
-from pkdp_pipeline.ledger.spelling import dataset_name
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms, given
 from pkdp_pipeline.ledger.verification import verify
-from pkdp_pipeline.target import Asked, read_target
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.spelling import dataset_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pkdp_pipeline.certificate import Certificate
+    from pkdp_pipeline.certificates.certificate import Certificate
 
 __all__ = ["Ledger"]
 
@@ -220,7 +220,7 @@ class Ledger:
 
     def plot(self, *, unit: object = None, delta: float = 1e-6, axes: Axes | None = None) -> Axes:
         """Draw the total ε at `delta` after each period, and the budgets; `unit` as for `total`, `axes` for a plot."""
-        from pkdp_pipeline.figures.plots import plot_ledger
+        from pkdp_pipeline.display.figures.plots import plot_ledger
 
         with self._database.snapshot():
             asked = accounts.asked_unit(self._database, self.dataset, unit)
@@ -347,7 +347,7 @@ class Ledger:
         is a `TemporaryError`; one about an attacker who is not told of a total beside it, a `DifferencingError`; one
         that exceeds a budget, a `BudgetExceededError`. A milder one than before leaves the totals as they are.
         """
-        from pkdp_pipeline.certificate import Certificate
+        from pkdp_pipeline.certificates.certificate import Certificate
 
         certificate = Certificate.from_json(certificate_json)
         self._check_own(entry)

@@ -11,9 +11,9 @@ from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.entries import Entries
 from pkdp_pipeline.ledger.former import Former, renamed
 from pkdp_pipeline.ledger.journal import Journal, json_text
-from pkdp_pipeline.ledger.spelling import folded, is_hidden
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.model.spelling import folded, is_hidden
 
 __all__ = ["migrate"]
 
@@ -92,7 +92,7 @@ def _visible(dataset: str) -> str:
 
 
 def _read(row: dict[str, Any], dataset: str) -> tuple[Any, Standing]:
-    from pkdp_pipeline.certificate import Certificate
+    from pkdp_pipeline.certificates.certificate import Certificate
 
     try:
         certificate = Certificate.from_json(row["certificate"])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pkdp_pipeline.ledger.period import Period
 from pkdp_pipeline.ledger.standing import Standing
-from pkdp_pipeline.mechanisms import Count
-from pkdp_pipeline.wording import Speech, Worded
+from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.model.period import Period
+from pkdp_pipeline.model.wording import Speech, Worded
 
 __all__ = ["crossing", "overlap", "unnamed", "untold"]
 

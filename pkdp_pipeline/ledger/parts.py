@@ -10,13 +10,13 @@ from typing import Literal
 
 import numpy as np
 
-from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.certificate import Certificate
-from pkdp_pipeline.certificate_json import parsed
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.codec import parsed
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
 from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.ledger.database import Database
-from pkdp_pipeline.mechanisms import mechanism_from_dict, mechanism_to_dict
-from pkdp_pipeline.release_certificate import ReleaseCertificate, certify
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import mechanism_from_dict, mechanism_to_dict
 
 __all__ = ["certificate_of", "compared", "counted", "describe", "read_parts", "sha256", "store_part"]
 

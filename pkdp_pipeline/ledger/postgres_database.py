@@ -17,7 +17,7 @@ from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, Temporar
 from pkdp_pipeline.ledger import database
 from pkdp_pipeline.ledger.postgres_schema import changed_objects
 from pkdp_pipeline.ledger.schema import SCHEMA_VERSION, schema_script
-from pkdp_pipeline.ledger.spelling import folded
+from pkdp_pipeline.model.spelling import folded
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, TextClause

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pkdp_pipeline.arguments import choice
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.ledger.period import Period
-from pkdp_pipeline.mechanisms import Count, Mechanism, mechanism_from_dict, mechanism_name, mechanism_to_dict
+from pkdp_pipeline.model.arguments import choice
+from pkdp_pipeline.model.mechanisms import Count, Mechanism, mechanism_from_dict, mechanism_name, mechanism_to_dict
+from pkdp_pipeline.model.period import Period
 
 __all__ = ["Kind", "Standing", "kind_of"]
 

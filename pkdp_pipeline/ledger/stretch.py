@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import date
 
-from pkdp_pipeline.certificate import Certificate
-from pkdp_pipeline.composition.compose import compose
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.compose import compose
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.ledger.components import unit_text
 from pkdp_pipeline.ledger.ledger import Ledger

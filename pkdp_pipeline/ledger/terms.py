@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pkdp_pipeline.composition.evidence import (
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.model.evidence import (
     BoundedSensitivity,
     Evidence,
     SamePeople,
@@ -14,8 +16,6 @@ from pkdp_pipeline.composition.evidence import (
     evidence_to_dicts,
     read_evidence,
 )
-from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.ledger.budget import Budget
 
 __all__ = ["Terms", "given"]
 

@@ -6,20 +6,20 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from pkdp_pipeline.certificate import Certificate
-from pkdp_pipeline.composition.compose import compose
-from pkdp_pipeline.composition.evidence import (
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.compose import compose
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.errors import NoEvidenceError
+from pkdp_pipeline.ledger.bundle import Bundle
+from pkdp_pipeline.ledger.standing import kind_of
+from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,
     Evidence,
     IndependentGivenHabits,
     SamePeople,
 )
-from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.ledger.bundle import Bundle
-from pkdp_pipeline.ledger.standing import kind_of
-from pkdp_pipeline.release_certificate import ReleaseCertificate
-from pkdp_pipeline.wording import Worded
+from pkdp_pipeline.model.wording import Worded
 
 __all__ = ["add_up", "unit_named", "whole_parts"]
 

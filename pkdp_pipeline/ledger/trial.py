@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 
-from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.errors import BudgetExceededError, NoEvidenceError
-from pkdp_pipeline.ledger.budget import Budget
 from pkdp_pipeline.ledger.bundle import Bundle
 from pkdp_pipeline.ledger.ceilings import fits_budget
 from pkdp_pipeline.ledger.components import Reach, unit_text
@@ -21,15 +22,14 @@ from pkdp_pipeline.ledger.tally import leave, read_tally, units_of
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import add_up, unit_named, whole_parts
 from pkdp_pipeline.ledger.windows import window, windows
-from pkdp_pipeline.mechanisms import GeometricNoise
-from pkdp_pipeline.mechanisms.noise_law import SMALLEST_EPSILON
-from pkdp_pipeline.noise import noise_scale
-from pkdp_pipeline.profiles import WorstCase
-from pkdp_pipeline.profiles.beside_leakage import WorstBesidePrivate
-from pkdp_pipeline.profiles.worst_case import NoiseCurve
-from pkdp_pipeline.release_certificate import ReleaseCertificate
-from pkdp_pipeline.sentences import rounded_up
-from pkdp_pipeline.wording import Speech, Worded
+from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.model.mechanisms import GeometricNoise
+from pkdp_pipeline.model.mechanisms.noise_law import SMALLEST_EPSILON
+from pkdp_pipeline.model.wording import Speech, Worded
+from pkdp_pipeline.releases.noise import noise_scale
+from pkdp_pipeline.theorems import WorstCase
+from pkdp_pipeline.theorems.beside_leakage import WorstBesidePrivate
+from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 __all__ = ["Trial", "drawn", "drawn_within"]
 

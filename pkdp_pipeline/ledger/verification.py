@@ -12,9 +12,9 @@ from pkdp_pipeline.ledger.chain import Event, checked
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.entries import Entries, place
 from pkdp_pipeline.ledger.journal import Journal
-from pkdp_pipeline.ledger.spelling import folded
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.strays import altered, check_strays
+from pkdp_pipeline.model.spelling import folded
 
 __all__ = ["verify"]
 
@@ -105,7 +105,7 @@ def _certificate(event: Event) -> str:
 
 
 def _check_content(event: Event, certificate: str) -> None:
-    from pkdp_pipeline.release import Release
+    from pkdp_pipeline.releases.release import Release
 
     try:
         release = Release.from_bytes(event.content or b"")

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Literal
 
-from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.composition.evidence import Evidence
+from pkdp_pipeline.certificates.release_certificate import certify
+from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
-from pkdp_pipeline.mechanisms import Mechanism, mechanism_name
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.evidence import Evidence
+from pkdp_pipeline.model.mechanisms import Mechanism, mechanism_name
 from pkdp_pipeline.planning.guesses import guessed_share
 from pkdp_pipeline.planning.searching import last_float
 from pkdp_pipeline.planning.target import Target, attacker_with, read_attacker, read_target
 from pkdp_pipeline.planning.thresholds import smallest_k
-from pkdp_pipeline.release_certificate import certify
-from pkdp_pipeline.sentences import rounded_up
 
 __all__ = ["largest_p_max", "largest_p_max_between"]
 

@@ -9,19 +9,19 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from types import MappingProxyType
 from typing import Any, Literal
 
-from pkdp_pipeline.arguments import choice
-from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.certificate import Certificate
-from pkdp_pipeline.composition.evidence import Evidence
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
+from pkdp_pipeline.certificates.sentences import anyone
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError
-from pkdp_pipeline.mechanisms import MECHANISMS, Count, Histogram, Mechanism
+from pkdp_pipeline.model.arguments import choice
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.evidence import Evidence
+from pkdp_pipeline.model.mechanisms import MECHANISMS, Count, Histogram, Mechanism
 from pkdp_pipeline.planning.noise_width import noise_after, smallest_noise
 from pkdp_pipeline.planning.outcomes import expected_outcome
 from pkdp_pipeline.planning.public_counts import PublicCounts
 from pkdp_pipeline.planning.target import Target, read_attacker, read_target
 from pkdp_pipeline.planning.thresholds import smallest_k
-from pkdp_pipeline.release_certificate import ReleaseCertificate, certify
-from pkdp_pipeline.sentences import anyone
 
 __all__ = ["Choice", "Way", "choices"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
-from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram, Mechanism
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism
 from pkdp_pipeline.planning.target import Target
 
 __all__ = ["guessed_k", "guessed_noise", "guessed_noise_alone", "guessed_share", "guessed_threshold", "guessed_unknown"]

@@ -8,16 +8,16 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.composition.evidence import Evidence
+from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
-from pkdp_pipeline.mechanisms import Count, GeometricNoise, Mechanism, mechanism_name
-from pkdp_pipeline.mechanisms.noise_law import SMALLEST_EPSILON
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.evidence import Evidence
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Mechanism, mechanism_name
+from pkdp_pipeline.model.mechanisms.noise_law import SMALLEST_EPSILON
 from pkdp_pipeline.planning.guesses import guessed_noise, guessed_noise_alone
 from pkdp_pipeline.planning.searching import last_float
 from pkdp_pipeline.planning.target import Target, read_attacker, read_target
 from pkdp_pipeline.planning.thresholds import smallest_release_threshold
-from pkdp_pipeline.release_certificate import certify
 
 __all__ = ["noise_after", "smallest_noise"]
 

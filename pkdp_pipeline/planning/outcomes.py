@@ -6,8 +6,8 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from pkdp_pipeline.mechanisms import Count, Mechanism
-from pkdp_pipeline.mechanisms.noise_law import chance_of_at_least, mean_absolute, mean_absolute_where_at_least
+from pkdp_pipeline.model.mechanisms import Count, Mechanism
+from pkdp_pipeline.model.mechanisms.noise_law import chance_of_at_least, mean_absolute, mean_absolute_where_at_least
 from pkdp_pipeline.planning.public_counts import PublicCounts
 
 __all__ = ["Outcome", "expected_outcome"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
-from pkdp_pipeline.arguments import choice, whole_number
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.arguments import choice, whole_number
 
 __all__ = ["PublicCounts"]
 

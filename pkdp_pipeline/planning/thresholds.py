@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 
-from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.composition.evidence import Evidence
+from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
-from pkdp_pipeline.mechanisms import Histogram, Mechanism, mechanism_name
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.evidence import Evidence
+from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, mechanism_name
 from pkdp_pipeline.planning.guesses import guessed_k, guessed_threshold
 from pkdp_pipeline.planning.searching import first_whole
 from pkdp_pipeline.planning.target import read_attacker, read_target
-from pkdp_pipeline.release_certificate import certify
 
 __all__ = ["smallest_k", "smallest_release_threshold"]
 

@@ -18,10 +18,10 @@ from oracle.releases import noisy_cell
 from thorough import examples
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.attacks.trajectories import worst_schedules
+from pkdp_pipeline.assurance.attacks.trajectories import worst_schedules
+from pkdp_pipeline.assurance.verification import verify
 from pkdp_pipeline.composition import basic_sum
 from pkdp_pipeline.schemas import schema as pkdp_schema
-from pkdp_pipeline.verification import verify
 
 ANYONE = pkdp.AttackerModel()
 

@@ -16,10 +16,10 @@ from oracle.losses import enumerated, noise_pair, reversed_pair, waiting_times
 from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.grid_law import GridLaw
 from pkdp_pipeline.composition.loss_laws import Directions, NoiseLosses, PairLosses, ProfileLosses, directions
-from pkdp_pipeline.profiles.counting import Counting
-from pkdp_pipeline.profiles.thresholding import Thresholding
-from pkdp_pipeline.profiles.value_through_absence import ValueThroughAbsence
-from pkdp_pipeline.profiles.worst_case import NoiseCurve
+from pkdp_pipeline.theorems.counting import Counting
+from pkdp_pipeline.theorems.thresholding import Thresholding
+from pkdp_pipeline.theorems.value_through_absence import ValueThroughAbsence
+from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 
 def presence(k, p, cap=None):

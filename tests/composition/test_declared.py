@@ -8,7 +8,8 @@ import pytest
 from oracle.pairs import product_divergence
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.composition.evidence import (
+from pkdp_pipeline.certificates.statement import Statement
+from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,
     BoundedSensitivity,
@@ -18,7 +19,6 @@ from pkdp_pipeline.composition.evidence import (
     OneDayProtected,
     SamePeople,
 )
-from pkdp_pipeline.statement import Statement
 
 NOISE = pkdp.GeometricNoise(0.5)
 IF = ", if what was declared is true"

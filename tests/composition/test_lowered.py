@@ -7,7 +7,7 @@ import json
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.composition.evidence import (
+from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,
     DisjointUnits,

@@ -6,7 +6,8 @@ import pytest
 from oracle.joint import Day, worst
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.composition.evidence import (
+from pkdp_pipeline.composition.rules import RULES
+from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,
     BoundedSensitivity,
@@ -16,7 +17,6 @@ from pkdp_pipeline.composition.evidence import (
     OneDayProtected,
     SamePeople,
 )
-from pkdp_pipeline.composition.rules import RULES
 
 HABITS = IndependentGivenHabits()
 GRID = 1 + 1e-3

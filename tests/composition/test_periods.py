@@ -9,8 +9,8 @@ import pytest
 from oracle.joint import Day, worst
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.composition.evidence import BoundedParticipation, IndependentGivenHabits, OneDayProtected
-from pkdp_pipeline.context import Context
+from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.evidence import BoundedParticipation, IndependentGivenHabits, OneDayProtected
 
 ONCE = BoundedParticipation(times=1)
 NOISES = (0.3, 0.5)

@@ -11,7 +11,7 @@ from oracle.dependence import measured_dependence
 from oracle.joint import Day, independent, joint_laws, joint_losses, sticky, worst, xor_days
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.composition.evidence import BoundedDependence
+from pkdp_pipeline.model.evidence import BoundedDependence
 
 
 def coins(unknown, low=0.5, high=0.5):

@@ -10,7 +10,7 @@ import pytest
 from oracle.joint import Day, independent, once, sticky, worst
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.composition.evidence import BoundedParticipation, DisjointUnits, OncePerUnit, OneDayProtected
+from pkdp_pipeline.model.evidence import BoundedParticipation, DisjointUnits, OncePerUnit, OneDayProtected
 
 GRID = np.array([0.0, 0.1, 0.5, 1.0, 2.0, 4.0])
 
@@ -112,7 +112,7 @@ def test_a_whole_trajectory_from_single_days_is_group_privacy():
 
 def test_one_day_cannot_be_added_to_whole_trajectories():
     one = pkdp.compose([(thresholded(9, 0.2), 3)], OneDayProtected())
-    from pkdp_pipeline.composition.evidence import IndependentGivenHabits
+    from pkdp_pipeline.model.evidence import IndependentGivenHabits
 
     with pytest.raises(pkdp.NoEvidenceError, match="one day"):
         pkdp.compose([one, thresholded(9, 0.2)], IndependentGivenHabits())

@@ -12,7 +12,7 @@ from oracle.laws import coin_sum
 from oracle.pairs import capped_pair, divergences, product_divergence, reversed_pair, spread_pair
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.composition.evidence import BoundedParticipation, IndependentGivenHabits
+from pkdp_pipeline.model.evidence import BoundedParticipation, IndependentGivenHabits
 
 HABITS = IndependentGivenHabits()
 

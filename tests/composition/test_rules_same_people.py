@@ -10,7 +10,7 @@ import pytest
 from oracle.joint import Day, worst
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.composition.evidence import IndependentGivenHabits, SamePeople
+from pkdp_pipeline.model.evidence import IndependentGivenHabits, SamePeople
 
 SAME = SamePeople()
 

@@ -13,9 +13,9 @@ from oracle.pairs import product_divergence
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.composition import basic_sum
-from pkdp_pipeline.composition.evidence import BoundedParticipation
 from pkdp_pipeline.composition.worst_case_parts import advanced_sum
-from pkdp_pipeline.context import Context
+from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.evidence import BoundedParticipation
 
 
 def noised(epsilon, protects="presence", k=None, release=None):

@@ -23,9 +23,9 @@ from pkdp_pipeline.composition.score_attack import (
 )
 from pkdp_pipeline.composition.score_tail import score_tail
 from pkdp_pipeline.composition.tilted_transform import Factor
-from pkdp_pipeline.profiles.inversion import smallest_epsilon
-from pkdp_pipeline.profiles.thresholding import Thresholding
-from pkdp_pipeline.profiles.waiting_pair import waiting_pair
+from pkdp_pipeline.theorems.inversion import smallest_epsilon
+from pkdp_pipeline.theorems.thresholding import Thresholding
+from pkdp_pipeline.theorems.waiting_pair import waiting_pair
 
 
 def attacked(k, p, **more):

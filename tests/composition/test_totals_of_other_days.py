@@ -10,7 +10,7 @@ from oracle.joint import Day, crowd
 from oracle.laws import losses
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.context import Context
+from pkdp_pipeline.model.context import Context
 
 TOLD = pkdp.AttackerModel(p_max_between=0.6, leakage=pkdp.Leakage.total())
 TABLE = pkdp.certify(pkdp.Histogram(k=9), TOLD, protects="value")

@@ -11,7 +11,7 @@ from oracle.joint import Day, crowd
 from oracle.laws import losses
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.context import Context
+from pkdp_pipeline.model.context import Context
 
 TOLD = pkdp.AttackerModel(leakage=pkdp.Leakage.total())
 TOTAL = pkdp.certify(pkdp.Count(), TOLD, protects="value")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.duckdb import install
-from pkdp_pipeline.keys import canonical_key
+from pkdp_pipeline.model.keys import canonical_key
 
 ATTACKER = pkdp.AttackerModel(p_max=0.1)
 

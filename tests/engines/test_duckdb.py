@@ -20,7 +20,7 @@ from thorough import examples
 from pkdp_pipeline.engines import ENGINES, Question, engine_for
 from pkdp_pipeline.engines.duckdb.predicate import predicate_sql
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.keys import canonical_key
+from pkdp_pipeline.model.keys import canonical_key
 
 RULES = ("error", "most_frequent", "first", "hash")
 TEXTS = st.sampled_from([None, "", "a", "b", "é", "a'b"])

@@ -14,7 +14,7 @@ from pkdp_pipeline.engines import engine_for
 from pkdp_pipeline.engines.narwhals import engine as narwhals_engine
 from pkdp_pipeline.engines.question import Question
 from pkdp_pipeline.errors import ArgumentError, PkdpError
-from pkdp_pipeline.keys import canonical_key
+from pkdp_pipeline.model.keys import canonical_key
 
 pytestmark = pytest.mark.ibis
 

@@ -19,7 +19,7 @@ from thorough import examples
 from pkdp_pipeline.engines import Question, engine_for
 from pkdp_pipeline.engines.narwhals.engine import ENGINE as ANYWHERE
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.keys import canonical_key
+from pkdp_pipeline.model.keys import canonical_key
 
 COLUMNS = ["p", "q", "c 1", 'd"2', "o"]
 SCHEMA = {"p": pl.String, "q": pl.Int64, "c 1": pl.String, 'd"2': pl.Int64, "o": pl.Int64}

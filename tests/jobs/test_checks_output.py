@@ -12,7 +12,7 @@ from pkdp_pipeline import Ledger
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.checks import check_output
 from pkdp_pipeline.jobs.job import ReleaseTable
-from pkdp_pipeline.release import Release
+from pkdp_pipeline.releases.release import Release
 
 DAY = date(2020, 1, 1)
 
@@ -26,7 +26,7 @@ def sealed(table: pd.DataFrame, mechanism) -> Release:
     frame = pd.DataFrame({"u": range(9), "town": ["Ås"] * 9})
     made = pkdp.count(frame, unit="u", attacker=pkdp.AttackerModel(p_max=0.5), k=5)
     if mechanism != made.certificate.mechanism:
-        from pkdp_pipeline.release_certificate import certify
+        from pkdp_pipeline.certificates.release_certificate import certify
 
         return Release.seal(table, certify(mechanism, pkdp.AttackerModel(p_max=0.5)))
     return Release.seal(table, made.certificate)
@@ -140,7 +140,7 @@ def test_releases_of_jobs_pass(job_file, basic, change):
 
 def test_a_defect_charges_nothing_and_writes_nothing(job_file, basic, monkeypatch):
     """The table is made wrong where it is made; everything that follows is real."""
-    from pkdp_pipeline import public_table
+    from pkdp_pipeline.releases import public_table
 
     job = load_job(job_file(basic))
     sound = public_table._public

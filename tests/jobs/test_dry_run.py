@@ -15,7 +15,7 @@ from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.copying import copied, replay
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
-from pkdp_pipeline.publish import reserve
+from pkdp_pipeline.releases.publish import reserve
 
 DAYS = days_of(date(2020, 1, 1), date(2020, 1, 9))
 NOISED = """

@@ -13,7 +13,7 @@ import pytest
 from local_spark import local_spark
 from typer.testing import CliRunner
 
-from pkdp_pipeline import cli
+from pkdp_pipeline.cli.main import main as cli
 from pkdp_pipeline.errors import InputCheckError
 from pkdp_pipeline.jobs import load_job, run_job
 
@@ -148,7 +148,7 @@ def test_a_job_of_its_own_process_starts_spark_stops_it_and_prints_nothing_of_it
         folder = tmp_path / f"{engine} here"
         folder.mkdir()
         ran = subprocess.run(
-            [sys.executable, "-m", "pkdp_pipeline.cli", "run", str(job), "--date", DAY.isoformat()],
+            [sys.executable, "-m", "pkdp_pipeline.cli.main", "run", str(job), "--date", DAY.isoformat()],
             capture_output=True,
             text=True,
             check=False,

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ConfigError, DifferencingError, NotCertifiableError
 from pkdp_pipeline.jobs import load_job, run_job
-from pkdp_pipeline.jobs.attacker_table import AttackerTable
 from pkdp_pipeline.jobs.dry_run import plan_job
 from pkdp_pipeline.jobs.repairing import mend
 from pkdp_pipeline.jobs.requests import check_together, requests_of
 from pkdp_pipeline.jobs.toml_text import document
-from pkdp_pipeline.leakage import Leakage
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.release_certificate import certify
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.leakage import Leakage
+from pkdp_pipeline.releases.options.attacker_table import AttackerTable
 
 DAY = date(2020, 1, 1)
 HEAD = """

@@ -8,13 +8,13 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs import Job, load_job
 from pkdp_pipeline.jobs import job as job_module
 from pkdp_pipeline.jobs.requests import requests_of
-from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
-from pkdp_pipeline.request import Request
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.releases.request import Request
 
 SCHEMA = Path(job_module.__file__).parents[1] / "schemas" / "job.v1.json"
 

@@ -24,7 +24,7 @@ from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, remove_leftovers, write_atomically, write_outputs
 from pkdp_pipeline.jobs.outputs.csv_text import csv_bytes
-from pkdp_pipeline.release import read_release
+from pkdp_pipeline.releases.release import read_release
 
 DAY = date(2020, 1, 1)
 

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ConfigError, DifferencingError
 from pkdp_pipeline.jobs.loading import load_job
 from pkdp_pipeline.jobs.requests import check_together, requests_of
-from pkdp_pipeline.release_certificate import certify
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DAY = date(2020, 1, 1)
@@ -48,7 +48,7 @@ def pasted(text: str, message: str) -> str:
 
 
 def run(path: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pkdp_pipeline.cli", "run", str(path), "--date", "2013-01-02"]
+    command = [sys.executable, "-m", "pkdp_pipeline.cli.main", "run", str(path), "--date", "2013-01-02"]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

@@ -13,17 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError, BudgetExceededError, ConfigError, DifferencingError, PkdpError
-from pkdp_pipeline.exit_codes import exit_code
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.backfilling import backfill, days_of
 from pkdp_pipeline.jobs.dry_run import plan_job
+from pkdp_pipeline.jobs.exit_codes import exit_code
 from pkdp_pipeline.jobs.repairing import Target, mend
 from pkdp_pipeline.jobs.repairing.edits import Edit, applied, at
 from pkdp_pipeline.jobs.repairing.grids import EPSILONS, first_above
 from pkdp_pipeline.jobs.toml_text import document
-from pkdp_pipeline.release_certificate import certify
+from pkdp_pipeline.model.attacker import AttackerModel
 
 DAY = date(2020, 1, 1)
 DAYS = days_of(DAY, DAY + timedelta(days=4))

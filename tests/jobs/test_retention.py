@@ -73,7 +73,7 @@ def test_a_run_in_a_process_of_its_own_leaves_no_rows_behind(job_file, basic, tm
             time.sleep({5 if stop else 0})
             return counted
         input.count_units = counting
-        from pkdp_pipeline.cli import main
+        from pkdp_pipeline.cli.main import main
         sys.argv = ["pkdp", "run", {str(file)!r}, "--date", "2020-01-01"]
         main()
     """

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from pkdp_pipeline import jobs
-from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import (
     ConfigError,
     DifferencingError,
@@ -23,7 +23,7 @@ from pkdp_pipeline.jobs import load_job, run_job, session
 from pkdp_pipeline.jobs.locking import LOCK_FILE
 from pkdp_pipeline.jobs.written import OWNER_FILE
 from pkdp_pipeline.ledger import Ledger, database
-from pkdp_pipeline.release import read_release
+from pkdp_pipeline.releases.release import read_release
 
 DAY = date(2020, 1, 1)
 NEXT_DAY = date(2020, 1, 2)

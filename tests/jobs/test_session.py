@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from pkdp_pipeline.errors import ArgumentError, BudgetExceededError, ConfigError, InputCheckError, TemporaryError
-from pkdp_pipeline.exit_codes import exit_code
 from pkdp_pipeline.jobs import JobSession, load_job, run_job
 from pkdp_pipeline.jobs.dry_run import plan_job
+from pkdp_pipeline.jobs.exit_codes import exit_code
 from pkdp_pipeline.ledger import Ledger
 
 DAY = date(2020, 1, 1)

@@ -310,7 +310,7 @@ def test_a_job_publishes_the_same_from_a_table_as_from_a_file(
         assert "sesame" not in shown
     path.write_text(path.read_text(encoding="utf-8").replace('"other', '"third'), encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "pkdp_pipeline.cli", "run", str(path), "--date", "2020-01-01"],
+        [sys.executable, "-m", "pkdp_pipeline.cli.main", "run", str(path), "--date", "2020-01-01"],
         capture_output=True,
         text=True,
         check=False,

@@ -8,7 +8,7 @@ import pytest
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.summary import describe, noise_line, public_rows
-from pkdp_pipeline.release import Release
+from pkdp_pipeline.releases.release import Release
 
 
 def test_a_missing_count_reads_suppressed_and_nothing_steers_a_terminal():

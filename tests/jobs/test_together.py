@@ -4,12 +4,12 @@ from datetime import date
 
 import pytest
 
-from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.jobs.together import Together
 from pkdp_pipeline.ledger import Entry, Standing
 from pkdp_pipeline.ledger.terms import Terms
-from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
-from pkdp_pipeline.release_certificate import certify
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
 DAY = date(2020, 1, 1)
 

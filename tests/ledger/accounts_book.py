@@ -6,13 +6,13 @@ import itertools
 from dataclasses import dataclass
 from functools import cache
 
-from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.context import Context
+from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.ledger import Standing, accounts
 from pkdp_pipeline.ledger.database import open_database
 from pkdp_pipeline.ledger.terms import Terms
-from pkdp_pipeline.mechanisms import Histogram
-from pkdp_pipeline.release_certificate import certify
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.mechanisms import Histogram
 
 ATTACKER = AttackerModel(p_max=0.1, p_min=0.1, unknown=2000)
 

@@ -6,11 +6,11 @@ import functools
 
 import pandas as pd
 
-from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
 from pkdp_pipeline.ledger import Ledger, Reservation, Standing
-from pkdp_pipeline.mechanisms import GeometricNoise, Histogram
-from pkdp_pipeline.release import Release
-from pkdp_pipeline.release_certificate import ReleaseCertificate, certify
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import GeometricNoise, Histogram
+from pkdp_pipeline.releases.release import Release
 
 NOISELESS = Histogram(k=50)
 NOISED = Histogram(noise=GeometricNoise(epsilon=0.1))

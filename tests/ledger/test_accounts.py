@@ -10,9 +10,16 @@ from accounts_book import ATTACKER, Book, standing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.composition.compose import compose
-from pkdp_pipeline.composition.evidence import (
+from pkdp_pipeline.certificates.compose import compose
+from pkdp_pipeline.certificates.release_certificate import certify
+from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError, NoEvidenceError
+from pkdp_pipeline.ledger import Period, accounts, check_differencing
+from pkdp_pipeline.ledger.admission import Admission
+from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
+from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,
     DisjointUnits,
@@ -21,14 +28,7 @@ from pkdp_pipeline.composition.evidence import (
     OneDayProtected,
     SamePeople,
 )
-from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError, NoEvidenceError
-from pkdp_pipeline.ledger import Period, accounts, check_differencing
-from pkdp_pipeline.ledger.admission import Admission
-from pkdp_pipeline.ledger.budget import Budget
-from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
-from pkdp_pipeline.ledger.terms import Terms
-from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
-from pkdp_pipeline.release_certificate import certify
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
 NOISE = GeometricNoise(0.5)
 TABLE, COUNT = Histogram(k=50), Count()
@@ -230,7 +230,7 @@ def test_several_units_are_never_added_up():
     with pytest.raises(NoEvidenceError, match=r"'airline', 'owner'; 'tailnum'; each row|each row.*'tailnum'") as caught:
         book.total()
     assert "total(unit=" in str(caught.value)
-    from pkdp_pipeline.request import EACH_ROW
+    from pkdp_pipeline.releases.request import EACH_ROW
 
     for unit in ("tailnum", ["tailnum"], ("airline", "owner"), ("owner", "airline"), (), EACH_ROW):
         total = book.total(unit)

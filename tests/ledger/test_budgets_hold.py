@@ -11,16 +11,7 @@ from accounts_book import Book, certified
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.composition.compose import compose
-from pkdp_pipeline.composition.evidence import (
-    BoundedDependence,
-    BoundedParticipation,
-    DisjointUnits,
-    IndependentGivenHabits,
-    OncePerUnit,
-    OneDayProtected,
-)
+from pkdp_pipeline.certificates.compose import compose
 from pkdp_pipeline.errors import (
     BudgetExceededError,
     DifferencingError,
@@ -28,11 +19,20 @@ from pkdp_pipeline.errors import (
     NotCertifiableError,
     TemporaryError,
 )
-from pkdp_pipeline.leakage import Leakage
 from pkdp_pipeline.ledger import trial
-from pkdp_pipeline.ledger.budget import Budget
 from pkdp_pipeline.ledger.terms import Terms
-from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.model.evidence import (
+    BoundedDependence,
+    BoundedParticipation,
+    DisjointUnits,
+    IndependentGivenHabits,
+    OncePerUnit,
+    OneDayProtected,
+)
+from pkdp_pipeline.model.leakage import Leakage
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
 TABLE = Histogram(k=50)
 PRIVATE = AttackerModel(leakage=Leakage("a survey", epsilon=0.09))

@@ -7,16 +7,16 @@ from collections import Counter, OrderedDict
 
 import pytest
 
-from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.composition.evidence import BoundedParticipation, IndependentGivenHabits, OneDayProtected
+from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger import ceilings
-from pkdp_pipeline.ledger.budget import Budget
 from pkdp_pipeline.ledger.bundle import Bundle
 from pkdp_pipeline.ledger.ceilings import fits_budget
 from pkdp_pipeline.ledger.totals import add_up
-from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
-from pkdp_pipeline.release_certificate import certify
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.model.evidence import BoundedParticipation, IndependentGivenHabits, OneDayProtected
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
 PARTS = {
     "counts": certify(Count(noise=GeometricNoise(0.03)), AttackerModel()),

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ledger_samples import certificate, publish, publish_release, reserve, sealed, standing
 
-from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.composition.evidence import IndependentGivenHabits
+from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError, LedgerError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.chain import GENESIS, Event, checked, event_hash
-from pkdp_pipeline.release_certificate import certify
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.evidence import IndependentGivenHabits
 
 FIELDS = {
     "dataset": "people",
@@ -374,7 +374,7 @@ def test_a_release_with_another_certificate_than_was_charged_is_found(path):
 
 
 def test_a_certificate_that_names_another_head_is_found(path):
-    from pkdp_pipeline.context import Context
+    from pkdp_pipeline.model.context import Context
 
     with Ledger.open(path, evidence=IndependentGivenHabits()) as ledger:
         publish(ledger)

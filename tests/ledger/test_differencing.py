@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from pkdp_pipeline.composition.evidence import (
+from pkdp_pipeline.errors import ArgumentError, DifferencingError
+from pkdp_pipeline.ledger import Standing, check_differencing
+from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,
     DisjointUnits,
@@ -10,9 +12,7 @@ from pkdp_pipeline.composition.evidence import (
     OncePerUnit,
     OneDayProtected,
 )
-from pkdp_pipeline.errors import ArgumentError, DifferencingError
-from pkdp_pipeline.ledger import Standing, check_differencing
-from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
 NOISE = GeometricNoise(0.5)
 TABLE, NOISED = Histogram(k=50), Histogram(noise=NOISE)

@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 from thorough import examples
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.composition.evidence import (
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
+from pkdp_pipeline.errors import ArgumentError, BudgetExceededError, DifferencingError, NoEvidenceError, PkdpError
+from pkdp_pipeline.ledger import Budget, Entry, Period, check_differencing
+from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,
     IndependentGivenHabits,
     OncePerUnit,
     OneDayProtected,
 )
-from pkdp_pipeline.errors import ArgumentError, BudgetExceededError, DifferencingError, NoEvidenceError, PkdpError
-from pkdp_pipeline.leakage import Leakage
-from pkdp_pipeline.ledger import Budget, Entry, Period, check_differencing
-from pkdp_pipeline.ledger.terms import Terms
-from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
-from pkdp_pipeline.publish import Request, publish, reserve
-from pkdp_pipeline.release_certificate import ReleaseCertificate, certify
+from pkdp_pipeline.model.leakage import Leakage
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.releases.publish import Request, publish, reserve
 
 TOTAL = Leakage.total()
 SURE, TOLD = pkdp.AttackerModel(p_max_between=0.6), pkdp.AttackerModel(p_max_between=0.6, leakage=TOTAL)

@@ -22,10 +22,10 @@ from pathlib import Path
 import pytest
 from ledger_samples import NOISED, certificate, offer_for, publish, reserve, standing
 
-from pkdp_pipeline.composition.evidence import IndependentGivenHabits
 from pkdp_pipeline.errors import BudgetExceededError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger import Ledger, Reservation, journal
-from pkdp_pipeline.ledger.budget import Budget
+from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.model.evidence import IndependentGivenHabits
 
 HABITS = IndependentGivenHabits()
 slow = pytest.mark.slow

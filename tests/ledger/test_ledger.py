@@ -15,9 +15,7 @@ from ledger_samples import (
     standing,
 )
 
-from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.composition.evidence import IndependentGivenHabits
-from pkdp_pipeline.context import Context
+from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import (
     ArgumentError,
     BudgetExceededError,
@@ -28,10 +26,12 @@ from pkdp_pipeline.errors import (
 )
 from pkdp_pipeline.ledger import Entry, Ledger, Reservation
 from pkdp_pipeline.ledger.admission import Admission
-from pkdp_pipeline.ledger.budget import Budget
 from pkdp_pipeline.ledger.chain import GENESIS
-from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
-from pkdp_pipeline.release_certificate import certify
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.evidence import IndependentGivenHabits
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
 HABITS = IndependentGivenHabits()
 

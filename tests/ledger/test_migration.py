@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 from ledger_samples import publish, standing
 
-from pkdp_pipeline.certificate import Certificate
-from pkdp_pipeline.composition.evidence import IndependentGivenHabits
+from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import DifferencingError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.ledger.budget import Budget
 from pkdp_pipeline.ledger.former import Former, find_former, former_entry
-from pkdp_pipeline.mechanisms import Histogram
-from pkdp_pipeline.publish import publish as publish_request
-from pkdp_pipeline.release import Release
-from pkdp_pipeline.request import Request
+from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.model.evidence import IndependentGivenHabits
+from pkdp_pipeline.model.mechanisms import Histogram
+from pkdp_pipeline.releases.publish import publish as publish_request
+from pkdp_pipeline.releases.release import Release
+from pkdp_pipeline.releases.request import Request
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = json.loads((ROOT / "tests" / "data" / "ledger_schema_1.json").read_text(encoding="utf-8"))

@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 from ledger_samples import certificate, publish, publish_release, reserve, sealed, standing
 
-from pkdp_pipeline.composition.evidence import IndependentGivenHabits
 from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.chain import GENESIS
 from pkdp_pipeline.ledger.database import while_waiting
 from pkdp_pipeline.ledger.journal import Journal
 from pkdp_pipeline.ledger.unreadable import mark_unreadable, unreadable_tables
+from pkdp_pipeline.model.evidence import IndependentGivenHabits
 
 HABITS = IndependentGivenHabits()
 # One server for all of them: a worker of its own keeps them together.
@@ -476,11 +476,11 @@ def test_another_data_set_is_named_when_one_starts(postgres_url):
 
 
 def test_what_was_promised_once_is_not_taken_back(postgres_url):
-    from pkdp_pipeline.attacker import AttackerModel
-    from pkdp_pipeline.leakage import Leakage
-    from pkdp_pipeline.mechanisms import Count, Histogram
-    from pkdp_pipeline.publish import Request
-    from pkdp_pipeline.publish import publish as made
+    from pkdp_pipeline.model.attacker import AttackerModel
+    from pkdp_pipeline.model.leakage import Leakage
+    from pkdp_pipeline.model.mechanisms import Count, Histogram
+    from pkdp_pipeline.releases.publish import Request
+    from pkdp_pipeline.releases.publish import publish as made
 
     people = pd.DataFrame({"id": range(60), "cell": "a"})
     told = AttackerModel(p_max_between=0.6, leakage=Leakage.total())

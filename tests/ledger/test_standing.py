@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.ledger import Standing
-from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
-from pkdp_pipeline.release_certificate import certify
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
 NOISE = GeometricNoise(0.5)
 FIELDS = {"unit": ("tailnum",), "period": "2013", "label": "x", "mechanism": Histogram(k=5), "by": ("carrier",)}

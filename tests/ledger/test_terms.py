@@ -4,16 +4,16 @@ import json
 
 import pytest
 
-from pkdp_pipeline.composition.evidence import (
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.ledger.terms import Terms, given
+from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,
     IndependentGivenHabits,
     OneDayProtected,
     SamePeople,
 )
-from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.ledger.budget import Budget
-from pkdp_pipeline.ledger.terms import Terms, given
 
 
 def test_nothing_is_declared_by_default():

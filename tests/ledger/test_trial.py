@@ -12,15 +12,15 @@ from accounts_book import ATTACKER, Book, certified, standing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.composition.compose import compose
-from pkdp_pipeline.composition.evidence import BoundedDependence, IndependentGivenHabits, OneDayProtected
+from pkdp_pipeline.certificates.compose import compose
 from pkdp_pipeline.errors import BudgetExceededError, DifferencingError, LedgerError
 from pkdp_pipeline.ledger import Period, ceilings, trial
-from pkdp_pipeline.ledger.budget import Budget
 from pkdp_pipeline.ledger.database import open_database
 from pkdp_pipeline.ledger.terms import Terms
-from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.model.evidence import BoundedDependence, IndependentGivenHabits, OneDayProtected
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
 TABLE = Histogram(k=50)
 

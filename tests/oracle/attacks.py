@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import pkdp_pipeline as pkdp
 from oracle.families import FAMILIES, Case, RandomDice
 from oracle.laws import BITS, exact_exp, lower_end
-from pkdp_pipeline.release_certificate import ReleaseCertificate
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 
 __all__ = ["certificate_of", "exact_truths", "search", "sweep"]
 

@@ -20,7 +20,7 @@ from oracle.schedules import (
     participation,
     within,
 )
-from pkdp_pipeline.composition import evidence as declared
+from pkdp_pipeline.model import evidence as declared
 
 __all__ = ["SCHEDULES"]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 import pkdp_pipeline as pkdp
 from oracle.joint import Day, Lives, Person, Trajectory, independent, mixed
-from pkdp_pipeline.composition import evidence as declared
+from pkdp_pipeline.model import evidence as declared
 
 __all__ = [
     "Schedule",

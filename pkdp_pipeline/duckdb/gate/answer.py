@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.release import Release
+from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,18 +11,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pkdp_pipeline.attacker import AttackerModel
-from pkdp_pipeline.certificate import Certificate
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.duckdb.gate.catalog import Catalogued
 from pkdp_pipeline.duckdb.gate.policy import Policy, TablePolicy
 from pkdp_pipeline.duckdb.tables import literal
 from pkdp_pipeline.duckdb.views import link_warning
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.ledger import Budget
-from pkdp_pipeline.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.planning import smallest_k
-from pkdp_pipeline.release_certificate import certify
-from pkdp_pipeline.request import EACH_ROW
+from pkdp_pipeline.releases.request import EACH_ROW
 
 __all__ = ["describe", "file_warnings", "threshold_warnings", "totals", "view_warnings"]
 

@@ -19,7 +19,7 @@ from pkdp_pipeline.errors import ArgumentError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.certificate import Certificate
+    from pkdp_pipeline.certificates.certificate import Certificate
 
 __all__ = ["Gate"]
 

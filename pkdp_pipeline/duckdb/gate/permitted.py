@@ -26,14 +26,14 @@ from pkdp_pipeline.errors import (
     PkdpError,
     TemporaryError,
 )
-from pkdp_pipeline.keys import json_key
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.unreadable import mark_unreadable, unreadable_tables
-from pkdp_pipeline.ledger_views.words import exactly
-from pkdp_pipeline.publish import publish
-from pkdp_pipeline.release import Release
-from pkdp_pipeline.request import Request
-from pkdp_pipeline.wording import ANALYST, worded_for
+from pkdp_pipeline.ledger.views.words import exactly
+from pkdp_pipeline.model.keys import json_key
+from pkdp_pipeline.model.wording import ANALYST, worded_for
+from pkdp_pipeline.releases.publish import publish
+from pkdp_pipeline.releases.release import Release
+from pkdp_pipeline.releases.request import Request
 
 if TYPE_CHECKING:
     import duckdb

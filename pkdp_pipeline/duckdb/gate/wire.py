@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.release import Release
+from pkdp_pipeline.releases.release import Release
 
 __all__ = ["ARROW", "JSON", "Answered", "arrow_stream", "json_document"]
 

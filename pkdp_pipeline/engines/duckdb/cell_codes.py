@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.keys import canonical_key, key_dtype, kind_of_dtype
+from pkdp_pipeline.model.keys import canonical_key, key_dtype, kind_of_dtype
 
 __all__ = ["CellCodes", "encode_cells"]
 

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from pkdp_pipeline.engines.duckdb.cell_codes import CellCodes, encode_cells
-from pkdp_pipeline.engines.duckdb.columns import check_columns
 from pkdp_pipeline.engines.duckdb.connecting import connect
 from pkdp_pipeline.engines.duckdb.selection import selected_rows
 from pkdp_pipeline.engines.duckdb.statements import alike_statement, cells_statement, numbered, tally_statement
@@ -19,6 +18,7 @@ from pkdp_pipeline.engines.duckdb.unit_types import has_spaces, holds_several_ty
 from pkdp_pipeline.engines.places import counted_by_place, tallied_by_place
 from pkdp_pipeline.engines.question import DRAWN, CellCounts, Question, Tally, Units
 from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.model.predicate.columns import check_columns
 
 __all__ = ["ENGINE", "PandasEngine"]
 

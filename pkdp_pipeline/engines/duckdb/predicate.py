@@ -7,7 +7,8 @@ from types import MappingProxyType
 
 from pkdp_pipeline.engines.duckdb.relation_types import is_number
 from pkdp_pipeline.engines.duckdb.statements import literal, quoted
-from pkdp_pipeline.engines.predicate import (
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.predicate import (
     Column,
     Comparison,
     Conjunction,
@@ -22,7 +23,6 @@ from pkdp_pipeline.engines.predicate import (
     no_offset,
     parse_query,
 )
-from pkdp_pipeline.errors import ArgumentError
 
 __all__ = ["predicate_sql"]
 

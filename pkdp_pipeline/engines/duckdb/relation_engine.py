@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from pkdp_pipeline.engines.duckdb.columns import check_columns
 from pkdp_pipeline.engines.duckdb.predicate import predicate_sql
 from pkdp_pipeline.engines.duckdb.relation_codes import cells_by_code
 from pkdp_pipeline.engines.duckdb.relation_rows import RelationRows, asked
@@ -24,6 +23,7 @@ from pkdp_pipeline.engines.duckdb.statements import (
 )
 from pkdp_pipeline.engines.question import CellCounts, Question, Tally, Units
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.predicate.columns import check_columns
 
 if TYPE_CHECKING:
     import duckdb

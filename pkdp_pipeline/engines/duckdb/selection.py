@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pkdp_pipeline.engines.duckdb.columns import check_columns
 from pkdp_pipeline.engines.duckdb.pandas_terms import read_terms
 from pkdp_pipeline.engines.duckdb.row_by_row import refuse_whole_columns
 from pkdp_pipeline.engines.duckdb.times_as_text import refuse_times_as_text
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.predicate.columns import check_columns
 
 __all__ = ["selected_rows"]
 

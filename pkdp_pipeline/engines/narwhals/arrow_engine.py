@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 import pandas as pd
 
-from pkdp_pipeline.engines.duckdb.columns import check_columns
 from pkdp_pipeline.engines.duckdb.connecting import connect
 from pkdp_pipeline.engines.duckdb.relation_engine import ENGINE as RELATIONS
 from pkdp_pipeline.engines.narwhals.source import Source, asked
 from pkdp_pipeline.engines.narwhals.statements import numbered
 from pkdp_pipeline.engines.question import CellCounts, Question, Tally, Units
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.predicate.columns import check_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

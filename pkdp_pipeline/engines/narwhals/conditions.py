@@ -13,7 +13,8 @@ import narwhals.stable.v2 as nw
 
 from pkdp_pipeline.engines.narwhals.columns import comparable, family
 from pkdp_pipeline.engines.narwhals.naming import column as by_name
-from pkdp_pipeline.engines.predicate import (
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.predicate import (
     Column,
     Comparison,
     Conjunction,
@@ -27,7 +28,6 @@ from pkdp_pipeline.engines.predicate import (
     no_offset,
     parse_query,
 )
-from pkdp_pipeline.errors import ArgumentError
 
 __all__ = ["condition"]
 

@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 import narwhals.stable.v2 as nw
 
-from pkdp_pipeline.engines.duckdb.columns import check_columns
 from pkdp_pipeline.engines.narwhals.columns import comparable, nameable
 from pkdp_pipeline.engines.narwhals.conditions import condition
 from pkdp_pipeline.engines.narwhals.naming import opened
@@ -15,6 +14,7 @@ from pkdp_pipeline.engines.narwhals.silence import quiet
 from pkdp_pipeline.engines.narwhals.statements import numbered
 from pkdp_pipeline.engines.question import Question
 from pkdp_pipeline.errors import ConfigError, PkdpError
+from pkdp_pipeline.model.predicate.columns import check_columns
 
 __all__ = ["Source", "asked"]
 

@@ -9,7 +9,7 @@ from pkdp_pipeline.jobs.checks.expectations import Expectation
 from pkdp_pipeline.jobs.checks.rules import Rule
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.sources.source import Rows, Source
-from pkdp_pipeline.publish import Counted
+from pkdp_pipeline.releases.publish import Counted
 
 __all__ = ["rules_of_columns", "rules_of_counts", "rules_of_rows"]
 

@@ -16,7 +16,7 @@ from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.requests import NamedRequest, requests_of
 from pkdp_pipeline.jobs.sources.needed import check_named
 from pkdp_pipeline.jobs.sources.source import Source
-from pkdp_pipeline.publish import Counted, count_units
+from pkdp_pipeline.releases.publish import Counted, count_units
 
 __all__ = ["CheckedDay", "check_input"]
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from pkdp_pipeline.domain import Domain
 from pkdp_pipeline.jobs.job import ReleaseTable
-from pkdp_pipeline.keys import canonical_key, sort_rank
-from pkdp_pipeline.release import Release
+from pkdp_pipeline.model.domain import Domain
+from pkdp_pipeline.model.keys import canonical_key, sort_rank
+from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.keys import Key
+    from pkdp_pipeline.model.keys import Key
 
 __all__ = ["check_output"]
 

@@ -11,7 +11,7 @@ from pkdp_pipeline.jobs.checks.expectations import read_expectations
 from pkdp_pipeline.jobs.job import Job, PeriodTable
 from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.jobs.sources.source import Kind, Rows
-from pkdp_pipeline.publish import Counted
+from pkdp_pipeline.releases.publish import Counted
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,7 @@ import datetime
 import decimal
 from typing import TYPE_CHECKING
 
-from pkdp_pipeline.keys import Key, canonical_key
+from pkdp_pipeline.model.keys import Key, canonical_key
 
 if TYPE_CHECKING:
     import pandas as pd

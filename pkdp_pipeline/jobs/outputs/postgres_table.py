@@ -16,7 +16,7 @@ from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs.public_columns import PublicColumn
 from pkdp_pipeline.jobs.outputs.tables import check_names, check_tables, replace_period
 from pkdp_pipeline.ledger.postgres_database import is_malformed
-from pkdp_pipeline.release import Release
+from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     import psycopg

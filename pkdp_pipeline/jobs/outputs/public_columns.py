@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pkdp_pipeline.keys import Key, canonical_key
-from pkdp_pipeline.release import Release
+from pkdp_pipeline.model.keys import Key, canonical_key
+from pkdp_pipeline.releases.release import Release
 
 __all__ = ["PublicColumn", "exactly_real", "key_columns"]
 

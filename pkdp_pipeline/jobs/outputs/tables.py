@@ -13,9 +13,9 @@ from typing import Any, Protocol
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs.public_columns import PublicColumn, exactly_real, key_columns
-from pkdp_pipeline.keys import canonical_key
-from pkdp_pipeline.ledger.spelling import folded
-from pkdp_pipeline.release import Release
+from pkdp_pipeline.model.keys import canonical_key
+from pkdp_pipeline.model.spelling import folded
+from pkdp_pipeline.releases.release import Release
 
 __all__ = ["REGISTRY", "TableStore", "check_names", "check_tables", "does_not_fit", "replace_period"]
 

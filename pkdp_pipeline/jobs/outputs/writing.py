@@ -13,8 +13,8 @@ from pkdp_pipeline.jobs.outputs.csv_text import csv_bytes
 from pkdp_pipeline.jobs.outputs.duckdb_table import check_duckdb, write_duckdb
 from pkdp_pipeline.jobs.outputs.files import day_folders, make_folder, remove_leftovers_in, write_atomically
 from pkdp_pipeline.jobs.outputs.postgres_table import check_postgres, write_postgres
-from pkdp_pipeline.ledger.spelling import folded
-from pkdp_pipeline.release import Release
+from pkdp_pipeline.model.spelling import folded
+from pkdp_pipeline.releases.release import Release
 
 __all__ = ["check_outputs", "write_outputs", "written_context"]
 

@@ -10,11 +10,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from pkdp_pipeline.arguments import positive_real, probability
-from pkdp_pipeline.attacker import AttackerModel
+from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError, ConfigError, PkdpError
-from pkdp_pipeline.exit_codes import REFUSED, exit_code
 from pkdp_pipeline.jobs.dry_run import Plan, plan_job
+from pkdp_pipeline.jobs.exit_codes import REFUSED, exit_code
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.loading import job_text, read_job
 from pkdp_pipeline.jobs.release_table import ReleaseTable
@@ -26,9 +25,10 @@ from pkdp_pipeline.ledger import Budget, Ledger, find_former
 from pkdp_pipeline.ledger.copying import copied
 from pkdp_pipeline.ledger.differencing import allows_overlap, covers_periods
 from pkdp_pipeline.ledger.leap import Leap
-from pkdp_pipeline.profiles.inversion import least_whole
-from pkdp_pipeline.publish import reserve
-from pkdp_pipeline.release_certificate import certify
+from pkdp_pipeline.model.arguments import positive_real, probability
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.releases.publish import reserve
+from pkdp_pipeline.theorems.inversion import least_whole
 
 __all__ = ["Bench", "Edits", "Target", "Trial"]
 

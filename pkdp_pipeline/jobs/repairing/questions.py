@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pkdp_pipeline.composition.evidence import (
+from pkdp_pipeline.errors import BudgetExceededError, PkdpError
+from pkdp_pipeline.jobs.repairing.bench import Bench, Edits
+from pkdp_pipeline.jobs.repairing.changes import cross_tabulation, larger_k, larger_k_complement
+from pkdp_pipeline.jobs.repairing.edits import Edit, said
+from pkdp_pipeline.jobs.repairing.grids import EPSILONS, SHARES, first_above, first_below
+from pkdp_pipeline.model.evidence import (
     DisjointUnits,
     Evidence,
     IndependentGivenHabits,
     OncePerUnit,
     OneDayProtected,
 )
-from pkdp_pipeline.errors import BudgetExceededError, PkdpError
-from pkdp_pipeline.jobs.repairing.bench import Bench, Edits
-from pkdp_pipeline.jobs.repairing.changes import cross_tabulation, larger_k, larger_k_complement
-from pkdp_pipeline.jobs.repairing.edits import Edit, said
-from pkdp_pipeline.jobs.repairing.grids import EPSILONS, SHARES, first_above, first_below
 
 __all__ = ["Question", "questions"]
 

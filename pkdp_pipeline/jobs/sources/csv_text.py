@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.engines.duckdb.columns import twins
 from pkdp_pipeline.engines.duckdb.statements import literal, quoted
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.job import Job
@@ -23,6 +22,7 @@ from pkdp_pipeline.jobs.source_tables import FileSourceTable
 from pkdp_pipeline.jobs.sources.files import agreed_columns, files_of, shown
 from pkdp_pipeline.jobs.sources.needed import needed_columns, two_columns
 from pkdp_pipeline.jobs.sources.source import no_such_column
+from pkdp_pipeline.model.predicate.columns import twins
 
 if TYPE_CHECKING:
     import duckdb

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from pkdp_pipeline.engines.duckdb.columns import twins
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.checks.expectations import read_expectations
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.sources.source import no_such_column
+from pkdp_pipeline.model.predicate.columns import twins
 
 __all__ = ["check_named", "check_unique", "named_columns", "needed_columns", "two_columns"]
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pkdp_pipeline.engines.duckdb.columns import twins
 from pkdp_pipeline.engines.duckdb.statements import quoted
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.job import Job
@@ -15,6 +14,7 @@ from pkdp_pipeline.jobs.source_tables import FileSourceTable
 from pkdp_pipeline.jobs.sources.files import agreed_columns, shown
 from pkdp_pipeline.jobs.sources.needed import needed_columns, two_columns
 from pkdp_pipeline.jobs.sources.source import not_readable
+from pkdp_pipeline.model.predicate.columns import twins
 
 if TYPE_CHECKING:
     import duckdb

@@ -10,7 +10,7 @@ from adapters import adapters
 from cases import CASES, FAILURES, WHERE_NOT_IN_PANDAS, twice
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.keys import canonical_key
+from pkdp_pipeline.model.keys import canonical_key
 
 ATTACKER = pkdp.AttackerModel(p_max=0.5)
 EVERY = [pytest.param(adapter, id=adapter.name, marks=adapter.marks) for adapter in adapters()]

@@ -11,7 +11,7 @@ import pytest
 from adapters import adapters
 
 from pkdp_pipeline.engines import Question, engine_for
-from pkdp_pipeline.keys import canonical_key
+from pkdp_pipeline.model.keys import canonical_key
 
 FRAMES = [pytest.param(one, marks=one.marks, id=one.name) for one in adapters()]
 PEOPLE = 400

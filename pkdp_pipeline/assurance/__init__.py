@@ -1,0 +1,1 @@
+"""What holds certificates and releases to the truth: attackers, verification and the audit."""

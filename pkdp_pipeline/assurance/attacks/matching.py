@@ -1,0 +1,311 @@
+"""The attackers at which each theorem is attained, or whom it is worst about, for one ε."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from pkdp_pipeline.assurance.attacks.admission import is_admitted
+from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group
+from pkdp_pipeline.assurance.attacks.shapes import Shape, counted_shapes, histogram_shapes
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Count, Histogram
+
+__all__ = ["MOST_PEOPLE", "knowing_all", "matching", "told", "worst_numbers"]
+
+MOST_PEOPLE = 10**9
+"""Attackers with more unknown people than this are not tried."""
+
+_FAR = 30.0
+"""A count this many multiples of ``1/ε0`` above the release threshold is as good as never suppressed by it."""
+
+_FAREST = 20_000
+
+
+def matching(certificate: ReleaseCertificate, epsilon: float) -> tuple[Crowd, ...]:
+    """Return the attackers who should tell most about `certificate` at `epsilon`; all are admitted.
+
+    Parameters
+    ----------
+    certificate : ReleaseCertificate
+    epsilon : float
+
+    Returns
+    -------
+    tuple of Crowd
+        For every theorem the certificate rests on. Where it rests on noise alone: attackers who know everybody.
+    """
+    if not certificate.has_partial_knowledge:
+        return knowing_all(certificate)
+    found: dict[Crowd, None] = {}
+    for theorem in dict.fromkeys(applied.bound.theorem for applied in certificate.partial_bounds):
+        for crowd in _MATCHES[theorem](certificate, epsilon):
+            if sum(group.people for group in crowd.unknown) <= MOST_PEOPLE and is_admitted(crowd, certificate):
+                found[told(crowd, certificate.attacker)] = None
+    return tuple(found)
+
+
+def told(crowd: Crowd, attacker: AttackerModel) -> Crowd:
+    """Return the crowd with what is declared to be known beside the release: the total, where that leaks."""
+    return replace(crowd, sees_total=True) if attacker.total_is_known else crowd
+
+
+def worst_numbers(k: int, p: float, epsilon: float) -> tuple[int, int]:
+    """Return how many unknown p-coins tell most about one person in a count that is published from `k` on.
+
+    Returns
+    -------
+    (right, left) : where the person's presence, and where the absence, looks likelier; theorem A's ``m*`` and ``m°``
+    """
+    t = k - 1
+    if t <= 0 or not 0.0 < p < 1.0:
+        return max(t, 0), max(t, 0)
+    against, growth = t * (1.0 - p) / p, math.exp(min(epsilon, 700.0))
+    right = t + int(min(against / growth, 10.0 * MOST_PEOPLE))
+    left = t + max(0, math.ceil(min(against * growth, 10.0 * MOST_PEOPLE)) - 1)
+    return right, left
+
+
+def _capped(attacker: AttackerModel, people: int) -> int:
+    return people if attacker.unknown_max is None else min(people, attacker.unknown_max)
+
+
+def _thresholding(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
+    mechanism, attacker = certificate.mechanism, certificate.attacker
+    assert isinstance(mechanism, Count)
+    assert mechanism.k is not None
+    high, *rest = counted_shapes(attacker)
+    low = rest[0] if rest else high
+    # People who are surely not counted keep the count away from the other threshold.
+    padding = () if mechanism.k_complement is None or low[0] > 0.0 else (mechanism.k_complement + 1,)
+    for known, controlled, k in _knowing(attacker, mechanism.k, high):
+        for people, first in _sides(k, high[0], epsilon):
+            for unknown in _filled(attacker, high, low, _capped(attacker, people)):
+                crowd_unknown = (*unknown, *(Group(people=extra, chances=(0.0,)) for extra in padding))
+                crowd = Crowd(cells=1, unknown=crowd_unknown, known=known, controlled=controlled)
+                yield crowd if first else crowd.reversed()
+
+
+def _thresholding_complement(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
+    mechanism, attacker = certificate.mechanism, certificate.attacker
+    assert isinstance(mechanism, Count)
+    assert mechanism.k_complement is not None
+    high, *rest = counted_shapes(attacker)
+    low = rest[0] if rest else high
+    padding = () if mechanism.k is None or high[0] < 1.0 else (mechanism.k + 1,)
+    share = 1.0 - low[0]
+    for groups, controlled, k in _knowing(attacker, mechanism.k_complement, low, counted=False):
+        for people, first in _sides(k, share, epsilon):
+            for unknown in _filled(attacker, low, high, _capped(attacker, people)):
+                crowd_unknown = (*unknown, *(Group(people=extra, chances=(1.0,)) for extra in padding))
+                crowd = Crowd(cells=1, unknown=crowd_unknown, known=groups, controlled=controlled)
+                # Those who are not counted are counted here: their presence is the target's absence.
+                yield crowd.reversed() if first else crowd
+
+
+def _sides(k: int, p: float, epsilon: float) -> Iterator[tuple[int, bool]]:
+    """Yield (number of unknown people, whether presence looks likelier), around the worst numbers."""
+    right, left = worst_numbers(k, p, epsilon)
+    for people, first in ((right, True), (left, False)):
+        for near in (people, people + 1, people - 1):
+            if near >= 0:
+                yield near, first
+
+
+def _knowing(
+    attacker: AttackerModel, k: int, shape: Shape, counted: bool = True
+) -> Iterator[tuple[tuple[Group, ...], tuple[int, ...], int]]:
+    """Yield (known people, controlled people, the threshold that is left) for a threshold `k`."""
+    people = attacker.known
+    if not people:
+        yield (), (), k
+    elif attacker.influence == "active":
+        # Whoever is controlled is on the side that brings the threshold closer.
+        if counted:
+            yield (), (people,), k - people
+        else:
+            yield (Group(people=people, chances=(0.0,)),), (), k - people
+    else:
+        share = shape[0] if counted else 1.0 - shape[0]
+        typical = min(round(people * share), k - 2)
+        for number in sorted({0, max(0, typical), max(0, min(people, k - 2, 2 * typical))}):
+            yield (Group(people=people, chances=shape),), (), k - number
+
+
+def _filled(attacker: AttackerModel, worst: Shape, other: Shape, people: int) -> Iterator[tuple[Group, ...]]:
+    """Yield unknown people of the shape `worst`, filled up with `other` to as many as are unknown at least."""
+    least = attacker.unknown or 0
+    if people >= least:
+        yield (Group(people=people, chances=worst),)
+        return
+    yield _two(people, worst, least - people, other)
+    sure = 0.0 if worst[0] >= other[0] else 1.0
+    if other[0] == sure:
+        return
+    yield (Group(people=least, chances=worst),)
+    # The others help to reach the threshold: so many that about as many are expected.
+    gap, share = worst[0] - other[0], abs(worst[0] - sure)
+    level = (people * share - least * abs(other[0] - sure)) / abs(gap) if gap else 0.0
+    moved = min(least, max(0, round(level)))
+    yield _two(moved, worst, least - moved, other)
+
+
+def _two(people: int, shape: Shape, others: int, other: Shape) -> tuple[Group, ...]:
+    groups = (Group(people=people, chances=shape), Group(people=others, chances=other))
+    return tuple(group for group in groups if group.people)
+
+
+def _counting(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
+    del epsilon
+    attacker = certificate.attacker
+    assert attacker.unknown is not None
+    high, *rest = counted_shapes(attacker)
+    low, people = rest[0] if rest else high, attacker.unknown
+    if low == high:
+        alike = Crowd(cells=1, unknown=(Group(people=people, chances=high),))
+        yield from (alike, alike.reversed())
+        return
+    eighths = () if people > 5_000 else tuple(round(people * part / 8) for part in range(9))
+    for at_high in sorted({0, 1, 2, people - 2, people - 1, people, *eighths}):
+        if 0 <= at_high <= people:
+            crowd = Crowd(cells=1, unknown=_two(at_high, high, people - at_high, low))
+            yield from (crowd, crowd.reversed())
+
+
+def _presence(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
+    mechanism, attacker = certificate.mechanism, certificate.attacker
+    assert isinstance(mechanism, Histogram)
+    assert mechanism.k is not None
+    for shape in histogram_shapes(attacker, "presence", 1)[:1]:
+        for known, controlled, k in _knowing(attacker, mechanism.k, shape):
+            for people, first in _sides(k, shape[0], epsilon):
+                enough = max(_capped(attacker, people), attacker.unknown or 0 if attacker.p_min else 0)
+                unknown = (Group(people=enough, chances=shape), *_absent(attacker, enough, 1))
+                crowd = Crowd(cells=1, unknown=unknown, known=known, controlled=controlled)
+                yield crowd if first else crowd.reversed()
+
+
+def _absent(attacker: AttackerModel, people: int, cells: int) -> tuple[Group, ...]:
+    """Return surely absent people, where more are unknown at least."""
+    missing = max(0, (attacker.unknown or 0) - people)
+    return (Group(people=missing, chances=(0.0,) * cells),) if missing else ()
+
+
+def _value(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
+    mechanism, attacker = certificate.mechanism, certificate.attacker
+    assert isinstance(mechanism, Histogram)
+    assert mechanism.k is not None
+    shapes = histogram_shapes(attacker, "value", 2)
+    singles = [shape for shape in shapes if shape[1] == 0.0 < shape[0]]
+    for groups, controlled, one, other in _in_two_cells(attacker, mechanism.k, shapes):
+        for shape in shapes:
+            # Everybody the same; about as many as would be worst for either cell alone.
+            for people in _numbers(shape, one, other, epsilon):
+                yield from _moved((Group(people=_capped(attacker, people), chances=shape),), groups, controlled)
+        for shape in singles:
+            mirrored = (0.0, shape[0])
+            for part in (0.0, 0.25, 0.5, 0.75, 1.0):
+                # The two cells share ε: one is left, the other entered.
+                leaving, _ = worst_numbers(one, shape[0], part * epsilon)
+                _, entering = worst_numbers(other, shape[0], (1.0 - part) * epsilon)
+                most = _capped(attacker, leaving + entering)
+                first = min(leaving, most * leaving // max(1, leaving + entering))
+                unknown = (
+                    Group(people=first, chances=shape),
+                    Group(people=min(entering, most - first), chances=mirrored),
+                )
+                yield from _moved(unknown, groups, controlled)
+
+
+def _numbers(shape: Shape, one: int, other: int, epsilon: float) -> list[int]:
+    found: set[int] = set()
+    for k, p in ((one, shape[0]), (other, shape[1])):
+        if 0.0 < p < 1.0:
+            found |= {*worst_numbers(k, p, epsilon), *worst_numbers(k, p, epsilon / 2.0)}
+    return sorted(found)
+
+
+def _moved(unknown: tuple[Group, ...], known: tuple[Group, ...], controlled: tuple[int, ...]) -> tuple[Crowd, Crowd]:
+    crowd = Crowd(cells=2, unknown=unknown, known=known, controlled=controlled, first=0, second=1)
+    return crowd, crowd.reversed()
+
+
+def _in_two_cells(
+    attacker: AttackerModel, k: int, shapes: Iterable[Shape]
+) -> Iterator[tuple[tuple[Group, ...], tuple[int, ...], int, int]]:
+    """Yield (known, controlled, threshold left in the first cell, in the second)."""
+    people = attacker.known
+    if not people:
+        yield (), (), k, k
+    elif attacker.influence == "active":
+        for there in sorted({0, people // 2, people}):
+            yield (), (there, people - there), k - there, k - people + there
+    else:
+        for shape in shapes:
+            if max(shape) > 0.0:
+                one, other = (min(round(people * chance), k - 2) for chance in shape)
+                yield (Group(people=people, chances=shape),), (), k - one, k - other
+
+
+def _between(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
+    mechanism, attacker = certificate.mechanism, certificate.attacker
+    assert isinstance(mechanism, Histogram)
+    assert mechanism.k is not None
+    for shape in histogram_shapes(attacker, "value", 2):
+        for groups, controlled, one, other in _in_two_cells(attacker, mechanism.k, [shape]):
+            for people in _numbers(shape, one, other, epsilon):
+                yield from _moved((Group(people=_capped(attacker, people), chances=shape),), groups, controlled)
+
+
+def _options(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
+    del epsilon
+    attacker = certificate.attacker
+    assert attacker.unknown is not None
+    assert attacker.p_min is not None
+    for cells in (2, 3):
+        for shape in histogram_shapes(attacker, "value", cells):
+            unknown = (Group(people=attacker.unknown, chances=shape),)
+            crowd = Crowd(cells=cells, unknown=unknown, first=0, second=1)
+            yield from (crowd, crowd.reversed())
+
+
+def knowing_all(certificate: ReleaseCertificate) -> tuple[Crowd, ...]:
+    """Return attackers to whom nobody is unknown, against whom noise alone protects; for `Certificate.worst_case`.
+
+    The others' counts are where a threshold is just reached, just missed, or far away.
+    """
+    mechanism = certificate.mechanism
+    cells = 2 if certificate.protects == "value" else 1
+    counts = {0}
+    if mechanism.k is not None:
+        counts |= {mechanism.k - 1, mechanism.k}
+    if mechanism.noise is not None and mechanism.release_threshold is not None:
+        far = max(mechanism.k or 0, mechanism.release_threshold) + math.ceil(_FAR / mechanism.noise.epsilon)
+        counts.add(min(far, _FAREST))
+    found: list[Crowd] = []
+    for one in sorted(counts):
+        for other in sorted(counts) if cells == 2 else (0,):
+            controlled = (one, other)[:cells]
+            alone = Crowd(cells=cells, controlled=controlled, first=0, second=1 if cells == 2 else None)
+            crowd = told(alone, certificate.attacker)
+            found += (crowd, crowd.reversed())
+    return tuple(found)
+
+
+_MATCHES: Mapping[str, Callable[[ReleaseCertificate, float], Iterable[Crowd]]] = MappingProxyType(
+    {
+        "thresholding": _thresholding,
+        "thresholding_complement": _thresholding_complement,
+        "counting": _counting,
+        # Whoever leaves the leakage aside learns what the count alone tells.
+        "counting_beside_leakage": _counting,
+        "noisy_counting": _counting,
+        "histogram_presence": _presence,
+        "histogram_value": _value,
+        "histogram_between": _between,
+        "options": _options,
+    }
+)

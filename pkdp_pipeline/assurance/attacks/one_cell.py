@@ -1,0 +1,309 @@
+"""Events about one cell, and what a draw says about ``P[E] - e^ε Q[E]``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.random import Generator
+
+from pkdp_pipeline.assurance.attacks.bounds import Array
+from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group
+from pkdp_pipeline.assurance.attacks.outputs import Cell
+from pkdp_pipeline.assurance.attacks.tilted_draws import Tilted, Whole, exponent_for, mean_and_spread
+
+__all__ = ["OneCell", "OneCellState", "one_cell_trials"]
+
+OneCellState = tuple[Whole, Whole, Array]
+"""How many unknown, and how many known people are in the cell; and the sum of the formers' odds (see `OneCell`)."""
+
+_CUTS = 16
+_FINE_CUTS = 60
+_SPREADS = (1.0, 2.0, 3.0, 4.5, 6.0, 8.0, 11.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneCell:
+    """Draws of one cell under a tilt, and a tail of what it shows as the event.
+
+    The attacker, who knows that `b` known people are there, looks at the published number less `b`; the event is that
+    this reaches `cut` (or stays at or below it), or that the cell is suppressed, where `hidden` says so.
+
+    Parameters
+    ----------
+    cell : Cell
+        The steps of the mechanism.
+    unknown, known : Tilted
+        Where noise is added known people are among the unknown: an attacker may forget what she knows.
+    controlled : int
+    lives : tuple of (int, int)
+        Whether the target is there (1) or not (0), in the first and in the second life.
+    growth : float
+        e^ε.
+    upper : bool
+        Whether the event is the upper tail.
+    cut : int
+    hidden : float
+        Suppression belongs to the event where at least this many people are known or controlled to be there.
+    """
+
+    cell: Cell
+    unknown: Tilted
+    known: Tilted
+    controlled: int
+    lives: tuple[int, int]
+    growth: float
+    upper: bool
+    cut: int = 0
+    hidden: float = math.inf
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether draws are from the true law and the event either happens or not."""
+        return False
+
+    @property
+    def law(self) -> object:
+        """What draws are from; events with the same law may share draws."""
+        return self._at, self.lives, self.unknown.exponents, self.known.exponents
+
+    def draw(self, draws: int, generator: Generator) -> OneCellState:
+        """Return how many unknown and how many known people are in the cell, and the odds of the former."""
+        others, odds = np.zeros(draws, dtype=np.int64), np.zeros(draws)
+        for group, drawn in self.unknown.each(draws, generator):
+            others += drawn[0]
+            if _is_open(group, self._at):
+                odds += drawn[0] * self._odds(group)
+        return others, self.known.draw(draws, generator)[0], odds
+
+    def happens(self, state: OneCellState) -> tuple[Array, Array]:
+        """Return the chance of the event in each of the two lives, given everybody else."""
+        first, second = (self._happens(state[0] + life, state[1] + self.controlled) for life in self.lives)
+        return first, second
+
+    def values(self, state: OneCellState) -> Array:
+        """Return independent numbers with the mean ``P[E] - e^ε Q[E]``."""
+        first, second = self.happens(state)
+        told = self._paired(first, second, state) if self.cell.noise is None else first - self.growth * second
+        logs = self.unknown.log_mass + self.known.log_mass + self._logs(*state[:2])
+        weights = np.exp(np.where(told != 0.0, np.minimum(logs, 700.0), -np.inf))
+        return np.asarray(weights * told)
+
+    def _paired(self, first: Array, second: Array, state: OneCellState) -> Array:
+        """Return what a draw says when the same is shown in both lives: somebody else takes the target's place.
+
+        Notes
+        -----
+        With odds ``r_j`` of the people who are neither surely there nor surely not, n of them, x of whom are there:
+        ``E[x h(x)] = E[h(x + 1) Σ r_j]`` over those not there, and ``E[(n - x) h(x)] = E[h(x - 1) Σ 1/r_j]`` over
+        those there. So ``Q[E]`` is the mean of a number times what happens in the first life, but for draws in which
+        nobody can take the place. The difference of the two lives then hardly varies.
+        """
+        here = state[0] - self._sure
+        if self.lives[0] == 1:
+            ratio, alone = (self._all_odds - state[2]) / (here + 1.0), here == 0
+        else:
+            ratio, alone = state[2] / (self._open - here + 1.0), here == self._open
+        return first * (1.0 - self.growth * np.maximum(ratio, 0.0)) - self.growth * np.where(alone, second, 0.0)
+
+    def reach(self) -> tuple[float, float]:
+        """Return the range of `values`, for every draw that is possible.
+
+        Notes
+        -----
+        Given how many known people are there, the chance of the event is at most a sum of exponentials of the others'
+        number, in pieces; so is its product with the weight, which is therefore largest where two pieces meet. Without
+        noise the difference is weight times ``1 - e^ε ratio``, whose logarithm is concave where it is positive: it
+        is largest at the ends of a piece or at `_summit`; where it is negative, it falls towards the other end.
+        """
+        known = np.arange(1 + sum(group.people for group in self.known.groups))
+        marks: list[Whole] = [np.full(len(known), x) for x in (self._sure, self._sure + self._open)]
+        marks += [np.full(len(known), self.cut + near) for near in (-2, -1, 0, 1)]
+        marks += [np.full(len(known), self._summit() + near) for near in (-1, 0, 1)]
+        for edge in (self.cell.least, self.cell.most, self.cell.release):
+            if edge is not None:
+                marks += [edge - self.controlled - known + near for near in (-2, -1, 0, 1)]
+        others, base = np.concatenate(marks), np.tile(known, len(marks))
+        possible = (others >= self._sure) & (others <= self._sure + self._open)
+        others, base = others[possible], base[possible]
+        first, second = (self._envelope(others + life, base + self.controlled) for life in self.lives)
+        mass = self.unknown.log_mass + self.known.log_mass
+        weights = np.exp(np.minimum(700.0, self._logs(others, base) + mass)) * (1.0 + 1e-9)
+        if self.cell.noise is not None:
+            return -self.growth * float((weights * second).max(initial=0.0)), float((weights * first).max(initial=0.0))
+        here = others - self._sure
+        if self.lives[0] == 1:
+            shape, alone = (self._open - here) / (here + 1.0), here == 0
+        else:
+            shape, alone = here / (self._open - here + 1.0), here == self._open
+        low, high = (self.growth * odds for odds in self._odds_range)
+        more = weights * first * np.maximum(0.0, 1.0 - low * shape)
+        with np.errstate(over="ignore"):
+            less = weights * (first * np.maximum(0.0, high * shape - 1.0) + self.growth * second * alone)
+        return -min(1e300, float(less.max(initial=0.0))), float(more.max(initial=0.0))
+
+    def _summit(self) -> int:
+        """Return where ``e^{-θx} (1 - c (n - x) / (x + 1))`` is largest (or its mirror image), rounded down."""
+        theta, rate = abs(self.unknown.exponents[0]), self.growth * self._odds_range[0]
+        if theta == 0.0 or not 0.0 < rate < 1e30:
+            return self._sure
+        one, other = 1.0 + rate, rate * (self._open + 1.0)
+        place = (other + math.sqrt(other**2 + 4.0 * one * other / theta)) / (2.0 * one) - 1.0
+        here = min(max(place, 0.0), float(self._open))
+        return self._sure + math.floor(here if self.lives[0] == 1 else self._open - here)
+
+    @property
+    def _at(self) -> int:
+        return self.unknown.cells[0]
+
+    @property
+    def _uncertain(self) -> tuple[Group, ...]:
+        return tuple(group for group in self.unknown.groups if _is_open(group, self._at))
+
+    @property
+    def _open(self) -> int:
+        """How many unknown people may be in the cell, or not."""
+        return sum(group.people for group in self._uncertain)
+
+    @property
+    def _sure(self) -> int:
+        """How many unknown people are in the cell for certain."""
+        return sum(group.people for group in self.unknown.groups if group.chances[self._at] == 1.0)
+
+    @property
+    def _all_odds(self) -> float:
+        return sum(group.people * self._odds(group) for group in self._uncertain)
+
+    @property
+    def _odds_range(self) -> tuple[float, float]:
+        found = [self._odds(group) for group in self._uncertain]
+        return (min(found), max(found)) if found else (0.0, 0.0)
+
+    def _odds(self, group: Group) -> float:
+        """Return the odds for being in the cell where the target is there first, else those against it."""
+        chance = Fraction(group.chances[self._at])
+        return float(chance / (1 - chance) if self.lives[0] == 1 else (1 - chance) / chance)
+
+    def refined(self, state: OneCellState) -> Iterator[OneCell]:
+        """Yield the same event with other cuts."""
+        for cut in _cuts(state[0], self, _FINE_CUTS):
+            yield replace(self, cut=cut)
+
+    def _logs(self, others: Whole, known: Whole) -> Array:
+        return -self.unknown.exponents[0] * others - self.known.exponents[0] * known
+
+    def _shown(self, total: Whole) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        shown = total >= self.cell.least
+        return shown if self.cell.most is None else shown & (total <= self.cell.most)
+
+    def _happens(self, others: Whole, base: Whole) -> Array:
+        total, dark = others + base, (base >= self.hidden).astype(np.float64)
+        shown = self._shown(total)
+        noise, release = self.cell.noise, self.cell.release
+        if noise is None:
+            reached = others >= self.cut if self.upper else others <= self.cut
+            return np.where(shown, reached.astype(np.float64), dark)
+        # Given the true count the chance of the event is a tail of the noise, or the difference of two.
+        low = self.cut + base
+        if self.upper:
+            told = _reaches((low if release is None else np.maximum(low, release)) - total, noise)
+        elif release is None:
+            told = _reaches(total - low, noise)
+        else:
+            told = np.maximum(0.0, _reaches(release - total, noise) - _reaches(low + 1 - total, noise))
+        if release is not None:
+            told = told + dark * _reaches(total - release + 1, noise)
+        return np.where(shown, told, dark)
+
+    def _envelope(self, others: Whole, base: Whole) -> Array:
+        """Return at least the chance of the event, as a sum of exponentials in pieces."""
+        noise, release = self.cell.noise, self.cell.release
+        if noise is None:
+            return self._happens(others, base)
+        total, dark = others + base, (base >= self.hidden).astype(np.float64)
+        low = self.cut + base
+        gap = low - total if self.upper else total - low
+        if release is not None:
+            gap = np.maximum(gap, release - total)
+        told = np.exp(-noise * np.maximum(gap, 0))
+        if release is not None:
+            told = told + dark * np.exp(-noise * np.maximum(total - release + 1, 0))
+        return np.where(self._shown(total), told, dark)
+
+
+def _is_open(group: Group, at: int) -> bool:
+    return group.people > 0 and 0.0 < group.chances[at] < 1.0
+
+
+def _reaches(gap: Whole, noise: float) -> Array:
+    """Return ``P[Z >= gap]`` for two-sided geometric noise."""
+    share = 1.0 / (1.0 + math.exp(-noise))
+    above = np.exp(-noise * np.maximum(gap, 0)) * share
+    return np.where(gap >= 1, above, 1.0 - np.exp(-noise * np.maximum(1 - gap, 0)) * share)
+
+
+def one_cell_trials(
+    cell: Cell, crowd: Crowd, at: int, epsilon: float, draws: int, generator: Generator
+) -> Iterator[tuple[OneCell, OneCellState]]:
+    """Yield events about the cell `at`, each with a few draws, among which one is to be chosen."""
+    noisy = cell.noise is not None
+    everybody = (*crowd.unknown, *crowd.known)
+    unknown, known = (everybody, ()) if noisy else (crowd.unknown, crowd.known)
+    controlled = crowd.controlled[at] if crowd.controlled else 0
+    lives = int(crowd.first == at), int(crowd.second == at)
+    # The more people are shown, the likelier is the life in which the target is there.
+    upper = lives[0] == 1
+    for theta in _exponents(cell, everybody, at, controlled, epsilon if upper else -epsilon):
+        for seen in (theta, 0.0) if known and theta else (theta,):
+            trial = OneCell(
+                cell=cell,
+                unknown=Tilted(groups=unknown, cells=(at,), exponents=(theta,)),
+                known=Tilted(groups=known, cells=(at,), exponents=(seen,)),
+                controlled=controlled,
+                lives=lives,
+                growth=math.exp(epsilon),
+                upper=upper,
+            )
+            state = trial.draw(draws, generator)
+            for hidden in _hidden(cell, state[1] + controlled):
+                for cut in _cuts(state[0], trial, _CUTS):
+                    yield replace(trial, cut=cut, hidden=hidden), state
+
+
+def _exponents(cell: Cell, groups: Sequence[Group], at: int, controlled: int, epsilon: float) -> list[float]:
+    """Return exponents that lead to where an event may be, of the sign of `epsilon`."""
+    mean, spread = mean_and_spread(groups, at)
+    sure = sum(group.people for group in groups if group.chances[at] == 1.0)
+    people = sum(group.people for group in groups if group.chances[at] > 0.0)
+    sign = math.copysign(1.0, epsilon)
+    wanted = [mean + sign * times * spread for times in _SPREADS]
+    for edge in (cell.least, cell.most, cell.release):
+        if edge is not None:
+            wanted += [edge - controlled - 1.0 + times * spread for times in (-0.5, 0.0, 0.5)]
+    found = [0.0, epsilon]
+    found += [exponent_for(groups, at, value) for value in wanted if sure + 0.3 < value < people - 0.3]
+    if people > sure:
+        found.append(exponent_for(groups, at, people - 0.3 if sign > 0 else sure + 0.3))
+    return sorted({theta for theta in found if theta * sign >= 0.0}, key=abs)
+
+
+def _cuts(counts: Whole, trial: OneCell, most: int) -> list[int]:
+    values = np.unique(counts)
+    if len(values) > most:
+        values = np.unique(np.quantile(counts, np.linspace(0.001, 0.999, most)).astype(np.int64))
+    found = {int(value) for value in values} | {int(values[-1]) + 1}
+    found |= {edge - trial.controlled for edge in (trial.cell.least, trial.cell.release) if edge is not None}
+    return sorted(found)
+
+
+def _hidden(cell: Cell, base: Whole) -> list[float]:
+    """Return from how many known people on suppression may belong to the event; infinity for never."""
+    if cell.least <= 0 and cell.most is None and cell.release is None:
+        return [math.inf]
+    values = np.unique(base)
+    if len(values) > 5:
+        values = np.unique(np.quantile(base, np.linspace(0.0, 1.0, 5)).astype(np.int64))
+    return [math.inf, *map(float, values.tolist())]

@@ -1,0 +1,219 @@
+"""Cases: a mechanism, its attacker, the crowds by whom it is tried, and what the curator's frames look like."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, Life
+from pkdp_pipeline.assurance.attacks.matching import told
+from pkdp_pipeline.assurance.audit.operators import Question, Scenario
+from pkdp_pipeline.assurance.audit.people import Layout
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, mechanism_name, mechanism_to_dict
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.releases.request import Request
+
+__all__ = ["Case", "Trial", "case_of", "crowds_for", "points_for"]
+
+_MOST_PEOPLE = 3000
+"""A frame has about so many people at most; larger crowds are copied less often."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One attacker: the same crowd on one day, or one for each day of a schedule.
+
+    On the first `since` days the target is absent in both lives.
+    """
+
+    name: str
+    days: tuple[Crowd, ...]
+    since: int = 0
+
+    def lives(self) -> tuple[tuple[Life, Life], ...]:
+        """Return the target's two lives on each day."""
+        return tuple(
+            (None, None) if place < self.since else (day.first, day.second) for place, day in enumerate(self.days)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Case:
+    """What is audited.
+
+    Parameters
+    ----------
+    name : str
+    mechanism, attacker, protects
+    trials : tuple of Trial
+    epsilons : tuple of float
+        At which ε the loss is compared with the certificate.
+    layout : Layout
+    options : mapping
+        Further arguments of the publishing call; ``domain`` may be True: all cells, in the frame's order.
+    scenario : Scenario
+    evidence : Evidence, optional
+        What the ledger is opened with.
+    copies : int
+        A histogram holds so many independent copies of the crowd, which are so many samples of one cell; odd.
+    effort : float
+        How many samples are drawn, in terms of what is asked for.
+    request : Request, optional
+        A job's, which is published as it is; `alone` is as of `publish`.
+    """
+
+    name: str
+    mechanism: Mechanism
+    attacker: AttackerModel
+    protects: str = "presence"
+    trials: tuple[Trial, ...] = ()
+    epsilons: tuple[float, ...] = (0.5, 1.0)
+    layout: Layout = field(default_factory=Layout)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    scenario: Scenario = "once"
+    evidence: Any = None
+    copies: int = 41
+    effort: float = 1.0
+    request: Request | None = None
+    alone: bool = True
+
+    @property
+    def is_count(self) -> bool:
+        """Whether one number is published."""
+        return isinstance(self.mechanism, Count)
+
+    def copies_of(self, crowd: Crowd) -> int:
+        """Return how many copies of a crowd a frame holds: one for a count, else an odd number."""
+        if self.is_count:
+            return 1
+        people = crowd.population + sum(self.layout.companions)
+        most = min(self.copies, _MOST_PEOPLE // people)
+        return most if most % 2 else max(1, most - 1)
+
+    def question(self, keys: list[tuple[Any, ...]]) -> Question:
+        """Return what is asked of frames with these cells."""
+        options = dict(self.options)
+        if options.get("domain") is True:
+            options["domain"] = [name for (name,) in keys]
+        return Question(
+            mechanism=self.mechanism,
+            attacker=self.attacker,
+            protects=self.protects,
+            options=options,
+            request=self.request,
+            alone=self.alone,
+        )
+
+
+def crowds_for(certificate: ReleaseCertificate) -> tuple[Trial, ...]:
+    """Return crowds within the declared model: as few others as it allows, and those who tell the target best.
+
+    The second is the attacker of the theorem, who leaves the target at the edge of being published, or, without a
+    threshold, those who are as unsure as declared.
+    """
+    mechanism, attacker = certificate.mechanism, certificate.attacker
+    value = certificate.protects == "value"
+    cells = 2 if value else 1
+    second: Life = 1 if value else None
+    controlled = (attacker.known, *[0] * (cells - 1)) if attacker.influence == "active" and attacker.known else ()
+    known = attacker.known if attacker.influence == "passive" else 0
+    sure = _chances(attacker, mechanism, cells)
+    shown = (Group(people=known, chances=sure),) if known else ()
+    base = {"cells": cells, "controlled": controlled, "known": shown, "first": 0, "second": second}
+    floor = attacker.p_min or 0.0
+    least = (attacker.unknown or 0) if floor > 0.0 else 0
+    few = Crowd(unknown=(Group(people=least, chances=_least(floor, cells)),) if least else (), **base)  # type: ignore[arg-type]
+    best = max(least, _best_number(mechanism, attacker, sure[0]))
+    if attacker.unknown_max is not None:
+        best = min(best, attacker.unknown_max)
+    groups = (Group(people=best, chances=sure),) if best else ()
+    found = {few: "as few others as declared"}
+    found.setdefault(Crowd(unknown=groups, **base), "the others as unsure as declared")  # type: ignore[arg-type]
+    if isinstance(mechanism, Count) and mechanism.k_complement is not None and floor > 0.0:
+        # Nearly everybody is counted: then the target may be one of the few who are not.
+        found.setdefault(Crowd(unknown=(Group(people=least + 4, chances=(1.0,)),), **base), "all others are counted")  # type: ignore[arg-type]
+    return tuple(Trial(name=name, days=(told(crowd, attacker),)) for crowd, name in found.items())
+
+
+def _least(floor: float, cells: int) -> tuple[float, ...]:
+    return (floor,) * cells
+
+
+def _chances(attacker: AttackerModel, mechanism: Mechanism, cells: int) -> tuple[float, ...]:
+    """Return the chances of people about whom the attacker is as sure as declared."""
+    p = attacker.p_max
+    if cells == 1 and _is_of_the_rest(mechanism):
+        return (attacker.p_min or 0.0,)
+    if cells == 1:
+        return (max(0.5, attacker.p_min or 0.0) if p is None else p,)
+    if attacker.p_max_between is not None and (p is None or p == 1.0):
+        return (attacker.p_max_between, 1.0 - attacker.p_max_between)
+    if p is None:
+        return (0.5, 0.5)
+    odds = 1.0 if p == 1.0 else p / (1.0 - p)
+    # Told "this cell or absent", the chance of each cell is p.
+    return (0.5, 0.5) if p == 1.0 else (odds / (1.0 + 2.0 * odds),) * 2
+
+
+def _is_of_the_rest(mechanism: Mechanism) -> bool:
+    """Whether the only threshold is that of the people who are not counted."""
+    return isinstance(mechanism, Count) and mechanism.k is None and mechanism.k_complement is not None
+
+
+def _best_number(mechanism: Mechanism, attacker: AttackerModel, p: float) -> int:
+    """Return how many others leave the target at the edge of being published (theorem A, at ε = 1)."""
+    least = mechanism.k
+    if _is_of_the_rest(mechanism):
+        assert isinstance(mechanism, Count)
+        least, p = mechanism.k_complement, 1.0 - p
+    if least is None or p in (0.0, 1.0):
+        return max(4, attacker.unknown or 0)
+    edge = max(1, least - (attacker.known if attacker.influence == "active" else 0) - 1)
+    return edge + math.floor(edge * (1.0 - p) / (p * math.e))
+
+
+def points_for(certificate: ReleaseCertificate) -> tuple[float, ...]:
+    """Return at which ε a certificate is tried: two of its curve, and where its noise leaves nothing."""
+    points = {0.5, 1.0}
+    bound = certificate.worst_case_bound
+    if bound is not None and 0.0 < bound.parameters[0] <= 8.0:
+        points.add(bound.parameters[0])
+    return tuple(sorted(points))
+
+
+def _named(mechanism: Mechanism) -> str:
+    fields = mechanism_to_dict(mechanism)
+    noise = mechanism.noise
+    said = [f"noise = {noise.epsilon:g}"] if noise is not None else []
+    said += [f"{name} = {value}" for name, value in fields.items() if isinstance(value, int)]
+    return ", ".join([mechanism_name(mechanism), *said])
+
+
+def case_of(mechanism: Mechanism, attacker: AttackerModel, protects: str) -> Case:
+    """Return the case of one mechanism and attacker, on plain frames.
+
+    Raises
+    ------
+    NotCertifiableError
+        If nothing is certified about it.
+    """
+    certificate = certify(mechanism, attacker, protects=protects)
+    histogram = isinstance(mechanism, Histogram)
+    shows_noise = mechanism.noise is not None and mechanism.release_threshold is None
+    found = histogram and mechanism.k is not None and not shows_noise
+    companions = ((mechanism.k or 1) + 2, max(1, (mechanism.k or 1) - 1)) if histogram else ()
+    return Case(
+        name=_named(mechanism),
+        mechanism=mechanism,
+        attacker=attacker,
+        protects=protects,
+        trials=crowds_for(certificate),
+        epsilons=points_for(certificate),
+        layout=Layout(counts=not histogram and protects == "presence", companions=companions, rows=(1, 2, 3)),
+        options={} if found or not histogram else {"domain": True},
+    )

@@ -1,0 +1,190 @@
+"""What an audit has found: a finding for every event judged, and all of them together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from decimal import ROUND_FLOOR, Context, Decimal
+from typing import Literal
+
+from pkdp_pipeline.certificates.sentences import rounded_up
+from pkdp_pipeline.model.version import VERSION
+
+__all__ = ["SCHEMA", "Audit", "Direction", "Finding", "NotAudited", "most_telling", "rounded_down", "sharpest"]
+
+SCHEMA = "pkdp-audit/1"
+
+Direction = Literal["first", "second"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One event, judged.
+
+    Attributes
+    ----------
+    case : str
+        What was published.
+    engine : str
+        Of which frames.
+    trial : str
+        By which attacker it was tried.
+    event : str
+        What the attacker looks for.
+    direction : {"first", "second"}
+        In which of the target's lives the event is the likelier one.
+    epsilon : float
+    certified : float
+        The δ that is certified at ε.
+    estimate : float
+        How often the event was seen in one life, less e^ε times how often in the other.
+    attained_lower : float
+        What the true difference is not below, with the audit's confidence.
+    could_see : float or None
+        The smallest estimate that would have been called a loss above the certificate, the event being as rare in the
+        other life as it was. None: however often it were seen, nothing could be concluded.
+    samples : int
+        How many samples judged, in the life of which there are fewer.
+    """
+
+    case: str
+    engine: str
+    trial: str
+    event: str
+    direction: Direction
+    epsilon: float
+    certified: float
+    estimate: float
+    attained_lower: float
+    could_see: float | None
+    samples: int
+
+    @property
+    def passed(self) -> bool:
+        """Whether no loss above the certificate was found."""
+        return self.attained_lower <= self.certified
+
+    @property
+    def words(self) -> str:
+        """The finding in one line."""
+        return (
+            f"{self.case}, {self.engine}, {self.trial}: at ε = {self.epsilon:g}, where δ = "
+            f"{rounded_up(self.certified)} is certified, at least {rounded_down(self.attained_lower)} is told "
+            f"({self.event})."
+        )
+
+    @property
+    def margin(self) -> float:
+        """How far the lower bound is above the certificate; negative where it is below."""
+        return self.attained_lower - self.certified
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotAudited:
+    """What could not be audited, and why."""
+
+    case: str
+    engine: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """What an audit has found.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+    not_audited : tuple of NotAudited
+    confidence : float
+        An audit of operators that keep to their certificates passes with at least this probability.
+    samples : int
+        How many data sets were drawn for each life, where a case asked for no more and no fewer.
+    seed : int
+        Of the data sets; noise has none.
+    """
+
+    findings: tuple[Finding, ...]
+    not_audited: tuple[NotAudited, ...] = ()
+    confidence: float
+    samples: int
+    seed: int
+
+    @property
+    def passed(self) -> bool:
+        """Whether no loss above a certificate was found."""
+        return all(finding.passed for finding in self.findings)
+
+    def cases(self) -> tuple[tuple[Finding, ...], ...]:
+        """Return the findings, case by case and engine by engine."""
+        grouped: dict[tuple[str, str], list[Finding]] = {}
+        for finding in self.findings:
+            grouped.setdefault((finding.engine, finding.case), []).append(finding)
+        return tuple(map(tuple, grouped.values()))
+
+    def to_json(self) -> str:
+        """Return the audit as JSON; ``schemas/audit.v1.json`` describes it."""
+        document = {
+            "schema": SCHEMA,
+            "library": {"name": "pkdp_pipeline", "version": VERSION},
+            "passed": self.passed,
+            "confidence": self.confidence,
+            "samples": self.samples,
+            "seed": self.seed,
+            "findings": [{**asdict(finding), "passed": finding.passed} for finding in self.findings],
+            "not_audited": [asdict(one) for one in self.not_audited],
+        }
+        return json.dumps(document, ensure_ascii=False, indent=2)
+
+    def __str__(self) -> str:
+        lines = []
+        for findings in self.cases():
+            failed = any(not finding.passed for finding in findings)
+            one = most_telling(findings) if failed else sharpest(findings)
+            lines.append(f"{'FAILED' if failed else 'passed'}  {one.engine:8} {one.case}")
+            lines.append(f"        {one.words if failed else _seen(one)}")
+        lines += [f"not audited  {one.engine}: {one.case}: {one.reason}" for one in self.not_audited]
+        return "\n".join([*lines, self.conclusion])
+
+    @property
+    def conclusion(self) -> str:
+        """The result in one sentence."""
+        wrong = rounded_up(1.0 - self.confidence)
+        if not self.findings:
+            return "Nothing was audited."
+        if self.passed:
+            return (
+                f"Passed: {len(self.findings)} events judged, none shows a loss above its certificate. A loss that is "
+                f"smaller than what could be seen is not excluded."
+            )
+        failed = sum(not finding.passed for finding in self.findings)
+        return (
+            f"FAILED: {failed} of {len(self.findings)} events show a loss above the certificate. Operators that keep "
+            f"to theirs fail with probability {wrong} at most."
+        )
+
+
+def most_telling(findings: Iterable[Finding]) -> Finding:
+    """Return the finding whose lower bound is farthest above its certificate, or least below."""
+    return max(findings, key=lambda finding: finding.margin)
+
+
+def sharpest(findings: Iterable[Finding]) -> Finding:
+    """Return the finding that would have noticed the smallest loss above its certificate."""
+    return min(findings, key=lambda one: 2.0 if one.could_see is None else one.could_see - one.certified)
+
+
+def _seen(finding: Finding) -> str:
+    noticed = "nothing" if finding.could_see is None else f"{rounded_up(finding.could_see)} or more"
+    return (
+        f"ε = {finding.epsilon:g}: estimated {rounded_down(finding.estimate)}, certified "
+        f"{rounded_up(finding.certified)}; {noticed} would have been noticed"
+    )
+
+
+def rounded_down(value: float, digits: int = 3) -> str:
+    """Return a number that is attained, in text, rounded down."""
+    if value == 0.0:
+        return "0"
+    return format(Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(Decimal(value)).normalize(), "f")

@@ -1,0 +1,139 @@
+"""The audit of a job: each of its own requests, on synthetic frames with its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from pkdp_pipeline.assurance.attacks.crowd import Crowd
+from pkdp_pipeline.assurance.audit.cases import Case, case_of
+from pkdp_pipeline.assurance.audit.columns import Columns, filtered
+from pkdp_pipeline.assurance.audit.findings import Audit, NotAudited
+from pkdp_pipeline.assurance.audit.frames import check_engine
+from pkdp_pipeline.assurance.audit.people import Layout
+from pkdp_pipeline.assurance.audit.running import CONFIDENCE, SAMPLES, audit_cases, obstacle
+from pkdp_pipeline.errors import NotCertifiableError
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.releases.request import Request
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.jobs import Job
+
+__all__ = ["audit_job"]
+
+_ANY_DAY = date(2000, 1, 1)
+
+
+def audit_job(
+    job: Job,
+    *,
+    samples: int = SAMPLES,
+    confidence: float = CONFIDENCE,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Callable[[str], None] | None = None,
+) -> Audit:
+    """Audit every release of a job by itself, with the job's engine; no data of the job are read.
+
+    What cannot be audited is listed with the reason: a filter for which no rows were found, for instance.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is malformed, or the job's engine is not installed.
+    """
+    from pkdp_pipeline.jobs.requests import requests_of
+
+    engine = check_engine(job.engine)
+    cases, left_out = [], []
+    named = requests_of(job, _ANY_DAY)
+    for asked, one in zip(job.release, named, strict=True):
+        case = _case(one.name, one.request, job.attacker_of(asked), alone=job.alone)
+        if isinstance(case, Case) and not (reason := obstacle(case, engine)):
+            cases.append(case)
+        else:
+            reason = case if isinstance(case, str) else f"its frames could not be published: {reason}"
+            left_out.append(NotAudited(case=one.name, engine=engine, reason=reason))
+    found = audit_cases(
+        cases,
+        engines=(engine,),
+        samples=samples,
+        confidence=confidence,
+        seed=seed,
+        workers=workers,
+        progress=progress,
+    )
+    return replace(found, not_audited=(*left_out, *found.not_audited))
+
+
+def _case(name: str, request: Request, attacker: AttackerModel, *, alone: bool) -> Case | str:
+    """Return the case of one request; a text says why there is none."""
+    values = filtered(request.where)
+    if values is None:
+        return "no rows were found that its filter keeps, and none that it drops"
+    columns = (*request.unit, *(request.by or ()), *(request.order_by or ()))
+    if set(values.kept) & set(columns):
+        return "its filter is about the columns that name people or cells"
+    try:
+        plain = case_of(request.mechanism, attacker if alone else attacker.against_anyone(), request.protects)
+    except NotCertifiableError:
+        return "nothing is certified about it"
+    cells = None if request.domain is None else request.domain.cells
+    if request.by is not None and any(name in request.by for name in request.unit):
+        return "a column names both people and cells"
+    layout = _layout(
+        plain,
+        request,
+        Columns(
+            unit=request.unit,
+            by=request.by or (),
+            order_by=request.order_by or (),
+            cells=cells,
+            where=values,
+        ),
+    )
+    copies = plain.copies
+    if cells is not None:
+        width = _cells(plain) + len(layout.companions)
+        if width > len(cells):
+            return "its domain has fewer cells than the two that are compared"
+        copies = len(cells) // width
+    return replace(
+        plain,
+        name=name,
+        layout=layout,
+        copies=copies,
+        request=request,
+        alone=alone,
+        options={},
+        trials=tuple(trial for trial in plain.trials),
+    )
+
+
+def _layout(plain: Case, request: Request, columns: Columns) -> Layout:
+    """Return what frames look like for which the request is made."""
+    if not request.unit:
+        plain = replace(plain, layout=replace(plain.layout, rows=(1,)))  # every row is a person
+    if request.by is None:
+        # Without a filter everybody in the frame is counted, and who is not counted is not in it.
+        return replace(plain.layout, counts=request.where is not None, text=True, columns=columns)
+    companions: tuple[Any, ...] = plain.layout.companions
+    if columns.cells is not None:
+        companions = companions[: max(0, len(columns.cells) - _cells(plain))]
+    several = request.one_cell in ("most_frequent", "first") and bool(request.unit)
+    strays = several and len(companions) + _cells(plain) > 1
+    return replace(
+        plain.layout,
+        companions=companions,
+        text=True,
+        strays=strays,
+        rows=(2, 3) if strays else plain.layout.rows,
+        columns=columns,
+    )
+
+
+def _cells(plain: Case) -> int:
+    crowd: Crowd = plain.trials[0].days[0]
+    return crowd.cells

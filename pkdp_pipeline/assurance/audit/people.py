@@ -1,0 +1,178 @@
+"""People drawn as an attacker sees them, and the frame that a curator would have of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pkdp_pipeline.assurance.attacks.crowd import Crowd, Life
+from pkdp_pipeline.assurance.audit.columns import Columns
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.random import Generator
+
+__all__ = ["ABSENT", "Drawn", "Layout", "draw", "frame_of"]
+
+ABSENT = -1
+_UNDECLARED = "elsewhere"
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """What a curator's frame looks like; nothing here depends on the target's life.
+
+    Parameters
+    ----------
+    counts : bool
+        Whether everybody has rows, and a column says which of them count: where one number is asked for, and where a
+        filter is.
+    elsewhere : bool
+        Whether people who are absent have rows in a cell that nobody has declared; not together with `strays`.
+    companions : tuple of int
+        Of a histogram: further cells beside the target's, with so many people surely in each.
+    rows : tuple of int
+        How many rows a person can have; each number is as likely.
+    strays : bool
+        Whether everybody has one row more, later than the others, in the next cell: rules for people with rows in
+        several cells must not count it.
+    text : bool
+        Whether people are named by text; else by whole numbers.
+    nameless : int
+        Rows in every cell that name no person.
+    strangers : int
+        People in a cell that nobody has declared.
+    columns : Columns, optional
+        What a job calls the columns; None: as `frame_of` does.
+    """
+
+    counts: bool = False
+    elsewhere: bool = False
+    companions: tuple[int, ...] = ()
+    rows: tuple[int, ...] = (1,)
+    strays: bool = False
+    text: bool = False
+    nameless: int = 0
+    strangers: int = 0
+    columns: Columns | None = None
+
+    def cells(self, crowd: Crowd) -> int:
+        """Return how many cells each copy of a crowd has."""
+        return crowd.cells + len(self.companions)
+
+    def keys(self, crowd: Crowd, copies: int) -> list[tuple[Any, ...]]:
+        """Return the keys of all cells, copy by copy, in an order that is not theirs."""
+        number = copies * self.cells(crowd)
+        places = np.random.default_rng(number).permutation(number)
+        # The target's cell is neither the first nor the last: what comes after a withheld row might tell of it.
+        middle = int(np.flatnonzero(places == number // 2)[0])
+        places[[0, middle]] = places[[middle, 0]]
+        names = [f"cell {place:03d}" for place in places]
+        return [(name,) for name in names] if self.columns is None else self.columns.keys(names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Drawn:
+    """Where everybody is, in several independent copies of a crowd.
+
+    Attributes
+    ----------
+    cells : array
+        One row per copy; the target is its first person. `ABSENT`, or a cell of the copy.
+    known : int
+        How many of each copy's people, after the target, the attacker is shown.
+    sees_total : bool
+        Whether the attacker is also told how many people are present.
+    """
+
+    cells: Numbers
+    known: int
+    sees_total: bool = False
+
+    def shown(self, copy: int) -> tuple[int, ...]:
+        """Return what the attacker is shown beside the table: how many known people are in each place; the total."""
+        places, people = np.unique(self.cells[copy, 1 : 1 + self.known], return_counts=True)
+        known = tuple(int(number) for pair in zip(places, people, strict=True) for number in pair)
+        return (*known, int(np.count_nonzero(self.cells[copy] != ABSENT))) if self.sees_total else known
+
+
+def draw(crowd: Crowd, lives: Sequence[Life], layout: Layout, generator: Generator) -> Drawn:
+    """Draw one copy of a crowd for each of the target's lives."""
+    copies = len(lives)
+    columns: list[Numbers] = [np.array([[ABSENT if life is None else life] for life in lives], dtype=np.int64)]
+    for group in (*crowd.known, *crowd.unknown):
+        ends = np.cumsum(group.chances)
+        cells = np.searchsorted(ends, generator.random((copies, group.people)), side="right").astype(np.int64)
+        columns.append(np.where(cells == crowd.cells, ABSENT, cells))
+    for cell, people in enumerate((*(crowd.controlled or (0,) * crowd.cells), *layout.companions)):
+        columns.append(np.full((copies, people), cell, dtype=np.int64))
+    shown = sum(group.people for group in crowd.known)
+    return Drawn(cells=np.hstack(columns), known=shown, sees_total=crowd.sees_total)
+
+
+def frame_of(drawn: Drawn, crowd: Crowd, layout: Layout, generator: Generator) -> pd.DataFrame:
+    """Return the rows of these people, shuffled, among columns that nobody asks for.
+
+    The columns are ``person``, ``cell``, ``counted`` (whether the row counts), ``turn`` (the order of a person's rows),
+    and two that mean nothing.
+    """
+    import pandas as pd
+
+    copies, people = drawn.cells.shape
+    width = layout.cells(crowd)
+    names_of = [key[0] for key in replace(layout, columns=None).keys(crowd, copies)]
+    names = np.random.default_rng(copies * people).permutation(copies * people) + 1000
+    where = drawn.cells.ravel()
+    there = np.arange(copies * people) if layout.counts or layout.elsewhere else np.flatnonzero(where != ABSENT)
+    rows = np.repeat(there, generator.choice(layout.rows, len(there)))
+    turns = np.arange(len(rows))
+    if layout.strays:
+        rows, turns = np.concatenate([rows, there]), np.concatenate([turns, len(rows) + np.arange(len(there))])
+    cells = where[rows]
+    if layout.strays:
+        cells[len(rows) - len(there) :] = (cells[len(rows) - len(there) :] + 1) % width
+    places = rows // people * width + np.where(cells == ABSENT, 0, cells)
+    columns: dict[str, list[Any]] = {
+        "person": [f"p{name}" for name in names[rows]] if layout.text else names[rows].tolist(),
+        "cell": [names_of[place] for place in places],
+        "counted": [True] * len(rows) if layout.elsewhere else (cells != ABSENT).tolist(),
+        "turn": turns.tolist(),
+    }
+    if layout.elsewhere:
+        columns["cell"] = [
+            _UNDECLARED if cell == ABSENT else name for cell, name in zip(cells, columns["cell"], strict=True)
+        ]
+    _add_others(columns, names_of, layout)
+    number = len(columns["person"])
+    order = generator.permutation(number)
+    shuffled = {name: [column[place] for place in order] for name, column in columns.items()}
+    frame = pd.DataFrame(
+        {
+            "person": pd.array(shuffled["person"], dtype="str" if layout.text else "int64"),
+            "note": generator.integers(0, 9, number),
+            "cell": pd.array(shuffled["cell"], dtype="str"),
+            "counted": np.array(shuffled["counted"], dtype=bool),
+            "turn": np.array(shuffled["turn"], dtype=np.int64),
+            "amount": generator.random(number),
+        },
+        index=order,
+        copy=False,
+    )
+    frame.attrs["title"] = "audit"
+    return frame if layout.columns is None else layout.columns.dressed(frame, names_of)
+
+
+def _add_others(columns: dict[str, list[Any]], keys: list[str], layout: Layout) -> None:
+    """Add rows that name nobody, and people in a cell that is not public."""
+    nameless: list[tuple[Any, str]] = [(None, key) for key in keys for _ in range(layout.nameless)]
+    strangers = [(f"s{number}" if layout.text else number, _UNDECLARED) for number in range(layout.strangers)]
+    for turn, (person, key) in enumerate([*nameless, *strangers]):
+        columns["person"].append(person)
+        columns["cell"].append(key)
+        columns["counted"].append(True)
+        columns["turn"].append(turn)

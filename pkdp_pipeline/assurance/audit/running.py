@@ -1,0 +1,293 @@
+"""Running an audit: draw data sets in two lives, publish each of them, and judge what is seen."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.random import Generator
+
+from pkdp_pipeline.assurance.attacks.crowd import Crowd, Life
+from pkdp_pipeline.assurance.audit.cases import Case, Trial, case_of
+from pkdp_pipeline.assurance.audit.features import of_cell, of_table
+from pkdp_pipeline.assurance.audit.findings import Audit, Finding, NotAudited
+from pkdp_pipeline.assurance.audit.frames import PACE, SQL, check_engine
+from pkdp_pipeline.assurance.audit.judging import Samples, judged, judgements
+from pkdp_pipeline.assurance.audit.operators import FrameOperator, Operator, SqlOperator
+from pkdp_pipeline.assurance.audit.people import Drawn, draw, frame_of
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.errors import ArgumentError, PkdpError
+from pkdp_pipeline.model.arguments import whole_number
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Mechanism
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["CONFIDENCE", "SAMPLES", "audit", "audit_cases", "obstacle"]
+
+SAMPLES = 120
+CONFIDENCE = 0.999999
+_FEWEST = 8
+_ENOUGH = 100
+_THOROUGH = ("pandas", "duckdb", "polars", "pyarrow")
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Piece:
+    """One case on one engine, by one attacker."""
+
+    case: Case
+    engine: str
+    trial: Trial
+
+    def operator(self, copies: int) -> Operator:
+        question = self.case.question(self.case.layout.keys(self.trial.days[0], copies))
+        if self.engine == SQL:
+            return SqlOperator(question=question, scenario=self.case.scenario)
+        return FrameOperator(
+            engine=self.engine, question=question, scenario=self.case.scenario, evidence=self.case.evidence
+        )
+
+    @property
+    def levels(self) -> tuple[bool, ...]:
+        """Which samples there are, and whether the fixed events are judged by them: cells; whole tables, too."""
+        return (True,) if self.case.is_count else (True, False)
+
+
+def audit(
+    mechanism: Mechanism,
+    attacker: AttackerModel,
+    *,
+    protects: str = "presence",
+    engine: str = "pandas",
+    samples: int = SAMPLES,
+    confidence: float = CONFIDENCE,
+    seed: int = 0,
+) -> Audit:
+    """Try whether publishing with `mechanism` keeps to its certificate, on sampled data sets.
+
+    Data sets are drawn in pairs: the same people, the target in one of two lives. Each is published by the real
+    operator, and everything that is seen is compared: rows, their order, dtypes, the file, errors, warnings, logs.
+
+    Parameters
+    ----------
+    mechanism : Count or Histogram
+    attacker : AttackerModel
+    protects : {"presence", "value"}, default "presence"
+    engine : str, default "pandas"
+        pandas, duckdb, sql (DuckDB's macros), polars, pyarrow, ibis or spark.
+    samples : int, default 120
+        Data sets per life and attacker.
+    confidence : float, default 0.999999
+        With which probability, at least, an operator that keeps to its certificate passes.
+    seed : int, default 0
+        Of the data sets. Noise is drawn from the operating system's entropy and has no seed.
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    NotCertifiableError
+        If nothing is certified, so that nothing can be exceeded.
+    ArgumentError
+        If an argument is malformed.
+    """
+    case = case_of(mechanism, attacker, protects)
+    return audit_cases([case], engines=(check_engine(engine),), samples=samples, confidence=confidence, seed=seed)
+
+
+def obstacle(case: Case, engine: str) -> str:
+    """Return why frames of a case cannot be published at all; empty where they can."""
+    generator = np.random.default_rng(0)
+    for trial in case.trials:
+        piece, copies = _Piece(case=case, engine=engine, trial=trial), case.copies_of(trial.days[0])
+        try:
+            _certificate(piece, piece.operator(copies), copies, generator)
+        except PkdpError as error:
+            return str(error).rstrip(".")
+    return ""
+
+
+def audit_cases(
+    cases: Sequence[Case],
+    *,
+    engines: Sequence[str],
+    samples: int = SAMPLES,
+    confidence: float = CONFIDENCE,
+    seed: int = 0,
+    workers: int = 1,
+    paced: bool = False,
+    progress: Progress | None = None,
+) -> Audit:
+    """Audit several cases on several engines; the confidence is that of all of it together.
+
+    Where it is `paced`, slower engines draw fewer samples (`PACE`). With several `workers`, processes of their own
+    share the cases. `progress` is told what has been judged.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is malformed.
+    """
+    number = whole_number("samples", samples, least=_FEWEST)
+    start = whole_number("seed", seed, least=0)
+    if not isinstance(confidence, float) or not 0.0 < confidence < 1.0:
+        raise ArgumentError(f"confidence must be above 0 and below 1, got {confidence!r}.")
+    pieces, left_out = _pieces(cases, engines)
+    events = sum(judgements(piece.levels, len(piece.case.epsilons)) for piece in pieces)
+    error = (1.0 - confidence) / max(1, events)
+    tasks = [
+        _Task(
+            piece=piece,
+            samples=_samples(piece, number, paced),
+            error=error,
+            seed=(start, place),
+        )
+        for place, piece in enumerate(pieces)
+    ]
+    found: dict[_Task, list[Finding]] = {}
+    for task, findings in _done(tasks, workers):
+        found[task] = findings
+        if progress is not None:
+            progress(f"{len(found)} of {len(tasks)}: {task.piece.engine}, {task.piece.case.name}")
+    return Audit(
+        findings=tuple(finding for task in tasks for finding in found[task]),
+        not_audited=tuple(left_out),
+        confidence=confidence,
+        samples=number,
+        seed=start,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Task:
+    """One piece with what it takes to judge it, in this process or in another."""
+
+    piece: _Piece
+    samples: int
+    error: float
+    seed: tuple[int, int]
+
+    def run(self) -> list[Finding]:
+        return _findings(self.piece, self.samples, self.error, np.random.default_rng(self.seed))
+
+
+def _samples(piece: _Piece, asked: int, paced: bool) -> int:
+    """Return how many samples are drawn of each life; slower engines draw fewer, where they may."""
+    wanted = max(_FEWEST, round(asked * piece.case.effort))
+    if not paced:
+        return wanted
+    fewer = max(_FEWEST, round(wanted * PACE.get(piece.engine, 1.0)))
+    # With one copy in a frame and fewer samples than this, no loss whatever would be noticed.
+    alone = piece.trial is piece.case.trials[0] and piece.case.copies_of(piece.trial.days[0]) == 1
+    return max(fewer, min(wanted, _ENOUGH)) if alone and piece.engine in _THOROUGH else fewer
+
+
+def _done(tasks: Sequence[_Task], workers: int) -> Iterator[tuple[_Task, list[Finding]]]:
+    """Yield the findings of every task, as they come."""
+    if workers == 1:
+        yield from ((task, task.run()) for task in tasks)
+        return
+    # Spawned: the engines have threads, which a fork would lose.
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        running = {pool.submit(task.run): task for task in tasks}
+        for future in as_completed(running):
+            yield running[future], future.result()
+
+
+def _pieces(cases: Sequence[Case], engines: Sequence[str]) -> tuple[list[_Piece], list[NotAudited]]:
+    pieces, left_out = [], []
+    for engine in engines:
+        for case in cases:
+            if reason := _unfit(case, engine):
+                left_out.append(NotAudited(case=case.name, engine=engine, reason=reason))
+                continue
+            pieces += [_Piece(case=case, engine=engine, trial=trial) for trial in case.trials]
+    return pieces, left_out
+
+
+def _unfit(case: Case, engine: str) -> str:
+    """Return why an engine cannot publish a case; empty where it can."""
+    if engine == SQL and case.scenario in ("revised", "days"):
+        return "the macros answer about one period, and do not revise"
+    return ""
+
+
+def _findings(piece: _Piece, samples: int, error: float, generator: Generator) -> list[Finding]:
+    """Sample one piece, and judge it."""
+    case, crowd = piece.case, piece.trial.days[0]
+    copies = case.copies_of(crowd)
+    operator = piece.operator(copies)
+    keys, width = case.layout.keys(crowd, copies), case.layout.cells(crowd)
+    spelled = [tuple(map(str, key)) for key in keys]
+    certificate = _certificate(piece, operator, copies, generator)
+    cells, tables = Samples(shown=True), Samples(shown=False)
+    own = frozenset(spelled[:width])
+    for sample in range(samples):
+        for life in (0, 1):
+            lives = _lives(copies, life, sample)
+            days = [
+                _frame(piece, [of_day[one] for one in lives], day, generator)
+                for day, of_day in zip(piece.trial.days, piece.trial.lives(), strict=True)
+            ]
+            seen = operator.seen([frame for _, frame in days])
+            table = of_table(seen, own)
+            shown = [drawn for drawn, _ in days]
+            for copy, one in enumerate(lives):
+                names = None if case.is_count else spelled[copy * width : (copy + 1) * width]
+                cell = of_cell(seen, names, tuple(part for drawn in shown for part in drawn.shown(copy)))
+                features = cell.and_of(table) if case.is_count else cell
+                (cells.second if one else cells.first).append(features)
+            (tables.second if life else tables.first).append(table)
+    return [
+        finding
+        for level in ((cells,) if case.is_count else (cells, tables))
+        for finding in judged(
+            level,
+            case=case.name,
+            engine=piece.engine,
+            trial=piece.trial.name,
+            epsilons=case.epsilons,
+            certified=certificate.delta,
+            error=error,
+        )
+    ]
+
+
+def _certificate(piece: _Piece, operator: Operator, copies: int, generator: Generator) -> Certificate:
+    """Return what is certified, as it is published; from the second life where publishing the first one fails."""
+    days = piece.trial.days
+    frames = [
+        [
+            _frame(piece, [of_day[life]] * copies, day, generator)[1]
+            for day, of_day in zip(days, piece.trial.lives(), strict=True)
+        ]
+        for life in (0, 1)
+    ]
+    try:
+        return operator.certificate(frames[0])
+    except Exception:
+        # The operator is a black box: that it fails in one life, and how, is seen and judged like anything else.
+        return operator.certificate(frames[1])
+
+
+def _lives(copies: int, life: int, sample: int) -> list[int]:
+    """Return the lives of all copies: that of the first is the sample's, the others take turns, half in each.
+
+    So whole tables of the two lives differ in one person, and each other copy is a sample of its own life.
+    """
+    return [life, *((copy + sample) % 2 for copy in range(1, copies))]
+
+
+def _frame(piece: _Piece, lives: list[Life], day: Crowd, generator: Generator) -> tuple[Drawn, pd.DataFrame]:
+    drawn = draw(day, lives, piece.case.layout, generator)
+    return drawn, frame_of(drawn, day, piece.case.layout, generator)

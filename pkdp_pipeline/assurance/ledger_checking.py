@@ -1,0 +1,165 @@
+"""Checking: the chain, what is derived from it, and every stored release with its certificate, recomputed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+
+from pkdp_pipeline.errors import ArgumentError, LedgerError
+from pkdp_pipeline.ledger.chain import GENESIS
+from pkdp_pipeline.ledger.journal import Journal
+from pkdp_pipeline.ledger.views.changes import Change, term_changes
+from pkdp_pipeline.ledger.views.reading import Reading
+from pkdp_pipeline.ledger.views.words import number_of
+from pkdp_pipeline.releases.release import Release, check_table
+
+__all__ = ["Checked", "check"]
+
+_FIRST = "pkdp-certificate/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What was found to be in order.
+
+    Attributes
+    ----------
+    events : int
+    head : str
+    releases : int
+        Published releases; the table of each obeys its certificate.
+    waiting : int
+        Charged releases that are not public.
+    again : int
+        Certificates that were issued for a stored table again.
+    certificates : int
+        Different certificates that were recomputed.
+    old : int
+        Stored tables whose certificates have the first form, which cannot be compared word by word.
+    held : int or None
+        The event whose hash was given as the head; None if none was.
+    unreadable : tuple of str
+        Tables that a gate could not read.
+    changes : tuple of Change
+        The terms recorded first, and all changes.
+    """
+
+    events: int
+    head: str
+    releases: int
+    waiting: int
+    again: int
+    certificates: int
+    old: int
+    held: int | None
+    unreadable: tuple[str, ...]
+    changes: tuple[Change, ...]
+
+    def remarks(self) -> list[str]:
+        """Return the rest of the report, a line each."""
+        waiting = f" ({self.waiting:,} of them charged and not public)" if self.waiting else ""
+        again = f", {number_of(self.again, 'certificate')} issued again" if self.again else ""
+        listed = [
+            f"{number_of(self.releases + self.waiting, 'release')}{waiting}{again}: every stored table is as its "
+            f"certificate says. {number_of(self.certificates, 'different certificate')} recomputed; the stored running "
+            "state is what they add up to."
+        ]
+        if self.old:
+            listed.append(
+                f"{number_of(self.old, 'stored table')} with a certificate of an older form, which is not compared "
+                "word by word: the bytes are intact."
+            )
+        if self.unreadable:
+            listed.append(f"No gate answers about {', '.join(map(repr, self.unreadable))}, which could not be read.")
+        listed += [f"{change.words[0].upper()}{change.words[1:]}." for change in self.changes[1:]]
+        if self.held is None:
+            listed.append(
+                "A chain cannot show that its end was cut off: keep the head elsewhere, and check with it next time:"
+            )
+        elif self.held == self.events:
+            listed.append(f"The chain ends with the given head, event {self.held:,} of {self.events:,}.")
+        else:
+            listed.append(
+                f"The chain holds the given head, event {self.held:,} of {self.events:,}; a cut after it would not "
+                "show. A later head covers more:"
+            )
+        return listed
+
+
+def check(reading: Reading, *, head: str | None) -> Checked:
+    """Check a data set's ledger and recompute what its releases promise.
+
+    Raises
+    ------
+    LedgerError
+        Naming what was altered.
+    ArgumentError
+        If `head` is no hash, or the one that stands before every chain.
+    """
+    if head is not None and (len(head) != 64 or set(head) - set("0123456789abcdef")):
+        raise ArgumentError("--head must be a hash of 64 hexadecimal digits, as verify prints it.")
+    if head == GENESIS:
+        raise ArgumentError(
+            "--head of 64 zeros says nothing: it stands before the first event of every ledger, and a ledger's first "
+            "release names it. Give the head that verify printed, or one that a later release or a run names."
+        )
+    ledger = reading.ledger
+    ledger.verify(head)
+    events = old = 0
+    unreadable: list[str] = []
+    held = None
+    kinds: Counter[str] = Counter()
+    recomputed: dict[str, str] = {}
+    with reading.database.snapshot():
+        for event in Journal(reading.database).events(ledger.dataset):
+            events += 1
+            last = event.hash
+            kinds[event.kind] += 1
+            held = event.position if event.hash == head else held
+            if event.kind == "unreadable":
+                unreadable.append(event.key)
+            if event.content is None:
+                continue
+            release = Release.from_bytes(event.content)
+            if json.loads(release.certificate.to_json()).get("schema") == _FIRST:
+                old += 1
+                continue
+            try:
+                _recompute(release, recomputed)
+            except ArgumentError as error:
+                raise LedgerError(f"the release of event {event.sequence} does not hold: {error}") from error
+        changes = tuple(term_changes(reading))
+    return Checked(
+        events=events,
+        head=last if events else ledger.head(),
+        releases=kinds["published"],
+        waiting=kinds["reserved"] - kinds["published"] - kinds["given_back"],
+        again=kinds["recertified"],
+        certificates=len(recomputed),
+        old=old,
+        held=held,
+        unreadable=tuple(unreadable),
+        changes=changes,
+    )
+
+
+def _recompute(release: Release, recomputed: dict[str, str]) -> None:
+    """Verify one release; where only the publication differs from one before, compare its own sentences alone.
+
+    A year of equal releases has one set of numbers: they are recomputed once, and so is the statement that the
+    sentence begins with. Every release's facts, limits and table are its own.
+    """
+    certificate = release.certificate
+    document = json.loads(certificate.to_json())
+    context, sentence = document.pop("context"), document.pop("sentence")
+    limits = " ".join(certificate.limits)
+    same = json.dumps([context is None, document], sort_keys=True)
+    if same not in recomputed:
+        release.verify()
+        recomputed[same] = sentence.removesuffix(limits)
+        return
+    check_table(release.table, certificate)
+    facts = None if certificate.context is None else certificate.context.to_dict()
+    if sentence != recomputed[same] + limits or context != facts:
+        raise ArgumentError("its certificate's sentence is not what its facts give: the certificate was altered.")

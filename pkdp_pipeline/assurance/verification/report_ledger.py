@@ -1,0 +1,167 @@
+"""A report held against the ledger it was made from: its releases, its total and its points over time."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pkdp_pipeline.assurance.verification.claims import Claim, failed, not_checked, passed
+from pkdp_pipeline.assurance.verification.report_series import series_claim
+from pkdp_pipeline.certificates.differences import SEARCHED, described, differences, outcome_of
+from pkdp_pipeline.certificates.sentences import moved
+from pkdp_pipeline.certificates.statement import Statement
+from pkdp_pipeline.display.report.json_form import statement_document
+from pkdp_pipeline.display.report.tables import published_table
+from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.plain_text import printable
+from pkdp_pipeline.model.version import VERSION
+from pkdp_pipeline.releases.release import Release
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.ledger import Entry
+    from pkdp_pipeline.ledger.views.history import History
+    from pkdp_pipeline.ledger.views.reading import Reading
+
+__all__ = ["report_ledger_claims"]
+
+_HOLDS = "The ledger holds every release that the report shows, with this table and these terms."
+_TOTAL = "The report's total is what the ledger's releases add up to."
+_POINTS = "The points over time are what the ledger's releases add up to after each period."
+_SECONDS = 600.0
+
+
+def report_ledger_claims(reading: Reading, document: dict[str, Any]) -> Iterator[Claim]:
+    """Yield whether a report's releases, total and points are those of the ledger."""
+    from pkdp_pipeline.ledger.journal import Journal
+    from pkdp_pipeline.ledger.views.history import read_history
+
+    with reading.database.snapshot():
+        entries = {entry.release_id: entry for entry in reading.ledger.entries() if entry.state == "published"}
+        yield _releases(entries, document)
+        yield series_claim(list(entries.values()), document)
+        history = read_history(reading.ledger)
+        account = document["ledger"]
+        if account["head"] != history.head:
+            known = {event.hash for event in Journal(reading.database).events(history.dataset)}
+            where = "an earlier head of" if account["head"] in known else "no head of"
+            words = f"The report names {where} the ledger, so its total cannot be compared: make the report again."
+            make = not_checked if account["head"] in known else failed
+            yield make("ledger.total", _TOTAL, words)
+            return
+        unit = _unit(history, account)
+        if unit is None:
+            yield failed("ledger.total", _TOTAL, "The ledger holds no releases for the unit that the report names.")
+            return
+        yield _total(reading, unit, account, document["provenance"]["version"])
+        yield _points(history, unit, account)
+
+
+def _releases(entries: dict[str | None, Entry], document: dict[str, Any]) -> Claim:
+    key = "ledger.holds"
+    for place, shown in enumerate(document["releases"]):
+        path, entry = f"releases[{place}]", entries.get(shown["id"])
+        if entry is None or entry.content is None:
+            return failed(key, _HOLDS, f"{path} is not in the ledger: no published release has its id.")
+        if entry.period != shown["period"] or entry.revision != shown["revision"]:
+            return failed(key, _HOLDS, f"{path} is about another period or revision there.")
+        try:
+            release = Release.from_bytes(entry.content)
+        except ArgumentError as error:
+            return failed(key, _HOLDS, f"{path}: {error}")
+        table = published_table(release.table)
+        fresh = {
+            "columns": list(table.columns),
+            "keys": [list(row) for row in table.keys],
+            "counts": list(table.counts),
+            "more": table.more,
+        }
+        found = differences(f"{path}.table", shown["table"], fresh)
+        if found:
+            return failed(key, _HOLDS, f"{described(found)}.")
+        fault = _other_terms(json.loads(entry.certificate), document["promises"], shown["promise"])
+        if fault:
+            return failed(key, _HOLDS, f"{path}: {fault}")
+    return passed(key, _HOLDS, f"{len(document['releases'])} of them, each with its id, its table and its terms.")
+
+
+def _other_terms(stored: dict[str, Any], promises: list[dict[str, Any]], place: int) -> str:
+    """Return how the promise a release points to departs from its certificate; empty where it does not."""
+    its = promises[place]["certificate"] if place < len(promises) else None
+    if its is None:
+        return "the report carries no certificate to compare with the ledger's."
+    if any(its.get(name) != stored[name] for name in ("mechanism", "protects")):
+        return "its promise is about another mechanism than the ledger's certificate."
+    # Where others undo it, the report promises what the noise alone gives, against anyone.
+    if its["attacker"] not in (stored["attacker"], _anyone(stored["attacker"])):
+        return "its promise is about another attacker than the ledger's certificate."
+    return ""
+
+
+def _anyone(attacker: dict[str, Any]) -> dict[str, Any]:
+    """Return anybody at all, to whom the same is told beside the releases."""
+    return AttackerModel.from_dict(attacker).against_anyone().to_dict()
+
+
+def _unit(history: History, account: dict[str, Any]) -> str | None:
+    for unit in history.units:
+        if ", ".join(map(printable, json.loads(unit))) == account["unit"]:
+            return unit
+    return None
+
+
+def _total(reading: Reading, unit: str, account: dict[str, Any], version: object) -> Claim:
+    from pkdp_pipeline.ledger.views.reading import stated_total
+
+    stored = account["total"]
+    try:
+        total = stated_total(reading, unit)
+    except NoEvidenceError:
+        if stored is None:
+            return passed("ledger.total", _TOTAL, "There is none: the releases do not add up.")
+        return failed("ledger.total", _TOTAL, "The releases do not add up, and the report states a total.")
+    if stored is None:
+        return failed("ledger.total", _TOTAL, "The releases add up, and the report says that they do not.")
+
+    def rewritten(share: float) -> Any:
+        with moved(share):
+            return json.loads(json.dumps(statement_document(Statement.of(total, float(stored["delta"])))))
+
+    fresh = rewritten(0.0)
+    found = differences(
+        "ledger.total", stored, fresh, none_is_infinite=True, rounding=lambda path: SEARCHED, rewritten=rewritten
+    )
+    if version != VERSION:
+        found = [one for one in found if one.direction != "words"]
+    if not all(one.is_weaker for one in found):
+        return failed("ledger.total", _TOTAL, f"{described(found)}.")
+    return passed("ledger.total", _TOTAL, f"Added up again from {account['releases']} releases: {outcome_of(found)}.")
+
+
+def _points(history: History, unit: str, account: dict[str, Any]) -> Claim:
+    from pkdp_pipeline.ledger.views.history import spending
+
+    key, stored = "ledger.points", account["points"]
+    if not stored:
+        return not_checked(key, _POINTS, "The report has none.")
+    named = {printable(line.standing.period): line.standing.period for line in history.lines}
+    strangers = [point for point in stored if point["period"] not in named]
+    if strangers:
+        return failed(key, _POINTS, "One is at a period of which the ledger holds nothing.")
+    periods = {named[point["period"]] for point in stored}
+    found = spending(history, unit, float(account["delta"]), most=len(stored) + 1, periods=periods, seconds=_SECONDS)
+    fresh = [
+        {
+            "period": printable(point.period),
+            "releases": point.releases,
+            "epsilon": None if point.epsilon == math.inf else point.epsilon,
+            "worst_case": None if point.worst_case == math.inf else point.worst_case,
+        }
+        for point in found
+    ]
+    different = differences("ledger.points", stored, fresh, none_is_infinite=True, rounding=lambda path: SEARCHED)
+    if not all(one.is_weaker for one in different):
+        return failed(key, _POINTS, f"{described(different)}.")
+    return passed(key, _POINTS, f"{len(stored)} points added up again: {outcome_of(different)}.")

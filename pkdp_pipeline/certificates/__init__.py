@@ -1,0 +1,1 @@
+"""Certificates of one release and of several together: their numbers, their sentences and their JSON."""

@@ -1,0 +1,397 @@
+"""Certificate: a certified guarantee that can be printed, stored, read back and checked again."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pkdp_pipeline.certificates.codec import SCHEMA, parsed, written_here
+from pkdp_pipeline.certificates.differences import Difference, differences, refuse_altered
+from pkdp_pipeline.certificates.sentences import anyone, moved
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.arguments import probability
+from pkdp_pipeline.model.leakage import Leakage
+from pkdp_pipeline.model.version import VERSION
+from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, Protects, WorstCase
+from pkdp_pipeline.theorems.bound import coarsest
+from pkdp_pipeline.theorems.guarantee import Guarantee, epsilon_points
+from pkdp_pipeline.theorems.rounding import EVALUATED, Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Certificate", "bracketed"]
+
+_POINT = re.compile(r"(worst_case\.)?grid\[(\d+)\]\.(attained|delta)$")
+_GRID = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate(ABC):
+    """The certified guarantee of one release, or of several together.
+
+    Made by `certify` (a `ReleaseCertificate`), by `compose` (a `ComposedCertificate`), or read back by
+    `from_json`.
+
+    Attributes
+    ----------
+    protects : {"presence", "value"}
+    caveats : tuple of str
+        What else limits the statement, in plain sentences; part of the certificate and of its sentence.
+
+    Notes
+    -----
+    *Guarantee*: for every attacker the model admits and every ε ≥ 0, the hockey-stick divergence between what is
+    released in the target's two lives, in either order, is at most ``delta(ε)``. *Rounding*: up, floating
+    point included.
+    """
+
+    protects: Protects = "presence"
+    caveats: tuple[str, ...] = ()
+    _stored: str | None = field(default=None, repr=False, compare=False)
+
+    @property
+    @abstractmethod
+    def partial_bounds(self) -> tuple[Applied, ...]:
+        """The bounds that rest on the attacker model."""
+
+    @property
+    @abstractmethod
+    def worst_case_bound(self) -> WorstCase | None:
+        """The bound that holds against any attacker."""
+
+    @property
+    @abstractmethod
+    def leakage(self) -> tuple[Leakage, ...]:
+        """What is known exactly, or leaks, about the same people beside what was released."""
+
+    @property
+    def anyone(self) -> str:
+        """Whom the worst case holds against, in words."""
+        return anyone(self.leakage)
+
+    @property
+    @abstractmethod
+    def assumptions(self) -> tuple[str, ...]:
+        """What is assumed, in words."""
+
+    @property
+    @abstractmethod
+    def limits(self) -> tuple[str, ...]:
+        """What limits the statement, in plain sentences."""
+
+    @abstractmethod
+    def protection(self, delta: float = 1e-6) -> str:
+        """Return what the statement at `delta` protects and what it does not, as one sentence."""
+
+    @abstractmethod
+    def sentence(self, delta: float = 1e-6) -> str:
+        """Return the guarantee at `delta`, its assumptions and its limits, in plain English."""
+
+    @abstractmethod
+    def _subject(self) -> dict[str, Any]:
+        """Return the fields that say what is certified; the numbers follow from them."""
+
+    @abstractmethod
+    def _again(self) -> Certificate:
+        """Make the certificate once more from what it is about."""
+
+    @property
+    def has_partial_knowledge(self) -> bool:
+        """Whether some bound rests on the attacker model; if not, only the worst-case guarantee stands."""
+        return bool(self.partial_bounds)
+
+    @property
+    def worst_case(self) -> Guarantee:
+        """The guarantee against any attacker: ``delta`` is 1.0 and ``epsilon`` is inf where there is none."""
+        worst = self.worst_case_bound
+        return Guarantee(()) if worst is None else Guarantee((worst,), worst.parameters)
+
+    @property
+    def theorems(self) -> tuple[str, ...]:
+        """The keys of the theorems the certificate rests on."""
+        return tuple(dict.fromkeys(bound.theorem for bound in self._bounds))
+
+    @property
+    def _bounds(self) -> tuple[Bound, ...]:
+        worst = self.worst_case_bound
+        return (*(applied.bound for applied in self.partial_bounds), *(() if worst is None else (worst,)))
+
+    @overload
+    def delta(self, epsilon: float) -> float: ...
+    @overload
+    def delta(self, epsilon: ArrayLike) -> Array: ...
+    def delta(self, epsilon: ArrayLike) -> float | Array:
+        """Return the certified δ at `epsilon`, the best of all bounds that hold.
+
+        Parameters
+        ----------
+        epsilon : float or array of floats
+            At least 0 and finite.
+
+        Returns
+        -------
+        float or array of the same shape
+            In [0, 1], never below the true privacy loss.
+
+        Raises
+        ------
+        ArgumentError
+            If an ε is negative, infinite or not a number.
+        """
+        return Guarantee(self._bounds).delta(epsilon)
+
+    def epsilon(self, delta: float) -> float:
+        """Return the smallest ε that is certified at `delta`, rounded up; `math.inf` when there is none.
+
+        Parameters
+        ----------
+        delta : float in [0, 1]
+
+        Returns
+        -------
+        float
+            ``self.delta(self.epsilon(delta)) <= delta`` holds as evaluated, whenever it is finite.
+
+        Raises
+        ------
+        ArgumentError
+            If `delta` is not a probability.
+        """
+        return Guarantee(self._bounds).epsilon(delta)
+
+    @overload
+    def delta_bounds(self, epsilon: float) -> tuple[float, float]: ...
+    @overload
+    def delta_bounds(self, epsilon: ArrayLike) -> tuple[Array, Array]: ...
+    def delta_bounds(self, epsilon: ArrayLike) -> tuple[float, float] | tuple[Array, Array]:
+        """Return (attained, certified) δ: some declared attacker reaches the first, none exceeds the second.
+
+        Parameters
+        ----------
+        epsilon : float or array of floats
+            At least 0 and finite.
+
+        Returns
+        -------
+        tuple of two floats or arrays
+            The attained side is 0 where no attack on the release as a whole has been computed.
+        """
+        points, scalar = epsilon_points(epsilon)
+        attained, certified = self._bracket(points.ravel())
+        if scalar:
+            return float(attained[0]), float(certified[0])
+        return attained.reshape(points.shape), certified.reshape(points.shape)
+
+    def _bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) δ at each ε."""
+        return bracketed(self.partial_bounds, self.worst_case_bound, epsilons)
+
+    def rounding(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return how far `delta_bounds` at `epsilons` may be rounded, as shares; see `pkdp_pipeline.theorems.Bound`."""
+        certified = Guarantee(self._bounds).rounding(epsilons)
+        attacks = [applied.attack for applied in self.partial_bounds if applied.attack is not None]
+        # Where more would be attained than is certified, the certified side stands in both places.
+        return np.maximum(coarsest(attacks if self.partial_bounds else self._bounds, epsilons)[0], certified), certified
+
+    def with_caveats(self, *sentences: str) -> Self:
+        """Return the same certificate with further limits stated.
+
+        Parameters
+        ----------
+        *sentences : str
+            Plain sentences; they become part of `caveats` and of the sentence.
+
+        Raises
+        ------
+        ArgumentError
+            If one is not a non-empty text.
+        """
+        if not all(isinstance(sentence, str) and sentence.strip() for sentence in sentences):
+            raise ArgumentError("caveats must be sentences: non-empty texts.")
+        return replace(self, caveats=(*self.caveats, *sentences), _stored=None)
+
+    def to_json(self) -> str:
+        """Return the certificate as canonical JSON; a certificate read from JSON keeps its stored numbers."""
+        return self._stored if self._stored is not None else json.dumps(self._document(), sort_keys=True)
+
+    def _document(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            "library": {"name": "pkdp_pipeline", "version": VERSION},
+            **self._subject(),
+            "protects": self.protects,
+            "theorems": [
+                {"key": key, "title": THEOREMS[key].title, "citation": THEOREMS[key].citation} for key in self.theorems
+            ],
+            "assumptions": list(self.assumptions),
+            "caveats": list(self.caveats),
+            "grid": self._grid(_GRID),
+            "worst_case": self._worst_case_document(_GRID),
+            "sentence": self.sentence(),
+        }
+
+    def _grid(self, epsilons: Sequence[float]) -> list[dict[str, float]]:
+        """Return attained and certified δ at each ε, as a document states them."""
+        lower, upper = self._bracket(np.array(epsilons))
+        return [
+            {"epsilon": e, "attained": low, "delta": high}
+            for e, low, high in zip(epsilons, lower.tolist(), upper.tolist(), strict=True)
+        ]
+
+    def _worst_case_document(self, epsilons: Sequence[float]) -> dict[str, Any] | None:
+        """Return the guarantee against any attacker, with its δ at each ε; None where there is none."""
+        if self.worst_case_bound is None:
+            return None
+        epsilon, delta = self.worst_case_bound.parameters
+        curve = self.worst_case.delta(np.array(epsilons))
+        grid = [{"epsilon": e, "delta": d} for e, d in zip(epsilons, curve.tolist(), strict=True)]
+        return {"epsilon": epsilon, "delta": delta, "grid": grid}
+
+    @staticmethod
+    def from_json(text: str) -> Certificate:
+        """Read a certificate back. Its numbers are recomputed when asked for; `verify` compares the stored ones.
+
+        Parameters
+        ----------
+        text : str
+            What `to_json` returned.
+
+        Raises
+        ------
+        ArgumentError
+            If the text is not a certificate of a version this library reads.
+        NotCertifiableError, NoEvidenceError
+            If nothing can be certified for what it names.
+        """
+        document = parsed(text)
+        read: Certificate
+        if "parts" in document:
+            from pkdp_pipeline.certificates.composed import composed_from_document
+
+            read = composed_from_document(document)
+        else:
+            from pkdp_pipeline.certificates.release_certificate import certificate_from_document
+
+            read = certificate_from_document(document)
+        caveats = tuple(str(caveat) for caveat in document["caveats"])
+        return replace(read, caveats=caveats, _stored=json.dumps(document, sort_keys=True))
+
+    def verify(self) -> bool:
+        """Recompute the certificate and compare every number and sentence with the stored ones.
+
+        Numbers may differ by what processors round differently, which follows from each bound's own error budget
+        (`docs/numerics.md`, section 6). A stored number that promises less is true, only weaker than necessary.
+
+        Returns
+        -------
+        bool
+            True. A number that promises more, or another word, raises, so that it cannot be overlooked.
+
+        Raises
+        ------
+        ArgumentError
+            If a stored number or sentence is not what the certificate is about gives.
+        """
+        stored = json.loads(self.to_json())
+        if not written_here(stored):
+            raise ArgumentError(
+                "the certificate was written by another version of pkdp_pipeline, whose wording this one cannot check: "
+                "verify it with the version that its field 'library' names."
+            )
+        refuse_altered(self.differences(stored))
+        return True
+
+    def differences(
+        self, stored: Mapping[str, Any], *, path: str = "certificate", skip: Collection[str] = frozenset()
+    ) -> list[Difference]:
+        """Return where a document of this version is not what any processor writes for this certificate.
+
+        `stored` is the document, `path` names it in what is returned, and keys in `skip` are not compared.
+        """
+        again = self._again().with_caveats(*self.caveats)
+
+        def rewritten(share: float) -> dict[str, Any]:
+            with moved(share):
+                return again._document()
+
+        fresh = again._document()
+        return differences(path, stored, fresh, skip=skip, rounding=again.rounding_of(fresh), rewritten=rewritten)
+
+    def rounding_of(self, document: Mapping[str, Any]) -> Callable[[str], float]:
+        """Return, by path, the share by which a number of `document` may differ on another processor."""
+
+        @functools.cache
+        def shares(worst: bool) -> dict[str, Array]:
+            about = document["worst_case"] if worst else document
+            epsilons = np.array([point["epsilon"] for point in about["grid"]], dtype=np.float64)
+            if worst:
+                return {"delta": self.worst_case.rounding(epsilons)}
+            return dict(zip(("attained", "delta"), self.rounding(epsilons), strict=True))
+
+        def rounding(path: str) -> float:
+            found = _POINT.search(path)
+            return EVALUATED if found is None else float(shares(bool(found[1]))[found[3]][int(found[2])])
+
+        return rounding
+
+    def plot(self, *, delta: float = 1e-6, axes: Axes | None = None) -> Axes:
+        """Draw the certified δ against ε, with what attackers attain and what the noise alone guarantees.
+
+        Parameters
+        ----------
+        delta : float, default 1e-6
+            The δ that is marked, with the ε certified there.
+        axes : matplotlib.axes.Axes, optional
+            Where to draw. None: in a new figure, which a notebook shows where it is a cell's last value;
+            ``certificate.plot().figure.savefig("guarantee.png")`` saves it.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ConfigError
+            If matplotlib is not installed.
+        """
+        from pkdp_pipeline.display.figures.plots import plot_certificate
+
+        return plot_certificate(self, delta=delta, axes=axes)
+
+    def _partial_epsilon(self, delta: float) -> float:
+        return Guarantee(tuple(applied.bound for applied in self.partial_bounds)).epsilon(probability("delta", delta))
+
+    def __str__(self) -> str:
+        return self.sentence()
+
+    def _repr_html_(self) -> str:
+        from pkdp_pipeline.certificates.statement import Statement
+
+        return Statement.of(self).to_html()
+
+
+def bracketed(partial: tuple[Applied, ...], worst: WorstCase | None, epsilons: Array) -> tuple[Array, Array]:
+    """Return (attained, certified) δ at each ε of a certificate with these bounds."""
+    attained, certified = np.zeros(epsilons.size), np.ones(epsilons.size)
+    for applied in partial:
+        lower, upper = applied.bound.bracket(epsilons)
+        certified = np.minimum(certified, upper)
+        if applied.attack is not None:
+            if applied.attack is not applied.bound:
+                lower, _ = applied.attack.bracket(epsilons)
+            attained = np.maximum(attained, lower)
+    if worst is not None:
+        lower, upper = worst.bracket(epsilons)
+        certified = np.minimum(certified, upper)
+        if not partial:
+            attained = np.maximum(attained, lower)
+    return np.minimum(attained, certified), certified

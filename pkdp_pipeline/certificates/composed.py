@@ -1,0 +1,313 @@
+"""ComposedCertificate: what several certificates add up to, with its parts inside."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.certificates.sentences import against, anyone, declared_cells, depending, given, pair, rounded_up
+from pkdp_pipeline.composition.beside_leakage import assumed_beside, leakage_of, total_beside
+from pkdp_pipeline.composition.part import Part, Total
+from pkdp_pipeline.composition.periods import rests_on_own_periods
+from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
+from pkdp_pipeline.model.arguments import choice, probability, whole_number
+from pkdp_pipeline.model.evidence import Evidence, SamePeople, evidence_from_dicts, evidence_to_dicts
+from pkdp_pipeline.model.leakage import Leakage
+from pkdp_pipeline.theorems import Applied, Protects, WorstCase
+
+__all__ = ["ComposedCertificate", "composed_from_document", "number_of_times", "protected_by", "units_of"]
+
+_MOST_TIMES = 10**9
+_NAMED = 3
+"""Up to this many different attackers are described in a sentence."""
+
+_AS_DECLARED = (
+    "anyone who, for every release, fits the attacker that its own certificate declares, independence of people's "
+    "records included"
+)
+_OWN_PERIODS = "Equal parts that name no period, and totals among them, are about different periods."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComposedCertificate(Certificate):
+    """What several releases promise together; see `Certificate`. Made by `compose`.
+
+    Attributes
+    ----------
+    parts : tuple of (Certificate, int)
+        The different certificates and how often each occurs.
+    evidence : tuple of Evidence
+        What was declared so that they add up.
+    """
+
+    parts: tuple[tuple[Certificate, int], ...]
+    evidence: tuple[Evidence, ...] = ()
+    _total: Total = field(init=False, repr=False, compare=False)
+    _leakage: tuple[Leakage, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.protects != protected_by(one for one, _ in self.parts):
+            raise ArgumentError("a total protects what its parts do: 'value' only where every part does.")
+        one_day = tuple(one.key for one in self.evidence) == ("one_day_protected",)
+        if not one_day and any(isinstance(part, ComposedCertificate) and not part.whole for part, _ in self.parts):
+            raise NoEvidenceError(
+                "a part protects one day of a person, and cannot be added to statements about everything a person did: "
+                "compose its parts themselves, or declare OneDayProtected for all."
+            )
+        if len({unit for part, _ in self.parts for unit in units_of(part)}) > 1:
+            raise NoEvidenceError(
+                "the parts protect different privacy units, and what hides one says nothing about another: compose "
+                "certificates of one unit."
+            )
+        object.__setattr__(self, "_leakage", leakage_of(self.parts, self.evidence))
+        parts = tuple(Part(certificate=one, times=times, aim=self.protects) for one, times in self.parts)
+        object.__setattr__(self, "_total", total_beside(parts, self.evidence))
+
+    @property
+    def rule(self) -> str:
+        """The key of the rule by which the parts add up."""
+        return self._total.rule
+
+    @property
+    def releases(self) -> int:
+        """How many releases were added up, those in parts that are totals themselves included."""
+        return sum(times * (one.releases if isinstance(one, ComposedCertificate) else 1) for one, times in self.parts)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all that a person did in the releases is protected, not one release's worth of it."""
+        return self.rule != "one_day_protected"
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """What limits the statement: who a person is and which rows count, the parts' caveats, the total's own."""
+        listed: list[str] = []
+        for part, _ in self.parts:
+            if isinstance(part, ComposedCertificate):
+                listed += part.limits
+                if part.rule == "bounded_sensitivity":
+                    listed.append(f"Where a bounded sensitivity was declared, it p{part.protection()[1:]}")
+            elif isinstance(part, ReleaseCertificate):
+                facts = () if part.context is None else part.context.facts()
+                own = filter(None, (declared_cells(part.mechanism), depending(part.attacker)))
+                listed += [*own, *facts, *part.caveats]
+        beside = [text for text in given(self.leakage) if text not in listed]
+        return tuple(dict.fromkeys((*beside, *listed, *self.caveats)))
+
+    @property
+    def reason(self) -> str:
+        """Why there is no partial-knowledge total; empty where there is one."""
+        return "" if self.has_partial_knowledge else self._total.reason
+
+    @property
+    def partial_bounds(self) -> tuple[Applied, ...]:
+        """The bounds on the whole that rest on the attacker models."""
+        return self._total.partial
+
+    @property
+    def worst_case_bound(self) -> WorstCase | None:
+        """The bound on the whole that holds against any attacker."""
+        return self._total.worst
+
+    @property
+    def leakage(self) -> tuple[Leakage, ...]:
+        """What is known, or leaks, beside any of the parts."""
+        return self._leakage
+
+    @property
+    def anyone(self) -> str:
+        """Whom the worst case holds against; where it rests on what was declared, if that is true."""
+        whom = anyone(self.leakage)
+        return f"{whom}, if what was declared is true" if _declared(self, numbers=False) else whom
+
+    @property
+    def theorems(self) -> tuple[str, ...]:
+        """The keys of the rule and of the theorems the parts rest on."""
+        own = (bound.theorem for bound in self._bounds)
+        return tuple(dict.fromkeys((*own, *(key for part, _ in self.parts for key in part.theorems))))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What was declared about the releases, then what each part assumes."""
+        listed = list(_declared(self, numbers=self.has_partial_knowledge))
+        if len({part for part, _ in self.parts}) > 1:
+            listed.append(
+                "Which releases are made, and with which parameters, was fixed before the first of them; where later "
+                "ones were chosen after seeing earlier ones, only the sums of worst-case ε and δ hold."
+            )
+        listed += assumed_beside(self.parts, self.evidence, self.leakage)
+        if self.has_partial_knowledge and self.releases > 1:
+            listed += [
+                f"A person's record given those of all others of her {name} is given all of theirs, in all of these "
+                f"releases; and the one unknown person of each {name} is the same in all of them."
+                for name in dict.fromkeys(_conditional(self.parts))
+            ]
+        return tuple(dict.fromkeys((*listed, *(text for part, _ in self.parts for text in part.assumptions))))
+
+    def protection(self, delta: float = 1e-6) -> str:
+        """Return what the statement at `delta` protects and what it does not, in plain English."""
+        return self.parts[0][0].protection(delta) if self.rule == "single" else self._total.protection
+
+    def sentence(self, delta: float = 1e-6) -> str:
+        """Return the guarantee at `delta`, what was declared and its limits, in plain English."""
+        target = probability("delta", delta)
+        if not self.parts:
+            return " ".join(("Nothing is published: private at ε = 0, δ = 0 against anyone at all.", *self.caveats))
+        if self.rule == "single":
+            return " ".join((self.parts[0][0].sentence(target), *self.caveats))
+        many = "1 release" if self.releases == 1 else f"{self.releases} releases"
+        # A part that is a total is protected as one: all that was published about the period.
+        nested = any(isinstance(one, ComposedCertificate) for one, _ in self.parts)
+        one_of = f"Any one period of {many}" if nested else f"Any one of {many}"
+        subject = many if self.releases == 1 else f"{many} together" if self.whole else one_of
+        statements = []
+        declared = _in_words(_declared(self, numbers=self.has_partial_knowledge))
+        if self.has_partial_knowledge:
+            statements += [f"{subject}: {self._partial_statement(target)}", *declared]
+        if self._total.worst is not None:
+            epsilon = self.worst_case.epsilon(target)
+            numbers = "ε = {}, δ = {}".format(*map(rounded_up, self._total.worst.parameters))
+            if epsilon < math.inf:
+                numbers = pair(self.worst_case, epsilon, target)
+            whom = f"against {self.anyone}"
+            if statements:
+                statements.append(f"The noise alone gives {numbers} {whom}.")
+            else:
+                statements += [f"{subject}: private at {numbers} {whom}.", *declared]
+                if self._total.reason:
+                    statements.append(f"Nothing rests on what an attacker does not know: {self._total.reason}.")
+        return " ".join((*statements, self._total.protection, *self.limits))
+
+    def _partial_statement(self, delta: float) -> str:
+        epsilon = self._partial_epsilon(delta)
+        whom = self._against()
+        if epsilon < math.inf:
+            return f"private at {pair(self, epsilon, delta)} against {whom}."
+        least = rounded_up(self.delta(1.0))
+        reach = f"no ε reaches δ = {rounded_up(delta)}"
+        if least == "1":
+            return f"no protection is certified at ε = 1 against {whom} ({reach})."
+        return f"private at ε = 1, δ = {least} against {whom} ({reach})."
+
+    def _against(self) -> str:
+        """Return whom the statement is about; a few descriptions at most, with how many releases each is about."""
+        described: dict[str, int] = {}
+        for certificate, times in self.parts:
+            part = certificate
+            if isinstance(part, ComposedCertificate) and part.rule == "single":
+                part = part.parts[0][0]  # a period's only release speaks for itself
+            if not isinstance(part, ReleaseCertificate) or len(part.partial_bounds) > 1:
+                return _AS_DECLARED
+            for applied in part.partial_bounds:
+                words = against(applied.bound.theorem, part.attacker)
+                described[words] = described.get(words, 0) + times
+        if len(described) == 1:
+            return next(iter(described))
+        if len(described) > _NAMED:
+            return _AS_DECLARED
+        each = (f"in {times} of the releases, {words}" for words, times in described.items())
+        return f"anyone who is all of this: {'; and '.join(each)}"
+
+    def verify(self) -> bool:
+        """Recompute every part and the whole, and compare all numbers and sentences with the stored ones.
+
+        Returns
+        -------
+        bool
+            True. A difference raises, so that it cannot be overlooked.
+
+        Raises
+        ------
+        ArgumentError
+            If a stored number or sentence is not what the parts and the evidence give.
+        """
+        for part, _ in self.parts:
+            part.verify()
+        return Certificate.verify(self)
+
+    def _subject(self) -> dict[str, Any]:
+        return {
+            "rule": self.rule,
+            "evidence": evidence_to_dicts(self.evidence),
+            "parts": [{"times": times, "certificate": json.loads(part.to_json())} for part, times in self.parts],
+        }
+
+    def _again(self) -> ComposedCertificate:
+        return ComposedCertificate(protects=self.protects, parts=self.parts, evidence=self.evidence)
+
+
+def number_of_times(value: object) -> int:
+    """Return how often a part occurs, checked."""
+    number = whole_number("times", value, least=1)
+    if number > _MOST_TIMES:
+        raise ArgumentError(f"times must be at most {_MOST_TIMES}: more releases than that are not added up.")
+    return number
+
+
+def units_of(certificate: Certificate) -> set[tuple[str, ...]]:
+    """Return the privacy units that a certificate is known to be about; none where no publication is named."""
+    if isinstance(certificate, ComposedCertificate):
+        return {unit for part, _ in certificate.parts for unit in units_of(part)}
+    if isinstance(certificate, ReleaseCertificate) and certificate.context is not None:
+        return {certificate.context.unit}
+    return set()
+
+
+def protected_by(parts: Iterable[Certificate]) -> Protects:
+    """Return what a total of these certificates protects; mixed ones protect presence.
+
+    A value guarantee of noise, or of theorem B, is at least as strong as the presence guarantee.
+    """
+    return "value" if {one.protects for one in parts} == {"value"} else "presence"
+
+
+def composed_from_document(document: Mapping[str, Any]) -> ComposedCertificate:
+    """Compose again what the JSON document of a composed certificate is about."""
+    parts = []
+    for part in document["parts"]:
+        times = part.get("times") if isinstance(part, Mapping) else None
+        if isinstance(times, bool) or not isinstance(times, int) or times < 1 or "certificate" not in part:
+            raise ArgumentError("the certificate's parts are malformed: each has a certificate and times, at least 1.")
+        parts.append((Certificate.from_json(json.dumps(part["certificate"])), number_of_times(times)))
+    aim = cast("Protects", choice("protects", document["protects"], ("presence", "value")))
+    return ComposedCertificate(
+        protects=aim, parts=tuple(parts), evidence=evidence_from_dicts(list(document["evidence"]))
+    )
+
+
+def _declared(certificate: ComposedCertificate, *, numbers: bool) -> dict[str, None]:
+    """Return what was declared about parts of any depth; without `numbers` only what a worst case rests on."""
+    found: dict[str, None] = {}
+    for one in certificate.evidence if certificate.rule != "single" else ():
+        found.setdefault(one.declares if numbers else one.declares_for_noise)
+        if one.key == "bounded_participation" and rests_on_own_periods(
+            Part(certificate=part, times=times, aim=certificate.protects) for part, times in certificate.parts
+        ):
+            found.setdefault(_OWN_PERIODS)
+    for part, _ in certificate.parts:
+        if isinstance(part, ComposedCertificate):
+            inside = _declared(part, numbers=numbers and part.has_partial_knowledge)
+            found |= {text: None for text in inside if text != SamePeople().declares}
+    return {text: None for text in found if text}
+
+
+def _in_words(declared: Iterable[str]) -> list[str]:
+    """Return what was declared as sentences; that nothing was is a sentence of its own."""
+    nothing = SamePeople().declares
+    first, *others = [text.removesuffix(".") for text in declared if text != nothing] or [""]
+    listed = "; ".join((first, *(text[0].lower() + text[1:] for text in others)))
+    return [*([f"What was declared: {listed}."] if listed else []), *(text for text in declared if text == nothing)]
+
+
+def _conditional(parts: Iterable[tuple[Certificate, int]]) -> Iterator[str]:
+    """Yield the groups given whose other records a record is the secret, in any part."""
+    for part, _ in parts:
+        if isinstance(part, ComposedCertificate):
+            yield from _conditional(part.parts)
+        elif isinstance(part, ReleaseCertificate) and part.attacker.secret == "conditional":
+            yield part.attacker.dependent or ""

@@ -1,0 +1,238 @@
+"""Differences between a stored document and a recomputed one: numbers by direction, words apart from them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.theorems.rounding import EVALUATED, TINY
+
+__all__ = ["SEARCHED", "Difference", "described", "differences", "outcome_of", "refuse_altered"]
+
+SEARCHED = 1e-4
+"""A search for the ε of a δ stops this close, relatively, at the latest: at a hundredth of a bound's slack."""
+
+Direction = Literal["below", "above", "length", "other", "words"]
+Rounding = Callable[[str], float]
+
+_DOWN = frozenset({"attained"})
+"""Numbers that some attacker reaches: of these, more is the bolder claim."""
+
+_UP = frozenset({"certified", "delta", "delta_at_one", "epsilon", "epsilons", "floor", "spent", "worst_case"})
+"""Numbers that are promised: of these, less is the bolder claim."""
+
+_PROBABILITIES = frozenset({"certified", "delta", "delta_at_one"})
+
+_ASKED = re.compile(r"\b(grid|numbers|curve)\b.*\.epsilons?\b[^.]*$")
+"""An ε at which something is stated is no promise."""
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?")
+_MOST = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One place where a stored document is not what is recomputed.
+
+    Parameters
+    ----------
+    path : str
+    steps : tuple of str or int
+        The members that lead there.
+    direction : {"below", "above", "length", "other", "words"}
+        Whether the stored number is below or above the recomputed one; a list is not as long; something else that is
+        no text; or a text.
+    stored, fresh : JSON value
+    """
+
+    path: str
+    steps: tuple[str | int, ...]
+    direction: Direction
+    stored: Any
+    fresh: Any
+
+    @property
+    def overclaims(self) -> bool:
+        """Whether the stored number promises more than what is certified."""
+        return self.direction == ("above" if self._name in _DOWN else "below")
+
+    @property
+    def is_weaker(self) -> bool:
+        """Whether the stored number is a true promise, weaker than necessary."""
+        if self.overclaims or self.direction not in ("below", "above"):
+            return False
+        if self._name in _DOWN:
+            return bool(self.stored >= 0)
+        if self._name not in _UP or _ASKED.search(self.path):
+            return False
+        return self._name not in _PROBABILITIES or self.stored <= 1
+
+    @property
+    def _name(self) -> str:
+        return next((step for step in reversed(self.steps) if isinstance(step, str)), "")
+
+    def __str__(self) -> str:
+        if self.direction == "words":
+            return f"{self.path} has other words"
+        if self.direction == "length":
+            return f"{self.path} has {self.stored} entries, recomputed {self.fresh}"
+        if self.direction == "other":
+            return f"{self.path} is {_shown(self.stored)}, recomputed {_shown(self.fresh)}"
+        attained = self._name in _DOWN
+        bolder = "more than any attack is known to reach" if attained else "lower than what is certified"
+        harmless = "less than an attack is known to reach" if attained else "higher than what is certified"
+        why = bolder if self.overclaims else harmless
+        return f"{self.path} is {_shown(self.stored)}, {why}: {_shown(self.fresh)}"
+
+
+def differences(
+    path: str,
+    stored: Any,
+    fresh: Any,
+    *,
+    skip: Collection[str] = frozenset(),
+    none_is_infinite: bool = False,
+    rounding: Rounding = lambda path: EVALUATED,
+    rewritten: Callable[[float], Any] | None = None,
+) -> list[Difference]:
+    """Return where `stored` is not what some processor makes of `fresh`.
+
+    Parameters
+    ----------
+    path : str
+    stored, fresh : JSON values
+    skip : collection of str
+        Members that are not looked at, wherever they are.
+    none_is_infinite : bool, default False
+        Whether null stands for an ε that does not exist, which is above every number.
+    rounding : callable, optional
+        Of the number at a path: the share of it by which processors may differ; see
+        `pkdp_pipeline.theorems.bound.Bound`. It is asked only where numbers differ.
+    rewritten : callable, optional
+        `fresh` once more, with all numbers in its texts moved by a share, either way: a number that is printed with
+        few digits changes where it lies that near to the end of its last one.
+    """
+    found = list(_walk(path, (), stored, fresh, skip, none_is_infinite, rounding))
+    if rewritten is not None and any(one.direction == "words" for one in found):
+        moved = [rewritten(-SEARCHED), rewritten(SEARCHED)]
+        found = [one for one in found if not _is_reprinted(one, moved)]
+    return found
+
+
+def _walk(
+    path: str,
+    steps: tuple[str | int, ...],
+    stored: Any,
+    fresh: Any,
+    skip: Collection[str],
+    none_is_infinite: bool,
+    rounding: Rounding,
+) -> Iterator[Difference]:
+    def different(direction: Direction, mine: Any = stored, other: Any = fresh, step: str = "") -> Difference:
+        where, inner = (f"{path}.{step}" if path else step, (*steps, step)) if step else (path, steps)
+        return Difference(path=where, steps=inner, direction=direction, stored=mine, fresh=other)
+
+    if isinstance(fresh, dict) and isinstance(stored, dict):
+        for name in sorted(set(fresh) | set(stored)):
+            if name in skip:
+                continue
+            if (name in fresh) != (name in stored):
+                yield different("other", stored.get(name), fresh.get(name), name)
+            else:
+                inner = f"{path}.{name}" if path else name
+                yield from _walk(inner, (*steps, name), stored[name], fresh[name], skip, none_is_infinite, rounding)
+    elif isinstance(fresh, list) and isinstance(stored, list):
+        if len(fresh) != len(stored):  # which of them is missing, cannot be told
+            words = all(isinstance(one, str) for one in (*fresh, *stored))
+            yield different("words" if words else "length", len(stored), len(fresh))
+            return
+        for place, (mine, other) in enumerate(zip(stored, fresh, strict=True)):
+            yield from _walk(f"{path}[{place}]", (*steps, place), mine, other, skip, none_is_infinite, rounding)
+    elif isinstance(fresh, str) and isinstance(stored, str):
+        if fresh != stored:
+            yield different("words")
+    elif _is_number(fresh) and _is_number(stored) and (isinstance(fresh, float) or isinstance(stored, int)):
+        if stored != fresh and not (isinstance(fresh, float) and _is_near(stored, fresh, path, rounding)):
+            yield different("below" if stored < fresh else "above" if stored > fresh else "other")
+    elif none_is_infinite and (fresh is None, stored is None) != (True, True) and _is_number(_or_infinite(fresh)):
+        if _is_number(_or_infinite(stored)):
+            yield different("below" if fresh is None else "above")
+        else:
+            yield different("other")
+    elif type(fresh) is not type(stored) or fresh != stored:
+        yield different("other")
+
+
+def described(found: Collection[Difference]) -> str:
+    """Return the first of several differences in words, the bold ones before the harmless."""
+    ordered = sorted(found, key=lambda one: not one.overclaims)
+    more = len(ordered) - _MOST
+    listed = [str(one) for one in ordered[:_MOST]]
+    return "; ".join(listed) + (f"; and {more} more" if more > 0 else "")
+
+
+def refuse_altered(found: Collection[Difference]) -> None:
+    """Raise `ArgumentError` at the first difference that no processor can have produced."""
+    for one in found:
+        if not one.is_weaker:
+            raise ArgumentError(
+                f"{one.path} is not what the mechanism and the attacker give: the certificate was altered or is not "
+                "ours. Certify again with pkdp.certify."
+            )
+
+
+def outcome_of(found: Collection[Difference]) -> str:
+    """Return that numbers are the same, or which of them are weaker than necessary and so differ from what is ours."""
+    if not found:
+        return "all the same"
+    return f"all true, {len(found)} of them weaker than necessary: {described(found)}"
+
+
+def _is_near(stored: float, fresh: float, path: str, rounding: Rounding) -> bool:
+    """Say whether two numbers, the stored one of any size, differ by no more than rounding elsewhere."""
+    if not (math.isfinite(fresh) and (isinstance(stored, int) or math.isfinite(stored))):
+        return False
+    apart, size = abs(Fraction(stored) - Fraction(fresh)), abs(Fraction(fresh))
+    if apart <= Fraction(EVALUATED) * size:
+        return True
+    # What is below this has lost digits to underflow; nothing that is exactly 0 has.
+    return bool(fresh) and apart <= Fraction(rounding(path)) * size + Fraction(TINY)
+
+
+def _is_reprinted(one: Difference, moved: Collection[Any]) -> bool:
+    """Say whether a text differs only in numbers, each as it is printed for one of the documents in `moved`."""
+    if one.direction != "words" or not isinstance(one.stored, str):
+        return False
+    texts = [one.fresh, *(_leaf(document, one.steps) for document in moved)]
+    if not all(isinstance(text, str) and _NUMBER.split(text) == _NUMBER.split(one.stored) for text in texts):
+        return False
+    return all(number in may for number, *may in zip(*map(_NUMBER.findall, (one.stored, *texts)), strict=True))
+
+
+def _leaf(document: Any, steps: tuple[str | int, ...]) -> Any:
+    for step in steps:
+        document = document[step]
+    return document
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _or_infinite(value: Any) -> Any:
+    return math.inf if value is None else value
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and abs(value) >= 10**18:
+        return f"a number of {len(str(abs(value)))} digits" if abs(value) < 10**4000 else "a very large number"
+    return repr(value) if _is_number(value) else f"a {type(value).__name__}"

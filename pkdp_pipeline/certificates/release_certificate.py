@@ -1,0 +1,335 @@
+"""The certificate of one release, computed from mechanism × attacker, and `certify`, which makes it."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import numpy as np
+
+from pkdp_pipeline.certificates.certificate import Certificate, bracketed
+from pkdp_pipeline.certificates.codec import written_here
+from pkdp_pipeline.certificates.differences import differences, refuse_altered
+from pkdp_pipeline.certificates.refusal import refusal
+from pkdp_pipeline.certificates.sentences import (
+    against,
+    anyone,
+    assumptions,
+    given,
+    pair,
+    protection,
+    rounded_up,
+    suppression,
+)
+from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
+from pkdp_pipeline.model.arguments import choice, probability
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.leakage import Leakage
+from pkdp_pipeline.model.mechanisms import Mechanism, mechanism_from_dict, mechanism_name, mechanism_to_dict
+from pkdp_pipeline.theorems import Applied, Protects, WorstCase, applicable
+from pkdp_pipeline.theorems.beside_leakage import Leaked
+from pkdp_pipeline.theorems.guarantee import Guarantee
+from pkdp_pipeline.theorems.rounding import Array
+
+__all__ = ["ReleaseCertificate", "attacker_of", "certificate_from_document", "certify", "release_certificate"]
+
+_BEYOND = 700.0
+"""An ε beyond any use; its exponential is still a float."""
+
+_ALL_DECLARED = "Other numbers of this certificate hold against whoever fits all that is declared about the attacker."
+"""For a certificate that takes the smallest of bounds against different attackers: its sentence names one of them."""
+
+_FEW = 64
+"""So many numbers are remembered for the next certificate with the same bounds, and not the points of a plot."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseCertificate(Certificate):
+    """What publishing one mechanism promises against one attacker; see `Certificate`.
+
+    Attributes
+    ----------
+    mechanism : Count or Histogram
+    attacker : AttackerModel
+    context : Context or None
+        The publication it belongs to; None for a certificate of a mechanism alone.
+
+    Notes
+    -----
+    The bounds are computed from the other fields whenever one is made, so none can hold another one's.
+    """
+
+    mechanism: Mechanism
+    attacker: AttackerModel
+    context: Context | None = None
+    _partial: tuple[Applied, ...] = field(init=False, repr=False, compare=False)
+    _worst: WorstCase | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        found = applicable(self.mechanism, self.attacker, self.protects)
+        if not found.partial and found.worst is None:
+            raise NotCertifiableError(refusal(self.mechanism, self.attacker, self.protects, found.obstacles))
+        if isinstance(found.worst, Leaked) and self.context is not None and self.context.where is not None:
+            raise NotCertifiableError(
+                f"a count of {self.context.where} is not the number of people present: which cell a person is in may "
+                "decide whether she is counted. Count everybody, without where; or leave the total out of the leakage, "
+                "where it is not known, and use protects='presence'."
+            )
+        object.__setattr__(self, "_partial", found.partial)
+        object.__setattr__(self, "_worst", found.worst)
+
+    @property
+    def partial_bounds(self) -> tuple[Applied, ...]:
+        """The bounds that rest on the attacker model."""
+        return self._partial
+
+    @property
+    def worst_case_bound(self) -> WorstCase | None:
+        """The bound that noise gives against any attacker, given what leaks beside it."""
+        return self._worst
+
+    @property
+    def leakage(self) -> tuple[Leakage, ...]:
+        """What is known, or leaks, beside the release: the attacker's."""
+        return self.attacker.leakage
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What is assumed about the attacker, in words."""
+        listed = (text for theorem in self.theorems for text in assumptions(theorem, self.attacker))
+        return tuple(dict.fromkeys(listed))
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """What limits the statement: the facts of its publication, then the caveats."""
+        beside = given(self.leakage)
+        if len({against(applied.bound.theorem, self.attacker) for applied in self._partial}) > 1:
+            beside = (_ALL_DECLARED, *beside)
+        if self.context is None:
+            return (*beside, *self.caveats)
+        facts = self.context.limits(
+            theorems=self.theorems,
+            noised=self.mechanism.noise is not None,
+            partial=self.has_partial_knowledge,
+            leaks=tuple(leak.name for leak in self.leakage),
+        )
+        return (*beside, *facts, *self.caveats)
+
+    def in_context(self, context: Context) -> ReleaseCertificate:
+        """Return the same certificate as that of one publication, whose facts `context` holds."""
+        return replace(self, context=context, _stored=None)
+
+    def worst_case_only(self) -> ReleaseCertificate:
+        """Return what stands when other releases about the same people take the attacker's uncertainty away.
+
+        Raises
+        ------
+        NotCertifiableError
+            If no noise gives a guarantee against any attacker.
+        """
+        return replace(self, attacker=self.attacker.against_anyone(), _stored=None)
+
+    def protection(self, delta: float = 1e-6) -> str:
+        """Return what the statement at `delta` protects and what it does not, in plain English."""
+        target, theorem = probability("delta", delta), self.theorems[-1]
+        if self._partial:
+            _, theorem = self._partial_statement(target, self._partial_epsilon(target))
+        return protection(self.mechanism, self.protects, theorem, self.attacker)
+
+    def sentence(self, delta: float = 1e-6) -> str:
+        """Return the guarantee at `delta`, its assumptions and its limits, in plain English."""
+        target = probability("delta", delta)
+        parts, theorem = [], self.theorems[-1]
+        if self._partial:
+            epsilon = self._partial_epsilon(target)
+            statement, theorem = self._partial_statement(target, epsilon)
+            parts.append(statement)
+        if self._worst is not None:
+            most, least = (rounded_up(value) for value in self._worst.parameters)
+            whom = anyone(self.leakage)
+            if parts and epsilon < self.worst_case.epsilon(target):
+                parts.append(f"Against {whom}, the noise alone gives ε = {most}, δ = {least}.")
+            else:
+                parts.insert(0, f"Private at ε = {most}, δ = {least} against {whom}.")
+        parts.append(protection(self.mechanism, self.protects, theorem, self.attacker))
+        return " ".join((*parts, *self.limits))
+
+    def _least_delta(self) -> float:
+        """Return the δ that is left at an ε beyond any use."""
+        if self._worst is not None:
+            least = self._worst.parameters[1]
+            if not self._partial or rounded_up(least) != "1":
+                return least
+        return float(self.delta(_BEYOND))
+
+    def _partial_statement(self, delta: float, epsilon: float) -> tuple[str, str]:
+        """Return the statement against the declared attacker and the theorem that gives its number."""
+        bounds = tuple(applied.bound for applied in self._partial)
+        point = 1.0 if epsilon == math.inf else epsilon
+        leading = bounds[0]
+        if len(bounds) > 1:
+            leading = min(bounds, key=lambda bound: float(bound.bracket(np.array([point]))[1][0]))
+        whom = against(leading.theorem, self.attacker)
+        if epsilon == math.inf:
+            least = rounded_up(float(leading.bracket(np.array([point]))[1][0]))
+            reach = f"no ε reaches δ = {rounded_up(delta)}"
+            if least == "1":
+                return f"No protection is certified at ε = 1 against {whom} ({reach}).", leading.theorem
+            return f"Private at ε = 1, δ = {least} against {whom} ({reach}).", leading.theorem
+        return f"Private at {pair(Guarantee((leading,)), epsilon, delta)} against {whom}.", leading.theorem
+
+    def verify_numbers(self) -> bool:
+        """Recompute the stored numbers, each at its own ε, whichever version of the library wrote them.
+
+        Another version may word the same certificate differently, and state it at other ε; what it claims in numbers
+        can be compared all the same. `verify` compares the words as well.
+
+        Returns
+        -------
+        bool
+            True. A difference raises, so that it cannot be overlooked.
+
+        Raises
+        ------
+        ArgumentError
+            If a stored number is not what the certificate is about gives.
+        """
+        stored = json.loads(self.to_json())
+        worst = stored.get("worst_case")
+        points = _epsilons(worst.get("grid")) if isinstance(worst, dict) else [0.0]
+        fresh = {
+            "grid": self._grid(_epsilons(stored["grid"])),
+            "worst_case": self._worst_case_document(points),
+        }
+        found = {"grid": stored["grid"], "worst_case": worst}
+        refuse_altered(differences("certificate", found, fresh, rounding=self.rounding_of(fresh)))
+        return True
+
+    @property
+    def has_own_words(self) -> bool:
+        """Whether this version of the library wrote it, so that `verify` can compare its words."""
+        return self._stored is None or written_here(json.loads(self._stored))
+
+    def _bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        if epsilons.size > _FEW:
+            return bracketed(self._partial, self._worst, epsilons)
+        try:
+            attained, certified = _remembered(self._partial, cast("Any", self._worst), tuple(epsilons.tolist()))
+        except TypeError:  # a bound that holds arrays has no hash
+            return bracketed(self._partial, self._worst, epsilons)
+        return attained.copy(), certified.copy()
+
+    def _subject(self) -> dict[str, Any]:
+        return {
+            "mechanism": mechanism_to_dict(self.mechanism),
+            "attacker": self.attacker.to_dict(),
+            "context": None if self.context is None else self.context.to_dict(),
+            "steps": suppression(self.mechanism),
+        }
+
+    def _again(self) -> ReleaseCertificate:
+        fresh = _certificate(self.mechanism, self.attacker, self.protects)
+        return fresh if self.context is None else fresh.in_context(self.context)
+
+
+def certify(
+    mechanism: Mechanism, attacker: AttackerModel | None = None, *, protects: str = "presence"
+) -> ReleaseCertificate:
+    """Certify what publishing `mechanism` promises against `attacker`.
+
+    Parameters
+    ----------
+    mechanism : Count or Histogram
+    attacker : AttackerModel, optional
+        May be left out where there is noise: what it gives holds against anybody.
+    protects : {"presence", "value"}, default "presence"
+        What the target's two lives differ in: being counted (or there) or not, or, for histograms, which of
+        two published cells the target is in.
+
+    Returns
+    -------
+    ReleaseCertificate
+
+    Raises
+    ------
+    NotCertifiableError
+        If there is neither a partial-knowledge nor a worst-case guarantee; the message says why and gives the
+        nearest choices that have one, with numbers.
+    ArgumentError
+        If an argument is malformed, or the mechanism cannot protect what is asked.
+    """
+    mechanism_name(mechanism)
+    attacker = attacker_of(mechanism, attacker)
+    certificate = _certificate(mechanism, attacker, protects)
+    least = certificate._least_delta()
+    if rounded_up(least) == "1":
+        why = "what holds for it has delta = 1 at every epsilon, which promises nothing"
+        raise NotCertifiableError(refusal(mechanism, attacker, certificate.protects, (why,)))
+    return certificate
+
+
+def attacker_of(mechanism: Mechanism, attacker: object) -> AttackerModel:
+    """Return the attacker; where none is declared, and noise asks for none, one of whom nothing is assumed."""
+    if attacker is None and mechanism.noise is not None:
+        return AttackerModel()
+    if not isinstance(attacker, AttackerModel):
+        raise ArgumentError(
+            f"attacker must be an AttackerModel, not {type(attacker).__name__}: write pkdp.AttackerModel(p_max=0.1) "
+            "with a number that you can argue, or add noise, which needs no attacker."
+        )
+    return attacker
+
+
+def _certificate(mechanism: Mechanism, attacker: AttackerModel, protects: str) -> ReleaseCertificate:
+    aim = cast("Protects", choice("protects", protects, ("presence", "value")))
+    return ReleaseCertificate(mechanism=mechanism, attacker=attacker, protects=aim)
+
+
+@functools.lru_cache(maxsize=64)
+def _remembered(
+    partial: tuple[Applied, ...], worst: WorstCase | None, epsilons: tuple[float, ...]
+) -> tuple[Array, Array]:
+    # A job that runs every day states the same numbers again and again.
+    return bracketed(partial, worst, np.array(epsilons))
+
+
+def certificate_from_document(document: Mapping[str, Any]) -> ReleaseCertificate:
+    """Certify again what the JSON document of a release certificate is about."""
+    fresh = _certificate(
+        mechanism_from_dict(document["mechanism"]), AttackerModel.from_dict(document["attacker"]), document["protects"]
+    )
+    context = document.get("context")
+    return fresh if context is None else fresh.in_context(Context.from_dict(context))
+
+
+def _epsilons(grid: object) -> list[float]:
+    """Return the ε of a stored grid."""
+    found: list[float] = []
+    for row in grid if isinstance(grid, list) else []:
+        epsilon = row.get("epsilon") if isinstance(row, dict) else None
+        if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0 <= epsilon < 1e300:
+            found = []
+            break
+        found.append(float(epsilon))
+    if not found:
+        raise ArgumentError("the certificate's field 'grid' is malformed: it must hold δ at some ε of at least 0.")
+    return found
+
+
+def release_certificate(text: str) -> ReleaseCertificate:
+    """Read the certificate of one release back; see `Certificate.from_json`.
+
+    Raises
+    ------
+    ArgumentError
+        If the text is not a certificate, or that of several releases together.
+    """
+    certificate = Certificate.from_json(text)
+    if not isinstance(certificate, ReleaseCertificate):
+        raise ArgumentError("the certificate is one of several releases together; one of a single release is needed.")
+    return certificate

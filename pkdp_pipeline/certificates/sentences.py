@@ -1,0 +1,399 @@
+"""The guarantee in words: one template per theorem, its assumptions, and what it does not protect."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from types import MappingProxyType
+from typing import Protocol
+
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.leakage import Leakage
+from pkdp_pipeline.model.mechanisms import Count, Mechanism
+from pkdp_pipeline.theorems import Protects
+
+__all__ = [
+    "against",
+    "anyone",
+    "assumptions",
+    "declared_cells",
+    "depending",
+    "given",
+    "leaking",
+    "listed",
+    "moved",
+    "named_pair",
+    "pair",
+    "percent",
+    "protection",
+    "rounded_up",
+    "suppression",
+]
+
+
+_moved: ContextVar[float] = ContextVar("_moved", default=0.0)
+
+
+@contextmanager
+def moved(share: float) -> Iterator[None]:
+    """Let all numbers be printed as if they were larger by a share: as another processor may print them."""
+    before = _moved.set(share)
+    try:
+        yield
+    finally:
+        _moved.reset(before)
+
+
+def rounded_up(value: float, digits: int = 3) -> str:
+    """Return `value` as text, rounded up to `digits` significant digits."""
+    if value == math.inf:
+        return "infinity"
+    value += value * _moved.get()
+    if value == 0.0:
+        return "0"
+    mantissa, _, exponent = (
+        f"{Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(repr(float(value)))):e}".partition("e")
+    )
+    if -4 <= int(exponent) < 6:
+        return f"{float(mantissa + 'e' + exponent):g}"
+    return f"{float(mantissa):g}e{int(exponent)}"
+
+
+class _Certified(Protocol):
+    def delta(self, epsilon: float) -> float: ...
+
+
+def named_pair(certified: _Certified, epsilon: float, delta: float) -> tuple[float, float]:
+    """Return the ε certified at `delta`, and `delta`; or ε as words show it and 0, where that is certified there."""
+    if epsilon == math.inf:
+        return epsilon, delta
+    shown = float(rounded_up(epsilon))
+    return (shown, 0.0) if certified.delta(shown) == 0.0 else (epsilon, delta)
+
+
+def pair(certified: _Certified, epsilon: float, delta: float) -> str:
+    """Return `named_pair` in words."""
+    return "ε = {}, δ = {}".format(*map(rounded_up, named_pair(certified, epsilon, delta)))
+
+
+def percent(share: float | None, *, up: bool = False) -> str:
+    """Return a share as a percentage, rounded so that fewer attackers are named; only 0 and 1 are 0 % and 100 %."""
+    exact = Decimal(repr(share or 0.0)) * 100
+    if exact <= 50:
+        short = _six_digits(exact, up=up)
+    else:
+        short = Context(prec=60).subtract(Decimal(100), _six_digits(100 - exact, up=not up))
+    short = short.normalize()
+    return f"{short:f} %" if short == 0 or short >= Decimal("1e-6") else f"{short:e} %"
+
+
+def _six_digits(number: Decimal, *, up: bool) -> Decimal:
+    return Context(prec=6, rounding=ROUND_CEILING if up else ROUND_FLOOR).create_decimal(number)
+
+
+def _others(number: int) -> str:
+    return "1 other" if number == 1 else f"{number} others"
+
+
+def _people(number: int) -> str:
+    return "1 person" if number == 1 else f"{number} people"
+
+
+def _independent(attacker: AttackerModel) -> str:
+    """Return the start of every description of an attacker about whom something is assumed."""
+    if attacker.dependent is None:
+        return "anyone for whom people's records are independent"
+    return f"anyone for whom records are independent from one {attacker.dependent} to another"
+
+
+def _knows(attacker: AttackerModel, where: str) -> str:
+    """Say how many people the attacker knows or controls.
+
+    Somebody who is merely known is there only with some probability before the attacker learns it: a bound that
+    averages over that says nothing about an attacker who is sure of as many who are there.
+    """
+    if attacker.known == 0:
+        return f"knows nobody {where}"
+    number = _people(attacker.known)
+    if attacker.influence == "active":
+        return f"knows or controls at most {number} {where}"
+    return (
+        f"knows the records of at most {number}, chosen for reasons unrelated to these records (δ includes the chance "
+        "of what they say),"
+    )
+
+
+def _beforehand(attacker: AttackerModel) -> str:
+    """Say of those who are merely known what they were to the attacker before: else they may be there for certain."""
+    if attacker.known == 0 or attacker.influence == "active":
+        return ""
+    them = "that person" if attacker.known == 1 else f"those {attacker.known}"
+    return f", which held of {them} beforehand too"
+
+
+def _another(attacker: AttackerModel) -> str:
+    return "another person" if attacker.known == 0 else "somebody else"
+
+
+def _bounded(attacker: AttackerModel) -> str:
+    if attacker.unknown_max is None:
+        return ""
+    are = "is" if attacker.unknown_max == 1 else "are"
+    return f" (and at most {_others(attacker.unknown_max)} {are} unknown to them)"
+
+
+def _thresholding(attacker: AttackerModel) -> str:
+    sure = f" and is never more than {percent(attacker.p_max)} sure that {_another(attacker)} is in the group"
+    sure += _beforehand(attacker)
+    # Whoever may be certain is bounded by the number of unknown people alone.
+    return (
+        f"{_independent(attacker)}, who {_knows(attacker, 'in the group')}{'' if attacker.p_max == 1.0 else sure}"
+        f"{_bounded(attacker)}; they may know who is not in it"
+    )
+
+
+def _thresholding_complement(attacker: AttackerModel) -> str:
+    sure = f" and is always at least {percent(attacker.p_min, up=True)} sure that {_another(attacker)} is in the group"
+    sure += _beforehand(attacker)
+    return (
+        f"{_independent(attacker)}, who {_knows(attacker, 'outside the group')}{'' if attacker.p_min == 0.0 else sure}"
+        f"{_bounded(attacker)}; they may know who is in it"
+    )
+
+
+def _counting(attacker: AttackerModel) -> str:
+    return (
+        f"{_independent(attacker)}, and who is uncertain about at least {_others(attacker.unknown or 0)}: between "
+        f"{percent(attacker.p_min, up=True)} and {percent(attacker.p_max)} sure that each is in the group; they may "
+        "know everybody else"
+    )
+
+
+def _through_absence(attacker: AttackerModel) -> str:
+    return (
+        f"{_independent(attacker)}, who {_knows(attacker, 'in the table')} and, told that {_another(attacker)} is "
+        f"absent or in a given cell, is at most {percent(attacker.p_max)} sure that it is the cell"
+        f"{_beforehand(attacker)}{_bounded(attacker)}; they may know who is absent, but no exact total of those "
+        "present is published, nor anything from which it follows"
+    )
+
+
+def _between(attacker: AttackerModel) -> str:
+    # Known people move the thresholds of both cells by as many, whether they are controlled or merely known.
+    knows = f"knows the cells of at most {_people(attacker.known)}"
+    if attacker.known == 0:
+        knows = "knows the cell of nobody"
+    elif attacker.influence == "active":
+        knows = _knows(attacker, "in the table")
+    return (
+        f"{_independent(attacker)}, who {knows} and, told that {_another(attacker)} is in one of two cells, is at most "
+        f"{percent(attacker.p_max_between)} sure which{_bounded(attacker)}; they may know who is present and how many "
+        "people there are"
+    )
+
+
+def _options(attacker: AttackerModel) -> str:
+    return (
+        f"{_independent(attacker)}, and who is uncertain about at least {_others(attacker.unknown or 0)}: each chooses "
+        f"every option with probability at least {percent(attacker.p_min, up=True)}; they may know what everybody "
+        "else chose"
+    )
+
+
+def anyone(leakage: tuple[Leakage, ...]) -> str:
+    """Return against whom noise holds: everybody, given what is known exactly beside it."""
+    exact = [leak.name for leak in leakage if not leak.is_private]
+    return f"anyone at all, given {listed(exact)}" if exact else "anyone at all, whatever they know"
+
+
+def _noise(attacker: AttackerModel) -> str:
+    return anyone(attacker.leakage)
+
+
+def given(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:
+    """Return what a statement beside these leakages means and does not mean, as plain sentences."""
+    exact = [leak.name for leak in leakage if not leak.is_private]
+    told = []
+    if exact:
+        tell, by = ("it tells", "itself") if len(exact) == 1 else ("they tell", "themselves")
+        told.append(
+            f"{_capital(listed(exact))} may be known exactly: what {tell} by {by} is not protected, nor are two lives "
+            f"that {tell} apart to somebody who knows everybody else."
+        )
+    told += [
+        f"{_capital(leak.name)} may be known as well, and counts in these numbers."
+        for leak in leakage
+        if leak.is_private
+    ]
+    return tuple(told)
+
+
+def listed(names: list[str]) -> str:
+    """Return names as a sentence lists them."""
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def leaking(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:
+    """Return what is assumed about leakages, one plain sentence each."""
+    if not leakage:
+        return ()
+    told = [f"Nothing else is published or leaks about these people than {listed([leak.name for leak in leakage])}."]
+    for leak in leakage:
+        name = _capital(leak.name)
+        if leak.tells == "people_present":
+            told.append(f"{name} follows from who is in the table at all, whichever cells they are in.")
+        if leak.epsilon is not None:
+            told.append(
+                f"{name} is itself differentially private at ε = {rounded_up(leak.epsilon)}, "
+                f"δ = {rounded_up(leak.delta)} when one record is replaced by any other, absence included."
+            )
+        elif leak.tells != "people_present" or leak.is_shared("presence"):
+            lives = {"presence": "in the table or absent from it", "value": "in one cell or in another"}
+            ways = [lives[one] for one in leak.shared_by]
+            told.append(
+                f"{name} can be the same whether a person is {', or '.join(ways)}."
+                if ways
+                else f"{name} may be different for any two lives of a person."
+            )
+        if leak.is_dependent:
+            told.append(
+                f"{name} depends on the release's noise by at most ε = {rounded_up(leak.dependence_epsilon)}, "
+                f"δ = {rounded_up(leak.dependence_delta)}."
+            )
+        else:
+            told.append(f"{name} does not depend on the release's noise: it has no randomness, or its own.")
+    return tuple(told)
+
+
+_AGAINST: Mapping[str, Callable[[AttackerModel], str]] = MappingProxyType(
+    {
+        "thresholding": _thresholding,
+        "thresholding_complement": _thresholding_complement,
+        "counting": _counting,
+        "counting_beside_leakage": _counting,
+        "noisy_counting": _counting,
+        "histogram_presence": _through_absence,
+        "histogram_value": _through_absence,
+        "histogram_between": _between,
+        "options": _options,
+        "noise": _noise,
+        "noise_beside_leakage": _noise,
+        "leaked": _noise,
+    }
+)
+
+
+def against(theorem: str, attacker: AttackerModel) -> str:
+    """Return whom the guarantee holds against, for the theorem with this key."""
+    whom = _AGAINST[theorem](attacker)
+    if _AGAINST[theorem] is _noise:
+        return whom
+    if attacker.secret == "conditional":
+        whom += f", and the records of all but one of each {attacker.dependent}"
+    names = [leak.name for leak in attacker.leakage]
+    return f"{whom}; beside this they may know {listed(names)}" if names else whom
+
+
+def protection(mechanism: Mechanism, protects: Protects, theorem: str, attacker: AttackerModel | None = None) -> str:
+    """Return what the statement protects and what it does not, in plain English."""
+    told = [_protection(mechanism, protects, theorem), declared_cells(mechanism)]
+    if attacker is not None:
+        told.append(depending(attacker))
+    return " ".join(filter(None, told))
+
+
+def declared_cells(mechanism: Mechanism) -> str:
+    """Return that cells were declared, where noise alone would not hide which cells the data have; else nothing."""
+    if isinstance(mechanism, Count) or mechanism.noise is None or mechanism.k is not None:
+        return ""
+    return "This holds for cells that are declared beforehand, not taken from the data."
+
+
+def depending(attacker: AttackerModel) -> str:
+    """Return what is not protected where people's records depend on one another; empty where they do not."""
+    name = attacker.dependent
+    if name is None:
+        return ""
+    if attacker.secret == "conditional":
+        return (
+            f"The secret is a person's record given those of all others of her {name}: what these tell about her is "
+            "not protected."
+        )
+    return f"Records of people of one {name} depend on one another: what others' tell about her is not protected."
+
+
+def _protection(mechanism: Mechanism, protects: Protects, theorem: str) -> str:
+    if theorem == "leaked":
+        return (
+            "This release is how many people are present, which may be known anyhow: it does not tell which cell a "
+            "person is in, and it does not protect whether she is included."
+        )
+    more = "nor what several releases, or other people's records, tell about her"
+    if isinstance(mechanism, Count):
+        return (
+            "Protects whether a person is counted in this release; it does not protect what several releases, or "
+            "other people's records, tell about her."
+        )
+    if protects == "presence":
+        return (
+            "Protects whether a person is included in this release; it does not protect which cell she is in once "
+            f"that is known, {more}."
+        )
+    return f"Protects which of two published cells a person is in; it does not protect whether she is included, {more}."
+
+
+def assumptions(theorem: str, attacker: AttackerModel) -> tuple[str, ...]:
+    """Return what is assumed about the attacker, one plain sentence each."""
+    if theorem in ("noise", "noise_beside_leakage", "leaked"):
+        return ("Nothing is assumed about what the attacker knows.", *leaking(attacker.leakage))
+    told = [
+        _independence(attacker),
+        f"The attacker is {against(theorem, attacker)}.",
+        "These numbers were declared before looking at the data, and not estimated from them.",
+    ]
+    if theorem in ("histogram_presence", "histogram_value"):
+        told.append(
+            "p_max is a conditional probability about the published cells, after any binning: nobody's absence is so "
+            "unlikely that being told 'this cell or absent' would settle it."
+        )
+    if theorem == "histogram_between":
+        told.append("Nothing is assumed about absence; totals may be published beside the table.")
+    return (*told, *leaking(attacker.leakage))
+
+
+def _independence(attacker: AttackerModel) -> str:
+    if attacker.dependent is None:
+        return (
+            "From the attacker's point of view people's records are independent of one another, given what the "
+            "attacker knows; whoever shares a record's fate belongs to the same privacy unit."
+        )
+    name = attacker.dependent
+    return (
+        f"From the attacker's point of view records of people of different units ({name}) are independent of one "
+        f"another, given what the attacker knows; the declared numbers hold for a person's record given those of all "
+        f"others of her {name}, and of each {name} one unknown person at most is counted as unknown."
+    )
+
+
+def suppression(mechanism: Mechanism) -> str:
+    """Return the order of the steps that made the table, in words."""
+    subject = "The count is" if isinstance(mechanism, Count) else "Every cell is"
+    steps = []
+    if mechanism.k is not None:
+        steps.append(f"published only when it is at least {mechanism.k}")
+    if isinstance(mechanism, Count) and mechanism.k_complement is not None:
+        steps.append(f"published only when at least {mechanism.k_complement} people are not counted")
+    if mechanism.noise is not None:
+        steps.append(f"given two-sided geometric noise with epsilon {mechanism.noise.epsilon!r}")
+    if mechanism.release_threshold is not None:
+        steps.append(f"published only when the noisy value is at least {mechanism.release_threshold}")
+    # A histogram counts each person once, in a cell that a rule may have chosen.
+    whole = "exactly" if isinstance(mechanism, Count) else "as counted"
+    return f"{subject} {', then '.join(steps) or f'published {whole}'}."

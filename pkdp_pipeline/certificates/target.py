@@ -1,0 +1,100 @@
+"""Target: what a release has to promise at least to be published."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pkdp_pipeline.certificates.refusal import advised
+from pkdp_pipeline.certificates.sentences import rounded_up
+from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
+from pkdp_pipeline.model.arguments import probability
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+
+__all__ = ["DEFAULT", "Asked", "Target", "read_target"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a release has to promise at least; one that promises less is refused before any data are read.
+
+    Parameters
+    ----------
+    epsilon : float, optional
+        The largest ε at `delta` that is published. None: any that is finite.
+    delta : float, default 1e-6
+
+    Raises
+    ------
+    ArgumentError
+        If `epsilon` is no finite number of at least 0, or `delta` is not above 0 and below 1.
+
+    Notes
+    -----
+    What counts is the certificate's best: against the declared attacker or against anybody.
+    """
+
+    epsilon: float | None = None
+    delta: float = 1e-6
+
+    def __post_init__(self) -> None:
+        epsilon = self.epsilon
+        if epsilon is not None:
+            number = not isinstance(epsilon, bool) and isinstance(epsilon, int | float)
+            if not number or not 0.0 <= epsilon < math.inf:
+                raise ArgumentError("epsilon of a target must be None or a finite number of at least 0.")
+            object.__setattr__(self, "epsilon", float(epsilon))
+        delta = probability("delta of a target", self.delta)
+        if not 0.0 < delta < 1.0:
+            raise ArgumentError(
+                "delta of a target must be above 0 and below 1: a threshold always leaves some, say 1e-9."
+            )
+        object.__setattr__(self, "delta", delta)
+
+    def hold(self, certificate: ReleaseCertificate) -> None:
+        """Refuse a `certificate` that promises less.
+
+        Raises
+        ------
+        NotCertifiableError
+            Naming what is certified, and the nearest choices that reach the target, and epsilon = 1 at delta = 1e-6.
+        """
+        epsilon, delta = certificate.epsilon(self.delta), rounded_up(self.delta)
+        if epsilon <= (math.inf if self.epsilon is None else self.epsilon) and epsilon < math.inf:
+            return
+        if epsilon < math.inf:
+            why = f"epsilon = {rounded_up(epsilon)} at delta = {delta} is above the target, epsilon = {self.epsilon!r}"
+        else:
+            least = rounded_up(float(certificate.delta(1.0)))
+            why = f"no epsilon reaches the target, delta = {delta}; at epsilon = 1 it has delta = {least}"
+        raise NotCertifiableError(
+            advised(
+                f"The release promises too little: {why}.",
+                certificate.mechanism,
+                certificate.attacker,
+                certificate.protects,
+                aim=(math.inf if self.epsilon is None else self.epsilon, self.delta),
+                end=lambda say: say.no_target and f" To publish it all the same, say {say.no_target}.",
+            )
+        )
+
+
+Asked = Target | Literal["default"] | None
+"""What may be given: a target, None for none, or ``"default"`` for the ledger's, without one `DEFAULT`."""
+
+DEFAULT: Target | None = Target()
+"""What is asked for where nothing else is said."""
+
+
+def read_target(target: object) -> Asked:
+    """Return what was given, or raise `ArgumentError`."""
+    if target is None or isinstance(target, Target):
+        return target
+    if target == "default":
+        return "default"
+    raise ArgumentError(
+        f"target must be a Target or None, not {type(target).__name__}: write target=pkdp.Target(epsilon=2.0)."
+    )

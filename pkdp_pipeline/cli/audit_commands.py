@@ -1,0 +1,284 @@
+"""The command ``pkdp audit``: the real operators on sampled neighbouring data sets, held to their certificates."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pkdp_pipeline.cli.ledger_commands import Guard
+from pkdp_pipeline.cli.mechanism_options import (
+    Dependent,
+    InfluenceOption,
+    K,
+    Known,
+    LeakageOption,
+    Noise,
+    PMax,
+    PMin,
+    ReleaseThreshold,
+    Secret,
+    TotalKnown,
+    Unknown,
+    UnknownMax,
+    attacker_from,
+)
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.assurance.audit import Audit
+
+__all__ = ["FAILED", "audit_app"]
+
+FAILED = 1
+"""Exit code where a loss above a certificate was found: a defect of this program."""
+
+_WORKERS = min(2, os.cpu_count() or 1)
+
+Samples = Annotated[int, typer.Option("--samples", help="Data sets per life and attacker; the more, the more is seen.")]
+Confidence = Annotated[float, typer.Option("--confidence", help="With which operators that keep to it pass.")]
+Engine = Annotated[str, typer.Option("--engine", help="pandas, duckdb, sql, polars, pyarrow, ibis or spark.")]
+Seed = Annotated[int, typer.Option("--seed", help="Of the data sets; noise has none.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes that share the work.")]
+
+_SAMPLES, _CONFIDENCE = 120, 0.999999
+
+
+def audit_app(guard: Guard) -> typer.Typer:
+    """Return the commands.
+
+    Parameters
+    ----------
+    guard : callable
+        Wraps each, so that its errors have the exit codes of the whole command line.
+    """
+    app = typer.Typer(help=_HELP, invoke_without_command=True)
+    everything: Callable[..., None] = _battery
+    app.callback()(guard(everything))
+    for command in (count, histogram, job):
+        one: Callable[..., None] = command
+        app.command()(guard(one))
+    return app
+
+
+_HELP = """Publish sampled data sets that differ in one person, and compare what is seen with the certificate.
+
+Without a command: everything that can be published, on every engine that is installed. Exits with 1 where a loss above
+a certificate is found."""
+
+
+def _battery(
+    context: typer.Context,
+    *,
+    samples: Samples = _SAMPLES,
+    confidence: Confidence = _CONFIDENCE,
+    engine: Annotated[
+        list[str] | None,
+        typer.Option("--engine", help="pandas, duckdb, sql, polars, pyarrow, ibis or spark; may be repeated."),
+    ] = None,
+    seed: Seed = 0,
+    workers: Workers = _WORKERS,
+    as_json: AsJson = False,
+) -> None:
+    if context.invoked_subcommand is not None:
+        return
+    from pkdp_pipeline.assurance.audit.battery import battery
+    from pkdp_pipeline.assurance.audit.frames import STANDARD, check_engine, installed
+    from pkdp_pipeline.assurance.audit.running import audit_cases
+
+    engines = tuple(map(check_engine, engine)) if engine else installed(STANDARD)
+    found = audit_cases(
+        battery(),
+        engines=engines,
+        samples=samples,
+        confidence=confidence,
+        seed=seed,
+        workers=workers,
+        paced=True,
+        progress=_progress,
+    )
+    _show(found, "The battery", as_json)
+
+
+def count(
+    *,
+    k: K = None,
+    k_complement: Annotated[int | None, typer.Option(help="Published only when the rest is at least this.")] = None,
+    noise: Noise = None,
+    release_threshold: ReleaseThreshold = None,
+    protects: Annotated[
+        str, typer.Option(help="presence, or value: for an exact total that is declared as known.")
+    ] = "presence",
+    p_max: PMax = None,
+    p_min: PMin = None,
+    unknown: Unknown = None,
+    unknown_max: UnknownMax = None,
+    known: Known = 0,
+    influence: InfluenceOption = "passive",
+    total_known: TotalKnown = False,
+    leakage: LeakageOption = None,
+    dependent: Dependent = None,
+    secret: Secret = "record",
+    samples: Samples = _SAMPLES,
+    confidence: Confidence = _CONFIDENCE,
+    engine: Engine = "pandas",
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Audit a count: how many people satisfy a predicate."""
+    from pkdp_pipeline.assurance.audit import audit
+    from pkdp_pipeline.model.mechanisms import Count, GeometricNoise
+
+    mechanism = Count(
+        k=k,
+        k_complement=k_complement,
+        noise=None if noise is None else GeometricNoise(noise),
+        release_threshold=release_threshold,
+    )
+    attacker = attacker_from(
+        p_max=p_max,
+        p_min=p_min,
+        unknown=unknown,
+        unknown_max=unknown_max,
+        known=known,
+        influence=influence,
+        total_known=total_known,
+        leakage=leakage,
+        dependent=dependent,
+        secret=secret,
+    )
+    found = audit(
+        mechanism, attacker, protects=protects, engine=engine, samples=samples, confidence=confidence, seed=seed
+    )
+    _show(found, "A count", as_json)
+
+
+def histogram(
+    *,
+    k: K = None,
+    noise: Noise = None,
+    release_threshold: ReleaseThreshold = None,
+    protects: Annotated[str, typer.Option(help="presence or value.")] = "presence",
+    p_max: PMax = None,
+    p_min: PMin = None,
+    p_max_between: Annotated[float | None, typer.Option(help="Told one of two cells, how sure which.")] = None,
+    unknown: Unknown = None,
+    unknown_max: UnknownMax = None,
+    known: Known = 0,
+    influence: InfluenceOption = "passive",
+    total_known: TotalKnown = False,
+    leakage: LeakageOption = None,
+    dependent: Dependent = None,
+    secret: Secret = "record",
+    samples: Samples = _SAMPLES,
+    confidence: Confidence = _CONFIDENCE,
+    engine: Engine = "pandas",
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Audit a histogram: counts per cell, each published on its own merits."""
+    from pkdp_pipeline.assurance.audit import audit
+    from pkdp_pipeline.model.mechanisms import GeometricNoise, Histogram
+
+    mechanism = Histogram(
+        k=k, noise=None if noise is None else GeometricNoise(noise), release_threshold=release_threshold
+    )
+    attacker = attacker_from(
+        p_max=p_max,
+        p_min=p_min,
+        p_max_between=p_max_between,
+        unknown=unknown,
+        unknown_max=unknown_max,
+        known=known,
+        influence=influence,
+        total_known=total_known,
+        leakage=leakage,
+        dependent=dependent,
+        secret=secret,
+    )
+    found = audit(
+        mechanism, attacker, protects=protects, engine=engine, samples=samples, confidence=confidence, seed=seed
+    )
+    _show(found, "A histogram", as_json)
+
+
+def job(
+    job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)],
+    *,
+    samples: Samples = _SAMPLES,
+    confidence: Confidence = _CONFIDENCE,
+    seed: Seed = 0,
+    workers: Workers = _WORKERS,
+    as_json: AsJson = False,
+) -> None:
+    """Audit each release of a job, on synthetic frames with its columns; none of its data are read."""
+    from pkdp_pipeline.assurance.audit.job_audit import audit_job
+    from pkdp_pipeline.jobs import load_job
+    from pkdp_pipeline.model.plain_text import printable
+
+    found = audit_job(
+        load_job(job_file), samples=samples, confidence=confidence, seed=seed, workers=workers, progress=_progress
+    )
+    _show(found, f"The job {printable(job_file.name)}", as_json)
+
+
+def _progress(text: str) -> None:
+    """Say on a terminal how far it is, on one line that the next one covers."""
+    import sys
+
+    if sys.stderr.isatty():
+        typer.echo(f"\r\x1b[2K{text[:70]}\r", nl=False, err=True)
+
+
+def _show(found: Audit, title: str, as_json: bool) -> None:
+    if as_json:
+        typer.echo(found.to_json())
+    else:
+        from pkdp_pipeline.display.terminal.screen import Screen
+
+        screen = Screen()
+        screen.title(f"{title}, audited")
+        for engine in dict.fromkeys(finding.engine for finding in found.findings):
+            screen.head(engine)
+            screen.table(("", "published", *_NUMBERS), _rows(found, engine), right=_NUMBERS)
+        if found.not_audited:
+            screen.head("Not audited")
+            for one in found.not_audited:
+                screen.item(f"{one.case} ({one.engine}): {one.reason}.")
+        screen.head("Result")
+        screen.say(found.conclusion)
+        for finding in found.findings:
+            if not finding.passed:
+                screen.item(finding.words)
+    if not found.passed:
+        raise typer.Exit(FAILED)
+
+
+_NUMBERS = ("ε", "certified δ", "at least", "noticed from")
+
+
+def _rows(found: Audit, engine: str) -> list[tuple[str, ...]]:
+    """Return a row for each case: where it fails, the finding that tells most; else the one that could see most."""
+    from pkdp_pipeline.assurance.audit.findings import most_telling, rounded_down, sharpest
+    from pkdp_pipeline.certificates.sentences import rounded_up
+
+    rows: list[tuple[str, ...]] = []
+    for findings in found.cases():
+        if findings[0].engine != engine:
+            continue
+        failed = any(not finding.passed for finding in findings)
+        one = most_telling(findings) if failed else sharpest(findings)
+        rows.append(
+            (
+                "FAILED" if failed else "passed",
+                one.case,
+                f"{one.epsilon:g}",
+                rounded_up(one.certified),
+                rounded_down(max(0.0, one.attained_lower)),
+                "–" if one.could_see is None else rounded_up(one.could_see),
+            )
+        )
+    return rows

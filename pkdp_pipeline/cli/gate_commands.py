@@ -1,0 +1,254 @@
+"""The commands ``pkdp gate check | token | serve``: a gate for analysts, in a process of its own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pkdp_pipeline.cli.ledger_commands import Guard
+from pkdp_pipeline.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.display.ledger.screen import Screen
+    from pkdp_pipeline.duckdb.gate.tokens import Tokens
+
+__all__ = ["gate_app"]
+
+
+def gate_app(guard: Guard) -> typer.Typer:
+    """Return the commands.
+
+    Parameters
+    ----------
+    guard : callable
+        Wraps every command, so that its errors have the exit codes of the whole command line.
+    """
+    app = typer.Typer(
+        help="Let analysts ask SQL without letting them see the data: check a policy, make tokens, serve.",
+        no_args_is_help=True,
+    )
+    commands: tuple[Callable[..., None], ...] = (check, token, serve)
+    for command in commands:
+        app.command()(guard(command))
+    return app
+
+
+PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY.toml", help="What analysts may ask.", show_default=False)]
+Database = Annotated[
+    Path, typer.Option("--database", metavar="FILE", help="The DuckDB database; it is only read.", show_default=False)
+]
+
+
+def check(policy_file: PolicyFile, *, database: Database) -> None:
+    """Check a policy against the database, and say in plain words what analysts could ask and learn."""
+    from pkdp_pipeline.display.ledger.screen import Screen
+    from pkdp_pipeline.duckdb.gate.catalog import check_ledger, look_up
+    from pkdp_pipeline.duckdb.gate.description import describe, file_warnings, threshold_warnings, view_warnings
+    from pkdp_pipeline.duckdb.gate.policy import Policy
+
+    policy = Policy.read(policy_file).remembering(policy_file)
+    tables = look_up(policy, database)
+    allowed = describe(policy, tables)
+    check_ledger(policy)
+    screen = Screen()
+    screen.title(f"{policy_file} · {database}")
+    for name, table in allowed["tables"].items():
+        _print_table(screen, name, table)
+    _print_together(screen, allowed)
+    found = threshold_warnings(policy) + view_warnings(tables) + file_warnings(policy, database, policy_file)
+    if found:
+        screen.head("Warnings")
+    for warning in found:
+        screen.item(warning)
+
+
+def token(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose it is, for the audit log.", show_default=False)],
+    *,
+    token_file: Annotated[
+        Path, typer.Option("--token-file", metavar="FILE", help="Add its sha256 there.", show_default=False)
+    ],
+) -> None:
+    """Make a token for one analyst and print it, this once."""
+    from pkdp_pipeline.duckdb.gate.tokens import add_token
+
+    typer.echo(add_token(token_file, name))
+
+
+def serve(
+    policy_file: PolicyFile,
+    *,
+    database: Database,
+    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Listen on this address.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="And on this port; 0: any free one.")] = 8765,
+    token_file: Annotated[
+        Path | None,
+        typer.Option("--token-file", metavar="FILE", help="Let the tokens in that pkdp gate token put there."),
+    ] = None,
+    audit_log: Annotated[
+        Path | None,
+        typer.Option("--audit-log", metavar="FILE", help="Default: beside the policy, as POLICY.audit.jsonl."),
+    ] = None,
+    allow_remote: Annotated[
+        bool, typer.Option("--allow-remote", help="Let other machines connect. TLS has to be in front of it.")
+    ] = False,
+    name: Annotated[
+        list[str] | None,
+        typer.Option("--name", metavar="HOST", help="The name that a proxy in front is called by; again for each."),
+    ] = None,
+) -> None:
+    """Serve analysts who have a token, until SIGTERM or Ctrl-C."""
+    _needs_the_extra()
+    from pkdp_pipeline.duckdb.gate.audit_log import AuditLog
+    from pkdp_pipeline.duckdb.gate.catalog import look_up, make_ledger
+    from pkdp_pipeline.duckdb.gate.description import describe, file_warnings, threshold_warnings, totals, view_warnings
+    from pkdp_pipeline.duckdb.gate.gate import Gate
+    from pkdp_pipeline.duckdb.gate.policy import Policy
+    from pkdp_pipeline.duckdb.gate.service import Service, ServiceLimits
+    from pkdp_pipeline.duckdb.gate.serving import bound, run, service_names
+
+    hosts = service_names(host, allow_remote=allow_remote, names=tuple(name or ()))
+    policy = Policy.read(policy_file).remembering(policy_file)
+    tables = look_up(policy, database)
+    tokens, made = _tokens(token_file)
+    audit = AuditLog(audit_log or policy_file.with_suffix(".audit.jsonl"))
+    allowed = describe(policy, tables)
+    make_ledger(policy)
+    for warning in threshold_warnings(policy) + view_warnings(tables) + file_warnings(policy, database, policy_file):
+        typer.echo(f"pkdp: warning: {warning}", err=True)
+    with bound(host, port) as listening, Gate(database, policy=policy) as gate:
+        at = listening.getsockname()
+        for refused in gate.unreadable:
+            typer.echo(
+                f"pkdp: warning: table {refused!r} answers no new question: it cannot be read in full, or names of "
+                "people in it differ only by spaces; offer the corrected data under another name.",
+                err=True,
+            )
+        address = f"[{at[0]}]:{at[1]}" if ":" in at[0] else f"{at[0]}:{at[1]}"
+        service = Service(
+            gate,
+            describe=lambda: allowed | {"totals": totals(gate.total, tables)},
+            tokens=tokens,
+            audit=audit,
+            hosts=hosts,
+            # A statement waits for those before it and then takes its own time; the rest is for what is not stopped.
+            limits=ServiceLimits(seconds=3 * policy.limits.seconds + 30),
+        )
+
+        def started() -> None:
+            audit.write("started", address=address, policy=str(policy_file.absolute()), tokens=list(tokens.names))
+            typer.echo(f"pkdp gate: listening on http://{address}, audit log {audit.path}")
+            if made is not None:
+                typer.echo(f"Token of {tokens.names[0]!r}, shown this once: {made}")
+
+        try:
+            run(service, listening, on_start=started, patience=policy.limits.seconds + 5)
+        finally:
+            service.close()
+            audit.write("stopped", address=address)
+
+
+def _needs_the_extra() -> None:
+    if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
+        raise ConfigError("pkdp gate serve needs the extra 'gate': pip install 'pkdp-pipeline[gate]'.")
+
+
+def _tokens(token_file: Path | None) -> tuple[Tokens, str | None]:
+    """Return whom to let in; without a file one new token, which only a terminal may show."""
+    from pkdp_pipeline.duckdb.gate.tokens import Tokens
+
+    if token_file is not None:
+        return Tokens.read(token_file), None
+    if not sys.stdout.isatty():
+        raise ConfigError(
+            "without --token-file the service makes a token and shows it on a terminal, and this is none: what is "
+            "printed here may be kept in a log. Make one with: pkdp gate token NAME --token-file FILE"
+        )
+    return Tokens.made()
+
+
+def _print_table(screen: Screen, name: str, table: dict[str, Any]) -> None:
+    unit = table["unit"]
+    whom = "each row" if isinstance(unit, str) else f"each value of {', '.join(unit)}"
+    screen.head(f"Table {name}")
+    rows = [
+        ("people", f"{whom} is a person; {_MISSING[isinstance(unit, str)]}"),
+        ("by and filter", ", ".join(f"{column} {kind}" for column, kind in table["columns"].items())),
+        ("smallest k", f"{table['k']}: no count below it is ever published, without noise"),
+        *((("with noise", table["k_with_noise"]),) if table["k_with_noise"] else ()),
+        ("period", table["period"]),
+        ("several cells", _SEVERAL[table["one_cell"]].format(", ".join(table["order_by"] or ()))),
+        ("protected", _PROTECTED[table["protects"]]),
+    ]
+    for column, values in table["domains"].items():
+        listed = ", ".join("missing" if value is None else str(value) for value in values)
+        rows.append((f"cells of {column}", f"{listed}; always listed, NULL where suppressed"))
+    screen.pairs(rows)
+    for one in table["examples"]:
+        screen.say("For example:")
+        screen.command(one["sql"])
+        screen.say(one["promise"])
+
+
+_MISSING = {False: "rows without one are not counted", True: "nobody has two"}
+_SEVERAL = {
+    "most_frequent": "a person in several cells is counted in the one where most of her rows are; of equals in "
+    "one that a hash chooses",
+    "first": "a person in several cells is counted in that of her first row, by {}",
+    "hash": "a person in several cells is counted in one that a hash chooses",
+}
+_PROTECTED = {"presence": "whether a person is there", "value": "which cell a person is in"}
+
+
+def _print_together(screen: Screen, allowed: dict[str, Any]) -> None:
+    from pkdp_pipeline.ledger import Budget
+    from pkdp_pipeline.ledger.views.words import attacker_words, budget_words
+
+    limits = allowed["limits"]
+    screen.head("All of it together")
+    screen.pairs([("attacker", attacker_words(_attacker(allowed)))])
+    if allowed["noise"]:
+        held = "everything together"
+        if len(allowed["units"]) > 1:
+            held = f"{held}, for {allowed['budgets_hold_for']} by itself,"
+        screen.say(f"Noise may be asked for, and {held} is held to:")
+        for one in allowed["budgets"]:
+            budget = Budget.from_dict(one)
+            screen.item(budget_words(budget, budget.measures))
+        if len(allowed["units"]) > 1:
+            units = (unit if isinstance(unit, str) else ", ".join(unit) for unit in allowed["units"])
+            screen.say(f"The units are {'; '.join(units)}: the tables of one do not spend the budget of another.")
+    else:
+        screen.say(
+            "No noise: there is no budget, and whoever may ask for fresh noise again and again averages it away."
+        )
+    screen.say("The same question is answered once, and replayed from then on to everybody.")
+    if not allowed["noiseless"]:
+        screen.say("Without noise nothing is answered: that has no worst case, which the budget is for.")
+    else:
+        screen.say(
+            "A second noiseless question about the same people and period is refused"
+            + (", unless what is declared lets it stand beside the first:" if allowed["evidence"] else ".")
+        )
+    for sentence in allowed["evidence"]:
+        screen.item(sentence)
+    screen.pairs(
+        [
+            (
+                "a statement",
+                f"{limits['seconds']:g} s, {limits['memory']}, {limits['statement_characters']} characters",
+            ),
+            ("an answer", f"{limits['rows']} rows"),
+        ]
+    )
+
+
+def _attacker(allowed: dict[str, Any]) -> Any:
+    from pkdp_pipeline.model.attacker import AttackerModel
+
+    return AttackerModel.from_dict(allowed["attacker"])

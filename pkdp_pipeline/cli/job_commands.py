@@ -1,0 +1,267 @@
+"""The commands ``pkdp run`` and ``pkdp backfill``, and their dry runs."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import shlex
+import sys
+import zoneinfo
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ParamSpec, TextIO
+
+import typer
+
+from pkdp_pipeline.cli.ledger_commands import Guard
+from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError, TemporaryError
+from pkdp_pipeline.jobs.exit_codes import REFUSED, exit_code
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.jobs import Job, JobSession
+    from pkdp_pipeline.jobs.stopping import Stopping
+
+__all__ = ["add_job_commands", "chosen_day"]
+
+
+def add_job_commands(app: typer.Typer, guard: Guard) -> None:
+    """Add the commands.
+
+    Parameters
+    ----------
+    app : typer.Typer
+    guard : callable
+        Wraps every command, so that its errors have the exit codes of the whole command line.
+    """
+    commands: tuple[Callable[..., None], ...] = (run, backfill)
+    for command in commands:
+        app.command()(guard(command))
+
+
+P = ParamSpec("P")
+
+_DAYS = "DATE"
+_SMALLEST = "The smallest change that makes it certifiable:"
+JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)]
+Revise = Annotated[
+    bool,
+    typer.Option(
+        "--revise",
+        help="Publish changed data as one more charged release, whose files replace the day's; refused without noise.",
+    ),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would be published, charged and refused; read no data.")
+]
+
+
+def run(
+    job_file: JobFile,
+    *,
+    date: Annotated[
+        str,
+        typer.Option(
+            "--date", metavar=_DAYS, help="The date to publish: YYYY-MM-DD, today or yesterday.", show_default=False
+        ),
+    ],
+    dry_run: DryRun = False,
+    revise: Revise = False,
+    catch_up: Annotated[
+        bool, typer.Option("--catch-up", help="First publish the days missed since the latest one before it.")
+    ] = False,
+) -> None:
+    """Publish what a job asks for on one date, or replay what it has published."""
+    from pkdp_pipeline.cli.job_views import print_day, print_result
+    from pkdp_pipeline.jobs import load_job
+    from pkdp_pipeline.jobs.backfilling import missed_days, run_days
+    from pkdp_pipeline.jobs.recording import recorded_failure
+
+    if catch_up and revise:
+        raise ArgumentError("--catch-up and --revise exclude each other: missed days have nothing to revise.")
+    job = load_job(job_file)
+    day = chosen_day("--date", date, job)
+    if dry_run:
+        missed = missed_days(job, day) if catch_up else ()
+        named = f"report.html of {'each of these dates' if missed else day.isoformat()}"
+        _plan(job_file, job, (*missed, day), named, revise=revise)
+        return
+    with _stoppable() as stopping, ExitStack() as held:
+        with recorded_failure(job, day):
+            missed = missed_days(job, day) if catch_up else ()
+        held.enter_context(_mendable(job_file, (*missed, day), revise=revise))
+        session = held.enter_context(_session(job, (*missed, day)[0], stopping))
+        try:
+            for _ in run_days(session, missed, progress=_unheard(print_day, sys.stdout)):
+                pass
+        except InputCheckError as error:
+            raise InputCheckError(
+                f"{error} It is a day that was missed; {day.isoformat()} comes after it and was not begun. To go on "
+                "without the missed days, leave --catch-up out once."
+            ) from None
+        result = session.run(day, revise=revise)
+        _unheard(print_result, sys.stdout)(result, session.total())
+
+
+def backfill(
+    job_file: JobFile,
+    *,
+    first: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar=_DAYS, help="The first date: YYYY-MM-DD, today or yesterday.", show_default=False
+        ),
+    ],
+    last: Annotated[str, typer.Option("--to", metavar=_DAYS, help="The last date, included.", show_default=False)],
+    dry_run: DryRun = False,
+    revise: Revise = False,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Go on after days whose input check fails, and exit with 3 at the end.")
+    ] = False,
+) -> None:
+    """Publish the dates of a period in order; after a stop or a crash the same command goes on where it was."""
+    from pkdp_pipeline.cli.job_progress import Watch
+    from pkdp_pipeline.cli.job_views import print_backfill
+    from pkdp_pipeline.jobs import load_job
+    from pkdp_pipeline.jobs.backfilling import days_of, run_days
+
+    job = load_job(job_file)
+    days = days_of(chosen_day("--from", first, job), chosen_day("--to", last, job))
+    if dry_run:
+        _plan(job_file, job, days, "report.html about everything published", revise=revise)
+        return
+    stopped: PkdpError | None = None
+    mendable = _mendable(job_file, days, revise=revise)
+    with _stoppable() as stopping, mendable, _session(job, days[0], stopping) as session:
+        with Watch(len(days)) as watch:
+            saw = _unheard(watch.saw, sys.stderr)
+            try:
+                for _ in run_days(session, days, revise=revise, keep_going=keep_going, progress=saw, reports=False):
+                    pass
+            except PkdpError as error:
+                if isinstance(error, TemporaryError):
+                    stopping.check()
+                stopped = error
+        total = None
+        with suppress(PkdpError):  # what stopped the backfill, such as a locked ledger, may stop this as well
+            total = session.total()
+        report, unwritten = None, None
+        try:
+            report = session.write_report()
+        except PkdpError as error:
+            unwritten = error
+        _unheard(print_backfill, sys.stdout)(job, days, watch.tally, total, report)
+    if stopped is not None:
+        if (way := _way_out(job_file, days, stopped, revise=revise)) is not None:
+            typer.echo(f"pkdp: {_SMALLEST} {way}", err=True)
+        raise typer.Exit(exit_code(stopped))
+    if watch.tally.failed:
+        if unwritten is not None:
+            typer.echo(f"pkdp: {unwritten}", err=True)
+        raise typer.Exit(exit_code(watch.tally.failed[0].error))
+    if unwritten is not None:
+        raise unwritten
+
+
+def _plan(job_file: Path, job: Job, days: Sequence[datetime.date], report: str, *, revise: bool) -> None:
+    """Print the dry run; it ends with the exit code of what would be refused first."""
+    from pkdp_pipeline.cli.job_views import print_plan
+    from pkdp_pipeline.jobs.dry_run import plan_job
+
+    with _mendable(job_file, days, revise=revise):
+        plan = plan_job(job, days, revise=revise)
+    error = None if plan.refused is None else plan.refused.refused
+    way = None if error is None else _way_out(job_file, days, error, revise=revise)
+    print_plan(job, plan, report if job.output.report else None, way)
+    if error is not None:
+        raise typer.Exit(exit_code(error))
+
+
+@contextmanager
+def _mendable(job_file: Path, days: Sequence[datetime.date], *, revise: bool) -> Iterator[None]:
+    """Let a refusal for privacy end with the command that shows a way out, where it does not show one itself."""
+    try:
+        yield
+    except PkdpError as error:
+        way = _way_out(job_file, days, error, revise=revise)
+        if way is None:
+            raise
+        told = type(error)(f"{error}\n{_SMALLEST} {way}")
+    else:
+        return
+    raise told
+
+
+def _way_out(job_file: Path, days: Sequence[datetime.date], error: PkdpError, *, revise: bool) -> str | None:
+    """Return the command that shows the smallest change; None where it has none to show, or the error shows one."""
+    if exit_code(error) != REFUSED or revise or "\n" in str(error):
+        return None
+    first, last = days[0].isoformat(), days[-1].isoformat()
+    dates = f"--date {first}" if len(days) == 1 else f"--from {first} --to {last}"
+    return f"pkdp plan job {shlex.quote(str(job_file))} {dates}"
+
+
+@contextmanager
+def _stoppable() -> Iterator[Stopping]:
+    """Let SIGTERM and Ctrl-C take effect where nothing is left half done, and end with their exit codes."""
+    from pkdp_pipeline.jobs.stopping import Stopped, Stopping
+
+    stopping = Stopping()
+    try:
+        with stopping.listening():
+            try:
+                yield stopping
+            except TemporaryError:
+                stopping.check()  # a signal came during the wait: repeating is not what is wanted
+                raise
+    except Stopped as stopped:
+        typer.echo(
+            f"pkdp: stopped by {stopped.signal.name}. What was published stays published, and what was not is not "
+            "charged; the same command goes on from there.",
+            err=True,
+        )
+        raise typer.Exit(stopped.exit_code) from None
+
+
+@contextmanager
+def _session(job: Job, first: datetime.date, stopping: Stopping) -> Iterator[JobSession]:
+    """Open a job's session, and tell the curator what is remarkable about it."""
+    from pkdp_pipeline.jobs import JobSession
+    from pkdp_pipeline.jobs.recording import recorded_failure
+
+    with ExitStack() as held:
+        with recorded_failure(job, first):
+            session = held.enter_context(JobSession(job, stopping=stopping))
+        for remark in session.remarks:
+            typer.echo(f"pkdp: {remark}", err=True)
+        yield session
+
+
+def _unheard(show: Callable[P, None], stream: TextIO) -> Callable[P, None]:
+    """Let what is done stand, and go on, where it cannot be shown: nobody reads on, or the disk of a log is full."""
+
+    def shown(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            show(*args, **kwargs)
+        except (OSError, SystemExit):  # Rich makes an exit of a pipe that is closed
+            with suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+                typer.echo(
+                    "pkdp: not all that was done can be shown: the output is closed, or its disk full.", err=True
+                )
+
+    return shown
+
+
+def chosen_day(option: str, text: str, job: Job) -> datetime.date:
+    """Read a date; only YYYY-MM-DD, so that nobody means another day, or a word for one in the job's time zone."""
+    if text in ("today", "yesterday"):
+        zone = zoneinfo.ZoneInfo(job.period.time_zone or "UTC")
+        return datetime.datetime.now(zone).date() - datetime.timedelta(days=int(text == "yesterday"))
+    if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text, re.ASCII):
+        try:
+            return datetime.date.fromisoformat(text)
+        except ValueError:
+            raise ArgumentError(f"{option} {text} is not in the calendar.") from None
+    raise ArgumentError(f"{option} must be written YYYY-MM-DD, or be today or yesterday; got {text!r}.")

@@ -1,0 +1,177 @@
+"""What the commands about jobs print: public tables and guarantees, plans, and what a backfill has done."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pkdp_pipeline.composition import ComposedCertificate
+from pkdp_pipeline.display.ledger.screen import Screen
+from pkdp_pipeline.jobs.backfilling import FailedDay
+from pkdp_pipeline.jobs.dry_run import DELTA, Plan, PlannedDay
+from pkdp_pipeline.jobs.summary import noise_line, public_rows
+from pkdp_pipeline.ledger.views.words import amount, exactly, no_epsilon, number_of
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.certificates.certificate import Certificate
+    from pkdp_pipeline.cli.job_progress import Tally
+    from pkdp_pipeline.jobs import Job, JobRelease, JobResult
+
+__all__ = ["print_backfill", "print_day", "print_plan", "print_result"]
+
+_ROWS_SHOWN = 20
+_LISTED = 5
+_OUTCOMES = {"publish": "published", "replay": "replayed"}
+
+
+def print_result(result: JobResult, total: Certificate | None) -> None:
+    """Print one day: its tables with their guarantees, and what the ledger adds up to."""
+    console = _console()
+    for published in result.releases:
+        _print_release(console, result.day, published)
+    if result.together is not None:
+        console.print(result.together.sentence(result.day), "\n", sep="")
+    here = len(result.releases) if result.together is None else result.together.releases
+    if isinstance(total, ComposedCertificate) and total.releases > here:
+        console.print(f"The ledger so far. {total.sentence()}\n")
+    if result.new_ledger:
+        console.print(
+            "A new ledger was started for this data set: nothing was known to be published about these people before."
+        )
+    console.print(f"Files in {result.summary.parent}", soft_wrap=True)
+    if result.report is not None:
+        console.print(f"Report: {result.report}", soft_wrap=True)
+
+
+def print_day(done: JobResult | FailedDay) -> None:
+    """Print one line about a day that was caught up with."""
+    if not isinstance(done, FailedDay):
+        _console().print(f"{done.day.isoformat()}: {'replayed' if done.replayed else 'published'}", soft_wrap=True)
+
+
+def print_plan(job: Job, plan: Plan, report: str | None = None, way_out: str | None = None) -> None:
+    """Print a dry run: what would become of which days, what it would add up to, and which report would be written.
+
+    `way_out` is a command that shows what to change where it would be refused.
+    """
+    screen = Screen()
+    screen.title(f"Dry run of {Path(job.file).name}: nothing is read, charged or written")
+    at = f"ε at δ = {exactly(DELTA)}"
+    rows = list(_plan_rows(plan.days))
+    if rows:
+        screen.head("What would happen")
+        screen.table(("from", "to", "days", "release", "would be", "ε"), rows, right=("days", "ε"))
+        screen.say(f"Each ε is that of one release at δ = {exactly(DELTA)}.")
+    refused = plan.refused
+    if refused is not None:
+        screen.head(f"{refused.day.isoformat()} would be refused")
+        screen.say(str(refused.refused))
+        if plan.unreached:
+            screen.say(f"{_days(plan.unreached)} after it would not be reached.")
+        if way_out is not None:
+            screen.say("The smallest change that makes it certifiable:")
+            screen.command(way_out)
+    screen.head(f"What it would add up to, {at}")
+    totals = [("the ledger now", plan.before), ("these days", plan.period), ("the ledger then", plan.after)]
+    charged = any(release.outcome == "publish" for one in plan.days for release in one.releases)
+    if not charged:
+        totals = totals[:1]
+    screen.pairs((name, _total(total)) for name, total in totals)
+    if report is not None and any(one.refused is None for one in plan.days):
+        screen.head("The report")
+        screen.say(f"{report}, in output.directory, would be written anew.")
+    screen.head("Not looked at")
+    screen.say("the source: whether the days pass their input checks is found out when they are run.")
+
+
+def print_backfill(
+    job: Job, days: Sequence[date], tally: Tally, total: Certificate | None, report: Path | None = None
+) -> None:
+    """Print what became of the days of a backfill, and what the ledger adds up to."""
+    screen = Screen()
+    screen.title(f"{job.dataset}, {_stretch(days)}")
+    screen.head("Days")
+    left = len(days) - len(tally)
+    listed = [
+        ("published", _days(len(tally.published))),
+        ("replayed", _days(len(tally.replayed))),
+        ("failed", f"{_days(len(tally.failed))}{_which(tally.failed)}"),
+        ("not reached", _days(left)),
+    ]
+    counts = (len(tally.published), len(tally.replayed), len(tally.failed), left)
+    screen.pairs(pair for pair, count in zip(listed, counts, strict=True) if count)
+    screen.head("The ledger now")
+    screen.say(total.sentence() if total is not None else "Its releases do not add up: no evidence says how.")
+    screen.head("Files")
+    screen.lines([job.output.directory, *([] if report is None else [f"{report.name} there: everything published"])])
+
+
+def _print_release(console: Console, day: date, published: JobRelease) -> None:
+    header, rows = public_rows(published.release.table)
+    table = Table()
+    for column in header[:-1]:
+        table.add_column(Text(column))
+    table.add_column(Text(header[-1]), justify="right")
+    for row in rows[:_ROWS_SHOWN]:
+        table.add_row(*map(Text, row))
+    if len(rows) > _ROWS_SHOWN:
+        table.caption = f"and {len(rows) - _ROWS_SHOWN} more in the file"
+    console.print(f"{published.asked.name}, {day.isoformat()}")
+    console.print(table)
+    if not rows:
+        console.print("Nothing reached the rule for publishing.")
+    for line in filter(None, noise_line(published.release)):
+        console.print(line)
+    console.print(published.release.certificate.sentence())
+    if published.release.replayed:
+        console.print("replayed: published before; no data was read, nothing was charged.\n")
+    else:
+        console.print("published, and charged to the ledger.\n")
+
+
+def _plan_rows(days: Iterable[PlannedDay]) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each release of days that follow one another and have the same in store."""
+    allowed = [one for one in days if one.refused is None]
+    for releases, group in groupby(allowed, key=lambda one: one.releases):
+        listed = [one.day for one in group]
+        named = (listed[0].isoformat(), listed[-1].isoformat(), str(len(listed)))
+        for position, release in enumerate(releases):
+            where = ("", "", "") if position else named
+            yield (*where, release.name, _OUTCOMES[release.outcome], amount(release.epsilon))
+
+
+def _total(total: Certificate | None) -> str:
+    if total is None:
+        return "nothing declared says what it adds up to"
+    if isinstance(total, ComposedCertificate) and not total.parts:
+        return "nothing is published"
+    epsilon = total.epsilon(DELTA)
+    return amount(epsilon) if epsilon < math.inf else no_epsilon(DELTA, total.delta(1.0))
+
+
+def _stretch(days: Sequence[date]) -> str:
+    first, last = days[0].isoformat(), days[-1].isoformat()
+    return first if len(days) == 1 else f"{first} to {last} ({_days(len(days))})"
+
+
+def _which(failed: Sequence[FailedDay]) -> str:
+    if not failed:
+        return ""
+    listed = ", ".join(one.day.isoformat() for one in failed[:_LISTED])
+    return f": {listed}{' and others, named above' if len(failed) > _LISTED else ''}"
+
+
+def _days(number: int) -> str:
+    return number_of(number, "day")
+
+
+def _console() -> Console:
+    return Console(markup=False, highlight=False, emoji=False)

@@ -1,0 +1,244 @@
+"""The commands ``pkdp ledger show | total | explain | verify | export``: they read a ledger and write nothing in it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, ParamSpec, Protocol
+
+import typer
+
+from pkdp_pipeline.errors import ArgumentError
+
+__all__ = ["SECONDS", "Guard", "ledger_app"]
+
+P = ParamSpec("P")
+
+SECONDS = 1.5
+"""How long `show`, `total` and `explain` work on the view over time and on budgets; after that it is coarser."""
+
+
+class Guard(Protocol):
+    """What turns a command's errors into exit codes."""
+
+    def __call__(self, command: Callable[P, None], /) -> Callable[P, None]:
+        """Return the command, guarded."""
+
+
+def ledger_app(guard: Guard) -> typer.Typer:
+    """Return the commands.
+
+    Parameters
+    ----------
+    guard : callable
+        Wraps every command, so that its errors have the exit codes of the whole command line.
+    """
+    app = typer.Typer(
+        help="Read a ledger: what is published, what it adds up to and why, and whether it is intact.",
+        no_args_is_help=True,
+    )
+    for command in (show, total, explain, verify, export):
+        app.command()(guard(command))
+    return app
+
+
+Location = Annotated[
+    str, typer.Argument(metavar="LEDGER", help="The ledger's file, or its postgresql:// URL.", show_default=False)
+]
+Dataset = Annotated[
+    str | None, typer.Option("--dataset", metavar="NAME", help="The data set; needed when the ledger has several.")
+]
+Units = Annotated[
+    list[str] | None,
+    typer.Option("--unit", metavar="COL", help="A column of the privacy unit; again for each further one."),
+]
+EachRow = Annotated[bool, typer.Option("--each-row", help="The privacy unit in which every row is a person.")]
+AtDelta = Annotated[float, typer.Option("--delta", min=0.0, max=1.0, help="Print epsilon at this delta.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def show(
+    location: Location,
+    *,
+    dataset: Dataset = None,
+    unit: Units = None,
+    each_row: EachRow = False,
+    delta: AtDelta = 1e-6,
+    last: Annotated[int, typer.Option("--last", min=1, help="List so many of the latest releases.")] = 10,
+    everything: Annotated[bool, typer.Option("--all", help="List all releases.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what is published, and how the total grew with every period, with the budgets."""
+    from pkdp_pipeline.display.ledger.screen import Screen
+    from pkdp_pipeline.display.ledger.showing import show as print_show
+    from pkdp_pipeline.display.ledger.showing import show_document
+    from pkdp_pipeline.ledger.views.changes import changed_since, term_changes
+    from pkdp_pipeline.ledger.views.history import read_history, spending
+    from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading
+    from pkdp_pipeline.ledger.views.spent import spent
+
+    with open_for_reading(location, dataset) as reading, reading.database.snapshot():
+        history = read_history(reading.ledger)
+        units = chosen_units(history.units, unit or (), each_row=each_row)
+        seconds = SECONDS / max(1, len(units))
+        growth = [
+            (
+                one,
+                spending(history, one, delta, seconds=seconds),
+                spent(reading.database, history.dataset, one, history.terms, seconds=seconds / 2),
+            )
+            for one in units
+        ]
+        where, changed = reading.ledger.location, changed_since(term_changes(reading))
+    if as_json:
+        _print([show_document(history, growth, delta=delta), "\n"])
+    else:
+        print_show(Screen(), history, where, growth, delta=delta, last=None if everything else last, changed=changed)
+
+
+def total(
+    location: Location,
+    *,
+    dataset: Dataset = None,
+    unit: Units = None,
+    each_row: EachRow = False,
+    delta: AtDelta = 1e-6,
+    as_json: AsJson = False,
+) -> None:
+    """Print what everything charged adds up to: the sentence, the numbers, the rule, and what is left of budgets."""
+    from pkdp_pipeline.display.ledger.screen import Screen
+    from pkdp_pipeline.display.ledger.totalling import print_total
+    from pkdp_pipeline.ledger.tally import units_of
+    from pkdp_pipeline.ledger.totals import unit_named
+    from pkdp_pipeline.ledger.views.changes import changed_since, term_changes
+    from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading, stated_total
+    from pkdp_pipeline.ledger.views.spent import spent
+    from pkdp_pipeline.ledger.views.words import command
+
+    with open_for_reading(location, dataset) as reading, reading.database.snapshot():
+        db, name, terms = reading.database, reading.ledger.dataset, reading.ledger.terms
+        units = chosen_units(units_of(db, name), unit or (), each_row=each_row) or ["[]"]
+        if as_json and len(units) > 1:
+            named = "; ".join(map(unit_named, units))
+            raise ArgumentError(
+                f"data set {name!r} has releases for several privacy units, each with its own total: choose one with "
+                f"--unit or --each-row: {named}."
+            )
+        found = [(one, stated_total(reading, one), spent(db, name, one, terms, seconds=SECONDS)) for one in units]
+        where, changed = reading.ledger.location, changed_since(term_changes(reading))
+    if as_json:
+        _print([found[0][1].to_json(), "\n"])
+        return
+    screen = Screen()
+    for one, certificate, budgets in found:
+        screen.title(f"{name} · {where}" if one == units[0] else "")
+        if len(found) > 1:
+            screen.head(f"Unit {unit_named(one)}")
+        print_total(screen, certificate, terms, budgets, delta=delta)
+    if changed:
+        screen.say(f"{changed} Which and when:", indent=0)
+        screen.command(command("explain", where))
+
+
+def explain(
+    location: Location,
+    *,
+    dataset: Dataset = None,
+    unit: Units = None,
+    each_row: EachRow = False,
+    delta: AtDelta = 1e-6,
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="KEY", help="Explain one release: the start of its key or id.")
+    ] = None,
+    entry: Annotated[int | None, typer.Option("--entry", metavar="N", help="Explain one release: its entry.")] = None,
+) -> None:
+    """Explain how the total comes about and what may be published next; or one release, and its place in the chain."""
+    from pkdp_pipeline.display.ledger.explaining import explain_total
+    from pkdp_pipeline.display.ledger.screen import Screen
+    from pkdp_pipeline.display.ledger.single import explain_entry, found_entry
+    from pkdp_pipeline.ledger.views.history import read_history
+    from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading
+
+    if key is not None and entry is not None:
+        raise ArgumentError("--key and --entry name the same thing: give one of them.")
+    with open_for_reading(location, dataset) as reading, reading.database.snapshot():
+        screen = Screen()
+        if key is not None or entry is not None:
+            explain_entry(screen, reading, found_entry(reading, key=key, entry=entry), delta=delta)
+            return
+        history = read_history(reading.ledger)
+        units = chosen_units(history.units, unit or (), each_row=each_row)
+        explain_total(screen, reading, history, units, delta=delta, seconds=SECONDS)
+
+
+def verify(
+    location: Location,
+    *,
+    dataset: Dataset = None,
+    head: Annotated[
+        str | None,
+        typer.Option("--head", metavar="HASH", help="A head noted earlier; the chain must hold it."),
+    ] = None,
+) -> None:
+    """Check the chain, what is derived from it, and every stored release with its certificate."""
+    from pkdp_pipeline.assurance.ledger_checking import check
+    from pkdp_pipeline.display.ledger.screen import Screen
+    from pkdp_pipeline.ledger.views.reading import open_for_reading, verify_command
+    from pkdp_pipeline.ledger.views.words import number_of
+
+    with open_for_reading(location, dataset) as reading:
+        found = check(reading, head=None if head is None else head.strip().lower())
+        again, name = verify_command(reading, found.head), reading.ledger.dataset
+    screen = Screen()
+    typer.echo(f"{name}: chain of {number_of(found.events, 'event')} intact, head {found.head}")
+    if not found.events:
+        return
+    for line in found.remarks():
+        screen.say(line, indent=0)
+    if found.held != found.events:
+        screen.command(again)
+
+
+def export(
+    location: Location,
+    *,
+    dataset: Dataset = None,
+    unit: Units = None,
+    each_row: EachRow = False,
+    form: Annotated[
+        str, typer.Option("--format", metavar="json|registry", help="All events, or a draft for the public registry.")
+    ] = "json",
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write it there.")] = None,
+) -> None:
+    """Export all public facts as JSON, or an entry for the public registry of deployments as YAML."""
+    from pkdp_pipeline.display.ledger.screen import Screen
+    from pkdp_pipeline.ledger.views.exporting import exported, write_out
+    from pkdp_pipeline.ledger.views.reading import open_for_reading
+    from pkdp_pipeline.ledger.views.registry import registry_text
+
+    if form not in ("json", "registry"):
+        raise ArgumentError(f"--format must be json or registry, got {form!r}.")
+    if form == "json" and (unit or each_row):
+        raise ArgumentError("--unit and --each-row are for --format registry: the JSON holds the events of all units.")
+    with open_for_reading(location, dataset) as reading, reading.database.snapshot():
+        if form == "json":
+            pieces = exported(reading)
+        else:
+            plain = out is None and Screen().plain
+            pieces = registry_text(reading, unit or (), each_row=each_row, plain=plain)
+        if out is None:
+            _print(pieces)
+        else:
+            write_out(pieces, out, ledger=reading.ledger.location)
+
+
+def _print(pieces: Iterable[str]) -> None:
+    """Print a text that may be long; a reader that stops early, such as ``head``, is no error."""
+    try:
+        for piece in pieces:
+            typer.echo(piece, nl=False)
+    except BrokenPipeError:
+        # Python would complain again when it flushes what is left.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,283 @@
+"""The command line, ``pkdp``; its exit codes are those of `exit_codes`."""
+
+from __future__ import annotations
+
+import functools
+import io
+import re
+import shutil
+import sys
+import textwrap
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ParamSpec, TextIO
+
+import typer
+from rich.console import Console
+
+from pkdp_pipeline.cli.audit_commands import audit_app
+from pkdp_pipeline.cli.gate_commands import gate_app
+from pkdp_pipeline.cli.job_commands import add_job_commands
+from pkdp_pipeline.cli.ledger_commands import ledger_app
+from pkdp_pipeline.cli.mechanism_options import (
+    Dependent,
+    InfluenceOption,
+    K,
+    Known,
+    LeakageOption,
+    Noise,
+    PMax,
+    PMin,
+    ReleaseThreshold,
+    Secret,
+    TotalKnown,
+    Unknown,
+    UnknownMax,
+    attacker_from,
+)
+from pkdp_pipeline.cli.plan_commands import plan_app
+from pkdp_pipeline.cli.report_commands import add_report_command
+from pkdp_pipeline.cli.schema_commands import add_schema_command
+from pkdp_pipeline.cli.verify_commands import add_verify_command
+from pkdp_pipeline.errors import PkdpError
+from pkdp_pipeline.jobs.exit_codes import DEFECT, exit_code
+from pkdp_pipeline.model.version import VERSION
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.certificates.certificate import Certificate
+
+__all__ = ["app", "exit_code", "main"]
+
+_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="pkdp",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+certify_app = typer.Typer(help="Print the certificate of a mechanism; no data is needed.", no_args_is_help=True)
+app.add_typer(certify_app, name="certify")
+
+P = ParamSpec("P")
+
+
+def _with_exit_codes(command: Callable[P, None]) -> Callable[P, None]:
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except PkdpError as error:
+            _complain(str(error))
+            raise typer.Exit(exit_code(error)) from None
+        except KeyboardInterrupt:
+            _complain("interrupted; what was published stays published, and running again replays it.")
+            raise typer.Exit(_INTERRUPTED) from None
+        except typer.Exit:
+            raise
+        except Exception as error:
+            _complain(_defect(error))
+            raise typer.Exit(DEFECT) from None
+
+    return run
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"pkdp {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Publish counts and k-anonymous histograms with a certified guarantee."""
+
+
+add_job_commands(app, _with_exit_codes)
+add_report_command(app, _with_exit_codes)
+add_schema_command(app, _with_exit_codes)
+add_verify_command(app, _with_exit_codes)
+
+Epsilon = Annotated[float | None, typer.Option(help="Print delta at this epsilon.")]
+Delta = Annotated[float | None, typer.Option(help="Print epsilon at this delta.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the certificate as JSON.")]
+
+
+@certify_app.command()
+@_with_exit_codes
+def histogram(
+    *,
+    k: K = None,
+    noise: Noise = None,
+    release_threshold: ReleaseThreshold = None,
+    protects: Annotated[str, typer.Option(help="presence or value.")] = "presence",
+    p_max: PMax = None,
+    p_min: PMin = None,
+    p_max_between: Annotated[float | None, typer.Option(help="Told one of two cells, how sure which.")] = None,
+    unknown: Unknown = None,
+    unknown_max: UnknownMax = None,
+    known: Known = 0,
+    influence: InfluenceOption = "passive",
+    total_known: TotalKnown = False,
+    leakage: LeakageOption = None,
+    dependent: Dependent = None,
+    secret: Secret = "record",
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    as_json: AsJson = False,
+) -> None:
+    """Certify a histogram: counts per cell, each published on its own merits."""
+    from pkdp_pipeline.certificates.release_certificate import certify
+    from pkdp_pipeline.model.mechanisms import GeometricNoise, Histogram
+
+    mechanism = Histogram(
+        k=k, noise=None if noise is None else GeometricNoise(noise), release_threshold=release_threshold
+    )
+    attacker = attacker_from(
+        p_max=p_max,
+        p_min=p_min,
+        p_max_between=p_max_between,
+        unknown=unknown,
+        unknown_max=unknown_max,
+        known=known,
+        influence=influence,
+        total_known=total_known,
+        leakage=leakage,
+        dependent=dependent,
+        secret=secret,
+    )
+    _print_certificate(certify(mechanism, attacker, protects=protects), epsilon, delta, as_json)
+
+
+@certify_app.command()
+@_with_exit_codes
+def count(
+    *,
+    k: K = None,
+    k_complement: Annotated[int | None, typer.Option(help="Published only when the rest is at least this.")] = None,
+    noise: Noise = None,
+    release_threshold: ReleaseThreshold = None,
+    protects: Annotated[
+        str, typer.Option(help="presence, or value: for an exact total that is declared as known.")
+    ] = "presence",
+    p_max: PMax = None,
+    p_min: PMin = None,
+    unknown: Unknown = None,
+    unknown_max: UnknownMax = None,
+    known: Known = 0,
+    influence: InfluenceOption = "passive",
+    total_known: TotalKnown = False,
+    leakage: LeakageOption = None,
+    dependent: Dependent = None,
+    secret: Secret = "record",
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    as_json: AsJson = False,
+) -> None:
+    """Certify a count: how many people satisfy a predicate."""
+    from pkdp_pipeline.certificates.release_certificate import certify
+    from pkdp_pipeline.model.mechanisms import Count, GeometricNoise
+
+    mechanism = Count(
+        k=k,
+        k_complement=k_complement,
+        noise=None if noise is None else GeometricNoise(noise),
+        release_threshold=release_threshold,
+    )
+    attacker = attacker_from(
+        p_max=p_max,
+        p_min=p_min,
+        unknown=unknown,
+        unknown_max=unknown_max,
+        known=known,
+        influence=influence,
+        total_known=total_known,
+        leakage=leakage,
+        dependent=dependent,
+        secret=secret,
+    )
+    _print_certificate(certify(mechanism, attacker, protects=protects), epsilon, delta, as_json)
+
+
+app.add_typer(plan_app(_with_exit_codes), name="plan")
+app.add_typer(audit_app(_with_exit_codes), name="audit")
+app.add_typer(ledger_app(_with_exit_codes), name="ledger")
+app.add_typer(gate_app(_with_exit_codes), name="gate")
+
+
+def main() -> None:
+    """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that knows no Greek must not stop a job
+    shown = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if category is UserWarning and "pkdp_pipeline" in filename:
+            _complain(f"warning: {message}")
+        else:
+            shown(message, category, filename, lineno, file, line)
+
+    warnings.showwarning = show
+    app()
+
+
+def _print_certificate(certificate: Certificate, epsilon: float | None, delta: float | None, as_json: bool) -> None:
+    from pkdp_pipeline.certificates.sentences import rounded_up
+
+    if as_json:
+        typer.echo(certificate.to_json())
+        return
+    at_epsilon = 1.0 if epsilon is None else epsilon
+    at_delta = 1e-6 if delta is None else delta
+    lines = []
+    if epsilon is not None or delta is None:
+        lines.append(f"delta({rounded_up(at_epsilon, 12)}) = {rounded_up(certificate.delta(at_epsilon), 4)}")
+    if delta is not None or epsilon is None:
+        lines.append(f"epsilon({rounded_up(at_delta, 12)}) = {rounded_up(certificate.epsilon(at_delta), 4)}")
+    console = _console()
+    console.print(certificate.sentence(delta=at_delta), "\n", sep="")
+    console.print("\n".join(lines))
+
+
+def _console() -> Console:
+    return Console(markup=False, highlight=False, emoji=False)
+
+
+def _complain(message: str) -> None:
+    text = f"pkdp: {message}"
+    typer.echo(_wrapped(text, shutil.get_terminal_size().columns) if sys.stderr.isatty() else text, err=True)
+
+
+def _wrapped(text: str, width: int) -> str:
+    """Return a text in lines that fit a terminal; what can be pasted into a job file stays as it is."""
+    return "\n".join(
+        line
+        if re.match(r"\[|[\w\"-]+ = ", line)
+        else textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
+        for line in text.split("\n")
+    )
+
+
+def _defect(error: Exception) -> str:
+    """Say what broke and where; an unexpected error's own message may quote the data."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "pkdp_pipeline" in frame.filename]
+    place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    return f"a defect of pkdp_pipeline: {type(error).__name__}{place}. Please report it."
+
+
+if __name__ == "__main__":
+    main()

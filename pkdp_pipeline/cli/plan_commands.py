@@ -1,0 +1,344 @@
+"""The commands ``pkdp plan …``: which k or which noise keeps a promise, before anybody looks at the data."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, Protocol
+
+import typer
+
+from pkdp_pipeline.cli.mechanism_options import Dependent, LeakageOption, Secret, TotalKnown, attacker_from
+from pkdp_pipeline.cli.plan_job_commands import add_plan_job
+from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError, PkdpError
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.cli.plan_views.planned import Planned
+    from pkdp_pipeline.cli.plan_views.public_file import Assumed, CountsFile
+    from pkdp_pipeline.cli.plan_views.question import Kind, Question
+    from pkdp_pipeline.display.terminal.screen import Screen
+
+__all__ = ["Guard", "plan_app"]
+
+P = ParamSpec("P")
+
+_LEFT = 130
+
+
+class Guard(Protocol):
+    """What turns a command's errors into exit codes."""
+
+    def __call__(self, command: Callable[P, None], /) -> Callable[P, None]:
+        """Return the command, guarded."""
+
+
+def plan_app(guard: Guard) -> typer.Typer:
+    """Return the commands.
+
+    Parameters
+    ----------
+    guard : callable
+        Wraps every command, so that its errors have the exit codes of the whole command line.
+    """
+    app = typer.Typer(
+        help="Plan a release: which k or which noise keeps a promise, and what each costs. Without a command it asks.",
+        invoke_without_command=True,
+    )
+    app.callback()(guard(_ask))
+    for command in (histogram, count):
+        app.command()(guard(command))
+    add_plan_job(app, guard)
+    return app
+
+
+PMax = Annotated[
+    float | None,
+    typer.Option(help="How sure the attacker can be, at most; for a histogram: told that it is that cell or absence."),
+]
+PMin = Annotated[float | None, typer.Option(help="How sure the attacker is, at least, that another person counts.")]
+Unknown = Annotated[int | None, typer.Option(help="At least so many people are unknown to the attacker.")]
+UnknownMax = Annotated[int | None, typer.Option(help="At most so many people are unknown to the attacker.")]
+Known = Annotated[int, typer.Option(help="People the attacker knows or controls.")]
+Influence = Annotated[str, typer.Option(help="passive: known for other reasons; active: known to be there.")]
+Epsilon = Annotated[float, typer.Option(help="The target: odds change by a factor of e^epsilon at most,")]
+Delta = Annotated[float, typer.Option(help="up to this probability.")]
+Days = Annotated[int, typer.Option(help="How many such releases are to reach the target together.")]
+Declared = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--evidence",
+        metavar="KIND",
+        help="What is declared so that several releases add up, such as independent_given_habits, once_per_unit, "
+        "bounded_participation:5; again for a second kind.",
+    ),
+]
+PublicFile = Annotated[
+    str | None,
+    typer.Option(
+        "--public-counts",
+        metavar="FILE.csv",
+        help="Counts that are public already, a row for each cell; by naming the file you declare that it is public. "
+        "Never the data to be protected.",
+    ),
+]
+CountColumn = Annotated[
+    str | None, typer.Option("--count-column", metavar="COL", help="The file's column of counts; without it: count.")
+]
+AssumedCells = Annotated[
+    int | None, typer.Option("--assumed-cells", metavar="N", help="Assume so many cells (without it, one)")
+]
+AssumedPeople = Annotated[int | None, typer.Option("--assumed-people", metavar="M", help="and so many people in all.")]
+AssumedSpread = Annotated[
+    str, typer.Option("--assumed-spread", metavar="even|zipf", help="All cells alike, or in proportion to 1/rank.")
+]
+NoNoise = Annotated[bool, typer.Option("--no-noise", help="Noise is not acceptable.")]
+Chosen = Annotated[
+    int | None, typer.Option("--choice", metavar="N", help="Look closely at this choice; without it, the first.")
+]
+Drawn = Annotated[
+    bool | None,
+    typer.Option("--curves/--no-curves", help="Draw curves, or none; without it, those that take no long time."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def histogram(
+    *,
+    p_max: PMax = None,
+    p_max_between: Annotated[
+        float | None, typer.Option(help="Told that a person is in one of two cells, how sure which, at most.")
+    ] = None,
+    p_min: PMin = None,
+    unknown: Unknown = None,
+    unknown_max: UnknownMax = None,
+    known: Known = 0,
+    influence: Influence = "passive",
+    total_known: TotalKnown = False,
+    leakage: LeakageOption = None,
+    dependent: Dependent = None,
+    secret: Secret = "record",
+    protects: Annotated[str, typer.Option(help="presence: who is there; value: who is in which cell.")] = "presence",
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 1e-6,
+    days: Days = 1,
+    evidence: Declared = None,
+    public_counts: PublicFile = None,
+    count_column: CountColumn = None,
+    assumed_cells: AssumedCells = None,
+    assumed_people: AssumedPeople = None,
+    assumed_spread: AssumedSpread = "even",
+    cells_from_data: Annotated[
+        bool, typer.Option("--cells-from-data", help="The cells are not declared: their names come from the data.")
+    ] = False,
+    no_noise: NoNoise = False,
+    choice: Chosen = None,
+    curves: Drawn = None,
+    as_json: AsJson = False,
+) -> None:
+    """Plan counts per cell: no noise at this k against noise at that epsilon."""
+    counts = _counts(public_counts, count_column, assumed_cells, assumed_people, assumed_spread)
+    attacker = {
+        "p_max": p_max,
+        "p_max_between": p_max_between,
+        "p_min": p_min,
+        "unknown": unknown,
+        "unknown_max": unknown_max,
+        "known": known,
+        "influence": influence,
+        "total_known": total_known,
+        "leakage": leakage,
+        "dependent": dependent,
+        "secret": secret,
+    }
+    question = _question(
+        "histogram",
+        attacker,
+        evidence,
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        days=days,
+        counts=counts,
+        noise=not no_noise,
+        declared_cells=not cells_from_data,
+        choice=choice,
+    )
+    _answer(question, curves=curves, as_json=as_json)
+
+
+def count(
+    *,
+    p_max: PMax = None,
+    p_min: PMin = None,
+    unknown: Unknown = None,
+    unknown_max: UnknownMax = None,
+    known: Known = 0,
+    influence: Influence = "passive",
+    total_known: TotalKnown = False,
+    leakage: LeakageOption = None,
+    dependent: Dependent = None,
+    secret: Secret = "record",
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 1e-6,
+    days: Days = 1,
+    evidence: Declared = None,
+    public_counts: PublicFile = None,
+    count_column: CountColumn = None,
+    assumed_people: AssumedPeople = None,
+    no_noise: NoNoise = False,
+    choice: Chosen = None,
+    curves: Drawn = None,
+    as_json: AsJson = False,
+) -> None:
+    """Plan one number: how many people satisfy a predicate."""
+    counts = _counts(public_counts, count_column, None, assumed_people, "even")
+    attacker = {
+        "p_max": p_max,
+        "p_min": p_min,
+        "unknown": unknown,
+        "unknown_max": unknown_max,
+        "known": known,
+        "influence": influence,
+        "total_known": total_known,
+        "leakage": leakage,
+        "dependent": dependent,
+        "secret": secret,
+    }
+    question = _question(
+        "count",
+        attacker,
+        evidence,
+        epsilon=epsilon,
+        delta=delta,
+        days=days,
+        counts=counts,
+        noise=not no_noise,
+        choice=choice,
+    )
+    _answer(question, curves=curves, as_json=as_json)
+
+
+def _ask(context: typer.Context) -> None:
+    """Plan a release: which k or which noise keeps a promise, and what each costs. Without a command it asks."""
+    if context.invoked_subcommand is not None:
+        return
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise ArgumentError(
+            "without a terminal there is nobody to ask: say what is published and what is argued about the attacker, "
+            "for instance pkdp plan histogram --p-max 0.1 --epsilon 1 --delta 1e-6; pkdp plan histogram --help lists "
+            "everything."
+        )
+    from pkdp_pipeline.cli.plan_views.asking import Asker
+    from pkdp_pipeline.cli.plan_views.dialogue import ask_choice, ask_question
+    from pkdp_pipeline.cli.plan_views.printing import print_again, print_choices, print_fragment
+    from pkdp_pipeline.display.terminal.screen import Screen
+
+    screen = Screen()
+    asker = Asker(screen)
+    try:
+        question = ask_question(asker, screen)
+        typer.echo()
+        try:
+            made = _planned(question)
+        except PkdpError:
+            screen.say("This cannot be had as asked. The same as a command, to be changed:", indent=0)
+            screen.command(question.command())
+            raise
+        print_choices(screen, made)
+        made = ask_choice(asker, made)
+        _print_closely(screen, made, curves=None)
+        print_again(screen, made)
+        print_fragment(screen, made)
+    except (EOFError, KeyboardInterrupt):
+        typer.echo("\nLeft. Nothing was written.")
+        raise typer.Exit(_LEFT) from None
+
+
+def _question(kind: Kind, attacker: dict[str, Any], evidence: list[str] | None, **more: object) -> Question:
+    from pkdp_pipeline.cli.plan_views.question import Question, read_evidence_flags
+
+    return Question(
+        kind=kind,
+        attacker=attacker_from(**attacker),
+        evidence=read_evidence_flags(evidence or ()),
+        **more,  # type: ignore[arg-type]  # checked by the library
+    )
+
+
+def _counts(
+    file: str | None, column: str | None, cells: int | None, people: int | None, spread: str
+) -> CountsFile | Assumed | None:
+    """Return by which counts the choices are judged."""
+    from pkdp_pipeline.cli.plan_views.public_file import Assumed, CountsFile
+
+    if column is not None and file is None:
+        raise ArgumentError("--count-column names a column of the file of public counts: give --public-counts as well.")
+    if file is not None:
+        if cells is not None or people is not None:
+            raise ArgumentError("counts are either read or assumed: give --public-counts or --assumed-…, not both.")
+        return CountsFile(path=file, column=column)
+    if cells is None and people is None:
+        return None
+    if people is None:
+        raise ArgumentError(
+            "--assumed-cells says over how many cells people are spread: give --assumed-people as well."
+        )
+    return Assumed(cells=1 if cells is None else cells, people=people, spread=spread)
+
+
+def _planned(question: Question) -> Planned:
+    from pkdp_pipeline.cli.plan_views.planned import planned
+    from pkdp_pipeline.cli.plan_views.speech import in_flags
+
+    try:
+        return planned(question)
+    except (NotCertifiableError, NoEvidenceError) as error:
+        raise type(error)(in_flags(error)) from None
+
+
+def _answer(question: Question, *, curves: bool | None, as_json: bool) -> None:
+    from pkdp_pipeline.cli.plan_views.printing import print_choices, print_fragment
+    from pkdp_pipeline.display.terminal.screen import Screen
+
+    made = _planned(question)
+    if as_json:
+        _print_json(made, curves=curves)
+        return
+    screen = Screen()
+    print_choices(screen, made)
+    _print_closely(screen, made, curves=curves)
+    print_fragment(screen, made)
+
+
+def _print_closely(screen: Screen, made: Planned, *, curves: bool | None) -> None:
+    """Print what is asked about one choice."""
+    from pkdp_pipeline.certificates.statement import what_if
+    from pkdp_pipeline.cli.plan_views import curves as drawing
+    from pkdp_pipeline.cli.plan_views.planned import inverse_answers
+    from pkdp_pipeline.cli.plan_views.printing import print_curves, print_limits, print_scenarios, print_sentence
+
+    print_sentence(screen, made)
+    if made.choice.against_anyone:
+        return
+    long = curves is not True and drawing.takes_long(made)
+    if not long:
+        print_limits(screen, inverse_answers(made))
+    print_scenarios(screen, made, what_if(made.choice.together, delta=made.question.delta))
+    if long:
+        screen.head("Limits and curves")
+        screen.say("They take long for this attacker, and are left out; --curves draws them.")
+    elif curves is not False:
+        print_curves(screen, made, drawing.curves(made))
+
+
+def _print_json(made: Planned, *, curves: bool | None) -> None:
+    from pkdp_pipeline.certificates.statement import what_if
+    from pkdp_pipeline.cli.plan_views import curves as drawing
+    from pkdp_pipeline.cli.plan_views.document import plan_document
+    from pkdp_pipeline.cli.plan_views.planned import inverse_answers
+
+    long = curves is not True and drawing.takes_long(made)
+    drawn = drawing.curves(made) if curves is not False and not long else ()
+    limits = () if long else inverse_answers(made)
+    scenarios = what_if(made.choice.together, delta=made.question.delta)
+    typer.echo(plan_document(made, limits, scenarios, drawn))

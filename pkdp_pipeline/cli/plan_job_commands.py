@@ -1,0 +1,140 @@
+"""The command ``pkdp plan job``: what a job would publish and promise and, where it is refused, what mends it."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pkdp_pipeline.cli.ledger_commands import Guard
+from pkdp_pipeline.errors import ArgumentError, ConfigError
+
+if TYPE_CHECKING:
+    import datetime
+
+    from pkdp_pipeline.jobs import Job
+    from pkdp_pipeline.jobs.repairing import Mending, Target
+
+__all__ = ["add_plan_job"]
+
+
+def add_plan_job(app: typer.Typer, guard: Guard) -> None:
+    """Add the command.
+
+    Parameters
+    ----------
+    app : typer.Typer
+    guard : callable
+        Wraps the command, so that its errors have the exit codes of the whole command line.
+    """
+    app.command(name="job")(guard(_job))
+
+
+_DATE = "DATE"
+
+
+def _job(
+    job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)],
+    *,
+    date: Annotated[
+        str | None,
+        typer.Option("--date", metavar=_DATE, help="The date it is about: YYYY-MM-DD, today (default) or yesterday."),
+    ] = None,
+    first: Annotated[str | None, typer.Option("--from", metavar=_DATE, help="Or the first of several dates,")] = None,
+    last: Annotated[str | None, typer.Option("--to", metavar=_DATE, help="and the last, included.")] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="What the releases of a day have to reach together, besides the budgets. Without it those that are "
+            "changed have to reach 1 where there is no budget.",
+            show_default=False,
+        ),
+    ] = None,
+    delta: Annotated[float | None, typer.Option(help="At this delta; 1e-6.", show_default=False)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    write: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where the job is refused, write it with the smallest change to a new file beside it.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Say what a job would publish and promise and, where it is refused, the smallest change that mends it.
+
+    No data are read and nothing is charged. The exit code is 0, or 4 where the job is refused or short of the target.
+    """
+    import json
+
+    from rich.console import Console
+
+    from pkdp_pipeline.cli.plan_job_views import mending_document, print_mending
+    from pkdp_pipeline.jobs import load_job
+    from pkdp_pipeline.jobs.exit_codes import REFUSED, exit_code
+    from pkdp_pipeline.jobs.repairing import mend
+
+    if write is not None:
+        _check_new(write, job_file)
+    days = _days(load_job(job_file), date, first, last)
+    with Console(stderr=True).status("Trying changes …") if sys.stderr.isatty() else nullcontext():
+        mending = mend(job_file, days, target=_target(epsilon, delta))
+    if as_json:
+        typer.echo(json.dumps(mending_document(mending), ensure_ascii=False, indent=2))
+    else:
+        print_mending(mending)
+    if mending.error is None and not mending.short:
+        return
+    if write is not None:
+        _write(mending, write)
+    raise typer.Exit(REFUSED if mending.error is None else exit_code(mending.error))
+
+
+def _days(job: Job, date: str | None, first: str | None, last: str | None) -> tuple[datetime.date, ...]:
+    from pkdp_pipeline.cli.job_commands import chosen_day
+    from pkdp_pipeline.jobs.backfilling import days_of
+
+    if first is None and last is None:
+        return (chosen_day("--date", date or "today", job),)
+    if date is not None or first is None or last is None:
+        raise ArgumentError("dates are --date alone, or --from and --to together.")
+    return days_of(chosen_day("--from", first, job), chosen_day("--to", last, job))
+
+
+def _target(epsilon: float | None, delta: float | None) -> Target | None:
+    from pkdp_pipeline.jobs.repairing import Target
+
+    if epsilon is None and delta is None:
+        return None
+    return Target(epsilon=1.0 if epsilon is None else epsilon, delta=1e-6 if delta is None else delta)
+
+
+def _check_new(file: Path, job_file: Path) -> None:
+    if file.exists():
+        raise ArgumentError("--write must name a new file: what is there stays.")
+    if file.resolve().parent != job_file.resolve().parent:
+        raise ArgumentError("--write must name a file in the job file's folder: the paths in it are relative to it.")
+
+
+def _write(mending: Mending, file: Path) -> None:
+    """Write the job with the smallest change, its comments kept."""
+    smallest = next((offer for offer in mending.offers if offer.kind == "change"), None)
+    if smallest is None or smallest.trial is None:
+        typer.echo("pkdp: nothing was written: no change was found.", err=True)
+        return
+    if smallest.trial.text is None:
+        typer.echo(
+            "pkdp: nothing was written: the job file is laid out in a way that is not edited without losing comments; "
+            "write the lines above into it.",
+            err=True,
+        )
+        return
+    try:
+        with file.open("x", encoding="utf-8") as target:
+            target.write(smallest.trial.text)
+    except OSError as error:
+        raise ConfigError(f"--write {file} cannot be written: {error.strerror}.") from None
+    typer.echo(f"pkdp: wrote {file}; its ledger and its outputs are those of the job.", err=True)

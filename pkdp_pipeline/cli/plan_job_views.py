@@ -1,0 +1,205 @@
+"""What ``pkdp plan job`` prints: what a job would do and promise, and the smallest changes where it is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pkdp_pipeline.certificates.sentences import rounded_up
+from pkdp_pipeline.cli.job_views import print_plan
+from pkdp_pipeline.composition import ComposedCertificate
+from pkdp_pipeline.display.terminal.screen import Screen
+from pkdp_pipeline.jobs.dry_run import DELTA, Plan
+from pkdp_pipeline.jobs.repairing import Mending, Offer, Target
+from pkdp_pipeline.ledger.views.words import amount, exactly, number_of
+from pkdp_pipeline.model.version import VERSION
+from pkdp_pipeline.releases.noise import expected_error
+
+__all__ = ["SCHEMA", "mending_document", "print_mending"]
+
+SCHEMA = "pkdp-plan-job/1"
+
+_QUESTIONS = (
+    "Nobody but you can say whether these are true, and no data can. Each was tried as if it were; what is not argued "
+    "is not to be written."
+)
+_ORDER = (
+    "The smallest is the one that changes the fewest keys; of several, the one whose numbers go least far. No number "
+    "nearer to what the file says will do; an ε has three digits."
+)
+
+
+def print_mending(mending: Mending) -> None:
+    """Print what a job would do and promise and, where it is refused, the changes that were tried."""
+    screen = Screen()
+    if mending.plan is None:
+        screen.title(f"{Path(mending.job.file).name}: nothing is read, charged or written")
+        screen.head("It is refused on every day")
+        screen.say(str(mending.error).partition("\n\n")[0])
+    else:
+        print_plan(mending.job, mending.plan)
+        _print_promises(screen, mending.plan)
+    if mending.error is None and not mending.short:
+        screen.head("Nothing has to change")
+        aim = "" if mending.target is None else f" and reaches {_aim(mending.target)}"
+        screen.say(f"The job is certifiable as it is, on {_days(len(mending.days))}{aim}.")
+        return
+    if mending.short and mending.target is not None:
+        screen.head("It is not refused, but promises less than you ask for")
+        screen.say(f"The releases of a day are to reach {_aim(mending.target)}, each its share.")
+    kinds = {kind: [offer for offer in mending.offers if offer.kind == kind] for kind in ("change", "less", "question")}
+    _print_changes(screen, mending, kinds["change"])
+    if kinds["less"]:
+        screen.head("Or publish less")
+        for offer in kinds["less"]:
+            screen.item(_less(mending, offer))
+    if kinds["question"]:
+        screen.head("Or argue one of these, if it is true")
+        screen.say(_QUESTIONS)
+        for offer in kinds["question"]:
+            screen.item(f"{offer.words}. {offer.claim}")
+
+
+def mending_document(mending: Mending) -> dict[str, Any]:
+    """Return the same as a JSON-ready dictionary; `pkdp_pipeline/schemas/plan_job.v1.json` describes it."""
+    plan, error, target = mending.plan, mending.error, mending.target
+    refused = None
+    if error is not None:
+        day = None if mending.day is None else mending.day.isoformat()
+        refused = {"day": day, "error": type(error).__name__, "message": str(error)}
+    return {
+        "schema": SCHEMA,
+        "library": {"name": "pkdp_pipeline", "version": VERSION},
+        "job": Path(mending.job.file).name,
+        "from": mending.days[0].isoformat(),
+        "to": mending.days[-1].isoformat(),
+        "days": len(mending.days),
+        "delta": DELTA,
+        "refused": refused,
+        "short": mending.short,
+        "target": None if target is None else {"epsilon": target.epsilon, "delta": target.delta},
+        "releases": [] if plan is None else _releases(plan),
+        "total": None if plan is None else _epsilon(plan),
+        "tried_days": len(mending.tried_days),
+        "offers": [_offer(offer) for offer in mending.offers],
+    }
+
+
+def _print_promises(screen: Screen, plan: Plan) -> None:
+    first = next((one for one in plan.days if one.refused is None), None)
+    if first is None:
+        return
+    screen.head("What a release promises")
+    for release in first.releases:
+        screen.say(f"{release.name}: {release.certificate.sentence(DELTA)}")
+
+
+def _print_changes(screen: Screen, mending: Mending, offers: list[Offer]) -> None:
+    screen.head("The smallest change" if offers else "No change was found")
+    if not offers:
+        screen.say(
+            "No k up to 1,000,000, no noise down to ε = 0.0001, no release threshold and no cross-tabulation makes "
+            "this job certifiable as it is declared, on every day that was asked about."
+        )
+        return
+    for number, offer in enumerate(offers):
+        if number == 1:
+            screen.head("Other changes, in order")
+        keys = "one key changes" if offer.keys == 1 else f"{offer.keys} keys change"
+        screen.say(f"{offer.words} ({keys}):")
+        screen.pasted(f"\n{offer.fragment}\n")
+        screen.say(" ".join(_found(mending, offer)))
+        if number + 1 < len(offers) and number:
+            screen.lines([""])
+    screen.head("What that means")
+    screen.say(" ".join(_meaning(mending)))
+
+
+def _found(mending: Mending, offer: Offer) -> Iterable[str]:
+    """Yield what the trial of a change has shown, and what the change costs."""
+    assert offer.trial is not None
+    days = number_of(len(mending.tried_days), "day")
+    yield f"Tried on {days}: nothing is refused, and what is published adds up to {_total(offer.trial.plan)}."
+    places = {edit.path[1] for edit in offer.edits if edit.path[0] == "release" and len(edit.path) > 2}
+    changed = {release.name for place, release in enumerate(mending.job.release) if place in places}
+    for release in offer.trial.job.release:
+        if release.name not in changed:
+            continue
+        mechanism = release.mechanism()
+        if mechanism.noise is not None:
+            off = rounded_up(expected_error(mechanism).mean_absolute)
+            yield f"A number of {release.name!r} is off by {off} on average."
+
+
+def _meaning(mending: Mending) -> Iterable[str]:
+    yield "Every change was written into the file's text, read as strictly as any job, and run dry on each day."
+    if mending.target is not None:
+        yield f"What is changed of a day reaches {_aim(mending.target)}, together."
+    yield _ORDER
+
+
+def _aim(target: Target) -> str:
+    return f"ε = {exactly(target.epsilon)} at δ = {exactly(target.delta)}"
+
+
+def _less(mending: Mending, offer: Offer) -> str:
+    if offer.last_day is not None:
+        return f"{offer.words}: that day is the last that is not refused."
+    assert offer.trial is not None
+    return f"{offer.words}: what is left adds up to {_total(offer.trial.plan)} on {_days(len(mending.tried_days))}."
+
+
+def _days(number: int) -> str:
+    return "that day" if number == 1 else f"these {number_of(number, 'day')}"
+
+
+def _total(plan: Plan) -> str:
+    period = plan.period
+    if period is None:
+        return "nothing that can be stated"
+    if isinstance(period, ComposedCertificate) and not period.parts:
+        return "nothing"
+    epsilon = period.epsilon(DELTA)
+    if epsilon < math.inf:
+        return f"ε = {amount(epsilon)} at δ = {exactly(DELTA)}"
+    worst = period.worst_case.parameters
+    if worst is not None:
+        return f"ε = {rounded_up(worst[0])} at δ = {rounded_up(worst[1])}"
+    return f"δ = {rounded_up(period.delta(1.0))} at ε = 1"
+
+
+def _epsilon(plan: Plan) -> float | None:
+    epsilon = math.inf if plan.period is None else plan.period.epsilon(DELTA)
+    return epsilon if epsilon < math.inf else None
+
+
+def _releases(plan: Plan) -> list[dict[str, Any]]:
+    return [
+        {
+            "day": one.day.isoformat(),
+            "name": release.name,
+            "outcome": release.outcome,
+            "epsilon": release.epsilon if release.epsilon < math.inf else None,
+        }
+        for one in plan.days
+        if one.refused is None
+        for release in one.releases
+    ]
+
+
+def _offer(offer: Offer) -> dict[str, Any]:
+    return {
+        "kind": offer.kind,
+        "words": offer.words,
+        "claim": offer.claim or None,
+        "keys": offer.keys,
+        "edits": [
+            {"path": list(edit.path), "value": json.loads(json.dumps(edit.value, default=str))} for edit in offer.edits
+        ],
+        "fragment": offer.fragment or None,
+        "last_day": None if offer.last_day is None else offer.last_day.isoformat(),
+        "total": None if offer.trial is None else _epsilon(offer.trial.plan),
+    }

@@ -1,0 +1,116 @@
+"""The command ``pkdp report``: what a job has published, read from the ledger; no data are read, nothing is charged."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pkdp_pipeline.cli.ledger_commands import Guard
+from pkdp_pipeline.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.jobs import Job
+
+__all__ = ["add_report_command"]
+
+
+def add_report_command(app: typer.Typer, guard: Guard) -> None:
+    """Add the command.
+
+    Parameters
+    ----------
+    app : typer.Typer
+    guard : callable
+        Wraps it, so that its errors have the exit codes of the whole command line.
+    """
+    command: Callable[..., None] = report
+    app.command()(guard(command))
+
+
+def report(
+    job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)],
+    *,
+    date: Annotated[
+        str | None,
+        typer.Option(
+            "--date", metavar="DATE", help="The report of one date: YYYY-MM-DD, today or yesterday; without it, of all."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write it there; html is always written to a file.")
+    ] = None,
+    form: Annotated[str, typer.Option("--format", metavar="html|md|json", help="A page, Markdown or JSON.")] = "html",
+    audience: Annotated[
+        str,
+        typer.Option("--audience", metavar="public|auditor", help="For an auditor: with the input checks."),
+    ] = "public",
+    delta: Annotated[float, typer.Option("--delta", min=0.0, max=1.0, help="State epsilon at this delta.")] = 1e-6,
+) -> None:
+    """Report what a job has published and what that promises; nothing but the ledger is read."""
+    from pkdp_pipeline.cli.job_commands import chosen_day
+    from pkdp_pipeline.display.report import FORMATS, check_extra, render
+    from pkdp_pipeline.jobs import load_job
+    from pkdp_pipeline.jobs.reporting import report_of
+    from pkdp_pipeline.ledger.views.exporting import write_out
+
+    chosen = next((one for one in FORMATS if one == form), None)
+    if chosen is None:
+        raise ArgumentError(f"--format must be html, md or json, got {form!r}.")
+    if audience not in ("public", "auditor"):
+        raise ArgumentError(f"--audience must be public or auditor, got {audience!r}.")
+    if form == "html" and out is None:
+        raise ArgumentError("--format html is written to a file: name one with --out, or ask for --format md.")
+    job = load_job(job_file)
+    if out is not None:
+        _check_out(job, out)
+    if form == "html":
+        check_extra()
+    day = None if date is None else chosen_day("--date", date, job)
+    made = report_of(job, day, audience="auditor" if audience == "auditor" else "public", delta=delta)
+    text = render(made, chosen)
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    write_out([text], out, ledger=job.ledger)
+    typer.echo(f"The report of {made.title}, {made.period}, is in {out}.")
+
+
+def _check_out(job: Job, out: Path) -> None:
+    """Refuse to write over what the job lives on."""
+    for name, file in _own_files(job):
+        same = out.resolve() == file.resolve()
+        with suppress(OSError):
+            same = same or out.samefile(file) or (file.is_dir() and out.resolve().is_relative_to(file.resolve()))
+        if same:
+            raise ArgumentError(f"--out is {name}, and would be overwritten: name another file.")
+
+
+def _own_files(job: Job) -> Iterator[tuple[str, Path]]:
+    from pkdp_pipeline.jobs.source_tables import DuckDBSourceTable, FileSourceTable
+
+    yield "the job file", Path(job.file)
+    if "://" not in job.ledger:
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            yield "the ledger", Path(f"{job.ledger}{suffix}")
+    if isinstance(job.source, DuckDBSourceTable):
+        yield "the source", Path(job.source.duckdb)
+    if isinstance(job.source, FileSourceTable):
+        for pattern in job.source.files:
+            for file in () if "://" in pattern else glob.iglob(pattern, recursive=True):
+                yield "a file of the source", Path(file)
+    # Reports may lie among what is published, and nothing else may be written over.
+    for published in Path(job.output.directory).glob("*/*"):
+        name = published.name
+        if published.suffix in (".parquet", ".csv") or name == "summary.md" or name.endswith(".certificate.json"):
+            yield "a published file", published
+    for name, table in (("retention", job.retention), ("records", job.records)):
+        if table is not None and table.directory is not None:
+            yield f"in the folder of {name}", Path(table.directory)
+    for name, place in (("output.duckdb", job.output.duckdb), ("checks.expectations", job.checks.expectations)):
+        if place is not None:
+            yield f"the file of {name}", Path(place)

@@ -1,0 +1,64 @@
+"""The command ``pkdp schema``: the JSON schemas of certificates, job files, ledgers and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from pkdp_pipeline.cli.ledger_commands import Guard
+
+__all__ = ["add_schema_command"]
+
+
+def add_schema_command(app: typer.Typer, guard: Guard) -> None:
+    """Add the command.
+
+    Parameters
+    ----------
+    app : typer.Typer
+    guard : callable
+        Wraps it, so that its errors have the exit codes of the whole command line.
+    """
+    command: Callable[..., None] = schema
+    app.command()(guard(command))
+
+
+def schema(
+    *,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="As in certificate.v2; without a version, the newest. Left out: all are listed."
+        ),
+    ] = None,
+    path: Annotated[bool, typer.Option("--path", help="Print where the file is, not what it says.")] = False,
+) -> None:
+    """Print a JSON schema of what pkdp writes or reads, for an editor or a validator."""
+    from pkdp_pipeline.errors import ArgumentError
+    from pkdp_pipeline.schemas import schema_file
+
+    if name is not None:
+        file = schema_file(name)
+        typer.echo(str(file) if path else file.read_text(encoding="utf-8"), nl=path)
+    elif path:
+        raise ArgumentError("--path is about one schema: name it, as in pkdp schema certificate --path.")
+    else:
+        _list_schemas()
+
+
+def _list_schemas() -> None:
+    from pkdp_pipeline.display.terminal.screen import Screen
+    from pkdp_pipeline.schemas import schema, schema_names
+
+    screen = Screen()
+    screen.table(
+        ("schema", "what it describes"), [(name, _in_short(schema(name)["description"])) for name in schema_names()]
+    )
+
+
+def _in_short(description: str) -> str:
+    """Return the first sentence."""
+    first, _, _ = description.partition(". ")
+    return first.removesuffix(".") + "."

@@ -1,0 +1,16 @@
+"""Figures: what certificates, ledgers and published tables say, drawn with matplotlib.
+
+A draw function puts one picture into given axes. `inline_svg` turns it into SVG for a page, in the page's own
+colours; `Certificate.plot` and `Ledger.plot` draw the same pictures. matplotlib is loaded when something is drawn.
+"""
+
+from __future__ import annotations
+
+from pkdp_pipeline.display.figures.counts import draw_counts
+from pkdp_pipeline.display.figures.guarantee import draw_guarantee
+from pkdp_pipeline.display.figures.knowledge import draw_knowledge
+from pkdp_pipeline.display.figures.series import draw_series
+from pkdp_pipeline.display.figures.spending import draw_spending
+from pkdp_pipeline.display.figures.svg import inline_svg
+
+__all__ = ["draw_counts", "draw_guarantee", "draw_knowledge", "draw_series", "draw_spending", "inline_svg"]

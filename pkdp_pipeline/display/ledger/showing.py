@@ -1,0 +1,241 @@
+"""Showing: what is published, and how the total has grown with every period."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pkdp_pipeline.display.ledger.screen import Screen
+from pkdp_pipeline.display.terminal.chart import Mark, columns_chart
+from pkdp_pipeline.ledger.totals import unit_named
+from pkdp_pipeline.ledger.views.history import History, Line, Point
+from pkdp_pipeline.ledger.views.spent import Spent
+from pkdp_pipeline.ledger.views.words import (
+    alone_words,
+    amount,
+    command,
+    exactly,
+    given_words,
+    mechanism_words,
+    no_epsilon,
+    noise_words,
+    number_of,
+    state_words,
+)
+from pkdp_pipeline.model.evidence import OneDayProtected, evidence_to_dicts
+from pkdp_pipeline.model.mechanisms import mechanism_to_dict
+
+__all__ = ["Growth", "opening", "show", "show_document"]
+
+Growth = Sequence[tuple[str, Sequence[Point], Sequence[Spent]]]
+"""For each privacy unit its total after each period, and its budgets."""
+
+_WIDE = 110
+
+
+def opening(history: History, location: str) -> tuple[str, str]:
+    """Return the two lines that say which ledger this is and how much it holds."""
+    held = number_of(len(history.lines), "release")
+    if history.lines:
+        ordered = history.in_order()
+        firsts = [line for line in ordered if line.holding.first is not None]
+        first = min(firsts, key=lambda line: line.holding.first or 0, default=ordered[0]).standing.period
+        last = ordered[-1].standing.period
+        held += f", period {first}" if first == last else f", periods {first} to {last}"
+        waiting = sum(line.state == "reserved" for line in history.lines)
+        held += f"; {waiting:,} reserved, charged and not public" if waiting else ""
+    return f"{history.dataset} · {location}", f"{held}."
+
+
+def show(
+    screen: Screen,
+    history: History,
+    location: str,
+    growth: Growth,
+    *,
+    delta: float,
+    last: int | None,
+    changed: str = "",
+) -> None:
+    """Print the releases and the spend-over-time view.
+
+    Parameters
+    ----------
+    screen : Screen
+    history : History
+    location : str
+        Without a password.
+    growth : sequence
+    delta : float
+    last : int, optional
+        Show so many of the latest releases; None for all.
+    changed : str, optional
+        See `changed_since`.
+    """
+    title, held = opening(history, location)
+    screen.title(title)
+    screen.say(held, indent=0)
+    if changed:
+        screen.say(f"{changed} Which and when:", indent=0)
+        screen.command(command("explain", location))
+    if not history.lines:
+        screen.say("Nothing is published, and nothing was spent.", indent=0)
+        return
+    shown = history.in_order()
+    hidden = 0 if last is None else max(0, len(shown) - last)
+    screen.head("What is published" if not hidden else f"What is published: the last {len(shown) - hidden}")
+    _releases(screen, history, shown[hidden:], delta)
+    if hidden:
+        screen.say(f"and {number_of(hidden, 'earlier release')}; --all lists {'it' if hidden == 1 else 'them'} too.")
+    for unit, points, budgets in growth:
+        several = f", unit {unit_named(unit)}" if len(history.units) > 1 else ""
+        screen.head(f"What it adds up to: ε at δ = {exactly(delta)}, after each period{several}")
+        attackers = (history.parts[line.holding.part].attacker for line in history.lines if line.holding.unit == unit)
+        one_day = history.evidence == (OneDayProtected(),)
+        _growth(screen, points, budgets, delta, one_day=one_day, beside=given_words(attackers))
+        if points[-1].epsilon == math.inf and points[-1].at_one is None:
+            screen.say("Why they do not:")
+            screen.command(command("explain", location))
+
+
+def show_document(history: History, growth: Growth, *, delta: float) -> str:
+    """Return what `show` prints as JSON; all releases, and every number in full."""
+    own = {part: certificate.epsilon(delta) for part, certificate in history.parts.items()}
+    document: dict[str, Any] = {
+        "schema": "pkdp-ledger-show/1",
+        "dataset": history.dataset,
+        "head": history.head,
+        "delta": delta,
+        "evidence": evidence_to_dicts(history.evidence),
+        "releases": [
+            {
+                "entry": line.holding.entry,
+                "key": line.key,
+                "revision": line.revision,
+                "state": line.state,
+                "unit": list(line.standing.unit),
+                "period": line.standing.period,
+                "label": line.standing.label,
+                "mechanism": mechanism_to_dict(line.standing.mechanism),
+                "epsilon": _finite(own[line.holding.part]),
+                "release_id": line.release_id,
+                "created_at": line.created_at,
+            }
+            for line in history.in_order()
+        ],
+        "units": [
+            {
+                "unit": json.loads(unit),
+                "spending": [
+                    {
+                        "period": point.period,
+                        "releases": point.releases,
+                        "epsilon": _finite(point.epsilon),
+                        "worst_case_epsilon": _finite(point.worst_case),
+                    }
+                    for point in points
+                ],
+                "budgets": [
+                    {
+                        **one.budget.to_dict(),
+                        "part": one.measure,
+                        "spent": _finite(one.epsilon),
+                        "first_day": one.start,
+                        "complete": one.complete,
+                    }
+                    for one in budgets
+                ],
+            }
+            for unit, points, budgets in growth
+        ],
+    }
+    return json.dumps(document)
+
+
+def _finite(epsilon: float) -> float | None:
+    return None if epsilon == math.inf else epsilon
+
+
+def _releases(screen: Screen, history: History, lines: Sequence[Line], delta: float) -> None:
+    own = {line.holding.part: alone_words(history.parts[line.holding.part], delta) for line in lines}
+    if screen.width >= _WIDE:
+        epsilon = f"ε at δ = {exactly(delta)}"
+        header = ["entry", "period", "release", "mechanism", "noise", epsilon, "state", "rev.", "id"]
+        rows = [
+            [
+                str(line.holding.entry),
+                line.standing.period,
+                line.standing.label,
+                mechanism_words(line.standing.mechanism, line.standing.protects),
+                noise_words(line.standing.mechanism),
+                own[line.holding.part].removeprefix("ε = "),
+                state_words(line.state),
+                str(line.revision),
+                (line.release_id or "")[:12],
+            ]
+            for line in lines
+        ]
+        screen.table(header, rows, right=("entry", epsilon, "rev."))
+        return
+    for line in lines:
+        mechanism = line.standing.mechanism
+        noise = "" if mechanism.noise is None else f", noise {noise_words(mechanism)}"
+        again = "" if line.revision == 1 else f" · revision {line.revision}"
+        state = "" if line.state == "published" else f" · {state_words(line.state)}"
+        screen.say(f"{line.standing.period}  {line.standing.label}  {(line.release_id or '')[:12]}")
+        screen.say(
+            f"{mechanism_words(mechanism, line.standing.protects)}{noise} · {own[line.holding.part]} alone · no. "
+            f"{line.holding.entry}{again}{state}",
+            indent=4,
+        )
+
+
+def _growth(
+    screen: Screen, points: Sequence[Point], budgets: Sequence[Spent], delta: float, *, one_day: bool, beside: str
+) -> None:
+    last = points[-1]
+    heights = [point.epsilon for point in points]
+    if all(height == math.inf for height in heights):
+        screen.say(
+            "There is nothing to draw: the releases do not add up with what is declared."
+            if last.at_one is None
+            else f"There is nothing to draw: {no_epsilon(delta, last.at_one)}. --delta asks at a larger δ."
+        )
+    else:
+        comparable = [one for one in budgets if one.budget.delta == delta and one.budget.window_days is None]
+        marks = [
+            Mark(
+                height=one.budget.epsilon, name="budget" if one.measure == "partial_knowledge" else "worst-case budget"
+            )
+            for one in comparable
+        ]
+        by_height = {mark.height: mark for mark in reversed(marks)}
+        screen.lines(
+            columns_chart(
+                heights,
+                list(by_height.values()),
+                width=screen.width - 4,
+                first=points[0].period,
+                last=last.period,
+                plain=screen.plain,
+            )
+        )
+    worst = "none" if last.worst_case == math.inf else f"ε = {amount(last.worst_case)}"
+    # Not to be taken for what all of them tell together.
+    several = f"any one of {last.releases:,} releases" if one_day else f"{last.releases:,} releases together"
+    together = "1 release" if last.releases == 1 else several
+    number = f", ε = {amount(last.epsilon)}"
+    if last.epsilon == math.inf:
+        number = ", which do not add up" if last.at_one is None else f": {no_epsilon(delta, last.at_one)}"
+    screen.say(f"After {last.period}: {together}{number}. Against anyone at all: {worst}.")
+    if beside:
+        screen.say(f"All of this is {beside}: what that tells by itself is not protected.")
+    if budgets:
+        screen.head("Budgets")
+        screen.budgets(budgets)
+        whole = [one.budget for one in budgets if one.budget.window_days is None]
+        away = sorted({exactly(budget.delta) for budget in whole if budget.delta != delta})
+        if away:
+            screen.say(f"A budget is drawn in the chart of its own δ: --delta {', --delta '.join(away)}.")

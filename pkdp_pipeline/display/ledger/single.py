@@ -1,0 +1,133 @@
+"""Single: one release explained: what it promises, on which terms it was charged, and its place in the chain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.display.ledger.screen import Screen
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.ledger import Entry
+from pkdp_pipeline.ledger.parts import certificate_of, counted, describe
+from pkdp_pipeline.ledger.views.reading import Reading
+from pkdp_pipeline.ledger.views.words import (
+    amount,
+    class_call,
+    command,
+    exactly,
+    mechanism_words,
+    noise_words,
+    state_words,
+)
+
+__all__ = ["explain_entry", "found_entry"]
+
+_LEAST = 4
+_WHAT = {
+    "reserved": "charged",
+    "published": "published",
+    "given_back": "given back: charged no more",
+    "recertified": "certified again; nothing new was published",
+}
+
+
+def found_entry(reading: Reading, *, key: str | None, entry: int | None) -> Entry:
+    """Return the release that a key or the number of an entry names; of several revisions the latest.
+
+    Raises
+    ------
+    ArgumentError
+        If there is none, or `key` is the start of several keys.
+    """
+    ledger = reading.ledger
+    if entry is not None:
+        for one in ledger.entries(given_back=True):
+            if one.sequence == entry:
+                return one
+        raise ArgumentError(
+            f"--entry {entry}: data set {ledger.dataset!r} has no such entry. This lists them: "
+            f"{command('show', ledger.location, '--all')}"
+        )
+    start = (key or "").strip().lower()
+    if len(start) < _LEAST:
+        raise ArgumentError(f"--key must be the start of a key or of a release's id, {_LEAST} characters at least.")
+    found = [
+        one
+        for one in ledger.entries(given_back=True)
+        if one.key.lower().startswith(start) or (one.release_id or "").lower().startswith(start)
+    ]
+    if not found:
+        raise ArgumentError(f"--key: data set {ledger.dataset!r} has no key and no id that starts so.")
+    if len({one.key for one in found}) > 1:
+        raise ArgumentError("--key is the start of several: give more of it, or --entry.")
+    return found[-1]
+
+
+def explain_entry(screen: Screen, reading: Reading, entry: Entry, *, delta: float) -> None:
+    """Print what one release promises, its terms and its events."""
+    standing = entry.standing
+    screen.title(f"Entry {entry.sequence}: {entry.label}, {entry.period}")
+    screen.head("What it is")
+    who = f"one value of {', '.join(map(repr, entry.unit))}" if entry.unit else "every row"
+    where = "a predicate that was not written down" if standing.opaque else standing.where
+    rows = [
+        ("State", state_words(entry.state)),
+        ("Published", mechanism_words(standing.mechanism, standing.protects)),
+        ("Noise", noise_words(standing.mechanism)),
+        ("A person", who),
+        ("Cells", ", ".join(standing.by) if standing.by else "none: one number"),
+        ("Rows", where or "all"),
+        ("Revision", str(entry.revision)),
+        ("Key", entry.key),
+        ("Release id", entry.release_id or "none yet"),
+    ]
+    screen.pairs(rows)
+    screen.head("What it promises")
+    screen.say(Certificate.from_json(entry.certificate).sentence(delta))
+    former = counted(map(describe, entry.certificates))
+    if former != describe(entry.certificate):
+        screen.say(
+            "Totals and budgets count it with an earlier certificate, about a bolder attacker: a promise is not taken "
+            f"back. That one says ε = {amount(certificate_of(former).epsilon(delta))} at δ = {exactly(delta)}."
+        )
+    if entry.state == "reserved":
+        screen.say(
+            "It is charged because nobody can tell whether a run that died has shown it; run the same request again "
+            "to publish it, at no further cost."
+        )
+    screen.head("Terms when it was charged")
+    for one in entry.evidence:
+        screen.item(f"{class_call(one)}. {one.declares}")
+    for budget in entry.terms.budgets:
+        screen.item(f"{class_call(budget)}.")
+    if not entry.evidence:
+        screen.item("No evidence was declared.")
+    if not entry.terms.budgets:
+        screen.item("No budget was declared.")
+    screen.head("Its place in the chain")
+    total, events = _events(reading, entry)
+    screen.say(f"Before it: {entry.head}")
+    for position, kind, at, link in events:
+        screen.item(f"event {position:,} of {total:,}, {at}: {_WHAT[kind]}")
+        screen.say(link, indent=4)
+
+
+def _events(reading: Reading, entry: Entry) -> tuple[int, list[tuple[Any, ...]]]:
+    """Return how many events the chain has, and those of one entry."""
+    database, dataset = reading.database, reading.ledger.dataset
+    ((total,),) = database.execute("SELECT count(*) FROM event WHERE dataset = :dataset", dataset=dataset)
+    rows = database.execute(
+        "SELECT position, kind, created_at, hash FROM event WHERE dataset = :dataset AND key = :key "
+        "AND revision = :revision AND sequence >= :sequence ORDER BY position",
+        dataset=dataset,
+        key=entry.key,
+        revision=entry.revision,
+        sequence=entry.sequence,
+    )
+    # What was given back may have been reserved again under the same revision.
+    own: list[tuple[Any, ...]] = []
+    for row in rows:
+        if own and row[1] == "reserved":
+            break
+        own.append(row)
+    return int(total), own

@@ -1,0 +1,189 @@
+"""What ε and δ mean for a reader who has met neither; every number is rounded so that no promise sounds better."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+
+from pkdp_pipeline.certificates.sentences import rounded_up
+from pkdp_pipeline.certificates.statement import Statement
+
+__all__ = [
+    "anyone",
+    "chance",
+    "epsilon_text",
+    "factor",
+    "given",
+    "meaning",
+    "named",
+    "plain_number",
+    "protected",
+    "rounded_down",
+    "sureness",
+    "whom",
+    "worst_meaning",
+]
+
+
+_IF = ", if what was declared is true"
+
+
+def rounded_down(value: float, digits: int = 3) -> str:
+    """Return `value` as text, rounded down to `digits` significant digits: for what is attained, not for claims."""
+    if value in (0.0, math.inf):
+        return rounded_up(value)
+    short = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(Decimal(repr(float(value))))
+    return rounded_up(float(short), digits)
+
+
+def plain_number(value: float) -> str:
+    """Return a number that claims nothing as text, without an exponent where there is room."""
+    return re.sub(r"e([-+])0?", lambda found: f"e{found[1].strip('+')}", f"{value:.15g}")
+
+
+def epsilon_text(epsilon: float) -> str:
+    """Return a certified ε as text, rounded up; ``none`` where none is certified."""
+    return "none" if epsilon == math.inf else rounded_up(epsilon)
+
+
+def factor(epsilon: float) -> str:
+    """Return e to the power of ε as it is shown, rounded up to two digits; ``infinity`` where it is too large."""
+    shown = float(rounded_up(epsilon))
+    if shown == 0.0:
+        return "1"
+    # A little more than what `exp` may be wrong by.
+    return rounded_up(math.exp(shown) * (1.0 + 1e-12) if shown < 700.0 else math.inf, 2)
+
+
+def sureness(epsilon: float) -> str | None:
+    """Return how sure, in whole per cent, fifty-fifty can become at ε as shown; None above 99 %."""
+    percent = math.ceil(100.0 / (1.0 + math.exp(-float(rounded_up(epsilon)))) - 1e-12) if epsilon < 700.0 else 100
+    return f"{percent} %" if percent <= 99 else None
+
+
+def chance(delta: float) -> str:
+    """Return a small probability as ``one in N``, N rounded down to two digits; empty where that says nothing."""
+    if not 1e-15 <= delta <= 0.1:
+        return ""
+    number = math.floor(1 / Fraction(repr(float(delta))))
+    unit = 10 ** max(0, len(str(number)) - 2)
+    return f"one in {number // unit * unit:,}"
+
+
+def named(statement: Statement) -> tuple[float, float] | None:
+    """Return the pair (ε, δ) that a reader meets first; None where nothing is certified at the statement's δ."""
+    if statement.worst_case == (0.0, 0.0):
+        return statement.worst_case
+    if statement.epsilon < math.inf:
+        return statement.named
+    return statement.worst_case
+
+
+def anyone(statement: Statement) -> bool:
+    """Return whether the pair that a reader meets first, as it is shown, holds against anyone at all."""
+    pair = named(statement)
+    if pair is None or statement.worst_case is None:
+        return False
+    epsilon, delta = statement.worst_case
+    return epsilon <= float(rounded_up(pair[0])) and delta <= pair[1]
+
+
+def given(statement: Statement | None) -> str:
+    """Return what may be known exactly besides, on which `worst_case` depends; empty where nothing may be."""
+    return "" if statement is None else statement.anyone.partition(", given ")[2].partition(_IF)[0]
+
+
+def whom(statement: Statement | None) -> str:
+    """Return whom `worst_case` holds against, in a few words."""
+    return "anyone at all" if statement is None else statement.anyone.replace(", whatever they know", "")
+
+
+def protected(statement: Statement) -> str:
+    """Return what is protected, in the words of the sentence."""
+    said, _, _ = (statement.limits or ("",))[0].partition(";")
+    if said.startswith("Protects "):
+        return said.removeprefix("Protects ").rstrip(".")
+    if statement.worst_case == (0.0, 0.0):
+        return "in which cell a person is"  # a total: there are no cells in it
+    return (
+        "which of two published cells a person is in" if statement.protects == "value" else "whether a person is there"
+    )
+
+
+def meaning(statement: Statement) -> str:
+    """Return in plain words what (ε, δ) of a statement means for one person.
+
+    Any two laws within (ε, δ) of each other are what somebody who sees the following can work out: with probability δ
+    the truth, else a hint that changes the odds by a factor of e^ε. That is what the words say.
+    """
+    pair = named(statement)
+    if pair is None:
+        some = " The guarantee curve shows what is certified at other δ." if statement.numbers[-1][1] < 1.0 else ""
+        return (
+            f"At δ = {rounded_up(statement.delta)} no ε is certified: whatever ε, a larger probability is left in "
+            f"which the published tables may tell anything about a person.{some}"
+        )
+    always = anyone(statement)
+    who = "Nobody who fits the assumptions"
+    if always:
+        declared = "If what was declared is true, nobody" if statement.anyone.endswith(_IF) else "Nobody"
+        who = f"{declared}, even knowing {_everything(statement)},"
+    unit = " It is about one privacy unit: of several that share a fate the table may tell more." if always else ""
+    return (
+        f"Take any one person, and what the sentence says is protected: {protected(statement)}. {who} learns more "
+        f"about it than {_hint(pair[0])}{_but(pair[1])}{unit}{_apart(statement) if always else ''}"
+    )
+
+
+def worst_meaning(statement: Statement) -> str:
+    """Return in plain words what remains against anyone at all."""
+    if statement.worst_case is None:
+        return (
+            "Against somebody who already knows everybody else's records nothing is certified: what protects a person "
+            "is that others are unknown to the attacker, and nothing else does."
+        )
+    epsilon, delta = statement.worst_case
+    return (
+        f"{'If what was declared is true, even' if statement.anyone.endswith(_IF) else 'Even'} somebody who already "
+        f"knows {_everything(statement)} learns no more about it than {_hint(epsilon)}"
+        f"{_but(delta)}{_apart(statement)}"
+    )
+
+
+def _everything(statement: Statement) -> str:
+    beside = given(statement)
+    return f"everybody else's records and {beside}" if beside else "everybody else's records"
+
+
+def _apart(statement: Statement) -> str:
+    """Say what a promise given something is not about."""
+    beside = given(statement)
+    if not beside:
+        return ""
+    return f" What {beside} and everybody else's records tell by themselves is not protected."
+
+
+def _hint(epsilon: float) -> str:
+    odds = factor(epsilon)
+    if odds == "1":
+        return "before"
+    power = f"e to the power {rounded_up(epsilon)}, rounded up"
+    if odds == "infinity":
+        return f"from a hint that may change the odds by {power}: that is no limit in practice"
+    sure = sureness(epsilon)
+    after = f"somebody who thought it fifty-fifty is then at most {sure} sure"
+    if sure is None:
+        after = "that is hardly a limit, for somebody who thought it fifty-fifty may become practically certain"
+    return f"from a hint that changes the odds by a factor of at most {odds} ({power}): {after}"
+
+
+def _but(delta: float) -> str:
+    if delta == 0.0:
+        return "."
+    rare = f" ({chance(delta)})" if chance(delta) else ""
+    return (
+        f". The hint comes with a leak: with probability δ = {rounded_up(delta)}{rare} it tells everything. The table "
+        "tells no more than that."
+    )

@@ -1,0 +1,115 @@
+"""Airflow 3: an operator that publishes one day of a job; see `docs/schedule.md`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import date
+from typing import Any, ClassVar
+
+from airflow.sdk import BaseOperator
+
+from pkdp_pipeline.errors import InputCheckError
+from pkdp_pipeline.jobs import load_job
+from pkdp_pipeline.jobs.backfilling import missed_days
+from pkdp_pipeline.jobs.integrations.scheduled import NotPublished, attempt, day_of, public_releases
+from pkdp_pipeline.jobs.session import JobSession
+from pkdp_pipeline.jobs.stopping import Stopping
+
+try:
+    from airflow.sdk.exceptions import AirflowException, AirflowFailException
+except ImportError:  # before Airflow 3.2
+    from airflow.exceptions import AirflowException, AirflowFailException
+
+__all__ = ["PublishOperator"]
+
+
+class PublishOperator(BaseOperator):  # type: ignore[misc]  # Airflow is not installed where types are checked
+    """Publish one day of a job, or replay what was published.
+
+    A run that is repeated replays: it reads no data and charges nothing. When the task is told to stop, the charge
+    of a release that is not stored yet is given back.
+
+    Parameters
+    ----------
+    job : str
+        The job file; may be a template.
+    date : str, default "{{ ds }}"
+        The day to publish; may be a template. ``ds`` is the logical date, in UTC: the day that the run is about only
+        with a timetable of data intervals, such as `CronDataIntervalTimetable`.
+    catch_up : bool, default False
+        Publish the days before it that were missed, too, in order.
+    retries : int, default 0
+        How often Airflow tries again after a `TemporaryError`, such as a locked ledger. Nothing else is tried again.
+    **options
+        Of every operator.
+
+    Notes
+    -----
+    Returns what is public of each day, as Airflow shows it to everybody who may see the DAG: ``dataset`` and
+    ``days``, each with ``date``, ``summary`` (a file) and ``releases``, each with ``name``, ``id``, ``guarantee``,
+    ``epsilon`` at ``delta``, ``rows`` (of the public table) and ``files``.
+    """
+
+    template_fields: ClassVar[Sequence[str]] = ("job", "date")
+    ui_color: ClassVar[str] = "#e8f0e4"
+
+    def __init__(
+        self,
+        *,
+        job: str | os.PathLike[str],
+        date: str = "{{ ds }}",
+        catch_up: bool = False,
+        retries: int = 0,
+        **options: Any,
+    ) -> None:
+        super().__init__(retries=retries, **options)
+        self.job = os.fspath(job)
+        self.date = date
+        self.catch_up = catch_up
+
+    def execute(self, context: Any) -> dict[str, Any]:
+        """Run the job.
+
+        Raises
+        ------
+        AirflowException
+            After a `TemporaryError`; Airflow tries again as often as `retries` says.
+        AirflowFailException
+            After every other error; Airflow does not try again.
+        """
+        outcome = attempt(self._publish)
+        if not isinstance(outcome, NotPublished):
+            return outcome
+        if outcome.temporary:
+            raise AirflowException(outcome.message)
+        raise AirflowFailException(outcome.message)
+
+    def _publish(self) -> dict[str, Any]:
+        job, last, stopping = load_job(self.job), day_of(self.date), Stopping()
+        # Airflow's own handler of SIGTERM lets a task run on until it is killed.
+        with stopping.listening(), JobSession(job, stopping=stopping) as session:
+            for remark in session.remarks:
+                self.log.warning("%s", remark)
+            missed = missed_days(job, last) if self.catch_up else ()
+            days = [self._caught_up(session, day) for day in missed]
+            return {"dataset": job.dataset, "days": [*days, self._run(session, last)]}
+
+    def _caught_up(self, session: JobSession, day: date) -> dict[str, Any]:
+        try:
+            return self._run(session, day)
+        except InputCheckError as error:
+            raise InputCheckError(
+                f"{error} It is {day.isoformat()}, a day that was missed; {self.date} comes after it and was not "
+                "begun. To go on without the missed days, leave catch_up out once."
+            ) from None
+
+    def _run(self, session: JobSession, day: date) -> dict[str, Any]:
+        result = session.run(day)
+        word = "replayed" if result.replayed else "published"
+        self.log.info("%s: %s %s", day, word, ", ".join(one.asked.name for one in result.releases))
+        return {
+            "date": day.isoformat(),
+            "summary": str(result.summary),
+            "releases": [release.as_json() for release in public_releases(result)],
+        }

@@ -1,0 +1,179 @@
+"""Dagster: the releases of a job as assets, one partition for each day; see `docs/schedule.md`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import dagster
+
+from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.jobs import Job, JobResult, load_job
+from pkdp_pipeline.jobs.integrations.scheduled import (
+    DELTA,
+    NotPublished,
+    PublicRelease,
+    attempt,
+    day_of,
+    public_releases,
+)
+from pkdp_pipeline.jobs.session import JobSession
+
+__all__ = ["release_assets"]
+
+
+def release_assets(
+    job_file: str | os.PathLike[str],
+    *,
+    start: str | date,
+    end: str | date | None = None,
+    name: str | None = None,
+    group: str | None = None,
+    key_prefix: str | Sequence[str] = (),
+    deps: Iterable[Any] = (),
+    time_zone: str | None = None,
+    end_offset: int = 0,
+    max_retries: int = 3,
+    seconds_to_wait: float = 300.0,
+    backfill_policy: dagster.BackfillPolicy | None = None,
+    pool: str | None = None,
+    op_tags: Mapping[str, Any] | None = None,
+) -> dagster.AssetsDefinition:
+    """Return the releases of a job as Dagster assets with one partition for each day.
+
+    All of them are made together, by running the job for the partition's day. A partition that was materialised
+    before is replayed: it reads no data, charges nothing and shows the same release.
+
+    Parameters
+    ----------
+    job_file : path-like
+        Relative to the current folder; in a file of definitions write ``Path(__file__).with_name("job.toml")``. It
+        is read now, for the names, and again whenever it runs.
+    start, end : str or datetime.date
+        The first day, and the last (inclusive). Without an end every day has a partition once it is over.
+    name : str, optional
+        Of the operation; by default that of the job file.
+    group : str, optional
+    key_prefix : str or sequence of str, optional
+        Put before the releases' names to make the asset keys.
+    deps : iterable, optional
+        Assets that are needed first, such as the table that the job reads.
+    time_zone : str, optional
+        In which a day ends, for a job whose column holds dates; by default UTC. Where the column holds instants,
+        the job file says it.
+    end_offset : int, default 0
+        Days beyond the last one that is over, as of `dagster.DailyPartitionsDefinition`: -1 waits a day longer.
+    max_retries, seconds_to_wait : int, float
+        How often and when to try again after a `TemporaryError`. Nothing else is tried again.
+    backfill_policy : dagster.BackfillPolicy, optional
+        By default a backfill is one run, which takes its days in order. Several at once would wait for one
+        another: a job is locked while it runs.
+    pool, op_tags : optional
+        Passed on to Dagster.
+
+    Returns
+    -------
+    dagster.AssetsDefinition
+
+    Raises
+    ------
+    ConfigError
+        If the job file cannot be used, or says another time zone.
+    """
+    job = load_job(job_file)
+    file = Path(job_file).resolve()
+    prefix = [key_prefix] if isinstance(key_prefix, str) else list(key_prefix)
+    keys = {release.name: dagster.AssetKey([*prefix, release.name]) for release in job.release}
+    upstream = list(deps)
+
+    @dagster.multi_asset(
+        name=name or re.sub(r"\W", "_", file.stem, flags=re.ASCII),
+        specs=[
+            dagster.AssetSpec(key=key, deps=upstream, group_name=group, kinds={"pkdp"}, description=_description(job))
+            for key in keys.values()
+        ],
+        partitions_def=dagster.DailyPartitionsDefinition(
+            start_date=day_of(start).isoformat(),
+            end_date=None if end is None else (day_of(end) + timedelta(days=1)).isoformat(),
+            timezone=_time_zone(job, time_zone),
+            end_offset=end_offset,
+        ),
+        can_subset=False,
+        backfill_policy=backfill_policy or dagster.BackfillPolicy.single_run(),
+        pool=pool,
+        op_tags=op_tags,
+    )
+    def releases(context):  # type: ignore[no-untyped-def]  # Dagster does not take annotations that are text
+        outcome = attempt(lambda: _publish(file, tuple(keys), context))
+        if isinstance(outcome, NotPublished):
+            context.log.error(outcome.message)
+            if outcome.temporary:
+                raise dagster.RetryRequested(max_retries=max_retries, seconds_to_wait=seconds_to_wait)
+            raise dagster.Failure(description=outcome.message, allow_retries=False)
+        for release in outcome:
+            # What comes after a release is stale when its bytes are others, and is not after a replay.
+            version = dagster.DataVersion(release.id) if len(context.partition_keys) == 1 else None
+            yield dagster.MaterializeResult(asset_key=keys[release.name], data_version=version)
+
+    return releases
+
+
+def _publish(file: Path, names: Sequence[str], context: dagster.AssetExecutionContext) -> Sequence[PublicRelease]:
+    """Run the days of a run in order; return the releases of the last."""
+    job = load_job(file)
+    if tuple(release.name for release in job.release) != tuple(names):
+        raise ConfigError(f"the releases of {str(file)!r} have changed: reload the definitions.")
+    shown: Sequence[PublicRelease] = ()
+    with JobSession(job) as session:
+        for remark in session.remarks:
+            context.log.warning(remark)
+        for partition in sorted(context.partition_keys):
+            result = session.run(date.fromisoformat(partition))
+            shown = public_releases(result)
+            _show(context, partition, result, shown)
+    return shown
+
+
+def _show(
+    context: dagster.AssetExecutionContext, partition: str, result: JobResult, shown: Sequence[PublicRelease]
+) -> None:
+    keys = {key.path[-1]: key for key in context.selected_asset_keys}
+    for release in shown:
+        context.add_asset_metadata(_metadata(release), asset_key=keys[release.name], partition_key=partition)
+    context.log.info(f"{partition}: {'replayed' if result.replayed else 'published'} {', '.join(map(_name, shown))}.")
+
+
+def _name(release: PublicRelease) -> str:
+    return release.name
+
+
+def _metadata(release: PublicRelease) -> dict[str, Any]:
+    metadata: dict[str, Any] = {
+        "guarantee": dagster.MetadataValue.text(release.guarantee),
+        "release": dagster.MetadataValue.text(release.id),
+        "table": dagster.MetadataValue.md(release.table),
+        "dagster/row_count": dagster.MetadataValue.int(release.rows),
+        "delta": dagster.MetadataValue.float(DELTA),
+    }
+    if release.epsilon is not None:
+        metadata["epsilon"] = dagster.MetadataValue.float(release.epsilon)
+    for path in release.files:
+        metadata["".join(path.suffixes).lstrip(".")] = dagster.MetadataValue.path(str(path))
+    return metadata
+
+
+def _description(job: Job) -> str:
+    return f"A certified release of the data set {job.dataset!r}, one for each day."
+
+
+def _time_zone(job: Job, given: str | None) -> str:
+    declared = job.period.time_zone
+    if given is not None and declared is not None and given != declared:
+        raise ConfigError(
+            f"time_zone is {given!r}, and the job file cuts the days in {declared!r}: leave time_zone out."
+        )
+    return declared or given or "UTC"

@@ -1,0 +1,109 @@
+"""Exporting: every event's public facts as JSON, so that anybody can check the chain without the ledger."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.ledger.chain import Event, checked
+from pkdp_pipeline.ledger.journal import Journal
+from pkdp_pipeline.ledger.views.reading import Reading
+from pkdp_pipeline.model.version import VERSION
+
+__all__ = ["SCHEMA", "exported", "write_out"]
+
+SCHEMA = "pkdp-ledger/1"
+"""Name and version of the JSON form; `pkdp_pipeline/schemas/ledger.v1.json` describes it."""
+
+
+def exported(reading: Reading) -> Iterator[str]:
+    """Yield the JSON text piece by piece; each event is a line, checked to continue the chain.
+
+    Raises
+    ------
+    LedgerError
+        If the chain is broken; the text ends there and is no JSON.
+    """
+    ledger = reading.ledger
+    opening = {
+        "schema": SCHEMA,
+        "library": {"name": "pkdp_pipeline", "version": VERSION},
+        "dataset": ledger.dataset,
+        "head": ledger.head(),
+        "terms": ledger.terms.to_dict(),
+    }
+    yield json.dumps(opening, indent=1).removesuffix("\n}") + ',\n "events": ['
+    before = "\n"
+    for event in checked(Journal(reading.database).events(ledger.dataset), dataset=ledger.dataset):
+        yield before + json.dumps(_facts(event))
+        before = ",\n"
+    yield "\n]}\n"
+
+
+def write_out(pieces: Iterable[str], out: Path, *, ledger: str) -> None:
+    """Write a text to a file, which appears when it is complete; a device or a pipe is written to as it is.
+
+    Raises
+    ------
+    ArgumentError
+        If the file is the ledger.
+    ConfigError
+        If it cannot be written.
+    """
+    with suppress(OSError):
+        if out.exists() and Path(ledger).exists() and out.samefile(ledger):
+            raise ArgumentError("--out is the ledger itself; name another file.")
+    try:
+        # Where a symbolic link leads is what is meant.
+        out = out.resolve()
+        if out.exists() and not out.is_file() and not out.is_dir():
+            with out.open("w", encoding="utf-8") as stream:
+                stream.writelines(pieces)
+            return
+        with NamedTemporaryFile("w", encoding="utf-8", dir=out.parent, prefix=f".{out.name}.", delete=False) as part:
+            try:
+                part.writelines(pieces)
+                part.close()
+                os.chmod(part.name, 0o666 & ~_umask())
+                os.replace(part.name, out)
+            except BaseException:
+                part.close()
+                os.unlink(part.name)
+                raise
+    except OSError as error:
+        raise ConfigError(f"--out {str(out)!r} cannot be written: {error.strerror}.") from error
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _facts(event: Event) -> dict[str, Any]:
+    """Return an event with its JSON texts as JSON; the released bytes stand by their sha256."""
+    return {
+        "position": event.position,
+        "kind": event.kind,
+        "key": event.key,
+        "revision": event.revision,
+        "standing": _read(event.standing),
+        "terms": _read(event.terms),
+        "certificate": _read(event.certificate),
+        "release_id": event.release_id,
+        "content_sha256": None if event.content is None else hashlib.sha256(event.content).hexdigest(),
+        "created_at": event.created_at,
+        "previous": event.previous,
+        "hash": event.hash,
+    }
+
+
+def _read(text: str | None) -> Any:
+    return None if text is None else json.loads(text)

@@ -1,0 +1,279 @@
+"""History: the charged releases of a data set in the order of their periods, and what any of them add up to."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.errors import NoEvidenceError
+from pkdp_pipeline.ledger import Ledger, Standing
+from pkdp_pipeline.ledger.bundle import Bundle, Company, company_for
+from pkdp_pipeline.ledger.components import Holding, Reach, split, unit_text
+from pkdp_pipeline.ledger.parts import certificate_of, counted, describe, sha256
+from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.ledger.totals import add_up
+from pkdp_pipeline.model.evidence import Evidence
+
+__all__ = ["History", "Line", "Point", "read_history", "spending"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One charged release, without its bytes.
+
+    Attributes
+    ----------
+    holding : Holding
+        What adding up looks at: entry, unit, part and days.
+    key : str
+    revision : int
+    standing : Standing
+    state : str
+    release_id : str or None
+    created_at : str
+    """
+
+    holding: Holding
+    key: str
+    revision: int
+    standing: Standing
+    state: str
+    release_id: str | None
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """The charged releases of a data set.
+
+    Attributes
+    ----------
+    dataset, head : str
+    lines : tuple of Line
+        In the order in which they were charged.
+    parts : mapping of str to ReleaseCertificate
+        The certificates they count with, without the facts of their publication, by `Holding.part`.
+    terms : Terms
+        Evidence and budgets in force.
+    """
+
+    dataset: str
+    head: str
+    lines: tuple[Line, ...]
+    parts: Mapping[str, ReleaseCertificate]
+    terms: Terms
+
+    @property
+    def units(self) -> list[str]:
+        """The privacy units, as `unit_text`."""
+        return sorted({line.holding.unit for line in self.lines})
+
+    @property
+    def is_dated(self) -> bool:
+        """Whether every period has dates."""
+        return all(line.holding.first is not None for line in self.lines)
+
+    def in_order(self) -> list[Line]:
+        """Return the releases by the end of their periods; by their charge, where a period has no dates."""
+        if not self.is_dated:
+            return list(self.lines)
+        return sorted(self.lines, key=lambda one: (one.holding.last or 0, one.holding.first or 0, one.holding.entry))
+
+    def components(self, lines: Iterable[Line] | None = None) -> list[list[Holding]]:
+        """Return the releases whose periods overlap, each leading to the next, as one list each."""
+        return split(line.holding for line in (self.lines if lines is None else lines))
+
+    def held(self, unit: str, lines: Iterable[Line] | None = None, *, beside: bool = False) -> Counter[Bundle]:
+        """Return what one unit's releases add up from; `beside` says whether all others count as standing beside."""
+        found: Counter[Bundle] = Counter()
+        single: Counter[str] = Counter()
+        chosen = None if lines is None or not beside else {line.holding.entry for line in lines}
+        for group in self.components(None if beside else lines):
+            own = [one for one in group if one.unit == unit and (chosen is None or one.entry in chosen)]
+            if len(group) == 1:
+                single.update(one.part for one in own)
+            elif own:
+                among = company_for(releases=len(group), units=len({one.unit for one in group}))
+                found[Bundle.of(among, Counter(one.part for one in own))] += 1
+        # Without evidence a release in any other period may undo what is not known.
+        company: Company = "same unit" if beside and not self.evidence and len(self.lines) > 1 else "alone"
+        found.update({Bundle.of(company, {part: 1}): times for part, times in single.items()})
+        return found
+
+    def total(self, unit: str, lines: Sequence[Line] | None = None, *, beside: bool = False) -> Certificate:
+        """Return what releases (None: all) add up to for one unit.
+
+        `beside` says whether all others, which are not in it, count as standing beside them.
+
+        Raises
+        ------
+        NoEvidenceError
+            If they do not add up with the evidence in force.
+        """
+        listed = self.lines if lines is None else lines
+        others = len({line.holding.unit for line in (self.lines if beside else listed)}) > 1
+        return add_up(self.held(unit, listed, beside=beside), self.parts, self.evidence, beside_others=others)
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """The evidence in force."""
+        return self.terms.evidence
+
+
+def read_history(ledger: Ledger) -> History:
+    """Read the charged releases of a ledger; its events are not checked, which is `Ledger.verify`."""
+    lines, descriptions = [], {}
+    for entry in ledger.entries():
+        reach = Reach.of(entry.standing)
+        description = counted(map(describe, entry.certificates))
+        part = sha256(description)
+        descriptions[part] = description
+        holding = Holding(
+            entry=entry.sequence,
+            unit=unit_text(entry.unit),
+            part=part,
+            first=reach.first,
+            last=reach.last,
+            label=reach.label,
+        )
+        lines.append(
+            Line(
+                holding=holding,
+                key=entry.key,
+                revision=entry.revision,
+                standing=entry.standing,
+                state=entry.state,
+                release_id=entry.release_id,
+                created_at=entry.created_at,
+            )
+        )
+    parts = {part: certificate_of(description) for part, description in descriptions.items()}
+    return History(dataset=ledger.dataset, head=ledger.head(), lines=tuple(lines), parts=parts, terms=ledger.terms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """What everything up to the end of a period adds up to.
+
+    Attributes
+    ----------
+    period : str
+    releases : int
+    epsilon, worst_case : float
+        At the δ asked for; `math.inf` where there is none.
+    at_one : float or None
+        Where `epsilon` is infinite, the δ at ε = 1; None if the releases do not add up.
+    """
+
+    period: str
+    releases: int
+    epsilon: float
+    worst_case: float
+    at_one: float | None = None
+
+
+def spending(
+    history: History,
+    unit: str,
+    delta: float,
+    *,
+    most: int = 40,
+    periods: Container[str] | None = None,
+    seconds: float = 1.5,
+    clock: Callable[[], float] = time.monotonic,
+) -> list[Point]:
+    """Return the total after each period, at `most` periods spread evenly over all, the last one among them.
+
+    What all others take away from a point's releases, later ones and other units' too, is counted. The last point is
+    the total of everything.
+
+    Parameters
+    ----------
+    history : History
+    unit : str
+        See `unit_text`.
+    delta : float
+    most : int
+    periods : container of str, optional
+        Points are made at these periods only; what is charged in between counts in the next point, and after the
+        last of them in that.
+    seconds : float
+        After so long fewer points are returned, as evenly spread.
+    clock : callable
+    """
+    lines = history.in_order()
+    reached = _reached(lines, unit, periods)
+    ends = sorted(reached)
+    if len(ends) > most:
+        ends = [ends[-1 - position * (len(ends) - 1) // (most - 1)] for position in reversed(range(most))]
+    found: dict[int, Point] = {}
+    deadline = clock() + seconds
+    for level in _halves(ends):
+        finer: dict[int, Point] = {}
+        for end in level:
+            if found and clock() > deadline:
+                return [found[one] for one in sorted(found)]
+            finer[end] = _point(history, unit, lines[:end], reached[end], delta)
+        found |= finer
+    return [found[one] for one in sorted(found)]
+
+
+def _reached(lines: Sequence[Line], unit: str, periods: Container[str] | None) -> dict[int, str]:
+    """Return how many of the lines stand at the end of each of the unit's periods, and its name.
+
+    Lines of whatever unit that end on the same day belong to it; to the last one belong all that remain.
+    """
+    own = [place for place, line in enumerate(lines) if line.holding.unit == unit]
+    reached: dict[int, str] = {}
+    name = ""
+    for place, after in zip(own, [*own[1:], None], strict=True):
+        period = lines[place].standing.period
+        name = period if periods is None or period in periods else name
+        if after is not None and _as_far(lines[place], lines[after]):
+            continue
+        end = place + 1
+        while end < len(lines) and _as_far(lines[place], lines[end]):
+            end += 1
+        if name:
+            reached[end], name = name, ""
+    if reached:
+        reached[len(lines)] = reached.pop(max(reached))
+    return reached
+
+
+def _as_far(one: Line, other: Line) -> bool:
+    """Return whether two periods end together."""
+    if one.holding.last is None or other.holding.last is None:
+        return one.standing.period == other.standing.period
+    return one.holding.last == other.holding.last
+
+
+def _halves(indices: Sequence[int]) -> list[list[int]]:
+    """Return the last one, then those that halve the gaps between the ones before, until none is left."""
+    backward = list(reversed(indices))
+    step = 1
+    while step < len(backward):
+        step *= 2
+    levels, seen = [], set[int]()
+    while step >= 1:
+        level = [index for index in backward[::step] if index not in seen]
+        seen.update(level)
+        levels.append(level)
+        step //= 2
+    return [level for level in levels if level]
+
+
+def _point(history: History, unit: str, lines: Sequence[Line], period: str, delta: float) -> Point:
+    epsilon, worst, at_one = math.inf, math.inf, None
+    with suppress(NoEvidenceError):
+        total = history.total(unit, lines, beside=True)
+        epsilon, worst = total.epsilon(delta), total.worst_case.epsilon(delta)
+        at_one = total.delta(1.0) if epsilon == math.inf else None
+    releases = sum(line.holding.unit == unit for line in lines)
+    return Point(period=period, releases=releases, epsilon=epsilon, worst_case=worst, at_one=at_one)

@@ -1,0 +1,155 @@
+"""Words: mechanisms, attackers, periods, people and numbers as the ledger's views print them."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterable
+from dataclasses import fields
+from decimal import ROUND_CEILING, Context, Decimal
+
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.sentences import rounded_up
+from pkdp_pipeline.ledger.standing import kind_of
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.model.evidence import Evidence
+from pkdp_pipeline.model.mechanisms import Count, Mechanism
+
+__all__ = [
+    "alone_words",
+    "amount",
+    "attacker_words",
+    "budget_words",
+    "class_call",
+    "command",
+    "exactly",
+    "given_words",
+    "mechanism_words",
+    "no_epsilon",
+    "noise_words",
+    "number_of",
+    "spent_words",
+    "state_words",
+]
+
+_STATES = {"published": "published", "reserved": "reserved", "given_back": "given back"}
+
+
+def number_of(count: int, noun: str) -> str:
+    """Return a number with its noun, in the plural where it is one."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def amount(epsilon: float) -> str:
+    """Return an ε, rounded up; "none" where there is none."""
+    return "none" if epsilon == math.inf else rounded_up(epsilon)
+
+
+def no_epsilon(delta: float, at_one: float) -> str:
+    """Return that no ε reaches `delta`, and the δ that ε = 1 has instead."""
+    instead = f"δ = {amount(at_one)} at ε = 1" if at_one < 1.0 else "nothing is certified at ε = 1 either"
+    return f"no ε reaches δ = {exactly(delta)}; {instead}"
+
+
+def alone_words(certificate: Certificate, delta: float) -> str:
+    """Return what one certificate promises: its ε at `delta`, or its δ at ε = 1 where it has none."""
+    epsilon = certificate.epsilon(delta)
+    return f"ε = {amount(epsilon)}" if epsilon < math.inf else f"δ = {amount(certificate.delta(1.0))} at ε = 1"
+
+
+def spent_words(allowed: float, spent: float) -> str:
+    """Return what is spent, of how much, and what is left: all with as many decimals, so that they add up.
+
+    What is spent is rounded up, and what is left down.
+    """
+    exactly_so = Context(prec=2000)
+    most, used = Decimal(repr(allowed)), Decimal(repr(spent))
+    left = exactly_so.subtract(most, used)
+    written = len(f"{most.normalize():f}".partition(".")[2])
+    # Three digits of the smallest number, as long as what is allowed has no more than six for it.
+    digits = 2 - min((abs(one) for one in (used, left) if one), default=most.normalize()).adjusted()
+    decimals = max(written, min(digits, 5 - most.adjusted()) if most else digits, 0)
+    used = used.quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_CEILING, context=exactly_so)
+    if used > most:
+        return f"spent {used:.{decimals}f} of {most:.{decimals}f}, OVER BUDGET"
+    left = exactly_so.subtract(most, used)
+    return f"spent {used:.{decimals}f} of {most:.{decimals}f}, left {left:.{decimals}f}"
+
+
+def mechanism_words(mechanism: Mechanism, protects: str = "presence") -> str:
+    """Return what is published and from which thresholds on; the noise has its own words."""
+    if kind_of(mechanism, protects) == "total":
+        return "exact total"
+    kind = "count" if isinstance(mechanism, Count) else "histogram"
+    details = []
+    if mechanism.k is not None:
+        details.append(f"k = {mechanism.k}")
+    if isinstance(mechanism, Count) and mechanism.k_complement is not None:
+        details.append(f"k of the rest = {mechanism.k_complement}")
+    if mechanism.release_threshold is not None:
+        details.append(f"shown from {mechanism.release_threshold}")
+    if mechanism.noise is not None:
+        return ", ".join((f"noisy {kind}", *details))
+    return ", ".join((kind if details else f"exact {kind}", *details))
+
+
+def noise_words(mechanism: Mechanism) -> str:
+    """Return the noise; "none" where there is none."""
+    return "none" if mechanism.noise is None else f"ε = {exactly(mechanism.noise.epsilon)}"
+
+
+def attacker_words(attacker: AttackerModel) -> str:
+    """Return what is declared about the attacker, as it is written."""
+    names = ("p_max", "p_min", "p_max_between", "unknown", "unknown_max")
+    stated = [(name, getattr(attacker, name)) for name in names]
+    listed = [f"{name} = {exactly(value)}" for name, value in stated if value is not None]
+    if attacker.known:
+        listed.append(f"known = {attacker.known} ({attacker.influence})")
+    if attacker.secret == "conditional":
+        listed.append(f"given the others of each {attacker.dependent}")
+    elif attacker.dependent is not None:
+        listed.append(f"people of one {attacker.dependent} depend on one another")
+    whom = ", ".join(listed) or "anyone at all"
+    return f"{whom}; {given_words([attacker])}" if attacker.leakage else whom
+
+
+def given_words(attackers: Iterable[AttackerModel]) -> str:
+    """Return what is known, or leaks, beside the releases; empty where nothing does."""
+    names = list(dict.fromkeys(leak.name for attacker in attackers for leak in attacker.leakage))
+    return f"given {' and '.join(names)}" if names else ""
+
+
+def state_words(state: str) -> str:
+    """Return an entry's state in words."""
+    return _STATES[state]
+
+
+def class_call(one: Evidence | Budget) -> str:
+    """Return how a value is written in Python."""
+    if isinstance(one, Budget):
+        named = {"part": one.part, "window_days": one.window_days}
+        arguments = [exactly(one.epsilon), exactly(one.delta)]
+    else:
+        named, arguments = {}, [exactly(getattr(one, field.name)) for field in fields(one)]
+    arguments += [f"{name}={value!r}" for name, value in named.items() if value is not None]
+    return f"{type(one).__name__}({', '.join(arguments)})"
+
+
+def budget_words(budget: Budget, measures: Iterable[str] | None = None) -> str:
+    """Return what a budget allows, and which total it holds to it."""
+    totals = {"partial_knowledge": "the total", "worst_case": "the worst-case total"}
+    held = " and ".join(totals[measure] for measure in (measures or budget.measures))
+    days = "" if budget.window_days is None else f" of any {number_of(budget.window_days, 'day')}"
+    return f"ε = {exactly(budget.epsilon)} at δ = {exactly(budget.delta)} for {held}{days}"
+
+
+def exactly(value: float) -> str:
+    """Return a number that somebody has chosen, as it was written."""
+    mantissa, mark, exponent = repr(value).partition("e")
+    return mantissa.removesuffix(".0") + (f"e{int(exponent)}" if mark else "")
+
+
+def command(name: str, location: str, *options: str) -> str:
+    """Return a command about this ledger, to be pasted."""
+    return " ".join(("pkdp ledger", name, shlex.quote(location), *options))

@@ -1,0 +1,176 @@
+"""AttackerModel: what the attacker does not know, declared by the curator and never read from the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.arguments import choice, probability, whole_number
+from pkdp_pipeline.model.leakage import Leakage, leakages
+
+__all__ = ["AttackerModel", "Influence", "Secret"]
+
+Influence = Literal["passive", "active"]
+Secret = Literal["record", "conditional"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttackerModel:
+    """What the attacker is unsure of, and whom the attacker knows or controls.
+
+    From the attacker's point of view the records are independent, one per privacy unit, unless `dependent` says
+    otherwise; they need not be alike. Every field is an assumption about the attacker that the curator argues
+    and publishes. Nothing is inferred from the data: estimating these numbers from the protected data voids the
+    certificate.
+
+    Parameters
+    ----------
+    p_max : float in [0, 1], optional
+        For a `Count`: the largest probability the attacker gives to an unknown person satisfying the
+        predicate. For a `Histogram` it is a *conditional* probability: told that a person is either in a
+        given published cell or absent, the attacker is at most this sure that it is the cell. Where nobody
+        is ever absent (a census, an election) that is 1, and `p_max_between` is the honest choice.
+    p_min : float in [0, 1], optional
+        For a `Count`: the smallest probability the attacker gives to an unknown person satisfying the
+        predicate. For a `Histogram`: the smallest probability of each option for each unknown person.
+    p_max_between : float in [1/2, 1], optional
+        Histograms that protect the value: told that a person is in one of two cells, the attacker is at most
+        this sure which, for every two cells.
+    unknown : int, optional
+        At least this many unknown people.
+    unknown_max : int, optional
+        At most this many unknown people.
+    known : int, default 0
+        People other than the target whose records the attacker knows (`passive`) or controls (`active`).
+    influence : {"passive", "active"}, default "passive"
+    leakage : Leakage or tuple of Leakage, default ()
+        What is published exactly, or known to leak, about the same people beside the releases, and is known to
+        every attacker. `docs/leakage.md` says what remains.
+    dependent : str, optional
+        The larger unit whose members' records depend on one another, as the attacker sees it: ``"household"``.
+        Records of different ones are independent. Left out where the unit that is counted is already the larger
+        one.
+    secret : {"record", "conditional"}, default "record"
+        Beside `dependent`. ``"record"``: all that can be learnt about a person's record, also through those who
+        share her fate. ``"conditional"``: her record given theirs; then `p_max`, `p_min` and `p_max_between` must
+        hold given the records of all others of the household, and of each household one unknown person counts
+        towards `unknown`.
+
+    Raises
+    ------
+    ArgumentError
+        If a number is out of range or two fields contradict each other.
+
+    Notes
+    -----
+    `docs/mathematics.md`, section "What an attacker model may say"; Desfontaines, Mohammadi, Krahmer and
+    Basin, "Differential privacy with partial knowledge", Definitions 12 and 13.
+    """
+
+    p_max: float | None = None
+    p_min: float | None = None
+    p_max_between: float | None = None
+    unknown: int | None = None
+    unknown_max: int | None = None
+    known: int = 0
+    influence: Influence = "passive"
+    leakage: tuple[Leakage, ...] = ()
+    dependent: str | None = None
+    secret: Secret = "record"
+
+    def __post_init__(self) -> None:
+        for name in ("p_max", "p_min", "p_max_between"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, probability(name, value))
+        for name in ("unknown", "unknown_max"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, whole_number(name, value, least=0))
+        object.__setattr__(self, "known", whole_number("known", self.known, least=0))
+        choice("influence", self.influence, ("passive", "active"))
+        if self.p_min is not None and self.p_max is not None and self.p_min > self.p_max:
+            raise ArgumentError(f"p_min = {self.p_min!r} is above p_max = {self.p_max!r}; swap or correct them.")
+        if self.p_max_between is not None and self.p_max_between < 0.5:
+            raise ArgumentError(
+                f"p_max_between must be at least 1/2, got {self.p_max_between!r}: of two cells, one always has "
+                "probability 1/2 or more."
+            )
+        if self.unknown is not None and self.unknown_max is not None and self.unknown > self.unknown_max:
+            raise ArgumentError(
+                f"unknown = {self.unknown} is above unknown_max = {self.unknown_max}; unknown is the smallest "
+                "number of unknown people, unknown_max the largest."
+            )
+        object.__setattr__(self, "leakage", leakages(self.leakage))
+        self._check_dependence()
+
+    def _check_dependence(self) -> None:
+        choice("secret", self.secret, ("record", "conditional"))
+        if self.dependent is None:
+            if self.secret == "conditional":
+                raise ArgumentError(
+                    "secret='conditional' is a person's record given the records of those who share her fate: say who "
+                    "these are, as in dependent='household', or leave secret out where records are independent."
+                )
+            return
+        name = self.dependent
+        if not isinstance(name, str) or not name.strip() or name != name.strip() or not name.isprintable():
+            raise ArgumentError(
+                "dependent must name the larger unit whose members' records depend on one another, on one line: "
+                "dependent='household'."
+            )
+
+    @property
+    def total_is_known(self) -> bool:
+        """Whether the exact number of people present may leak, so that a release of it tells nothing new."""
+        return any(leak.tells_total for leak in self.leakage)
+
+    def __repr__(self) -> str:
+        """Return what is declared, as it is written in Python."""
+        every = ((one.name, getattr(self, one.name), one.default) for one in fields(self))
+        return f"AttackerModel({', '.join(f'{name}={value!r}' for name, value, plain in every if value != plain)})"
+
+    def against_anyone(self) -> AttackerModel:
+        """Return the attacker beside the same leakage about whom nothing else is assumed.
+
+        What noise promises is a promise against this one.
+        """
+        return AttackerModel(leakage=self.leakage)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as a JSON-ready dictionary; leakage and dependence only where they are set."""
+        written: dict[str, Any] = {name: getattr(self, name) for name in _ALWAYS_WRITTEN}
+        if self.leakage:
+            written["leakage"] = [one.to_dict() for one in self.leakage]
+        if self.dependent is not None:
+            written["dependent"] = self.dependent
+        if self.secret != "record":
+            written["secret"] = self.secret
+        return written
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> AttackerModel:
+        """Rebuild an attacker from the `fields` of `to_dict`; unknown ones are an `ArgumentError`."""
+        known = set(cls.__dataclass_fields__)
+        strangers = sorted(set(fields) - known, key=str)
+        if strangers:
+            raise ArgumentError(
+                f"the attacker model has no field {strangers[0]!r}; its fields are {', '.join(sorted(known))}."
+            )
+        given: dict[str, Any] = dict(fields)
+        if "leakage" in given:
+            given["leakage"] = _read(given["leakage"])
+        return cls(**given)
+
+
+_ALWAYS_WRITTEN = ("p_max", "p_min", "p_max_between", "unknown", "unknown_max", "known", "influence")
+
+
+def _read(written: object) -> tuple[Leakage, ...]:
+    """Return the leakages of a JSON list; a `Leakage` may stand in it as itself."""
+    several = [written] if isinstance(written, (Leakage, Mapping)) else written
+    if not isinstance(several, (list, tuple)):
+        raise ArgumentError(f"leakage must be a list of leakages, not {type(several).__name__}.")
+    return tuple(one if isinstance(one, Leakage) else Leakage.from_dict(one) for one in several)

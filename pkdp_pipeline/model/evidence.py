@@ -1,0 +1,373 @@
+"""Evidence: what a curator declares about people's records, so that several guarantees can be added up.
+
+Each kind is an assumption that the curator argues and publishes; none of them can be read off the data. The
+conditions are spelled out, with the examples that break them, in `docs/composition.md`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
+
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.arguments import choice, probability, whole_number
+from pkdp_pipeline.model.wording import Speech, Worded
+
+__all__ = [
+    "BoundedDependence",
+    "BoundedParticipation",
+    "BoundedSensitivity",
+    "DisjointUnits",
+    "Evidence",
+    "IndependentGivenHabits",
+    "OncePerUnit",
+    "OneDayProtected",
+    "SamePeople",
+    "evidence_from_dicts",
+    "evidence_to_dicts",
+    "read_evidence",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence(ABC):
+    """Base of everything that can be declared; use one of the kinds below."""
+
+    key: ClassVar[str] = ""
+
+    @property
+    @abstractmethod
+    def declares(self) -> str:
+        """What is declared, as one plain sentence."""
+
+    @property
+    def declares_for_noise(self) -> str:
+        """What of it a total against any attacker rests on, as one plain sentence; empty where on nothing."""
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class DisjointUnits(Evidence):
+    """The parts are about different people, and who belongs to which part is fixed in advance and public.
+
+    Whether a person belongs to a part must be the same in both lives of the target. Where the part is itself
+    data (the day somebody registers, "new users today") this is false: declare `OncePerUnit` instead. Of 20
+    people who each register on one of two days, one day hides a person at δ(1) = 0.0046; both days together
+    give the person away. *Source*: `docs/composition.md`, rule 1; Proposition 9 of Desfontaines et al.
+    """
+
+    key: ClassVar[str] = "disjoint_units"
+
+    @property
+    def declares(self) -> str:
+        """What is declared, as one plain sentence."""
+        return (
+            "The parts are about different people: who belongs to which part is fixed in advance, public, and does "
+            "not depend on anybody's data."
+        )
+
+    @property
+    def declares_for_noise(self) -> str:
+        """What of it a total against any attacker rests on: all of it."""
+        return self.declares
+
+
+@dataclass(frozen=True, slots=True)
+class IndependentGivenHabits(Evidence):
+    """Given everybody's habits, which the attacker may know fully, a person's days are independent.
+
+    The declared numbers of every part must hold on its day given the habits. It is not enough that they hold
+    given the person's own past: twelve people who repeat yesterday's answer with probability 0.9 meet every
+    bound "given the past", and still δ(0.5) is 0.578 where the product promises 0.495. *Source*:
+    `docs/composition.md`, rule 2.
+    """
+
+    key: ClassVar[str] = "independent_given_habits"
+
+    @property
+    def declares(self) -> str:
+        """What is declared, as one plain sentence."""
+        return (
+            "Given everybody's habits, which the attacker may know, each person's records in different releases are "
+            "independent, and the declared numbers hold for each release."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OneDayProtected(Evidence):
+    """The declared numbers hold for a person's record in one release given all her others, past and future.
+
+    Past alone is not enough: of twelve people who repeat yesterday's answer with probability 0.8, one day meets
+    its bound given the past, and δ(1) is 0.0424 where it promises 0.0206. Nothing accumulates, and only one
+    release's worth of a person's records is protected; several releases of one day must be composed first, with
+    `SamePeople`. Together with `BoundedParticipation` the statement is about everything a person did, by group
+    privacy. *Source*: `docs/composition.md`, rule 3.
+    """
+
+    key: ClassVar[str] = "one_day_protected"
+
+    @property
+    def declares(self) -> str:
+        """What is declared, as one plain sentence."""
+        return (
+            "The declared numbers hold for each person's record in one release given all the person's other records, "
+            "earlier and later ones."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedDependence(Evidence):
+    """Every added release depends on all earlier ones together by at most (ε′, δ′).
+
+    Evidence about pairs of releases, or about consecutive ones, is not enough: where the third day is the
+    exclusive or of the first two, every two days are independent and three exact counts have δ = 1.
+
+    Parameters
+    ----------
+    epsilon : float
+        ε′, at least 0.
+    delta : float, default 0.0
+        δ′, in [0, 1].
+
+    Notes
+    -----
+    *Source*: `docs/composition.md`, rule 4; Definition 18 and Theorem 6 of Desfontaines et al.
+    """
+
+    key: ClassVar[str] = "bounded_dependence"
+
+    epsilon: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        value = self.epsilon
+        # A whole number may be too large for a float.
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < _FARTHEST:
+            raise ArgumentError("epsilon of BoundedDependence must be a number, at least 0 and finite (below 1e300).")
+        object.__setattr__(self, "epsilon", float(value))
+        object.__setattr__(self, "delta", probability("delta of BoundedDependence", self.delta))
+
+    @property
+    def declares(self) -> str:
+        """What is declared, as one plain sentence."""
+        numbers = f"ε = {_short(self.epsilon)}, δ = {_short(self.delta)}"
+        return f"Each release depends on all earlier ones together by at most {numbers}."
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedParticipation(Evidence):
+    """Nobody takes part in more than `times` of the periods that the releases are about.
+
+    Two lives of a person then differ in at most ``2·times`` periods, and what is published about one period counts
+    together. Certificates whose context names a period are added up by it. Of those without one, equal certificates
+    are taken for releases about different periods, and different ones for releases about the same: compose those of
+    one period first, and every such total counts as a period of its own. For noised releases the evidence stands
+    alone. For noiseless ones `IndependentGivenHabits` (or `OneDayProtected`) is needed as well, for the data *after*
+    any capping: a program that keeps at most t of a person's days links her days and breaks it.
+
+    Parameters
+    ----------
+    times : int
+        At least 1.
+
+    Notes
+    -----
+    *Source*: `docs/composition.md`, rule 5; Theorem 17 of the bounded-leakage paper.
+    """
+
+    key: ClassVar[str] = "bounded_participation"
+
+    times: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "times", whole_number("times of BoundedParticipation", self.times, least=1))
+
+    @property
+    def declares(self) -> str:
+        """What is declared, as one plain sentence."""
+        return (
+            f"Nobody takes part in more than {self.times} of the periods that the releases are about, where periods "
+            "that overlap count as one."
+        )
+
+    @property
+    def declares_for_noise(self) -> str:
+        """What of it a total against any attacker rests on: all of it."""
+        return self.declares
+
+
+@dataclass(frozen=True, slots=True)
+class OncePerUnit(Evidence):
+    """Every person appears in at most one of the parts: registrations, first diagnoses, deaths, votes.
+
+    The whole schedule is then one histogram whose cells are (part, cell), and a year costs one release. The
+    declared numbers must be about that histogram: ``p_max`` bounds the probability of this cell of this part,
+    told that the person is there or in *no* part at all; ``p_max_between`` that of one of two cells of any two
+    parts. *Source*: `docs/composition.md`, rule 8.
+    """
+
+    key: ClassVar[str] = "once_per_unit"
+
+    @property
+    def declares(self) -> str:
+        """What is declared, as one plain sentence."""
+        return (
+            "Every person appears in at most one of the releases, and the declared numbers are about the cells of all "
+            "releases together: two cells may be of different releases, and absent is who is in none of them."
+        )
+
+    @property
+    def declares_for_noise(self) -> str:
+        """What of it a total against any attacker rests on: not the declared numbers."""
+        return "Every person appears in at most one of the releases."
+
+
+@dataclass(frozen=True, slots=True)
+class SamePeople(Evidence):
+    """The parts are different questions about the same people in the same period; nothing more is claimed.
+
+    Noised parts add up in the worst case. Of noiseless ones a single exact count may stand beside parts whose
+    noise leaves no δ. *Source*: `docs/composition.md`, rule 7.
+    """
+
+    key: ClassVar[str] = "same_people"
+
+    @property
+    def declares(self) -> str:
+        """What is declared, as one plain sentence."""
+        return "Nothing is assumed about how the releases depend on one another."
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedSensitivity(Evidence):
+    """One person's record changes the parts' counts, all changes added up, by at most `changes`.
+
+    It is about noised counts and histograms of the same people in one period. What it bounds follows from which
+    records every part counts, not from the data: `CountingQueries` computes it. Every person has one record there;
+    a person with several rows may be counted wherever any of them fits.
+
+    Parameters
+    ----------
+    changes : int
+        At least 1.
+    protects : {"presence", "value"}, default "presence"
+        Between which lives: without a record and with any one; or between any two records as well.
+
+    Notes
+    -----
+    *Source*: `docs/composition.md`, rule 9; Theorems 4 and 5 of Dwork, "Differential Privacy", 2006.
+    """
+
+    key: ClassVar[str] = "bounded_sensitivity"
+
+    changes: int
+    protects: Literal["presence", "value"] = "presence"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "changes", whole_number("changes of BoundedSensitivity", self.changes, least=1))
+        choice("protects of BoundedSensitivity", self.protects, ("presence", "value"))
+
+    @property
+    def declares(self) -> str:
+        """What is declared, as one plain sentence."""
+        record = "it is there" if self.protects == "presence" else "it is there, and what it says,"
+        return (
+            f"Every person has one record, and whether {record} changes the counts of all releases, added up, by at "
+            f"most {self.changes}."
+        )
+
+    @property
+    def declares_for_noise(self) -> str:
+        """What of it a total against any attacker rests on: all of it."""
+        return self.declares
+
+
+_FARTHEST = 1e300
+_KINDS: Mapping[str, type[Evidence]] = MappingProxyType(
+    {
+        kind.key: kind
+        for kind in (
+            DisjointUnits,
+            IndependentGivenHabits,
+            OneDayProtected,
+            BoundedDependence,
+            BoundedParticipation,
+            OncePerUnit,
+            SamePeople,
+            BoundedSensitivity,
+        )
+    }
+)
+
+_TOGETHER = (
+    {"independent_given_habits", "bounded_participation"},
+    {"one_day_protected", "bounded_participation"},
+)
+
+
+def read_evidence(given: object) -> tuple[Evidence, ...]:
+    """Return what was declared as a tuple in a fixed order, empty for None.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not evidence, or two kinds are declared that no rule takes together.
+    """
+    listed = [] if given is None else [given] if isinstance(given, Evidence) else given
+    if isinstance(listed, type) and issubclass(listed, Evidence):
+        raise ArgumentError(f"evidence must be a value, not a class: write pkdp.{listed.__name__}().")
+    if isinstance(listed, str | bytes) or not isinstance(listed, Iterable):
+        raise ArgumentError(f"evidence must be {_choices()}, a list of them, or None.")
+    found = list(listed)
+    for one in found:
+        if type(one) not in _KINDS.values():
+            raise ArgumentError(f"evidence must be {_choices()}, a list of them, or None.")
+    keys = [one.key for one in found]
+    if len(set(keys)) < len(keys):
+        raise ArgumentError("evidence names a kind twice; declare each once.")
+    if len(keys) > 1 and set(keys) not in _TOGETHER:
+        raise ArgumentError(Worded(partial(_not_together, sorted(type(one).__name__ for one in found))))
+    order = list(_KINDS)
+    return tuple(sorted(found, key=lambda one: order.index(one.key)))
+
+
+def evidence_to_dicts(evidence: Iterable[Evidence]) -> list[dict[str, Any]]:
+    """Return evidence as JSON-ready dictionaries."""
+    return [{"kind": one.key, **asdict(one)} for one in evidence]
+
+
+def evidence_from_dicts(documents: object) -> tuple[Evidence, ...]:
+    """Rebuild evidence from `evidence_to_dicts`; what is unknown or malformed is an `ArgumentError`."""
+    if not isinstance(documents, list) or not all(isinstance(one, Mapping) for one in documents):
+        raise ArgumentError("evidence must be a list of objects, each with its kind.")
+    found = []
+    for document in documents:
+        kind = _KINDS.get(str(document.get("kind")))
+        fields = {name: value for name, value in document.items() if name != "kind"}
+        if kind is None or not set(fields) <= set(kind.__dataclass_fields__):
+            raise ArgumentError(f"evidence must be one of the kinds {', '.join(_KINDS)}, with its own fields.")
+        try:
+            found.append(kind(**fields))
+        except TypeError:
+            raise ArgumentError(f"evidence of kind {kind.key!r} lacks a field.") from None
+    return read_evidence(found)
+
+
+def _short(number: float) -> str:
+    return repr(number).replace("e-0", "e-").removesuffix(".0")
+
+
+def _not_together(kinds: list[str], say: Speech) -> str:
+    habits, day, taking = map(say.evidence_name, ("IndependentGivenHabits", "OneDayProtected", "BoundedParticipation"))
+    return (
+        f"no rule takes {' and '.join(map(say.evidence_name, kinds))} together: a list may hold {taking} with {habits} "
+        f"or with {day}."
+    )
+
+
+def _choices() -> str:
+    return "one of " + ", ".join(f"pkdp.{kind.__name__}" for kind in _KINDS.values())

@@ -1,0 +1,64 @@
+"""What is published: one file per mechanism, and the registry that names them in JSON, SQL and job files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from types import MappingProxyType
+from typing import Any
+
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.mechanisms.count import Count
+from pkdp_pipeline.model.mechanisms.geometric_noise import GeometricNoise
+from pkdp_pipeline.model.mechanisms.histogram import Histogram
+
+__all__ = [
+    "MECHANISMS",
+    "Count",
+    "GeometricNoise",
+    "Histogram",
+    "Mechanism",
+    "mechanism_from_dict",
+    "mechanism_name",
+    "mechanism_to_dict",
+]
+
+Mechanism = Count | Histogram
+
+MECHANISMS: Mapping[str, type[Count] | type[Histogram]] = MappingProxyType({"count": Count, "histogram": Histogram})
+
+
+def mechanism_name(mechanism: Mechanism) -> str:
+    """Return the registered name of `mechanism`."""
+    for name, kind in MECHANISMS.items():
+        if type(mechanism) is kind:
+            return name
+    known = ", ".join(kind.__name__ for kind in MECHANISMS.values())
+    raise ArgumentError(f"mechanism must be one of {known}, not {type(mechanism).__name__}.")
+
+
+def mechanism_to_dict(mechanism: Mechanism) -> dict[str, Any]:
+    """Return the mechanism as a JSON-ready dictionary with its registered name under ``"mechanism"``."""
+    content: dict[str, Any] = {"mechanism": mechanism_name(mechanism)}
+    for field in fields(mechanism):
+        value = getattr(mechanism, field.name)
+        content[field.name] = {"epsilon": value.epsilon} if isinstance(value, GeometricNoise) else value
+    return content
+
+
+def mechanism_from_dict(content: Mapping[str, Any]) -> Mechanism:
+    """Rebuild a mechanism from `mechanism_to_dict`; unknown names and fields are an `ArgumentError`."""
+    arguments = dict(content)
+    name = arguments.pop("mechanism", None)
+    if not isinstance(name, str) or name not in MECHANISMS:
+        raise ArgumentError(f"mechanism must be one of {', '.join(sorted(MECHANISMS))}, got {name!r}.")
+    kind = MECHANISMS[name]
+    strangers = sorted(set(arguments) - {field.name for field in fields(kind)}, key=str)
+    if strangers:
+        raise ArgumentError(f"a {name} has no field {strangers[0]!r}.")
+    noise = arguments.get("noise")
+    if isinstance(noise, Mapping):
+        if set(noise) != {"epsilon"}:
+            raise ArgumentError("noise must have the one field 'epsilon'.")
+        arguments["noise"] = GeometricNoise(noise["epsilon"])
+    return kind(**arguments)

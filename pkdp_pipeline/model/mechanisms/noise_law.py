@@ -1,0 +1,36 @@
+"""The law of two-sided geometric noise: how far it goes, and how often."""
+
+from __future__ import annotations
+
+import math
+
+from pkdp_pipeline.model.mechanisms.geometric_noise import GeometricNoise
+
+__all__ = ["LARGEST_EPSILON", "SMALLEST_EPSILON", "chance_of_at_least", "mean_absolute", "mean_absolute_where_at_least"]
+
+#: Below this epsilon a draw could leave the 64-bit integers; above it that has probability below 1e-4000.
+SMALLEST_EPSILON = 1e-15
+#: Above this epsilon fewer than one draw in 1e21 differs from 0.
+LARGEST_EPSILON = 50.0
+
+
+def mean_absolute(noise: GeometricNoise) -> float:
+    """Return ``E|Z| = 2α / (1 - α²)`` with ``α = exp(-epsilon)``."""
+    alpha, gap = math.exp(-noise.epsilon), -math.expm1(-noise.epsilon)
+    return 2.0 * alpha / (gap * (1.0 + alpha))
+
+
+def chance_of_at_least(noise: GeometricNoise, least: int) -> float:
+    """Return ``P[Z >= least]``."""
+    if least > 0:
+        return math.exp(-noise.epsilon * least) / (1.0 + math.exp(-noise.epsilon))
+    return 1.0 - chance_of_at_least(noise, 1 - least)
+
+
+def mean_absolute_where_at_least(noise: GeometricNoise, least: int) -> float:
+    """Return ``E[|Z|; Z >= least]``, not divided by the chance of it."""
+    if least <= 0:
+        # By symmetry: all of it but what lies below `least`.
+        return mean_absolute(noise) - mean_absolute_where_at_least(noise, 1 - least)
+    alpha, gap = math.exp(-noise.epsilon), -math.expm1(-noise.epsilon)
+    return math.exp(-noise.epsilon * least) * (least * gap + alpha) / (gap * (1.0 + alpha))

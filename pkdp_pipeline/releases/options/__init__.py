@@ -1,0 +1,1 @@
+"""What files may say about attackers, evidence and budgets, read strictly."""

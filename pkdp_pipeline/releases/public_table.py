@@ -1,0 +1,230 @@
+"""From a frame to the public table: what is counted, checked, suppressed and noised, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeVar
+
+import pandas as pd
+
+from pkdp_pipeline.engines import CellCounts, Question, Units, engine_for
+from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError
+from pkdp_pipeline.model.domain import Domain
+from pkdp_pipeline.model.keys import canonical_key, kind_of_dtype, published_keys
+from pkdp_pipeline.model.mechanisms import Count, Mechanism
+from pkdp_pipeline.releases.noise import add_noise
+from pkdp_pipeline.releases.request import Request
+
+__all__ = ["Counted", "count_units", "public_table"]
+
+Answer = TypeVar("Answer")
+
+_NUMBERS = frozenset({"integer", "real", "decimal"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Counted:
+    """What a frame says to a request before anything is withheld. Never shown, stored or logged.
+
+    Attributes
+    ----------
+    request : Request
+    keys : pandas.DataFrame
+        The cells found, or those of the declared domain; empty for a count.
+    counts : list of int
+    others : int or None
+        For a count: how many people do not satisfy the predicate.
+    missing_unit, several_cells, undeclared_cells : bool
+        Whether there are rows without a unit, units in several cells, and cells that the domain does not list.
+    units : Units
+        Whether some people may have several names, in any row of the frame: no predicate decides about it.
+    """
+
+    request: Request
+    keys: pd.DataFrame
+    counts: list[int]
+    others: int | None = None
+    missing_unit: bool = False
+    several_cells: bool = False
+    undeclared_cells: bool = False
+    units: Units = field(default_factory=Units)
+
+    def problems(self) -> list[str]:
+        """Return what is not as the request declares it."""
+        request, problems = self.request, []
+        unit, by = (", ".join(map(repr, columns or ())) for columns in (request.unit, request.by))
+        if self.missing_unit and request.missing_unit == "error":
+            problems.append(f'rows have no value in unit {unit}; missing_unit="drop" leaves such rows out.')
+        if self.units.mixed:
+            problems.append(
+                f"unit {unit} has values of several types, such as text and numbers: 7 and '7' would be two people. "
+                "Give it one type, for example with astype('str')."
+            )
+        if self.units.alike:
+            problems.append(
+                f"unit {unit} has values that differ only by spaces around them: one person may be counted as two. "
+                'Strip them in the frame, or say that they are different people with units="exact".'
+            )
+        if self.several_cells:
+            problems.append(
+                f"units {unit} have rows in several cells of {by}; a unit must be in one cell. one_cell says which: "
+                '"most_frequent", "first" (with order_by) or "hash".'
+            )
+        if self.undeclared_cells and request.undeclared == "error":
+            problems.append(
+                f"{by} has values that domain does not list (a missing value is None in a domain). Add them, or take "
+                'such units as absent with undeclared="absent".'
+            )
+        return problems
+
+
+def count_units(frame: Any, request: Request) -> Counted:
+    """Count what `request` asks of `frame`, in one aggregate query.
+
+    Raises
+    ------
+    ArgumentError
+        If the frame does not have what `request` names.
+    """
+    engine, units = engine_for(frame), Units()
+    if request.unit:
+        units = _answered(lambda: engine.units(frame, request.unit))
+    if request.units == "exact":
+        units = replace(units, alike=False)
+    question = Question(
+        unit=request.unit,
+        where=request.where,
+        by=request.by or (),
+        one_cell=request.one_cell,
+        order_by=request.order_by or (),
+    )
+    if request.by is None:
+        tally = _answered(lambda: engine.tally(frame, question))
+        return Counted(
+            request=request,
+            keys=pd.DataFrame(),
+            counts=[tally.satisfying],
+            others=tally.population - tally.satisfying,
+            missing_unit=tally.missing_unit,
+            units=units,
+        )
+    cells = _answered(lambda: engine.cells(frame, question))
+    keys, counts, strangers = cells.keys, cells.counts.tolist(), False
+    if request.domain is not None:
+        keys = request.domain.keys()
+        counts, strangers = _answered(partial(_in_domain, cells, request.domain, untyped=_untyped(frame)))
+    return Counted(
+        request=request,
+        keys=keys,
+        counts=counts,
+        missing_unit=cells.missing_unit,
+        several_cells=cells.several_cells,
+        undeclared_cells=strangers,
+        units=units,
+    )
+
+
+def public_table(frame: Any, request: Request) -> pd.DataFrame:
+    """Return what is published of `frame`: count, check, suppress below k, add noise, suppress again.
+
+    Parameters
+    ----------
+    frame : DataFrame, table or Counted
+        What `count_units` has made of a frame for this very request is not counted again.
+    request : Request
+
+    Returns
+    -------
+    pandas.DataFrame
+        The by-columns and ``count`` (Int64). Its rows, their order and its dtypes tell nothing of what is
+        withheld.
+
+    Raises
+    ------
+    ArgumentError, InputCheckError
+        If the frame does not have what `request` names, or not as it declares.
+    """
+    counted = frame if isinstance(frame, Counted) else count_units(frame, request)
+    if counted.request is not request:
+        raise RuntimeError("these counts were made for another request.")
+    if problems := counted.problems():
+        raise InputCheckError(f"The input is not as declared, nothing was published: {' Also, '.join(problems)}")
+    mechanism = request.mechanism
+    if request.by is None:
+        return pd.DataFrame({"count": _public(mechanism, counted.counts, others=counted.others)})
+    if request.domain is not None:
+        declared = counted.keys.copy()
+        declared["count"] = _public(mechanism, counted.counts)
+        return declared
+    # Cells below k are gone before anything else happens to them.
+    large = [units >= (mechanism.k or 1) for units in counted.counts]
+    table = counted.keys.loc[large].reset_index(drop=True)
+    table["count"] = _public(mechanism, [units for units, kept in zip(counted.counts, large, strict=True) if kept])
+    table = table.loc[table["count"].notna()]
+    for column in request.by:
+        table[column] = _answered(partial(published_keys, table[column].reset_index(drop=True))).array
+    return table.sort_values(by=list(request.by), na_position="last", ignore_index=True)
+
+
+def _answered(ask: Callable[[], Answer]) -> Answer:
+    """Return what is answered from the data; what breaks below may quote them, so only its type is told."""
+    try:
+        return ask()
+    except PkdpError:
+        raise
+    except (UnicodeError, TypeError, ValueError, ArithmeticError, NotImplementedError) as error:
+        problem = type(error).__name__
+    raise ArgumentError(
+        f"the frame could not be counted ({problem}): give the columns named in unit, by and order_by plain dtypes, "
+        "and see that their text is valid Unicode."
+    )
+
+
+def _public(mechanism: Mechanism, counts: list[int], *, others: int | None = None) -> Any:
+    """Return the counts as they are published, <NA> where suppressed.
+
+    Noise is drawn for every cell, suppressed or not.
+    """
+    shown = add_noise(counts, mechanism.noise) if mechanism.noise is not None else counts
+    kept = [
+        (mechanism.k is None or counted >= mechanism.k)
+        and (mechanism.release_threshold is None or noisy >= mechanism.release_threshold)
+        for counted, noisy in zip(counts, shown, strict=True)
+    ]
+    if isinstance(mechanism, Count) and mechanism.k_complement is not None:
+        kept = [keep and others is not None and others >= mechanism.k_complement for keep in kept]
+    return pd.array([noisy if keep else None for noisy, keep in zip(shown, kept, strict=True)], dtype="Int64")
+
+
+def _untyped(frame: Any) -> frozenset[str]:
+    """Return the columns of an empty pandas frame that say nothing about what they would hold.
+
+    A file that was read without rows leaves such columns; refusing them would tell that it has none.
+    """
+    if not isinstance(frame, pd.DataFrame) or not frame.empty:
+        return frozenset()
+    return frozenset(str(column) for column, dtype in frame.dtypes.items() if pd.api.types.is_object_dtype(dtype))
+
+
+def _in_domain(cells: CellCounts, domain: Domain, *, untyped: frozenset[str]) -> tuple[list[int], bool]:
+    """Return the count of every public cell, in the domain's order, and whether there are other cells."""
+    for column, kind in zip(domain.by, domain.kinds, strict=True):
+        found = kind_of_dtype(cells.keys[column].dtype)
+        if column not in untyped and kind not in (None, found) and not {kind, found} <= _NUMBERS:
+            raise ArgumentError(
+                f"domain names the cells of {column!r} by {kind} values, but the column holds {found} values; write "
+                "the domain as the column has it, or convert the column."
+            )
+    positions = {cell: position for position, cell in enumerate(domain.cells)}
+    counts = [0] * len(domain.cells)
+    keys = zip(*([canonical_key(key) for key in cells.keys[column].array] for column in domain.by), strict=True)
+    strangers = False
+    for key, units in zip(keys, cells.counts.tolist(), strict=True):
+        position = positions.get(key)
+        if position is None:
+            strangers = True
+        else:
+            counts[position] = units
+    return counts, strangers

@@ -1,0 +1,354 @@
+"""publish: the one way out, from a frame to a `Release`; `count` and `histogram` are its two questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from pkdp_pipeline.errors import PkdpError, TemporaryError
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.releases.public_table import Counted, count_units, public_table
+from pkdp_pipeline.releases.release import Release
+from pkdp_pipeline.releases.replayed_frames import warn_of_another_frame
+from pkdp_pipeline.releases.request import EACH_ROW, Request
+from pkdp_pipeline.releases.reserving import certified_alone, check_ledger, replayed, reserve
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+    from pkdp_pipeline.certificates.target import Asked
+    from pkdp_pipeline.ledger import Ledger, Reservation
+
+__all__ = ["EACH_ROW", "Counted", "Request", "count", "count_units", "histogram", "publish", "read_through", "reserve"]
+
+
+def publish(
+    source: Callable[[], Any],
+    request: Request,
+    *,
+    attacker: AttackerModel | None = None,
+    ledger: Ledger | None = None,
+    alone: bool = True,
+    revise: bool = False,
+    check: Callable[[Release], None] | None = None,
+    trusted: bool = True,
+) -> Release:
+    """Publish what `request` asks for, certified against `attacker`.
+
+    What can be refused is refused before any data is read, and what the ledger holds is replayed without
+    reading any. With a ledger the charge comes first: it is reserved, then the data are read, then the
+    release is stored; only then does it exist.
+
+    Parameters
+    ----------
+    source : callable
+        Returns the frame, of any kind that `histogram` takes, or what `count_units` made of one for this very
+        request; called once, and only when data must be read.
+    request : Request
+    attacker : AttackerModel, optional
+        May be left out where there is noise, which asks nothing of an attacker.
+    ledger : Ledger, optional
+        Charges, replays the same request, and refuses what its rules or its budgets do not allow. The same
+        request against another attacker certifies the stored table again, beside what has been charged since;
+        nothing more is published.
+    alone : bool, default True
+        False where something else, noised as this is, is published about these people and this period:
+        then only the worst-case guarantee is claimed.
+    revise : bool, default False
+        Publish changed data under the same request as a new release, charged and checked as any other.
+    check : callable, optional
+        Looks at a new release before it is stored; what it raises stops the publication, and nothing is charged.
+    trusted : bool, default True
+        False where the asker may not see the data: what fails once they were read stays charged, because a failure
+        can tell about them, too.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is malformed, or names what the frame does not have.
+    BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError
+        If it may not be published; no data was read.
+    InputCheckError
+        If the data are not as the request declares them; nothing was charged to who is trusted.
+    LedgerError, TemporaryError
+        If the ledger cannot be used. Nothing was published; where the charge was reserved already, the same
+        request, run again, takes it over and is charged once.
+    """
+    from pkdp_pipeline.certificates.release_certificate import attacker_of
+
+    check_ledger(ledger, revise=revise)
+    attacker = attacker_of(request.mechanism, attacker)
+    if ledger is None:
+        return _made(source, request, certified_alone(request, attacker, claims=alone), check)
+    from pkdp_pipeline.ledger import Entry
+
+    reserved = reserve(request, attacker=attacker, ledger=ledger, alone=alone, revise=revise)
+    if isinstance(reserved, Entry):
+        entry = reserved
+    else:
+        release = _sealed(source, request, ledger, reserved, check, trusted=trusted)
+        try:
+            entry, was_there = ledger.publish(reserved, release.to_bytes(), release.id)
+        except Exception:
+            raise
+        except BaseException:
+            # Stopped: where the release was not stored, nobody has seen it; where it was, this changes nothing.
+            if trusted:
+                with suppress(PkdpError):
+                    ledger.give_back(reserved)
+            raise
+        if not was_there:
+            return release
+        if revise:
+            # Another run took the same reservation and was first: its table was made from other data.
+            raise TemporaryError(
+                "another run has published a revision of the same question meanwhile; of this one nothing was "
+                "published or charged: run again, which publishes one more revision."
+            )
+    return replayed(request, attacker, ledger, entry, alone=alone)
+
+
+def _made(
+    source: Callable[[], Any],
+    request: Request,
+    certificate: ReleaseCertificate,
+    check: Callable[[Release], None] | None,
+) -> Release:
+    release = Release.seal(public_table(source(), request), certificate)
+    if check is not None:
+        check(release)
+    return release
+
+
+def _sealed(
+    source: Callable[[], Any],
+    request: Request,
+    ledger: Ledger,
+    reserved: Reservation,
+    check: Callable[[Release], None] | None,
+    *,
+    trusted: bool,
+) -> Release:
+    """Read the data and bind the table to the reserved certificate; if that fails, who is trusted is not charged."""
+    from pkdp_pipeline.certificates.release_certificate import release_certificate
+
+    try:
+        certificate = release_certificate(reserved.certificate_json)
+        return _made(source, request, certificate, check)
+    except BaseException:
+        # A charge that cannot be given back now is taken over by the next run; what went wrong matters more.
+        if trusted:
+            with suppress(PkdpError):
+                ledger.give_back(reserved)
+        raise
+
+
+def read_through(frame: Any, request: Request) -> None:
+    """Read a frame as `publish` does for this request, and let nothing out.
+
+    Raises
+    ------
+    Exception
+        Whatever the request could fail with because of the data.
+    """
+    public_table(frame, request)
+
+
+def count(
+    frame: Any,
+    where: Any = None,
+    *,
+    unit: Any,
+    attacker: AttackerModel | None = None,
+    k: int | None = None,
+    k_complement: int | None = None,
+    noise: GeometricNoise | None = None,
+    release_threshold: int | None = None,
+    protects: str = "presence",
+    missing_unit: str = "error",
+    units: str = "checked",
+    ledger: Ledger | None = None,
+    period: Any = None,
+    label: str | None = None,
+    revise: bool = False,
+    target: Asked = "default",
+) -> Release:
+    """Publish how many people satisfy a predicate.
+
+    All people in the frame are the population. A person with several rows satisfies the predicate when any
+    of them does.
+
+    Parameters
+    ----------
+    frame : DataFrame or table
+        A `pandas.DataFrame`, `duckdb.DuckDBPyRelation`, `polars.DataFrame`, `polars.LazyFrame`, `pyarrow.Table`,
+        PySpark `DataFrame` or `ibis.Table`, or one of these wrapped by Narwhals. The same data give the same
+        release; only aggregated counts leave the frame's engine.
+    where : boolean Series, str or callable, optional
+        The predicate: a boolean Series, a boolean column's name, a pandas query string, or a callable that
+        is given the frame and returns a boolean Series. A missing answer is "no". All frames but pandas' take
+        a column or a query string. None: every person. Whether a person counts must depend on her own rows alone: a
+        query string that asks for a column's mean or rank is refused, the others are taken at your word.
+    unit : str, sequence of str, or EACH_ROW
+        Columns that name a person.
+    attacker : AttackerModel, optional
+        May be left out where there is noise, which asks nothing of an attacker.
+    k, k_complement, noise, release_threshold : optional
+        See `Count`. For `k_complement` the number of people in the frame is taken as public.
+    protects : {"presence", "value"}, default "presence"
+        ``"value"``: publish the exact number of all people as a total, against an attacker whose `leakage` says
+        that it is known. It hides nothing about who is there, and takes nothing from histograms that are certified
+        against such an attacker and protect the value too.
+    missing_unit : {"error", "drop"}, default "error"
+        What happens to rows whose unit is missing.
+    units : {"checked", "exact"}, default "checked"
+        Names of people that differ only by spaces around them are refused; ``"exact"`` says that they are different
+        people.
+    ledger : Ledger, optional
+    period : str or datetime.date, optional
+        The period the data are about; needed with a ledger.
+    label : str, optional
+        Names a predicate that is a Series or a callable; needed for them with a ledger.
+    revise : bool, default False
+        With a ledger that has published this request: publish the changed data as a new, charged release.
+    target : Target or None, optional
+        What it has to promise at least: without it the ledger's, or a finite ε at δ = 1e-6. None: nothing.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    PkdpError
+        See `publish`.
+
+    Warns
+    -----
+    UserWarning
+        If the ledger replays what this process has asked of another frame object: it is not looked at.
+    """
+    mechanism = Count(k=k, k_complement=k_complement, noise=noise, release_threshold=release_threshold)
+    request = Request(
+        mechanism=mechanism,
+        unit=unit,
+        protects=protects,
+        where=where,
+        missing_unit=missing_unit,
+        units=units,
+        period=period,
+        label=label,
+        target=target,
+    )
+    release = publish(lambda: frame, request, attacker=attacker, ledger=ledger, revise=revise)
+    warn_of_another_frame(frame, request, release)
+    return release
+
+
+def histogram(
+    frame: Any,
+    by: str | Sequence[str],
+    *,
+    unit: Any,
+    attacker: AttackerModel | None = None,
+    k: int | None = None,
+    domain: Any = None,
+    noise: GeometricNoise | None = None,
+    release_threshold: int | None = None,
+    protects: str = "presence",
+    where: Any = None,
+    missing_unit: str = "error",
+    units: str = "checked",
+    one_cell: str = "error",
+    order_by: str | Sequence[str] | None = None,
+    undeclared: str = "error",
+    ledger: Ledger | None = None,
+    period: Any = None,
+    label: str | None = None,
+    revise: bool = False,
+    target: Asked = "default",
+) -> Release:
+    """Publish how many people are in each cell.
+
+    Every person is in one cell or absent. Rows are read in this order: `where` keeps rows, `missing_unit`
+    drops rows, `one_cell` chooses one cell for each person, `undeclared` makes people absent whose cell is
+    not public. A rule looks at a person's own rows only.
+
+    Parameters
+    ----------
+    frame : DataFrame or table
+        A `pandas.DataFrame`, `duckdb.DuckDBPyRelation`, `polars.DataFrame`, `polars.LazyFrame`, `pyarrow.Table`,
+        PySpark `DataFrame` or `ibis.Table`, or one of these wrapped by Narwhals. The same data give the same
+        release; only aggregated counts leave the frame's engine.
+    by : str or sequence of str
+        Columns that name a cell. A missing value is a key of its own, as in SQL's ``GROUP BY``; with a domain
+        it is undeclared unless the domain has None.
+    unit : str, sequence of str, or EACH_ROW
+        Columns that name a person.
+    attacker : AttackerModel, optional
+        May be left out where there is noise, which asks nothing of an attacker.
+    k, noise, release_threshold : optional
+        See `Histogram`.
+    domain : list, or dict of column → list, optional
+        The public cells, published in this order, empty ones as suppressed. For several columns a list of
+        tuples, or a dict whose combinations are the cells. None: only cells that reach `k` appear, and no
+        trace of the others.
+    protects : {"presence", "value"}, default "presence"
+    where : boolean Series, str or callable, optional
+        Which rows count; see `count`.
+    missing_unit : {"error", "drop"}, default "error"
+    units : {"checked", "exact"}, default "checked"
+        See `count`.
+    one_cell : {"error", "most_frequent", "first", "hash"}, default "error"
+        Which of its own cells a person with rows in several is counted in; see `Request`.
+    order_by : str or sequence of str, optional
+        For ``one_cell="first"``.
+    undeclared : {"error", "absent"}, default "error"
+    ledger : Ledger, optional
+    period : str or datetime.date, optional
+        The period the data are about; needed with a ledger.
+    label : str, optional
+        Names a predicate that is a Series or a callable; needed for them with a ledger.
+    revise : bool, default False
+        With a ledger that has published this request: publish the changed data as a new, charged release.
+    target : Target or None, optional
+        What it has to promise at least: without it the ledger's, or a finite ε at δ = 1e-6. None: nothing.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    PkdpError
+        See `publish`.
+
+    Warns
+    -----
+    UserWarning
+        If the ledger replays what this process has asked of another frame object: it is not looked at.
+    """
+    request = Request(
+        mechanism=Histogram(k=k, noise=noise, release_threshold=release_threshold),
+        unit=unit,
+        protects=protects,
+        by=by,
+        domain=domain,
+        where=where,
+        missing_unit=missing_unit,
+        units=units,
+        one_cell=one_cell,
+        order_by=order_by,
+        undeclared=undeclared,
+        period=period,
+        label=label,
+        target=target,
+    )
+    release = publish(lambda: frame, request, attacker=attacker, ledger=ledger, revise=revise)
+    warn_of_another_frame(frame, request, release)
+    return release

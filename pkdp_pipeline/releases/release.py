@@ -1,0 +1,398 @@
+"""Release: a published table, its certificate and the hash that binds them, as one Parquet file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.model.keys import canonical_key, json_key, kind_of_dtype
+from pkdp_pipeline.model.mechanisms import Count
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+    from pkdp_pipeline.releases.noise import ExpectedError
+
+__all__ = [
+    "CERTIFICATE_KEY",
+    "RELEASE_KEY",
+    "RELEASE_SCHEMA",
+    "Release",
+    "check_table",
+    "parquet_bytes",
+    "parquet_content",
+    "read_release",
+    "release_id",
+]
+
+CERTIFICATE_KEY = b"pkdp.certificate"
+RELEASE_KEY = b"pkdp.release"
+RELEASE_SCHEMA = "pkdp-release/1"
+_ROWS = 60
+"""A notebook shows this many rows; all are in `Release.table`."""
+_CELL = "text-align:left;padding:0.15em 1.2em 0.15em 0;border-bottom:1px solid currentColor"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Release:
+    """What went out. Made by `publish`, or read back by `read_release`; it holds public content alone.
+
+    Attributes
+    ----------
+    certificate : ReleaseCertificate
+    id : str
+        sha256, in hex, of the canonical table and the certificate.
+    replayed : bool
+        Whether a ledger had it already: no data was read for it.
+    """
+
+    certificate: ReleaseCertificate
+    id: str
+    replayed: bool
+    _table: pd.DataFrame
+    _content: bytes
+
+    @classmethod
+    def seal(cls, table: pd.DataFrame, certificate: ReleaseCertificate) -> Release:
+        """Bind a public table to its certificate.
+
+        Parameters
+        ----------
+        table : pandas.DataFrame
+            The by-columns and ``count`` (Int64), under a plain index.
+        certificate : ReleaseCertificate
+
+        Returns
+        -------
+        Release
+        """
+        return cls.from_bytes(parquet_bytes(table, certificate.to_json()))
+
+    @classmethod
+    def from_bytes(cls, content: bytes, *, replayed: bool = False) -> Release:
+        """Read a release from the bytes of its Parquet file.
+
+        Parameters
+        ----------
+        content : bytes
+        replayed : bool, default False
+            Whether a ledger had it already.
+
+        Raises
+        ------
+        ArgumentError
+            If the bytes are not a release, or its table and certificate are not those of its id.
+        """
+        from pkdp_pipeline.certificates.release_certificate import release_certificate
+
+        table, metadata = parquet_content(content)
+        try:
+            stated = json.loads(metadata[RELEASE_KEY])
+            text = metadata[CERTIFICATE_KEY].decode()
+            known = stated["schema"] == RELEASE_SCHEMA
+        except (KeyError, TypeError, ValueError):
+            raise ArgumentError("the file is a Parquet file but not a release: it carries no certificate.") from None
+        if not known:
+            raise ArgumentError(f"not a release this version reads: its schema must be {RELEASE_SCHEMA!r}.")
+        identity = release_id(table, text)
+        if stated.get("id") != identity:
+            raise ArgumentError(
+                "the release's table or certificate is not the one its id was made from: it was altered."
+            )
+        return cls(release_certificate(text), identity, replayed, table, content)
+
+    def to_bytes(self) -> bytes:
+        """Return the Parquet file's bytes; equal public content has equal bytes."""
+        return self._content
+
+    def to_parquet(self, path: str | PathLike[str]) -> None:
+        """Write the table, with its certificate inside, as a Parquet file.
+
+        Parameters
+        ----------
+        path : path-like
+
+        Raises
+        ------
+        ConfigError
+            If the file cannot be written.
+        """
+        try:
+            Path(path).write_bytes(self._content)
+        except OSError as error:
+            raise ConfigError(f"the release cannot be written to {str(path)!r}: {error.strerror}.") from error
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The by-columns and ``count``; ``<NA>`` in suppressed cells of a declared domain. A copy each time."""
+        table = self._table.copy()
+        table.attrs = {"release_id": self.id}
+        return table
+
+    @property
+    def value(self) -> int | None:
+        """The value of a count; None when it is suppressed.
+
+        Raises
+        ------
+        ArgumentError
+            If the release is a histogram.
+        """
+        if not isinstance(self.certificate.mechanism, Count):
+            raise ArgumentError("value is of a count; a histogram's counts are in table.")
+        value = self._table["count"].iloc[0]
+        return None if pd.isna(value) else int(value)
+
+    @property
+    def error(self) -> ExpectedError:
+        """What error the noise adds and when a count is published at all; from public parameters alone."""
+        from pkdp_pipeline.releases.noise import expected_error
+
+        return expected_error(self.certificate.mechanism)
+
+    def rollup(self, by: str | Sequence[str]) -> pd.DataFrame:
+        """Return totals over groups of cells, derived from what is public: no data are read, nothing is charged.
+
+        Parameters
+        ----------
+        by : str or sequence of str
+            The by-columns to keep; ``[]`` for the grand total. A missing value is a key of its own.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each group that has rows in the table, in the order of its first row, with
+
+            - the columns of `by`;
+            - ``count`` (Int64): the number of people, ``<NA>`` where suppressed cells leave it open. With
+              noise an estimate: the sum of the published values, ``<NA>`` where one is suppressed;
+            - ``error`` (Float64, only with noise): the standard deviation of the noise in ``count``;
+            - ``least`` and ``most`` (Int64): the fewest and the most people that the table allows, with
+              certainty; ``most`` is ``<NA>`` where it is not bounded.
+
+        Raises
+        ------
+        ArgumentError
+            If `by` names anything but by-columns.
+
+        Notes
+        -----
+        A total counts people because every person is in one cell only. A suppressed cell has 0 to k - 1
+        people. Without a declared domain an unknown number of cells may have no row, so a total is bounded
+        only where every by-column is kept (or all others are boolean): declare the cells with ``domain=`` where totals
+        are wanted. Noise has no bounds: a noised cell that is
+        shown has at least k people, and nothing else is certain of it.
+
+        What was suppressed stays so: the intervals say what any reader could work out.
+        """
+        from pkdp_pipeline.releases.derived import rollup
+
+        return self._marked(rollup(self._table, self.certificate.mechanism, by, declared=self._declares_cells))
+
+    def shares(self, by: str | Sequence[str] | None = None) -> pd.DataFrame:
+        """Return each cell's share of its group, derived from what is public, as `rollup` is.
+
+        Parameters
+        ----------
+        by : str or sequence of str, optional
+            The by-columns that name a group. None: the group is the whole table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each of the table's, with its by-columns and, as Float64,
+
+            - ``share``: of all people in the group's cells, suppressed ones included; ``<NA>`` where these leave
+              it open. With noise an estimate: the ratio of published values, ``<NA>`` where one of the group
+              is suppressed or their sum is not above 0;
+            - ``least`` and ``most``: between which the share is with certainty, if anybody is in the group;
+              rounded outward. Without noise, a published cell's ``most`` is its share of the people in published
+              cells.
+
+        Raises
+        ------
+        ArgumentError
+            If the release is a count, or `by` names anything but by-columns.
+        """
+        from pkdp_pipeline.releases.derived import shares
+
+        return self._marked(shares(self._table, self.certificate.mechanism, by, declared=self._declares_cells))
+
+    def rounded(self, base: int, by: str | Sequence[str] | None = None) -> pd.DataFrame:
+        """Return counts as multiples of `base`, for showing; the certificate is no better for it.
+
+        Parameters
+        ----------
+        base : int
+            At least 1.
+        by : str or sequence of str, optional
+            Round the totals of ``rollup(by)``, which are better than totals of rounded counts. None: the
+            table's own cells.
+
+        Returns
+        -------
+        pandas.DataFrame
+            As of `rollup`; ``count`` is rounded to the nearest multiple (halves to the even one), ``least`` down
+            and ``most`` up, so that they still hold. ``error`` is of the noise alone.
+
+        Raises
+        ------
+        ArgumentError
+            If `base` is not a whole number above 0, or `by` names anything but by-columns.
+        """
+        from pkdp_pipeline.releases.derived import rounded
+
+        return self._marked(rounded(self._table, self.certificate.mechanism, base, by, declared=self._declares_cells))
+
+    @property
+    def _declares_cells(self) -> bool:
+        """Whether the table lists every cell there is, because the domain was declared."""
+        context = self.certificate.context
+        return context is not None and context.cells == "declared"
+
+    def _marked(self, derived: pd.DataFrame) -> pd.DataFrame:
+        derived.attrs = {"release_id": self.id}
+        return derived
+
+    def verify(self) -> bool:
+        """Check that the certificate is what its assumptions give (of another version's, the numbers), and every count.
+
+        Returns
+        -------
+        bool
+            True. A difference raises, so that it cannot be overlooked.
+
+        Raises
+        ------
+        ArgumentError
+            If something does not fit; the release was altered or is not ours.
+        """
+        check_table(self._table, self.certificate)
+        certificate = self.certificate
+        return certificate.verify() if certificate.has_own_words else certificate.verify_numbers()
+
+    def __repr__(self) -> str:
+        return f"Release(id={self.id!r}, replayed={self.replayed})\n{self._table}"
+
+    def _repr_html_(self) -> str:
+        from pkdp_pipeline.certificates.statement import Statement
+
+        state = " It was replayed from the ledger." if self.replayed else ""
+        return (
+            f"<div>{_shown(self._table)}<p>{escape(self.error.suppression)}</p>"
+            f"{Statement.of(self.certificate).to_html()}<p><small>Release {self.id}.{state}</small></p></div>"
+        )
+
+
+def _shown(table: pd.DataFrame) -> str:
+    """Return the first rows of a public table as HTML; suppressed counts are named so."""
+    keyed = "".join(f'<th scope="col" style="{_CELL}">{escape(str(column))}</th>' for column in table.columns[:-1])
+    head = f'{keyed}<th scope="col" style="{_CELL};text-align:right">{escape(str(table.columns[-1]))}</th>'
+    rows = []
+    for values in table.head(_ROWS).itertuples(index=False, name=None):
+        *keys, count = values
+        number = "<em>suppressed</em>" if pd.isna(count) else str(int(count))
+        cells = "".join(f'<td style="{_CELL}">{escape("<NA>" if pd.isna(key) else str(key))}</td>' for key in keys)
+        rows.append(f'<tr>{cells}<td style="{_CELL};text-align:right">{number}</td></tr>')
+    more = len(table) - len(rows)
+    left = "" if more <= 0 else f"<p>… {more} more {'row' if more == 1 else 'rows'}</p>"
+    return (
+        f'<table style="border-collapse:collapse"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>{left}"
+    )
+
+
+def read_release(path: str | PathLike[str]) -> Release:
+    """Read a release from its Parquet file and check it.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read.
+    ArgumentError
+        If it is not a release, its table or certificate was altered, or a count breaks the certificate's rule.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"the release {str(path)!r} cannot be read: {error.strerror}.") from error
+    release = Release.from_bytes(content)
+    release.verify()
+    return release
+
+
+def release_id(table: pd.DataFrame, certificate_json: str) -> str:
+    """Return the sha256, in hex, of the canonical form of a public table and its certificate."""
+    columns = [list(table.iloc[:, position].array) for position in range(table.shape[1])]
+    content = {
+        "certificate": certificate_json,
+        "columns": [[column, kind_of_dtype(table[column].dtype)] for column in table.columns],
+        "rows": [[json_key(canonical_key(value)) for value in row] for row in zip(*columns, strict=True)],
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def parquet_bytes(table: pd.DataFrame, certificate_json: str) -> bytes:
+    """Return a release's file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    # Statistics are of published values only; attrs are dropped so that nothing but the columns is written.
+    plain = table.copy(deep=False)
+    plain.attrs = {}
+    arrow = pa.Table.from_pandas(plain, preserve_index=False)
+    identity = release_id(arrow.to_pandas(), certificate_json)
+    stated = json.dumps({"id": identity, "schema": RELEASE_SCHEMA}, sort_keys=True)
+    own = {CERTIFICATE_KEY: certificate_json.encode(), RELEASE_KEY: stated.encode()}
+    sink = pa.BufferOutputStream()
+    # Without the stored Arrow schema, which would hold the metadata a second time.
+    with pq.ParquetWriter(sink, arrow.schema, compression="zstd", store_schema=False) as writer:
+        writer.write_table(arrow)
+        writer.add_key_value_metadata({**(arrow.schema.metadata or {}), **own})
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def parquet_content(content: bytes) -> tuple[pd.DataFrame, dict[bytes, bytes]]:
+    """Return the table of a Parquet file and what it carries besides; `ArgumentError` where it cannot be read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(pa.BufferReader(content))
+        return file.read(use_threads=False).to_pandas(), dict(file.metadata.metadata or {})
+    except (pa.ArrowException, OSError, ValueError, TypeError):
+        raise ArgumentError("the release is not a Parquet file that can be read.") from None
+
+
+def check_table(table: pd.DataFrame, certificate: ReleaseCertificate) -> None:
+    """Raise `ArgumentError` where a table is not one that the certificate's mechanism can publish."""
+    mechanism = certificate.mechanism
+    if "count" not in table.columns or table["count"].dtype != pd.Int64Dtype():
+        raise ArgumentError("the release has no column 'count' of whole numbers: it was altered or is not ours.")
+    if isinstance(mechanism, Count) and table.shape != (1, 1):
+        raise ArgumentError("the release of a count must hold one number: it was altered or is not ours.")
+    keys = table.drop(columns="count")
+    if keys.shape[1] and bool(keys.duplicated().any()):
+        raise ArgumentError("the release names a cell twice: it was altered or is not ours.")
+    least = mechanism.release_threshold if mechanism.noise is not None else mechanism.k or 0
+    published = table["count"].dropna()
+    if least is not None and bool((published < least).any()):
+        raise ArgumentError(
+            "the release publishes a count below its certificate's threshold: it was altered or is not ours."
+        )

@@ -1,0 +1,20 @@
+"""The theorems: certified upper bounds on δ(ε), each with the lower bound an attacker attains."""
+
+from __future__ import annotations
+
+from pkdp_pipeline.theorems.applicable import Applicable, Applied, Protects, applicable
+from pkdp_pipeline.theorems.bound import Bound, Certified, Invertible, WorstCase
+from pkdp_pipeline.theorems.theorems import THEOREMS, Theorem
+
+__all__ = [
+    "THEOREMS",
+    "Applicable",
+    "Applied",
+    "Bound",
+    "Certified",
+    "Invertible",
+    "Protects",
+    "Theorem",
+    "WorstCase",
+    "applicable",
+]

@@ -1,0 +1,222 @@
+"""Lemmas 1 to 3: the supremum over every attacker whose uncertainty lies in a box, for a count without k."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import flint
+import numpy as np
+from numpy.typing import NDArray
+
+from pkdp_pipeline.theorems.rounding import TINY, Array, ball_above
+from pkdp_pipeline.theorems.tilted_inversion import MOST_PEOPLE, TwoCoinTails, inverted
+
+__all__ = ["Counting", "chord"]
+
+Whole = NDArray[np.int64]
+Blocks = tuple[Whole, Whole, Whole]
+
+_SLACK = 0.0075
+_FEW_PEOPLE = 100_000
+"""Up to this many people all ε are searched at once; beyond, one after another."""
+
+_MOST_BLOCKS = 50_000
+"""Most blocks of vertices at once for one ε."""
+
+_MODE_IS_FOUND = 10**6
+"""With noise and more people than this, the climb to the mode of a tilted law may stop early, which widens brackets."""
+
+_NEGLIGIBLE = 1e-300
+"""Below this no two sides need to agree: blocks bounded by it are not divided further."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counting:
+    """Privacy profile of an exact count, or of one with two-sided geometric noise, without a threshold.
+
+    Parameters
+    ----------
+    theorem : str
+        Which statement uses the profile.
+    unknown : int
+        At least this many people are unknown; fewer only helps the attacker (a known person is a shift).
+    p_min, p_max : float
+        Every unknown person counts with a probability in this box; ``0 < p_min ≤ p_max < 1``.
+    noise : float, optional
+        ε0 of the noise; None for an exact count.
+
+    Notes
+    -----
+    The divergence is convex in each probability (lemma 2), so the worst attacker has `j` people at `p_max` and
+    the others at `p_min`; all `j` are covered by blocks, in each of which `w` revealed people bound the whole
+    block from above (lemma 3).
+
+    Searching many ε at once may divide blocks further than one alone needs, which moves the certified side within
+    its slack. *Guarantee*: the certified side is never below the divergence of any declared attacker, in either
+    direction; the attained side is that of one such attacker. *Rounding*: outward; the two sides agree within
+    0.8 % where the noise, if any, leaves a window that can be inverted. *Source*: `docs/mathematics.md`,
+    "Counting"; it replaces Theorem 3 of Desfontaines et al.
+    """
+
+    theorem: str
+    unknown: int
+    p_min: float
+    p_max: float
+    noise: float | None = None
+
+    @property
+    def slack(self) -> float:
+        """Return how far above the best attacker found the search may stop."""
+        return _SLACK
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        shares = np.full((2, len(epsilons)), inverted(min(self.unknown, MOST_PEOPLE)))
+        if self.noise is None or self.unknown <= _MODE_IS_FOUND:
+            return shares
+        # What is certified anywhere is at or above what is attained here, and the other way round.
+        lower, upper = self.bracket(epsilons)
+        apart = (upper - lower) / np.stack([np.maximum(lower, TINY), np.maximum(upper, TINY)])
+        wider: Array = np.maximum(shares, np.where(lower > 0.0, apart, [[0.0], [1.0]]).clip(0.0, 1.0))
+        return wider
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
+        if self.unknown > MOST_PEOPLE:
+            # Fewer unknown people only help the attacker; what is attained with fewer proves nothing.
+            fewer = replace(self, unknown=MOST_PEOPLE)
+            return np.zeros(len(epsilons)), fewer.bracket(epsilons)[1]
+        if self.noise is None:
+            return self._search(epsilons)
+        noise = self.noise
+        inside = epsilons < noise
+        lower, upper = np.zeros(len(epsilons)), np.where(inside, 1.0, 0.0)
+        tails = self._directions()[0]
+        near = np.array([tails.feasible(epsilon, self.unknown) for epsilon in epsilons.tolist()], dtype=bool)
+        if near.any():
+            lower[near], upper[near] = self._search(epsilons[near])
+        # δ is convex in e^ε and vanishes at ε0: beyond the last ε that can be inverted, a chord bounds it.
+        rest = inside & ~near
+        anchor = next((e for e in (0.96 * noise, 0.9 * noise, 0.5 * noise) if tails.feasible(e, self.unknown)), None)
+        if rest.any() and anchor is not None:
+            top = _anchor(self, anchor)
+            for row in np.flatnonzero(rest):
+                if epsilons[row] >= anchor:
+                    upper[row] = min(1.0, chord(anchor, top, noise, float(epsilons[row])))
+        return lower, upper
+
+    def _directions(self) -> list[TwoCoinTails]:
+        """Return right tails of the count and of its mirror image; the second's are the count's left tails."""
+        low, high = self.p_min, self.p_max
+        low_complement, high_complement = 1.0 - low, 1.0 - high
+        ahead = TwoCoinTails(
+            low=low, low_complement=low_complement, high=high, high_complement=high_complement, noise=self.noise
+        )
+        mirrored = TwoCoinTails(
+            low=low_complement, low_complement=low, high=high_complement, high_complement=high, noise=self.noise
+        )
+        # A box symmetric around 1/2 is its own mirror image: j people at p_max become m - j.
+        return [ahead] if low_complement == high and high_complement == low else [ahead, mirrored]
+
+    def _search(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return the bracket of the supremum over all vertices, for every ε."""
+        people = self.unknown
+        lower, upper = np.zeros(len(epsilons)), np.zeros(len(epsilons))
+        if self.p_min == self.p_max or people == 0:
+            for tails in self._directions():
+                sides = tails.right_tails(np.full(len(epsilons), float(people)), np.zeros(len(epsilons)), epsilons)
+                lower, upper = np.maximum(lower, sides[0]), np.maximum(upper, sides[1])
+            return lower, np.minimum(upper, 1.0)
+        starts, ends = _first_blocks(people)
+        ways = len(self._directions())
+        if people <= _FEW_PEOPLE:
+            marks = np.repeat(np.arange(ways * len(epsilons), dtype=np.int64), len(starts))
+            repeats = ways * len(epsilons)
+            lower, upper, _ = self._cover(epsilons, (marks, np.tile(starts, repeats), np.tile(ends, repeats)))
+            return lower, upper
+        # Many blocks: those of the next smaller ε are a good start for an ε.
+        blocks = (
+            np.repeat(np.arange(ways, dtype=np.int64), len(starts)),
+            np.tile(starts, ways),
+            np.tile(ends, ways),
+        )
+        for row in np.argsort(epsilons):
+            lower[row : row + 1], upper[row : row + 1], blocks = self._cover(epsilons[row : row + 1], blocks)
+        return lower, upper
+
+    def _cover(self, epsilons: Array, blocks: Blocks) -> tuple[Array, Array, Blocks]:
+        """Divide blocks until none exceeds the best vertex by more than the slack; return what is left of them.
+
+        A block is a mark (direction × number of ε + which ε) with its first and last vertex.
+        """
+        directions = self._directions()
+        lower, upper = np.zeros(len(epsilons)), np.zeros(len(epsilons))
+        which, first, last = blocks
+        finished: list[Blocks] = []
+        while len(which):
+            column = which % len(epsilons)
+            exact = self._evaluate(directions, which, first, first, epsilons)
+            np.maximum.at(lower, column, exact[0])
+            bound = self._evaluate(directions, which, first, last, epsilons, exact)
+            above = np.fmin(bound[1], 1.0)
+            done = (above <= np.maximum((1.0 + _SLACK) * lower[column], _NEGLIGIBLE)) | (first == last)
+            # Every bound holds as it stands: stopping here widens the bracket and changes nothing else.
+            done |= len(which) > _MOST_BLOCKS * len(epsilons)
+            np.maximum.at(upper, column[done], above[done])
+            finished.append((which[done], first[done], last[done]))
+            which, first, last = _split(which[~done], first[~done], last[~done])
+        marks, firsts, lasts = (np.concatenate([part[index] for part in finished]) for index in range(3))
+        return lower, np.minimum(np.maximum(upper, lower), 1.0), (marks, firsts, lasts)
+
+    def _evaluate(
+        self,
+        directions: list[TwoCoinTails],
+        which: Whole,
+        first: Whole,
+        last: Whole,
+        epsilons: Array,
+        exact: tuple[Array, Array] | None = None,
+    ) -> tuple[Array, Array]:
+        """Return brackets with ``last - first`` people revealed and `first` of the others at p_max."""
+        lower, upper = np.zeros(len(which)), np.zeros(len(which))
+        if exact is not None:
+            lower, upper = exact[0].copy(), exact[1].copy()
+        for index, tails in enumerate(directions):
+            rows = np.flatnonzero((which // len(epsilons) == index) & ((last > first) | (exact is None)))
+            low, high = (self.unknown - last[rows]).astype(float), first[rows].astype(float)
+            lower[rows], upper[rows] = tails.right_tails(low, high, epsilons[which[rows] % len(epsilons)])
+        return lower, upper
+
+
+@lru_cache(maxsize=64)
+def _anchor(bound: Counting, epsilon: float) -> float:
+    """Return the certified δ from which a chord starts; an inversion asks for the same one again and again."""
+    return float(bound._search(np.array([epsilon]))[1][0])
+
+
+def _first_blocks(people: int) -> tuple[Whole, Whole]:
+    """Return blocks that cover 0 … people and double away from both ends."""
+    cuts = {0, people + 1}
+    step = 1
+    while step <= people // 2:
+        cuts |= {step, people + 1 - step}
+        step *= 2
+    edges = np.array(sorted(cuts), dtype=np.int64)
+    return edges[:-1], edges[1:] - 1
+
+
+def _split(which: Whole, first: Whole, last: Whole) -> tuple[Whole, Whole, Whole]:
+    """Halve every block."""
+    middle = (first + last) // 2
+    return np.concatenate([which, which]), np.concatenate([first, middle + 1]), np.concatenate([middle, last])
+
+
+def chord(left: float, value: float, right: float, epsilon: float) -> float:
+    """Return at least ``value · (e^right - e^epsilon)/(e^right - e^left)``.
+
+    A profile that is `value` at `left` and 0 at `right` lies below the chord in e^ε, because every
+    hockey-stick divergence is convex in e^ε.
+    """
+    ratio = (flint.arb(right) - epsilon).expm1() / (flint.arb(right) - left).expm1()
+    return ball_above(flint.arb(value) * ratio * (flint.arb(epsilon) - left).exp())

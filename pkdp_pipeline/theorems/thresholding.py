@@ -1,0 +1,194 @@
+"""Theorem A: k-thresholding is dominated by two waiting times, whatever the number of people."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkdp_pipeline.theorems.binomial_tails import LEAST_P, left_tails, likely_counts, right_tails
+from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, evaluated
+
+__all__ = ["Thresholding"]
+
+Whole = NDArray[np.int64]
+
+
+_MOST_ROWS = 1_000
+"""Most numbers of known people looked at one by one; fewer where k is so large that one takes long."""
+
+_MOST_TRIALS = 10_000_000
+"""Attacks with more unknown people than this are not evaluated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholding:
+    """Privacy profile of a count that is published only when it reaches `k`.
+
+    Parameters
+    ----------
+    theorem : str
+        Which statement uses the profile: ``"thresholding"``, ``"histogram_presence"``, …
+    k : int
+        Published only when ``count >= k``; at least 1.
+    p : float
+        Every unknown person counts with probability at most `p`; nothing else is assumed.
+    cap : int, optional
+        At most this many unknown people.
+    known : int
+        People the attacker knows, who may count.
+    active : bool
+        Whether the attacker controls the known people (then ``k - known`` takes the place of `k`), or merely
+        knows them (then the number of them who count is ``Bin(known, p)``).
+    least_unknown : int
+        Attackers with fewer unknown people who may count are not declared: matters to the attained side only.
+
+    Notes
+    -----
+    With ``W_r`` the number of p-coins tossed up to the r-th success, ``δ(ε)`` is the larger of
+    ``H_ε(W_{k-1} ‖ W_k)`` and ``H_ε(W_k ‖ W_{k-1})``.
+
+    *Guarantee*: the certified side is never below the hockey-stick divergence, in either direction, of any
+    declared attacker. It is attained for active attackers and for `known` = 0. *Rounding*: outward, see
+    `pkdp_pipeline.theorems.binomial_tails`. *Source*: `docs/mathematics.md`, theorem A; it replaces
+    Theorem 4 and Proposition 8 of Desfontaines et al.
+    """
+
+    theorem: str
+    k: int
+    p: float
+    cap: int | None = None
+    known: int = 0
+    active: bool = False
+    least_unknown: int = 0
+
+    @property
+    def slack(self) -> float:
+        """Return 0: nothing is left open to save effort."""
+        return 0.0
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        return evaluated(epsilons)
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
+        if 0.0 < self.p < LEAST_P:
+            # A larger p dominates; what is attained there proves nothing.
+            return np.zeros(len(epsilons)), replace(self, p=LEAST_P).bracket(epsilons)[1]
+        if self.active or self.known == 0:
+            lower, upper = self._at(self.k - (self.known if self.active else 0), epsilons)
+        else:
+            lower, upper = self._passive(epsilons)
+        return lower, np.minimum(upper, 1.0)
+
+    def _at(self, k: int, epsilons: Array) -> tuple[Array, Array]:
+        """Return the bracket at threshold `k` when nobody is known."""
+        constant = _constant(k, self.p, self.cap)
+        if constant is not None:
+            sure = np.full(len(epsilons), constant)
+            return sure, sure
+        cutoffs = [k - 1] * len(epsilons)
+        right, left = (tails(cutoffs, self.p, epsilons, cap=self.cap) for tails in (right_tails, left_tails))
+        upper = np.maximum(right[1], left[1])
+        if self.least_unknown == 0:
+            return np.maximum(right[0], left[0]), upper
+        return self._attained_by_at_least(self.least_unknown, k - 1, epsilons), upper
+
+    def _attained_by_at_least(self, people: int, t: int, epsilons: Array) -> Array:
+        """Return what attackers with `people` or more unknown p-coins attain with a cutoff of at least `t`."""
+        attained = np.zeros(len(epsilons))
+        for row, epsilon in enumerate(epsilons.tolist()):
+            trials = max(people, _worst_trials(t, self.p, epsilon, self.cap))
+            if trials > _MOST_TRIALS:
+                continue
+            for cutoff in {t, _best_cutoff(t, trials, self.p, epsilon)}:
+                lower, _ = right_tails([cutoff], self.p, np.array([epsilon]), trials=trials)
+                attained[row] = max(attained[row], float(lower[0]))
+        return attained
+
+    def _passive(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return the bracket averaged over how many of the known people count."""
+        if self.p in (0.0, 1.0):
+            return self._at(self.k - (self.known if self.p == 1.0 else 0), epsilons)
+        low, weights, beyond = likely_counts(self.known, self.p)
+        kept = self._heaviest(low, weights, epsilons)
+        told = np.ones(len(weights), dtype=bool)
+        told[kept] = False
+        # Numbers that settle the matter, or are too unlikely to matter, are counted as full disclosure.
+        beyond += float(weights[told].sum())
+        chances, numbers = weights[kept], kept
+        if len(kept) > (most := self._most_rows()):
+            # A block of numbers is dominated by its largest one.
+            blocks = np.array_split(kept, most)
+            chances = np.array([weights[block].sum() for block in blocks])
+            numbers = np.array([block[-1] for block in blocks])
+        cutoffs = np.repeat(self.k - 1 - low - numbers, len(epsilons)).tolist()
+        points = np.tile(epsilons, len(numbers))
+        shape = (len(numbers), len(epsilons))
+        right, left = (
+            tails(cutoffs, self.p, points, cap=self.cap)[1].reshape(shape) for tails in (right_tails, left_tails)
+        )
+        upper = beyond + np.maximum(chances @ right, chances @ left)
+        upper = np.nextafter(upper * (1.0 + (4.0 * len(weights) + 8.0) * UNIT), np.inf)
+        return np.minimum(self._passive_attained(low, weights, kept, epsilons), upper), upper
+
+    def _heaviest(self, low: int, weights: Array, epsilons: Array) -> Whole:
+        """Return which numbers of known people who count, less `low`, can matter to the average."""
+        possible = np.arange(min(len(weights), max(0, self.k - 1 - low)))
+        # What is no more than the allowance for underflow says nothing.
+        possible = possible[weights[possible] > 1e4 * TINY]
+        if len(possible) <= 64:
+            return possible
+        # A sample of the average's terms at the largest ε is a lower bound of it that says what is negligible.
+        sample = possible[np.linspace(0, len(possible) - 1, 64).astype(np.int64)]
+        least = np.full(len(sample), epsilons.max(initial=0.0))
+        terms, _ = right_tails((self.k - 1 - low - sample).tolist(), self.p, least, cap=self.cap)
+        heaviest = float((terms * weights[sample]).max())
+        return possible[weights[possible] > 1e-15 * heaviest / len(possible)]
+
+    def _most_rows(self) -> int:
+        return min(_MOST_ROWS, max(20, round(5e5 / math.sqrt(self.k))))
+
+    def _passive_attained(self, low: int, weights: Array, kept: Whole, epsilons: Array) -> Array:
+        """Return what one fixed number of unknown p-coins attains, whoever of the known people counts."""
+        # Whoever knows fewer people is declared too.
+        attained, _ = self._at(self.k, epsilons)
+        if len(kept) > self._most_rows():
+            return attained
+        chances = np.maximum(0.0, weights - 2.0 * TINY) * (1.0 - (32.0 * len(weights) + 100.0) * UNIT)
+        chances[0] *= low == 0
+        typical = min(round(self.known * self.p), self.k - 2)
+        for row, epsilon in enumerate(epsilons.tolist()):
+            for t in {self.k - 1, self.k - 1 - typical} - {0, -1}:
+                trials = _worst_trials(t, self.p, epsilon, self.cap)
+                cutoffs = {int(b): _best_cutoff(self.k - 1 - low - int(b), trials, self.p, epsilon) for b in kept}
+                reached = [b for b, cutoff in cutoffs.items() if cutoff <= trials]
+                points = np.full(len(reached), epsilon)
+                lower, _ = right_tails([cutoffs[b] for b in reached], self.p, points, trials=trials)
+                attained[row] = max(attained[row], float(lower @ chances[reached]) * (1.0 - 1e-12))
+        return attained
+
+
+def _worst_trials(t: int, p: float, epsilon: float, cap: int | None) -> int:
+    """Return about the number of p-coins that is worst for the cutoff `t`."""
+    growth = math.exp(min(epsilon, 700.0))
+    trials = t + int(min(t * (1.0 - p) / (p * growth), 1e15))
+    return trials if cap is None else min(trials, cap)
+
+
+def _best_cutoff(least: int, trials: int, p: float, epsilon: float) -> int:
+    """Return a cutoff of at least `least` from which on every likelihood ratio exceeds e^ε."""
+    against = (1.0 - p) / p * math.exp(-min(epsilon, 700.0))
+    return max(least, int(trials / (1.0 + against)) + 1)
+
+
+def _constant(k: int, p: float, cap: int | None) -> float | None:
+    """Return δ where it does not depend on ε, else None."""
+    if k <= 1:
+        return 1.0
+    if p == 0.0 or (cap is not None and cap < k - 1):
+        return 0.0
+    return 1.0 if p == 1.0 else None

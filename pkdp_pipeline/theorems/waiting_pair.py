@@ -1,0 +1,207 @@
+"""The dominating pair of thresholding, as two laws on common atoms, and the product of two such pairs.
+
+``(W_t, W_{t+1})``, the waiting times for `t` and for ``t+1`` successes of a p-coin, live on ``m = t + i``.
+The second law is the first one size-biased: ``Q(i) = P(i) · i/c`` with ``c = t(1-p)/p``. A cap on the number
+of coins merges all later atoms into one. Atoms are kept in the order of their likelihood ratio ``Q/P``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import flint
+import numpy as np
+
+from pkdp_pipeline.theorems.binomial_tails import (
+    LEAST_P,
+    binomial_weights,
+    likely_counts,
+    log_binomial_pmf,
+    outward_from,
+)
+from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above
+
+__all__ = ["Pair", "averaged_pair", "mixed", "product_above", "waiting_pair"]
+
+_WIDEST = 400_000
+"""Most atoms kept for one pair; a p that needs more is replaced by a larger one, which is sound."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two laws ``(P, Q)`` on atoms of increasing ratio ``Q/P``.
+
+    Parameters
+    ----------
+    weight : array, shape (n,)
+        ``P`` of the atoms, within `budget` relatively.
+    ratio : array, shape (n,)
+        ``Q/P`` of the atoms, increasing, within `budget` relatively.
+    budget : float
+    first_only, second_only : float
+        At or above the mass of P, and of Q, on all other events.
+    """
+
+    weight: Array
+    ratio: Array
+    budget: float
+    first_only: float
+    second_only: float
+
+
+_DISJOINT = Pair(weight=np.zeros(0), ratio=np.zeros(0), budget=0.0, first_only=1.0, second_only=1.0)
+"""Two laws that one look tells apart; they dominate every pair."""
+
+
+def waiting_pair(t: int, p: float, cap: int | None, lost: float) -> Pair:
+    """Return the pair ``(W_t, W_{t+1})`` of a p-coin tossed at most `cap` times.
+
+    Parameters
+    ----------
+    t : int
+        Successes waited for; at 0 or below the two laws are disjoint.
+    p : float
+        In [0, 1].
+    cap : int or None
+    lost : float
+        Mass that may be left out of the atoms; what is left out is bounded in the `_only` fields.
+
+    Notes
+    -----
+    *Guarantee*: the pair dominates that of theorem A. *Rounding*: see the fields of `Pair`.
+    """
+    if t <= 0 or (p == 1.0 and (cap is None or cap >= t)):
+        return _DISJOINT
+    if p == 0.0 or (cap is not None and cap < t):
+        return Pair(weight=np.ones(1), ratio=np.ones(1), budget=0.0, first_only=0.0, second_only=0.0)
+    p = max(p, LEAST_P)
+    if cap is not None and cap - t < _WIDEST:
+        return _capped(t, p, cap)
+    reach = 5.0 - math.log(max(lost, 1e-280))
+    # A larger p dominates: theorem A's attackers at p are among those at any larger p.
+    p = max(p, (2.0 * math.sqrt(2.0 * reach * (t + 1.0)) + 4.0 * reach) / _WIDEST)
+    if p > 1.0 - 2.0**-20:
+        return _DISJOINT
+    mean, spread = t * (1.0 - p) / p, math.sqrt((t + 1.0) * (1.0 - p)) / p
+    low = max(0, math.floor(mean - math.sqrt(2.0 * reach) * spread - 2.0))
+    high = math.ceil(mean + math.sqrt(2.0 * reach) * spread + 2.0 * reach / p) + 2
+    weight, ratio = _atoms(t, p, low, high)
+    # Beyond either edge the atoms fall at least geometrically. A cap beyond the window changes nothing more.
+    falling = (t + high) * (1.0 - p) / high
+    sinking = low / ((t + low - 1.0) * (1.0 - p)) if low else 0.0
+    beyond = weight[-1] * max(1.0, ratio[-1]) * falling / (1.0 - falling) * 1.01 + TINY
+    before = weight[0] * max(1.0, ratio[0]) * sinking / (1.0 - sinking) * 1.01 + (TINY if low else 0.0)
+    rest = float(before + beyond)
+    if cap is not None and cap + 1 - t <= high:
+        # A cap this far out that still bites: what it merges is counted as disclosed.
+        at = max(0, cap + 1 - t - low)
+        rest += float((weight[at:] * np.maximum(1.0, ratio[at:])).sum() * (1.0 + 1e-9))
+        weight, ratio = weight[:at], ratio[:at]
+    budget = (10.0 * (high - low) + 70.0) * UNIT
+    return Pair(weight=weight, ratio=ratio, budget=budget, first_only=rest, second_only=rest)
+
+
+def _capped(t: int, p: float, cap: int) -> Pair:
+    """Return the pair of at most `cap` tosses: the atoms up to the cap, and one for everything later."""
+    last = cap - t
+    weight, ratio = _atoms(t, p, 0, last)
+    fewer = binomial_weights(cap, p, 0, t)
+    tail = float(fewer[:-1].sum())
+    budget = (10.0 * (last + t) + 200.0) * UNIT
+    merged = (tail + float(fewer[-1])) / tail
+    if tail < 1e-250 or merged < ratio[-1]:
+        # Too little is left to have a ratio: it is counted as disclosed.
+        rest = (tail + float(fewer[-1])) * (1.0 + 1e-9)
+        return Pair(weight=weight, ratio=ratio, budget=budget, first_only=rest, second_only=rest)
+    weight, ratio = np.append(weight, tail), np.append(ratio, merged)
+    return Pair(weight=weight, ratio=ratio, budget=budget, first_only=0.0, second_only=0.0)
+
+
+def _atoms(t: int, p: float, low: int, high: int) -> tuple[Array, Array]:
+    """Return the first law and the ratio of the two on the failures ``low … high``."""
+    steps = np.arange(low, high + 1, dtype=np.float64)
+    mode = int(max(low, min(high, math.floor((t - 1) * (1.0 - p) / p))))
+    with flint.ctx.workprec(160 + 2 * (t + mode).bit_length()):
+        peak = ball_above(log_binomial_pmf(t + mode, t, p).exp() * t / (t + mode))
+    rising = (t + steps[:-1]) * (1.0 - p) / (steps[:-1] + 1.0)
+    with np.errstate(under="ignore"):
+        weight = outward_from(mode - low, peak, rising)
+    return weight + TINY * (peak > 0.0), steps * (p / (t * (1.0 - p)))
+
+
+def mixed(chances: Sequence[float], pairs: Sequence[Pair], beyond: float) -> Pair:
+    """Return the pair in which a public coin decides which of `pairs` is seen.
+
+    Parameters
+    ----------
+    chances : sequence of float
+        At or above the probability of each pair.
+    beyond : float
+        At or above the probability that neither is seen and the two laws are disjoint.
+    """
+    weight = np.concatenate([chance * pair.weight for chance, pair in zip(chances, pairs, strict=True)])
+    ratio = np.concatenate([pair.ratio for pair in pairs])
+    order = np.argsort(ratio, kind="stable")
+    first = sum(chance * pair.first_only for chance, pair in zip(chances, pairs, strict=True))
+    second = sum(chance * pair.second_only for chance, pair in zip(chances, pairs, strict=True))
+    return Pair(
+        weight=weight[order],
+        ratio=ratio[order],
+        budget=max(pair.budget for pair in pairs) + 4.0 * UNIT,
+        first_only=(first + beyond) * (1.0 + 1e-12),
+        second_only=(second + beyond) * (1.0 + 1e-12),
+    )
+
+
+def averaged_pair(k: int, p: float, cap: int | None, known: tuple[int, float], lost: float, most: int) -> Pair:
+    """Return the pair of theorem A at the threshold `k`, averaged over how many known people count.
+
+    Parameters
+    ----------
+    k, p, cap, lost :
+        As in `waiting_pair`, with ``t = k - 1``.
+    known : (int, float)
+        How many people are known, and the chance that one of them counts; both laws show how many do.
+    most : int
+        Most pairs built; a block of numbers is dominated by its largest one.
+    """
+    low, weights, beyond = likely_counts(*known)
+    # Thresholds at 1 or below disclose everything; so are counted those too unlikely to matter.
+    told = (low + np.arange(len(weights)) >= k - 1) | (weights < lost / len(weights))
+    beyond = (beyond + float(weights[told].sum())) * (1.0 + (len(weights) + 4.0) * UNIT)
+    kept = np.flatnonzero(~told)
+    if len(kept) == 0:
+        return _DISJOINT
+    chances, pairs = [], []
+    for block in np.array_split(kept, min(len(kept), most)):
+        chances.append(float(weights[block].sum()) * (1.0 + (len(block) + 4.0) * UNIT))
+        pairs.append(waiting_pair(k - 1 - low - int(block[-1]), p, cap, lost))
+    return mixed(chances, pairs, beyond)
+
+
+def product_above(one: Pair, other: Pair, epsilon: float) -> float:
+    """Return a float at or above ``H_ε(P1 ⊗ Q2 ‖ Q1 ⊗ P2)`` for two pairs ``(P1, Q1)`` and ``(P2, Q2)``.
+
+    Notes
+    -----
+    The sum over atoms is ``Σ_i P1(i) Σ_l P2(l) (ρ2(l) - e^ε ρ1(i))_+``; the inner sum is a second-order tail of
+    positive terms. *Guarantee*: never below the divergence. *Rounding*: upward; errors of the ratios act
+    like an error of ε and are covered by evaluating at a slightly smaller ε.
+    """
+    count, total = len(other.weight), 0.0
+    if count and len(one.weight):
+        tail = np.cumsum(other.weight[::-1])[::-1]
+        # later[l] = Σ_{j>l} (ρ(j) - ρ(j-1)) tail(j)
+        later = np.append(np.cumsum((np.diff(other.ratio) * tail[1:])[::-1])[::-1], 0.0)
+        shift = 2.0 * (one.budget + other.budget) + 64.0 * UNIT
+        with np.errstate(over="ignore"):
+            level = one.ratio * math.exp(min(epsilon, 700.0)) * (1.0 - shift)
+        at = np.searchsorted(other.ratio, level, side="right")
+        inside = at < count
+        at, level = at[inside], level[inside]
+        total = float((one.weight[inside] * ((other.ratio[at] - level) * tail[at] + later[at])).sum())
+        total *= (1.0 + 2.0 * one.budget + 2.0 * other.budget) * (1.0 + (4.0 * (count + len(one.weight)) + 64.0) * UNIT)
+        total += TINY * (total > 0.0)
+    return min(1.0, math.nextafter((total + one.first_only + other.second_only) * (1.0 + 1e-14), math.inf))

@@ -1,0 +1,178 @@
+"""Several mechanisms, each with its leakage and fresh randomness: how their promises add up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+
+import flint
+
+from pkdp_pipeline.composition import basic_sum
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.arguments import probability, whole_number
+from pkdp_pipeline.theory.bounded_leakage.growth import BITS, exact_end, float_above, read_epsilon
+from pkdp_pipeline.theory.bounded_leakage.guarantee_pair import read_guarantee
+
+__all__ = ["advanced_composition", "basic_composition", "best_composition"]
+
+_MANY = 100_000
+"""Sums of more terms are not computed."""
+
+_WIDE = 1e6
+"""Larger ε hide nothing that a sum could show."""
+
+_FEW = 32
+"""Products of so many rationals are exact; of more they are balls."""
+
+
+def basic_composition(parts: Iterable[tuple[float, float]], times: Iterable[int] | None = None) -> tuple[float, float]:
+    """Add up promises given leakages (Theorem 26, Corollary 28; adaptively by Theorem 31).
+
+    Parameters
+    ----------
+    parts : iterable of (float, float)
+        (ε_i, δ_i) of each output given its leakage, with fresh randomness in every part.
+    times : iterable of int, optional
+        How often each part occurs; once where it is left out.
+
+    Returns
+    -------
+    epsilon, delta : float
+        ``Σ ε_i`` and ``1 - Π (1 - δ_i)``, which is at most ``Σ δ_i``.
+
+    Raises
+    ------
+    ArgumentError
+        If a part is not such a pair.
+
+    Notes
+    -----
+    *Guarantee*: all outputs together are (ε, δ)-bounded-leakage private with respect to all leakages together, also
+    when each part is chosen after seeing earlier outputs. No smaller δ holds at this ε for all parts with these
+    numbers. *Rounding*: up. *Source*: `docs/bounded_leakage.md`, "Composition".
+    """
+    listed = [read_guarantee("a part", part) for part in parts]
+    often = [1] * len(listed) if times is None else list(times)
+    epsilon = basic_sum([(one, 0.0) for one, _ in listed], often)[0]
+    return epsilon, _told_by_any([(delta, number) for (_, delta), number in zip(listed, often, strict=True)])
+
+
+def advanced_composition(part: tuple[float, float], times: int, slack: float) -> tuple[float, float]:
+    """Add up many equal promises given leakages by advanced composition (Theorems 16 and 31).
+
+    Parameters
+    ----------
+    part : (float, float)
+        (ε, δ) of every output given its leakage; ε finite.
+    times : int
+        k, at least 1.
+    slack : float
+        δ′ in (0, 1]: what the smaller ε costs.
+
+    Returns
+    -------
+    epsilon, delta : float
+        ``ε √(2 k ln(1/δ′)) + k ε (e^ε - 1)/(e^ε + 1)`` and ``1 - (1 - δ)^k (1 - δ′)``. Where ``k ε`` is not larger:
+        that, and ``1 - (1 - δ)^k``.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range.
+
+    Notes
+    -----
+    The theorem is printed with ``k ε e^{ε-1}``, a misprint of ``k ε (e^ε - 1)``. Both are larger than what is returned
+    here, which the same proof gives.
+
+    *Guarantee*: all outputs together are (ε, δ)-bounded-leakage private with respect to all leakages together, also
+    when each part is chosen after seeing earlier outputs. *Rounding*: up. *Source*: `docs/bounded_leakage.md`,
+    "Composition".
+    """
+    (epsilon, delta), often = _equal_parts(part, times)
+    if probability("slack", slack) == 0.0:
+        raise ArgumentError("slack must be above 0: it is the δ that advanced composition pays; write 1e-9.")
+    with flint.ctx.workprec(BITS):
+        one = flint.arb(epsilon)
+        spread = (2 * often * -flint.arb(slack).log()).sqrt() if slack < 1.0 else flint.arb(0)
+        total = float_above(max(Fraction(0), exact_end((one * (spread + often * (one / 2).tanh())).upper())))
+    plain = basic_sum([(epsilon, 0.0)], [often])[0]
+    if plain <= total:
+        return plain, _told_by_any([(delta, often)])
+    return total, _told_by_any([(delta, often), (float(slack), 1)])
+
+
+def best_composition(part: tuple[float, float], times: int, epsilon: float) -> float:
+    """Return the smallest δ at `epsilon` that holds for all equal promises with these numbers together.
+
+    Parameters
+    ----------
+    part : (float, float)
+        (ε, δ) of every output given its leakage; ε finite.
+    times : int
+        k, from 1 to 100 000.
+    epsilon : float
+        Where δ is read, at least 0.
+
+    Returns
+    -------
+    float
+        ``1 - (1 - δ)^k (1 - h)`` with ``h = Σ_l C(k, l) max(0, e^{(k-l) ε} - e^{l ε} e^epsilon)/(1 + e^ε)^k``.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range.
+
+    Notes
+    -----
+    *Guarantee*: as for `basic_composition`. *Rounding*: up, in ball arithmetic. *Source*: `docs/bounded_leakage.md`,
+    "Composition"; for differential privacy without leakage: Kairouz, Oh and Viswanath, "The Composition Theorem for
+    Differential Privacy", 2015.
+    """
+    (one, delta), often = _equal_parts(part, times)
+    target = read_epsilon("epsilon", epsilon)
+    if often > _MANY:
+        raise ArgumentError(f"times must be at most {_MANY}: use advanced_composition for more.")
+    plain = basic_sum([(one, 0.0)], [often])[0]
+    if target >= plain:
+        return _told_by_any([(delta, often)])
+    if one > _WIDE:
+        return 1.0
+    with flint.ctx.workprec(BITS):
+        right, wrong = (1 / (1 + (sign * flint.arb(one)).exp()) for sign in (-1, 1))
+        told = flint.arb(0)
+        for errors in range(often + 1):
+            apart = -(flint.arb(target) - (often - 2 * errors) * flint.arb(one)).expm1()
+            if apart < 0:
+                break
+            term = math.comb(often, errors) * right ** (often - errors) * wrong**errors * apart
+            # Where the sign is open, the upper end is at or above the positive part.
+            told += term if apart > 0 else flint.arb(term.upper())
+        if not told < 1:
+            return 1.0
+        logarithm = (-told).log1p() + (often * (-flint.arb(delta)).log1p() if 0.0 < delta < 1.0 else 0)
+        return 1.0 if delta == 1.0 else min(1.0, float_above(exact_end((-logarithm.expm1()).upper())))
+
+
+def _equal_parts(part: object, times: int) -> tuple[tuple[float, float], int]:
+    epsilon, delta = read_guarantee("part", part)
+    if math.isinf(epsilon):
+        raise ArgumentError("epsilon of part must be finite: add such parts up with basic_composition.")
+    return (epsilon, delta), whole_number("times", times, least=1)
+
+
+def _told_by_any(chances: list[tuple[float, int]]) -> float:
+    """Return at or above ``1 - Π (1 - δ_i)^k_i``, at most 1."""
+    telling = [(delta, times) for delta, times in chances if delta > 0.0]
+    if any(delta == 1.0 for delta, _ in telling):
+        return 1.0
+    if sum(times for _, times in telling) <= _FEW:
+        kept = Fraction(1)
+        for delta, times in telling:
+            kept *= (1 - Fraction(delta)) ** times
+        return float_above(1 - kept)
+    with flint.ctx.workprec(BITS):
+        logarithm = sum((times * (-flint.arb(delta)).log1p() for delta, times in telling), flint.arb(0))
+        return min(1.0, float_above(exact_end((-logarithm.expm1()).upper())))

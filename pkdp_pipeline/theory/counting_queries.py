@@ -1,0 +1,323 @@
+"""CountingQueries: several counts of the same records, and how far one record changes all of them together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from keyword import iskeyword
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.arguments import choice, positive_real
+from pkdp_pipeline.model.evidence import BoundedSensitivity
+from pkdp_pipeline.model.mechanisms import GeometricNoise
+
+__all__ = ["CountingQueries"]
+
+_MOST_RECORDS = 1_000_000
+_MOST_KINDS = 20_000
+"""So many records that no query tells apart from each other are compared in pairs."""
+
+_BLOCK = 500
+_MOST_CLAUSES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class CountingQueries:
+    """Named questions "how many records are such?", over a public list of all records there can be.
+
+    Make it with `over`. It says how far the record of one person can change the answers, all changes added up (the
+    L1 sensitivity of the family), and therefore how much noise each answer needs where all of them are released.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        What a record consists of.
+    records : tuple of tuple
+        All records there can be.
+    counted : tuple of (str, frozenset)
+        Every question's name, and the records that it counts.
+
+    Notes
+    -----
+    Dwork, "Differential privacy", ICALP 2006, Theorems 4 and 5; `docs/sensitivity.md`.
+    """
+
+    columns: tuple[str, ...]
+    records: tuple[tuple[Any, ...], ...]
+    counted: tuple[tuple[str, frozenset[tuple[Any, ...]]], ...]
+
+    def __repr__(self) -> str:
+        return f"CountingQueries(columns={self.columns!r}, names={self.names!r})"
+
+    def __post_init__(self) -> None:
+        everything = set(self.records)
+        if not everything or not self.counted:
+            raise ArgumentError("counting queries need at least one record that there can be, and one question.")
+        for name, members in self.counted:
+            if not members <= everything:
+                raise ArgumentError(f"question {name!r} counts records that are not in the domain.")
+        if len(dict(self.counted)) < len(self.counted):
+            raise ArgumentError("two questions have the same name.")
+
+    @classmethod
+    def over(cls, domain: Mapping[str, Iterable[Any]], queries: Mapping[str, Any]) -> CountingQueries:
+        """Return the family of `queries` about records from `domain`.
+
+        Parameters
+        ----------
+        domain : mapping
+            Every column's possible values, all of them public: ``{"age": ["<65", "65+"], "smokes": [True, False]}``.
+            A record is one value of each. What a cell may hold in the data but is not listed is not counted for.
+        queries : mapping
+            Under each name, which records are counted: conditions, as a mapping from columns to a value or a
+            collection of values (``{"age": "65+", "smokes": True}``; ``{}`` is everybody); or a collection of records
+            as tuples in the order of the columns; or a function of a record, given as a dictionary, that returns
+            True or False. Functions are asked about every record of the domain, and about nothing else.
+
+        Raises
+        ------
+        ArgumentError
+            If a column, a value or a condition is not in the domain, or the domain is empty or too large.
+        """
+        values = _domain(domain)
+        if not isinstance(queries, Mapping) or not queries:
+            raise ArgumentError("queries must be a mapping from names to conditions, with at least one entry.")
+        records = tuple(product(*values.values()))
+        counted = []
+        for name, which in queries.items():
+            if not isinstance(name, str) or not name:
+                raise ArgumentError(f"the name of a query must be a text, not {type(name).__name__}.")
+            counted.append((name, frozenset(_members(name, which, values, records))))
+        return cls(columns=tuple(values), records=records, counted=tuple(counted))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The questions' names."""
+        return tuple(name for name, _ in self.counted)
+
+    def counts(self, record: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the names of the questions that count `record`, one value for each column.
+
+        Raises
+        ------
+        ArgumentError
+            If it is not a record of the domain.
+        """
+        given = tuple(record[column] for column in self.columns) if set(record) == set(self.columns) else None
+        if given is None or given not in self.records:
+            raise ArgumentError(f"a record has one value of the domain for each of {', '.join(self.columns)}.")
+        return tuple(name for name, members in self.counted if given in members)
+
+    def where(self, name: str) -> str:
+        """Return the question `name` as the query string that a release takes; it counts records of the domain only.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such question, it counts no record, or it cannot be written down.
+        """
+        members = dict(self.counted).get(name)
+        if not members:
+            raise ArgumentError(f"name must be that of a question that counts somebody: {', '.join(self.names)}.")
+        sides = [tuple(dict.fromkeys(record[at] for record in self.records)) for at in range(len(self.columns))]
+        used = [[value for value in side if any(one[at] == value for one in members)] for at, side in enumerate(sides)]
+        if math.prod(map(len, used)) == len(members):
+            return _clause(self.columns, used)
+        if len(members) > _MOST_CLAUSES:
+            raise ArgumentError(f"question {name!r} is too long to be written as a query string; write one yourself.")
+        listed = [record for record in self.records if record in members]
+        return " or ".join(f"({_clause(self.columns, [[value] for value in record])})" for record in listed)
+
+    def sensitivity(self, protects: str = "presence") -> int:
+        """Return how far one person's record changes the answers, all changes added up.
+
+        Parameters
+        ----------
+        protects : {"presence", "value"}, default "presence"
+            ``"presence"``: a record against no record. ``"value"``: any two records as well.
+
+        Notes
+        -----
+        *Guarantee*: exact, by comparing all records of the domain. Noise that hides what a record says hides whether
+        it is there, here as elsewhere, so ``"value"`` is never below ``"presence"``.
+        """
+        choice("protects", protects, ("presence", "value"))
+        kinds = self._kinds()
+        presence = int(kinds.sum(axis=1).max())
+        if protects == "presence":
+            return presence
+        if len(kinds) > _MOST_KINDS:
+            raise ArgumentError(
+                f"the questions tell more than {_MOST_KINDS} records apart, too many to compare them in pairs: join "
+                "values of the domain, or ask fewer questions at once."
+            )
+        # Both products are of whole numbers below 2^53, so exact.
+        inside, outside, farthest = kinds.astype(np.float64), 1.0 - kinds, presence
+        for start in range(0, len(kinds), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            apart = inside[block] @ outside.T + outside[block] @ inside.T
+            farthest = max(farthest, int(apart.max()))
+        return farthest
+
+    def noise(self, epsilon: float, protects: str = "presence") -> GeometricNoise:
+        """Return the noise that each answer needs, so that all of them together are ε-differentially private.
+
+        Parameters
+        ----------
+        epsilon : float
+            Above 0; for the whole family.
+        protects : {"presence", "value"}, default "presence"
+
+        Raises
+        ------
+        ArgumentError
+            If `epsilon` is not a number above 0, or no record changes any answer.
+
+        Notes
+        -----
+        ε divided by the sensitivity. *Rounding*: down, so that what all answers add up to never exceeds `epsilon`.
+        """
+        total, changes = positive_real("epsilon", epsilon), self.sensitivity(protects)
+        if changes == 0:
+            raise ArgumentError("no record of the domain changes any of the answers: they need no noise.")
+        share = total / changes
+        while Fraction(share) * changes > Fraction(total):
+            share = math.nextafter(share, 0.0)
+        if share == 0.0:
+            raise ArgumentError("epsilon is too small to be divided among the questions.")
+        return GeometricNoise(share)
+
+    def evidence(self, protects: str = "presence") -> BoundedSensitivity:
+        """Return what to declare to `compose` about certificates of the family's counts, and what it then `protects`.
+
+        It holds where every person has one record, all records are in the domain, and every count's predicate counts
+        the records that its question does.
+        """
+        changes = max(1, self.sensitivity(protects))
+        return BoundedSensitivity(changes=changes, protects="value" if protects == "value" else "presence")
+
+    def _kinds(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """Return the records that can be told apart, each as a row of zeros and ones: which questions count it."""
+        size = len(self.records)
+        told = [np.fromiter((record in members for record in self.records), bool, size) for _, members in self.counted]
+        return np.unique(np.stack(told, axis=1).astype(np.uint8), axis=0)
+
+
+def _clause(columns: Iterable[str], values: Iterable[list[Any]]) -> str:
+    """Return conditions on all columns, joined by `and`."""
+    return " and ".join(_condition(column, listed) for column, listed in zip(columns, values, strict=True))
+
+
+def _condition(column: str, values: list[Any]) -> str:
+    written = [_written(value) for value in values]
+    # A query string has no at-sign, in texts neither: there it would name a variable.
+    if None in written or "`" in column or any("@" in str(text) for text in (column, *written)):
+        raise ArgumentError(f"conditions on column {column!r} cannot be written as a query string; write one yourself.")
+    name = column if column.isidentifier() and not iskeyword(column) else f"`{column}`"
+    return f"{name} == {written[0]}" if len(written) == 1 else f"{name} in [{', '.join(map(str, written))}]"
+
+
+def _written(value: object) -> str | None:
+    """Return a value as a query string has it, also where it is NumPy's; None where it has none."""
+    if isinstance(value, str):
+        return repr(str(value))
+    if isinstance(value, bool | np.bool_):
+        return repr(bool(value))
+    if isinstance(value, Integral):
+        return repr(int(value))
+    return repr(float(value)) if isinstance(value, Real) and math.isfinite(value) else None
+
+
+def _domain(domain: object) -> dict[str, tuple[Any, ...]]:
+    if not isinstance(domain, Mapping) or not domain:
+        raise ArgumentError("domain must be a mapping from columns to the values each can have.")
+    found: dict[str, tuple[Any, ...]] = {}
+    size = 1
+    for column, values in domain.items():
+        if not isinstance(column, str):
+            raise ArgumentError(f"a column of the domain must be a text, not {type(column).__name__}.")
+        if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+            raise ArgumentError(f"the domain of {column!r} must be a list of values.")
+        listed = tuple(values)
+        if not listed or len(set(map(_key, listed))) < len(listed):
+            raise ArgumentError(f"the domain of {column!r} must list at least one value, and none twice.")
+        found[column] = listed
+        size *= len(listed)
+    if size > _MOST_RECORDS:
+        raise ArgumentError(
+            f"the domain has more than {_MOST_RECORDS} records: leave out columns that no question asks about, or join "
+            "values."
+        )
+    return found
+
+
+def _members(
+    name: str, which: object, domain: Mapping[str, tuple[Any, ...]], records: tuple[tuple[Any, ...], ...]
+) -> Iterable[tuple[Any, ...]]:
+    """Return the records that a question counts."""
+    if isinstance(which, Mapping):
+        return _satisfying(name, which, domain, records)
+    if callable(which):
+        return [record for record in records if _answer(name, which, dict(zip(domain, record, strict=True)))]
+    if isinstance(which, str | bytes) or not isinstance(which, Iterable):
+        raise ArgumentError(
+            f"question {name!r} must be conditions (a mapping from columns to values), a list of records, or a "
+            f"function of a record, not {type(which).__name__}."
+        )
+    listed = list(which)
+    known = set(records)
+    if not all(isinstance(record, tuple) and _is_known(record, known) for record in listed):
+        raise ArgumentError(
+            f"question {name!r} lists records that are not in the domain: each is a tuple with one value for each of "
+            f"{', '.join(domain)}."
+        )
+    return listed
+
+
+def _satisfying(
+    name: str,
+    conditions: Mapping[Any, Any],
+    domain: Mapping[str, tuple[Any, ...]],
+    records: tuple[tuple[Any, ...], ...],
+) -> Iterable[tuple[Any, ...]]:
+    allowed: list[frozenset[Any]] = [frozenset(values) for values in domain.values()]
+    places = list(domain)
+    for column, wanted in conditions.items():
+        if column not in domain:
+            raise ArgumentError(f"question {name!r} asks about {column!r}, which is no column of the domain.")
+        several = isinstance(wanted, list | tuple | set | frozenset | range)
+        values = frozenset(map(_key, wanted if several else (wanted,)))
+        if not values <= allowed[places.index(column)]:
+            raise ArgumentError(f"question {name!r} asks for values of {column!r} that are not in the domain.")
+        allowed[places.index(column)] = values
+    return [record for record in records if all(value in one for value, one in zip(record, allowed, strict=True))]
+
+
+def _answer(name: str, function: Callable[[dict[str, Any]], Any], record: dict[str, Any]) -> bool:
+    answer = function(record)
+    if not isinstance(answer, bool | np.bool_):
+        raise ArgumentError(f"question {name!r} must answer True or False, not {type(answer).__name__}.")
+    return bool(answer)
+
+
+def _is_known(record: tuple[Any, ...], known: set[tuple[Any, ...]]) -> bool:
+    try:
+        return record in known
+    except TypeError:
+        return False
+
+
+def _key(value: object) -> object:
+    """Return what tells two values apart, as a set does; an error where a set cannot hold it."""
+    try:
+        hash(value)
+    except TypeError:
+        raise ArgumentError(f"a value of the domain must be plain, not {type(value).__name__}.") from None
+    return value

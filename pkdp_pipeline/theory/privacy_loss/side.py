@@ -1,0 +1,257 @@
+"""LossSide: one side of a privacy loss, the losses above 0 of one law against another, as atoms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pkdp_pipeline.theorems.inversion import smallest_epsilon
+from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
+
+__all__ = ["LossSide", "crossing", "log_sum_above", "thinned"]
+
+_MOST = 16_384
+"""Most atoms that are summed again and again; more are put together two by two, with both masses kept."""
+
+_EQUAL = 1e-12
+
+_APART = 1e-9
+"""How far apart, relatively to the largest one, losses that are kept lie at least."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LossSide:
+    """Losses above 0 of a law P against a law Q, with their P-masses.
+
+    Parameters
+    ----------
+    losses : array, shape (n,)
+        Values of ``log(P/Q)``, positive and increasing.
+    log_masses : array, shape (n,)
+        Logarithms of the P-masses there: large losses are weighted by exponentials of themselves, so tiny masses
+        count.
+    infinite : float
+        P-mass where Q has none.
+
+    Notes
+    -----
+    A side stands for the profile ``h(ε) = Σ w (1 - e^{ε-x})_+ + infinite`` at ``ε ≥ 0``. Whoever makes one rounds
+    losses and masses so that `h` is nowhere below the profile meant.
+    """
+
+    losses: Array
+    log_masses: Array
+    infinite: float
+
+    @classmethod
+    def of_masses(cls, losses: Array, masses: Array, infinite: float) -> LossSide:
+        """Return the side with these atoms, in any order; those at or below 0 are left out.
+
+        *Rounding*: logarithms of masses up.
+        """
+        kept = (losses > 0.0) & (masses > 0.0)
+        losses, masses = losses[kept], masses[kept]
+        order = np.argsort(losses, kind="stable")
+        logs = np.log(masses[order])
+        return cls(losses=losses[order], log_masses=logs + 2.0 * UNIT * (np.abs(logs) + 1.0), infinite=infinite)
+
+    @property
+    def largest(self) -> float:
+        """The largest loss: `math.inf` where there is infinite mass, 0 where there is no loss."""
+        if self.infinite > 0.0:
+            return math.inf
+        return float(self.losses[-1]) if len(self.losses) else 0.0
+
+    @property
+    def masses(self) -> Array:
+        """The P-masses, rounded up; a mass too small for a float becomes the smallest one that is looked at."""
+        with np.errstate(under="ignore"):
+            masses: Array = np.exp(self.log_masses) * (1.0 + (2.0 * np.abs(self.log_masses) + 8.0) * UNIT) + TINY
+        return masses
+
+    @property
+    def log_other_masses(self) -> Array:
+        """Logarithms of the Q-masses of the atoms, rounded up."""
+        logs: Array = self.log_masses - self.losses
+        return logs + 2.0 * UNIT * (np.abs(self.log_masses) + self.losses)
+
+    def above(self, epsilon: float) -> float:
+        """Return at or above ``P[L > ε]``."""
+        masses = self.masses[np.searchsorted(self.losses, epsilon, side="right") :]
+        if len(masses) == 0:
+            return self.infinite
+        total = float(masses.sum()) * (1.0 + (len(masses) + 8.0) * UNIT) + self.infinite
+        return min(1.0, math.nextafter(total, math.inf))
+
+    def delta(self, epsilon: float) -> float:
+        """Return at or above ``h(ε)``, at most 1."""
+        start = int(np.searchsorted(self.losses, epsilon, side="right"))
+        losses = self.losses[start:]
+        if len(losses) == 0:
+            return self.infinite
+        pad = 8.0 * UNIT * (losses + epsilon)
+        terms = self.masses[start:] * -np.expm1(np.minimum(0.0, epsilon - losses - pad))
+        total = float(terms.sum()) * (1.0 + (len(terms) + 16.0) * UNIT) + self.infinite
+        return min(1.0, math.nextafter(total, math.inf))
+
+    def epsilon(self, delta: float) -> float:
+        """Return an ε with ``self.delta(ε) <= delta``, as small as can be found, or `math.inf`."""
+        return crossing((self,), delta)
+
+    def scaled(self, factor: float) -> LossSide:
+        """Return the side with all masses multiplied by a factor of at least 1, rounded up."""
+        more = math.nextafter(math.log(factor) * (1.0 + 4.0 * UNIT), math.inf) if factor > 1.0 else 0.0
+        logs = self.log_masses + more
+        logs = logs + 2.0 * UNIT * (np.abs(logs) + more) if more else logs
+        infinite = min(1.0, math.nextafter(self.infinite * factor, math.inf)) if self.infinite else 0.0
+        return LossSide(losses=self.losses, log_masses=logs, infinite=infinite)
+
+    def shorter(self, most: int = _MOST) -> LossSide:
+        """Return a side with at most about `most` atoms whose profile is nowhere smaller.
+
+        Notes
+        -----
+        An atom between two losses that are kept goes to both so that its P-mass and its Q-mass stay: between them
+        the profile becomes its chord in ``e^ε``. *Rounding*: up.
+        """
+        if len(self.losses) <= most:
+            return self
+        # What goes to loss 0 tells nothing.
+        ends = np.append(0.0, _some(self.losses, most))
+        return LossSide(
+            losses=ends[1:], log_masses=_between(ends, self.losses, self.log_masses)[1:], infinite=self.infinite
+        )
+
+    def ending_at(self, end: float) -> LossSide:
+        """Return a side without losses above `end`, for a convex profile that is known to be 0 from there on.
+
+        Notes
+        -----
+        Let `e` be the largest loss below `end`, or 0. From `e` on the true profile lies below the chord in ``e^ε``
+        from ``(e, h(e))`` to ``(end, 0)``, which is the profile of one atom at `end`. Before `e` the profile stays as
+        it is, with its slope: what the atom at `end` adds to that, compared with those it replaces, is taken from the
+        atom at `e`, as far as that goes. *Rounding*: up.
+        """
+        if self.largest <= end:
+            return self
+        kept = int(np.searchsorted(self.losses, end, side="left"))
+        last = float(self.losses[kept - 1]) if kept else 0.0
+        height, slack = self.delta(last), 64.0 * UNIT * (1.0 + end / (end - last))
+        logs = self.log_masses[:kept].copy()
+        if kept:
+            # In masses of P at `e`: what is there, what lies beyond, less what the chord needs.
+            there = float(self.masses[kept - 1]) + float((self.masses[kept:] * np.exp(last - self.losses[kept:])).sum())
+            grown = math.expm1(min(700.0, end - last))
+            left = max(there - height / grown, 0.0) + (there + height / grown) * (slack + len(self.losses) * UNIT)
+            logs[-1] = math.nextafter(math.log(left), math.inf)
+        mass = height / -math.expm1(last - end) * (1.0 + slack)
+        logs = np.append(logs, math.nextafter(math.log(mass), math.inf) if mass > 0.0 else -math.inf)
+        return LossSide(losses=np.append(self.losses[:kept], end), log_masses=logs, infinite=0.0)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LossSide):
+            return NotImplemented
+        same = np.array_equal(self.losses, other.losses) and np.array_equal(self.log_masses, other.log_masses)
+        return same and self.infinite == other.infinite
+
+    def __hash__(self) -> int:
+        return hash((self.losses.tobytes(), self.log_masses.tobytes(), self.infinite))
+
+
+def crossing(sides: Iterable[LossSide], delta: float) -> float:
+    """Return an ε at which every side's profile is at most `delta`, as small as can be found, or `math.inf`."""
+    listed = tuple(sides)
+
+    def delta_at(epsilon: float) -> float:
+        return max(side.delta(epsilon) for side in listed)
+
+    found = smallest_epsilon(delta_at, delta)
+    if found in (0.0, math.inf):
+        ends = [float(side.losses[-1]) for side in listed if len(side.losses)]
+        return max(ends) if found > 0.0 and ends and delta_at(max(ends)) <= delta else found
+    # A profile has its kinks at the losses: a search only comes close to them.
+    low = 0.0
+    for side in listed:
+        at = int(np.searchsorted(side.losses, found, side="right"))
+        if at and delta_at(float(side.losses[at - 1])) <= delta:
+            found = float(side.losses[at - 1])
+        elif at:
+            low = max(low, float(side.losses[at - 1]))
+    near = found * (1.0 - 1e-6)
+    low = max(low, near if near > low and delta_at(near) > delta else low)
+    while found - low > 1e-14 * found:
+        middle = 0.5 * (low + found)
+        low, found = (low, middle) if delta_at(middle) <= delta else (middle, found)
+    return found
+
+
+def thinned(losses: Array, logs: Array, most: int) -> tuple[Array, Array]:
+    """Return a law with at most about `most` atoms, as `LossSide.shorter` does, for losses of either sign in order."""
+    if len(losses) <= most:
+        return losses, logs
+    # Sums that are equal but for rounding, as multiples of one number are, become one loss.
+    step = _EQUAL * max(abs(float(losses[0])), abs(float(losses[-1])))
+    together, place = np.unique(np.ceil(losses / step), return_inverse=True)
+    losses = np.minimum(np.nextafter(together * step, np.inf), losses[-1])
+    logs = _gathered(place, logs, len(together))
+    logs = logs + 8.0 * UNIT * (8.0 + np.abs(logs)) + UNIT * float(np.bincount(place).max())
+    if len(losses) <= most:
+        return losses, logs
+    ends = _some(losses, most)
+    if len(ends) == 1:
+        return ends, np.array([log_sum_above(logs)])
+    return ends, _between(ends, losses, logs)
+
+
+def _some(losses: Array, most: int) -> Array:
+    """Return about `most` of the losses, the largest among them, and the least where they are apart.
+
+    Half of them are chosen by number, for where the mass is, and half by distance, for rare losses far out.
+    """
+    by_number = np.arange(0, len(losses), -(-2 * len(losses) // most))
+    by_distance = np.searchsorted(losses, np.linspace(losses[0], losses[-1], most // 2))
+    found = losses[np.unique(np.concatenate([by_number, np.minimum(by_distance, len(losses) - 1)]))]
+    # Losses that differ by rounding only would make steep chords.
+    gap = _APART * max(abs(losses[0]), abs(losses[-1]))
+    found = found[np.concatenate([[True], np.diff(found) > gap])]
+    return np.append(found[found < losses[-1] - gap], losses[-1])
+
+
+def _between(ends: Array, losses: Array, logs: Array) -> Array:
+    """Return the logarithms of the masses at `ends` when every loss goes to its two neighbours; rounded up."""
+    place = np.maximum(1, np.searchsorted(ends, losses, side="left"))  # ends[place - 1] <= loss <= ends[place]
+    low, high = ends[place - 1], ends[place]
+    width = high - low
+    slack = 16.0 * UNIT * (1.0 + np.maximum(np.abs(low), np.abs(high)) / width + width) + 2.0 * UNIT * np.abs(logs)
+    with np.errstate(divide="ignore"):
+        whole = np.log(-np.expm1(-width))
+        up = logs + np.log(-np.expm1(low - losses)) - whole + slack
+        down = logs + (low - losses) + np.log(-np.expm1(losses - high)) - whole + slack
+    found = np.logaddexp(_gathered(place, up, len(ends)), _gathered(place - 1, down, len(ends)))
+    with np.errstate(invalid="ignore"):
+        raised: Array = found + 8.0 * UNIT * (len(losses) / len(ends) + 8.0 + np.abs(found))
+    return np.where(np.isfinite(found), raised, found)
+
+
+def log_sum_above(logs: Array) -> float:
+    """Return at or above the logarithm of the sum of exponentials, -inf for none."""
+    peak = float(logs.max(initial=-math.inf))
+    if not math.isfinite(peak):
+        return peak
+    with np.errstate(under="ignore"):
+        total = math.log(float(np.exp(logs - peak).sum()))
+    # An exponent errs by a unit of its own size; those that matter are near the peak.
+    return peak + total + (len(logs) + 16.0 + 2.0 * abs(peak)) * 2.0 * UNIT
+
+
+def _gathered(place: np.ndarray[tuple[int], np.dtype[np.int64]], logs: Array, size: int) -> Array:
+    """Return the logarithm of the sum of exponentials at each place."""
+    peak = np.full(size, -np.inf)
+    np.maximum.at(peak, place, logs)
+    finite = np.where(np.isfinite(peak), peak, 0.0)
+    with np.errstate(under="ignore", divide="ignore"):
+        sums: Array = np.log(np.bincount(place, np.exp(logs - finite[place]), size)) + finite
+    return sums

@@ -1,0 +1,102 @@
+"""A job's own requests are audited on frames with its columns; what cannot be is said to be left out."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from pkdp_pipeline.assurance.audit.columns import filtered
+from pkdp_pipeline.assurance.audit.job_audit import audit_job
+from pkdp_pipeline.jobs import load_job
+
+HEAD = """
+dataset = "visits"
+source = "rows.parquet"
+period = { column = "day" }
+unit = ["person", "site"]
+ledger = "ledger.sqlite"
+one_cell = "most_frequent"
+missing_unit = "drop"
+"""
+TAIL = """
+[output]
+directory = "out"
+"""
+NOISED = """
+[[release]]
+name = "by_area"
+by = ["area", "kind"]
+domain = [["north", 1], ["south", 2], ["east", 3], ["west", 4]]
+noise = { epsilon = 1.0 }
+
+[[release]]
+name = "long_ones"
+where = "minutes > 30 and kind == 'ill'"
+noise = { epsilon = 1.0 }
+
+[[release]]
+name = "odd"
+where = "minutes > minutes"
+noise = { epsilon = 1.0 }
+"""
+ONE = """
+[attacker]
+p_max = 0.1
+
+[[release]]
+name = "by_area"
+by = "area"
+k = 2
+where = "minutes > 30"
+"""
+
+
+def job(tmp_path, text: str):
+    file = tmp_path / "job.toml"
+    file.write_text(HEAD + text + TAIL)
+    return load_job(file)
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["flag", "not flag", "minutes > 30", "minutes > 30 and kind == 'ill'", "kind in ['a', 'b'] or `minutes` == 2.5"],
+)
+def test_a_filter_gets_rows_that_it_keeps_and_drops(where):
+    found = filtered(where)
+    assert found is not None
+    for values, rows in ((found.kept, 1), (found.dropped, 0)):
+        frame = pd.DataFrame({name: [value] for name, value in values.items()})
+        kept = frame[frame[where]] if where in frame else frame.query(where, engine="python")
+        assert len(kept) == rows
+
+
+@pytest.mark.parametrize("where", ["minutes > minutes", "1 < 2", "a b c", "minutes >"])
+def test_a_filter_that_says_nothing_gets_none(where):
+    assert filtered(where) is None
+
+
+def test_releases_of_a_job_are_audited_or_said_not_to_be(tmp_path):
+    found = audit_job(job(tmp_path, NOISED), samples=8)
+    assert found.passed, str(found)
+    assert {finding.case for finding in found.findings} == {"by_area", "long_ones"}
+    ((odd,),) = ([one.case for one in found.not_audited],)
+    assert odd == "odd"
+    assert not (tmp_path / "ledger.sqlite").exists()
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_fault_is_found_in_a_job(tmp_path, monkeypatch):
+    import dataclasses
+
+    from pkdp_pipeline.releases import publish as publishing
+
+    real = publishing.public_table
+    told = job(tmp_path, ONE)
+    assert audit_job(told, samples=8).passed
+
+    def table(frame, request):
+        mechanism = dataclasses.replace(request.mechanism, k=request.mechanism.k - 1)
+        return real(frame, dataclasses.replace(request, mechanism=mechanism))
+
+    monkeypatch.setattr(publishing, "public_table", table)
+    assert not audit_job(told, samples=8).passed

@@ -1,0 +1,249 @@
+"""Reports as JSON: genuine ones pass, and whatever somebody alters in them is found."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+from published_files import altered, ledger, outcome, report, written
+
+from pkdp_pipeline.assurance.verification import reports, verify
+
+
+@pytest.fixture(scope="module", autouse=True)
+def computed_once():
+    """Read each certificate once for all tests of this module: most of them alter something else."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(reports, "promise_of", functools.cache(reports.promise_of))
+    yield
+    patch.undo()
+
+
+def halved(value):
+    return value / 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "day", "audience"),
+    [
+        ("quiet", None, "public"),
+        ("quiet", 2, "auditor"),
+        ("noisy", None, "auditor"),
+        ("noisy", 3, "public"),
+        ("pure", None, "public"),
+    ],
+)
+@pytest.mark.parametrize("with_ledger", [False, True])
+def test_genuine_reports_pass(tmp_path, kind, day, audience, with_ledger):
+    path = written(tmp_path, report(kind, day, audience))
+    found = verify(path, ledger=ledger(kind) if with_ledger else None)
+    assert found.kind == "report"
+    assert found.passed, str(found)
+    if with_ledger:
+        assert outcome(found, "ledger.total").outcome == "pass"
+        assert outcome(found, "ledger.points").outcome == "pass"
+        assert outcome(found, "ledger.holds").outcome == "pass"
+    else:
+        assert outcome(found, "assumptions.declared").outcome == "not_checked"
+
+
+def checked(folder, document, key, **asked):
+    found = verify(written(folder, document), **asked)
+    assert not found.passed, str(found)
+    assert outcome(found, key).outcome == "fail", str(found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("path", "to", "key"),
+    [
+        (("promises", 0, "statement", "epsilon"), halved, "promises.0.reading"),
+        (("promises", 0, "statement", "numbers", 1, "delta"), halved, "promises.0.reading"),
+        (("promises", 0, "statement", "sentence"), "Private.", "promises.0.reading"),
+        (("promises", 0, "statement", "assumptions"), [], "promises.0.reading"),
+        (("promises", 0, "statement", "limits"), lambda listed: listed[:-1], "promises.0.reading"),
+        (("promises", 1, "curve", "certified", 7), halved, "promises.1.reading"),
+        (("promises", 1, "curve", "attained", 7), lambda value: value * 1.5, "promises.1.reading"),
+        (("promises", 1, "knowledge", 0, "epsilons", 1), halved, "promises.1.reading"),
+        (("promises", 1, "knowledge"), [], "promises.1.reading"),
+        (("promises", 1, "scenarios", 1, "epsilon"), halved, "promises.1.reading"),
+        (("promises", 1, "scenarios", -1, "epsilon"), 3.0, "promises.1.reading"),
+        (("promises", 1, "scenarios", 1, "delta_at_one"), halved, "promises.1.reading"),
+        (("promises", 1, "scenarios", 1, "verdict"), "holds", "promises.1.reading"),
+        (("promises", 1, "scenarios"), lambda listed: listed[:-1], "promises.1.reading"),
+        (("promises", 0, "certificate", "grid", 9, "delta"), halved, "promises.0.numbers"),
+        (("promises", 1, "certificate", "grid", 9, "delta"), halved, "promises.1.enumerated"),
+        (("promises", 1, "certificate", "attacker", "p_max"), 0.05, "promises.1.numbers"),
+        (("promises", 1, "certificate", "caveats"), ["All is well."], "promises.1.words"),
+        (("lead", "epsilon"), halved, "report.lead"),
+        (("ledger", "total", "epsilon"), halved, "report.total"),
+        (("ledger", "total", "numbers", 2, "delta"), halved, "report.total"),
+        (("ledger", "points", -1, "epsilon"), halved, "report.points"),
+        (("ledger", "points", -1, "releases"), 2, "report.points"),
+        (("ledger", "releases"), 2, "report.points"),
+        (("ledger", "budgets", 0, "spent"), halved, "report.budgets"),
+        (("ledger", "budgets", 0, "spent"), None, "report.budgets"),
+        (("releases", 0, "table", "counts", 0), 19, "releases.tables"),
+        (("releases", 0, "table", "counts", 0), 99, "releases.tables"),
+        (("releases", 0, "table", "counts", 0), None, "releases.tables"),
+        (("releases", 0, "table", "keys", 0), ["Ås"], "releases.tables"),
+        (("releases", 0, "table", "columns"), [], "releases.tables"),
+        (("releases", 0, "k"), 10, "releases.promises"),
+        (("releases", 0, "sentence"), "Private.", "releases.promises"),
+        (("releases", 0, "rule"), "Every cell is published.", "releases.promises"),
+        (("releases", 0, "promise"), 7, "releases.promises"),
+        (("series", 0, "counts", 0, 0), 3, "releases.tables"),
+        (("series", 0, "counts", -1, 0), 500, "releases.tables"),
+        (("series", 0, "cells"), ["one"], "releases.tables"),
+        (("provenance", "theorems"), [], "report.theorems"),
+        (("audience",), "nobody", "report.structure"),
+    ],
+)
+def test_what_was_altered_is_found(tmp_path, path, to, key):
+    checked(tmp_path, altered(report(), *path, to=to), key)
+
+
+def test_errors_of_noise_are_computed_again(tmp_path):
+    checked(tmp_path, altered(report("noisy"), "releases", 0, "error", "bound_95", to=1), "releases.promises")
+
+
+def test_a_total_below_one_of_its_parts_is_found_in_the_report_of_a_day(tmp_path):
+    document = report(day=2)
+    assert document["promises"][0]["name"] != "everything published"
+    document["ledger"]["total"]["epsilon"] = document["ledger"]["points"][-1]["epsilon"] = 0.001
+    checked(tmp_path, document, "report.total")
+
+
+class TestWithTheLedger:
+    """What is consistent in itself is found where the ledger says otherwise."""
+
+    def test_counts(self, tmp_path):
+        document = altered(report(day=2), "releases", 0, "table", "counts", 0, to=30)
+        assert verify(written(tmp_path, document)).passed
+        checked(tmp_path, document, "ledger.holds", ledger=ledger())
+
+    def test_ids(self, tmp_path):
+        document = altered(report(day=2), "releases", 0, "id", to="0" * 64)
+        checked(tmp_path, document, "ledger.holds", ledger=ledger())
+
+    def test_totals_and_points(self, tmp_path):
+        document = report(day=2)
+        document["ledger"]["points"][0]["epsilon"] /= 2
+        assert verify(written(tmp_path, document)).passed
+        checked(tmp_path, document, "ledger.points", ledger=ledger())
+
+    def test_heads(self, tmp_path):
+        document = altered(report(day=2), "ledger", "head", to="f" * 64)
+        checked(tmp_path, document, "ledger.total", ledger=ledger())
+
+    def test_another_attacker(self, tmp_path):
+        import json
+
+        import pkdp_pipeline as pkdp
+        from pkdp_pipeline.display.report.json_form import promise_document
+        from pkdp_pipeline.display.report.promises import promise_of
+
+        document = report(day=2)
+        stored = pkdp.Certificate.from_json(json.dumps(document["promises"][0]["certificate"]))
+        weaker = pkdp.certify(stored.mechanism, pkdp.AttackerModel(p_max=0.05)).in_context(stored.context)
+        promise = promise_document(promise_of(document["promises"][0]["name"], weaker, 1e-6))
+        document["promises"][0] = json.loads(json.dumps(promise))
+        document["lead"] = document["promises"][0]["statement"]
+        document["releases"][0]["sentence"] = weaker.sentence()
+        assert verify(written(tmp_path, document)).passed
+        checked(tmp_path, document, "ledger.holds", ledger=ledger())
+
+    def test_counts_of_earlier_periods(self, tmp_path):
+        document = altered(report(), "series", 0, "counts", 0, 0, to=lambda count: count + 1)
+        assert verify(written(tmp_path, document)).passed
+        checked(tmp_path, document, "ledger.series", ledger=ledger())
+
+    def test_periods_that_are_none(self, tmp_path):
+        document = altered(report(), "series", 0, "periods", 0, to="2019-12-31")
+        checked(tmp_path, document, "ledger.series", ledger=ledger())
+
+    def test_a_count_too_few(self, tmp_path):
+        document = altered(report(), "series", 0, "counts", 0, to=lambda row: row[:-1])
+        checked(tmp_path, document, "ledger.series", ledger=ledger())
+
+    def test_a_certificate_that_only_says_that_it_is_against_anyone(self, tmp_path):
+        import json
+
+        import pkdp_pipeline as pkdp
+        from pkdp_pipeline.display.report.json_form import promise_document
+        from pkdp_pipeline.display.report.promises import promise_of
+
+        document = report(day=2)
+        stored = pkdp.Certificate.from_json(json.dumps(document["promises"][0]["certificate"]))
+        weaker = pkdp.certify(stored.mechanism, pkdp.AttackerModel(p_max=0.05)).in_context(stored.context)
+        promise = json.loads(json.dumps(promise_document(promise_of("people_by_town", weaker, 1e-6))))
+        promise["certificate"]["library"]["version"] = "0.1.0"
+        promise["certificate"]["theorems"] = [{**promise["certificate"]["theorems"][0], "key": "noise"}]
+        document["promises"][0] = promise
+        document["lead"] = promise["statement"]
+        document["releases"][0]["sentence"] = weaker.sentence()
+        checked(tmp_path, document, "ledger.holds", ledger=ledger())
+
+
+LIE = "Private at ε = 0.001, δ = 1e-12 against anyone."
+
+
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [
+        (("title",), LIE),
+        (("title",), "another"),
+        (("lead_reason",), "No reason."),
+        (("ledger", "reason"), "No reason."),
+        (("ledger", "remarks"), [LIE]),
+        (("ledger", "unit"), "household"),
+        (("ledger", "declared"), []),
+        (("ledger", "budgets", 0, "epsilon"), 1.5),
+        (("ledger", "budgets", 0, "words"), "ε = 1 at δ = 1e-6 for the total"),
+        (("releases", 0, "asked"), lambda text: text.replace("k = 20", "k = 2000")),
+        (("releases", 0, "asked"), lambda text: text.replace("person", "household")),
+        (("releases", 0, "asked"), lambda text: text.replace("by town", "by town, which tells nothing")),
+        (("releases", 0, "table", "columns"), ["street"]),
+        (("releases", 0, "files"), [LIE]),
+        (("series", 0, "name"), LIE),
+        (("promises", 1, "name"), LIE),
+    ],
+)
+def test_texts_that_do_not_fit_or_promise_are_found(tmp_path, path, to):
+    checked(tmp_path, altered(report(), *path, to=to), "report.texts")
+
+
+@pytest.mark.parametrize("version", ["0.2.00", "0.2.0 x", "all"])
+def test_no_other_spelling_of_the_version_turns_the_comparison_of_words_off(tmp_path, version):
+    checked(tmp_path, altered(report(), "provenance", "version", to=version), "report.structure")
+
+
+def test_a_total_that_leaves_releases_out_is_found_although_all_of_it_is_computed_anew(tmp_path):
+    import json
+
+    import pkdp_pipeline as pkdp
+    from pkdp_pipeline.display.report.json_form import promise_document
+    from pkdp_pipeline.display.report.promises import promise_of
+
+    document = report("noisy")
+    total = pkdp.Certificate.from_json(json.dumps(document["promises"][0]["certificate"]))
+    for parts in ([(total.parts[0][0], 6)], [(part, 1) for part, _ in total.parts]):
+        fewer = pkdp.compose(parts).with_caveats(*total.caveats)
+        promise = json.loads(json.dumps(promise_document(promise_of("everything published", fewer, 1e-6))))
+        forged = {**document, "promises": [promise, *document["promises"][1:]]}
+        forged["lead"] = promise["statement"]
+        forged["ledger"] = {**document["ledger"], "total": promise["statement"]}
+        checked(tmp_path, forged, "report.total")
+
+
+def test_the_last_point_of_pure_noise_is_compared_with_a_pair_whose_delta_is_zero(tmp_path):
+    document = report("pure")
+    assert document["ledger"]["total"]["worst_case"] == document["lead"]["named"] == {"epsilon": 1.5, "delta": 0.0}
+    assert "ε = 1.5, δ = 0 against" in document["lead"]["sentence"]
+    checked(tmp_path, altered(document, "ledger", "points", -1, "worst_case", to=halved), "report.points")
+    checked(tmp_path, altered(document, "lead", "named", "epsilon", to=halved), "report.lead")
+
+
+def test_earlier_points_and_counts_are_said_to_be_unchecked(tmp_path):
+    found = verify(written(tmp_path, report()))
+    assert {claim.key for claim in found.unchecked} >= {"report.points", "counts.published", "report.origin"}

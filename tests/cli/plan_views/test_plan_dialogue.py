@@ -1,0 +1,199 @@
+"""The dialogue: defaults, help, rules that are named, and the question that comes of the answers."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.cli.plan_views.asking import Asker, real_number, share, whole
+from pkdp_pipeline.cli.plan_views.dialogue import ask_choice, ask_question
+from pkdp_pipeline.cli.plan_views.planned import planned
+from pkdp_pipeline.cli.plan_views.public_file import Assumed, CountsFile
+from pkdp_pipeline.cli.plan_views.question import Question
+from pkdp_pipeline.display.terminal.screen import Screen
+from pkdp_pipeline.errors import ArgumentError
+
+HABITS = pkdp.IndependentGivenHabits()
+
+
+class Typed:
+    """What somebody types, line by line; every prompt is kept."""
+
+    def __init__(self, *lines: str) -> None:
+        self.lines = list(lines)
+        self.prompts: list[str] = []
+
+    def __call__(self, prompt: str) -> str:
+        self.prompts.append(prompt)
+        if not self.lines:
+            raise EOFError
+        return self.lines.pop(0)
+
+
+def asked(*lines: str, width: int = 80) -> tuple[Question, str, Typed]:
+    typed, text = Typed(*lines), io.StringIO()
+    screen = Screen(Console(file=text, width=width, markup=False, highlight=False))
+    question = ask_question(Asker(screen, typed), screen)
+    assert typed.lines == [], "not everything was asked for"
+    return question, text.getvalue(), typed
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_with_enter_alone_nothing_is_assumed():
+    #                         kind hidden noise list sure times ε δ counts
+    question, text, typed = asked(*[""] * 9)
+    assert question == Question(kind="histogram", attacker=pkdp.AttackerModel(), epsilon=1.0, delta=1e-6)
+    assert typed.prompts == [
+        *("  [1] > ", "  [1] > ", "  [yes] > ", "  [yes] > ", "  [cannot say] > ", "  [1] > ", "  [1] > "),
+        *("  [1e-6] > ", "  [1] > "),
+    ]
+    assert "whoever was 50 % sure of something about a person is at most 73.2 % sure of it afterwards" in words(text)
+
+
+def test_a_year_against_an_attacker_who_knows_somebody():
+    question, _, _ = asked(
+        *("1", "presence", "y", "no", "10 %", "", "", "365", "2", "8", "1e-7", "3", "20,000", "30", "zipf")
+    )
+    assert question == Question(
+        kind="histogram",
+        attacker=pkdp.AttackerModel(p_max=0.1, known=1, influence="active"),
+        epsilon=8.0,
+        delta=1e-7,
+        days=365,
+        evidence=(HABITS,),
+        counts=Assumed(cells=30, people=20000, spread="zipf"),
+        declared_cells=False,
+    )
+
+
+def test_an_election_without_noise():
+    # hidden: the group; no noise; absent: no; between two groups; known, passive
+    question, text, typed = asked("1", "2", "no", "", "0.7", "5", "2", "", "", "", "")
+    attacker = pkdp.AttackerModel(p_max_between=0.7, known=5)
+    assert question == Question(
+        kind="histogram", attacker=attacker, epsilon=1.0, delta=1e-6, protects="value", noise=False
+    )
+    assert "Told that a person is in one of two groups" in words(text)
+    assert "  > " in typed.prompts  # without noise there is no default for how sure an attacker can be
+    told, _, _ = asked("1", "value", "no", "yes", "0.2", "0", "", "", "", "")
+    assert told.attacker == pkdp.AttackerModel(p_max=0.2)
+
+
+def test_a_count_may_be_exact():
+    question, _, _ = asked("2", "yes", "60 %", "0.3", "2000", "0", "", "", "", "assumed", "5000")
+    assert question.attacker == pkdp.AttackerModel(p_max=0.6, p_min=0.3, unknown=2000)
+    assert (question.kind, question.counts) == ("count", Assumed(cells=1, people=5000))
+    plain, _, _ = asked("count", "", "60 %", "", "0", "", "", "", "")
+    assert plain.attacker == pkdp.AttackerModel(p_max=0.6)
+    certain, _, _ = asked("count", "", "1", "0", "", "", "", "")
+    assert certain.attacker == pkdp.AttackerModel(p_max=1.0)
+
+
+@pytest.mark.parametrize(
+    ("answers", "evidence"),
+    [
+        (["1"], ()),
+        (["once_per_unit"], (pkdp.OncePerUnit(),)),
+        (["4"], (pkdp.DisjointUnits(),)),
+        (["5"], (pkdp.OneDayProtected(),)),
+        (["6", "0", "3", ""], (pkdp.BoundedParticipation(3),)),
+        (["6", "3", "y"], (HABITS, pkdp.BoundedParticipation(3))),
+        (["7", "-1", "0.5", ""], (pkdp.BoundedDependence(0.5, 0.0),)),
+        (["7", "0.5", "1e-9"], (pkdp.BoundedDependence(0.5, 1e-9),)),
+    ],
+)
+def test_evidence_is_asked_for_where_there_are_several(answers, evidence):
+    question, _, _ = asked("", "", "", "", "", "12", *answers, "", "", "")
+    assert (question.days, question.evidence) == (12, evidence)
+
+
+def test_what_is_malformed_is_asked_again_and_the_rule_is_named():
+    question, text, _ = asked(
+        *("3", "?", "table", "1", "", "perhaps", "?", "yes", "?", ""),
+        *("120 %", "much", "?", "5 %", "-1", "1.5", "?", "0"),
+        *("none", "?", "7", "?", "1", "-2", "nan", "inf", "?", "0.5"),
+        *("0", "2", "?", "1e-5", "9", "?", ""),
+    )
+    assert (question.days, question.epsilon, question.delta) == (7, 0.5, 1e-5)
+    assert question.attacker == pkdp.AttackerModel(p_max=0.05)
+    told = words(text)
+    for rule in (
+        "Answer with a number from 1 to 2; ? explains.",
+        "Answer yes or no; ? explains.",
+        "It must be a probability between 0 and 1: write 0.1 or 10 %.",
+        "It must be a number, such as 0.1 or 1e-6.",
+        "It must be a whole number of at least 0.",
+        "It must be a whole number of at least 1.",
+        "It must be at least 0.",
+        "It must be a finite number.",
+        "δ must be above 0",
+        "Answer with a number from 1 to 3; ? explains.",
+        "A table in which every person is in one group or in none",
+        "never estimated from the data to be protected",
+        "false evidence voids the promise",
+        "ε = 8: 100 %",
+        "A k that is chosen by a look at the protected counts voids its certificate",
+    ):
+        assert rule in told, rule
+
+
+def test_a_file_of_public_counts_is_read_before_it_is_accepted(tmp_path):
+    good, bad = tmp_path / "good.csv", tmp_path / "bad.csv"
+    good.write_text("cell,people\na,5\nb,6\n", encoding="utf-8")
+    bad.write_text("name,count\nNakamura,x\n", encoding="utf-8")
+    question, text, _ = asked(
+        *[""] * 8, "2", "", str(tmp_path / "nowhere.csv"), str(bad), "?", str(good), "cell", str(good), "people"
+    )
+    assert question.counts == CountsFile(path=str(good), column="people")
+    told = words(text)
+    assert "By naming it you declare that it is public." in told
+    assert "There is no default: this has to be answered" in told
+    assert "cannot be read" in told
+    assert told.count("must be a whole number of at least 0") == 2
+    assert "Nakamura" not in told
+
+
+def test_a_choice_is_made_by_its_number():
+    made = planned(Question(kind="histogram", attacker=pkdp.AttackerModel(p_max=0.1), epsilon=1.0, delta=1e-6))
+    text = io.StringIO()
+    screen = Screen(Console(file=text, width=80, markup=False))
+    assert ask_choice(Asker(screen, Typed("")), made) == made
+    second = ask_choice(Asker(screen, Typed("0", "4", "?", "2")), made)
+    assert second.choice == made.choices[1]
+    assert second.question.command().endswith("--choice 2")
+    assert "Answer with a number from 1 to 3." in text.getvalue()
+
+
+def test_the_end_of_the_input_ends_the_dialogue():
+    with pytest.raises(EOFError):
+        asked("", "")
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_questions_fit_the_terminal(width):
+    _, text, _ = asked(
+        "?", "", "?", "", "?", "", "?", "", "?", "0.1", "?", "1", "?", "", "12", "?", "", *[""] * 3, width=width
+    )
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= width
+
+
+def test_numbers_as_people_write_them():
+    assert [share(text) for text in ("0.1", "10 %", "10%", "1e-3", "0", "100 %")] == [0.1, 0.1, 0.1, 0.001, 0.0, 1.0]
+    assert whole(0)("20,000") == whole(0)("20_000") == 20000
+    assert real_number("-2.5") == -2.5
+    for check, text in (
+        (share, "-1 %"),
+        (share, "2"),
+        (share, "%"),
+        (whole(1), "0"),
+        (whole(0), "2.0"),
+        (whole(0), ""),
+    ):
+        with pytest.raises(ArgumentError):
+            check(text)

@@ -1,0 +1,214 @@
+"""``pkdp plan job``: what a job promises, the smallest change where it is refused, exit codes; nothing is touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from datetime import date
+from pathlib import Path
+
+import jsonschema
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from pkdp_pipeline.cli.main import app
+from pkdp_pipeline.schemas import schema
+
+VALID = jsonschema.Draft202012Validator(schema("plan_job"), format_checker=jsonschema.FormatChecker())
+HABITS = (
+    'budget = { epsilon = 2.0, delta = 1e-6, part = "partial_knowledge" }\n'
+    'evidence = { kind = "independent_given_habits" }\n'
+)
+JOB = """# kept
+dataset = "visits"
+source = "visits.parquet"
+period = { column = "day" }
+unit = "person"
+ledger = "postgresql://somebody:secret@nowhere.invalid/ledger"
+{terms}
+[attacker]
+p_max = 0.5
+
+[[release]]
+name = "by_town"  # the towns
+by = "town"
+k = {k}  # small
+
+[output]
+directory = "out"
+"""
+
+
+def written(folder: Path, *, k: int = 1, terms: str = "", ledger: str = "out/ledger.sqlite") -> Path:
+    path = folder / "job.toml"
+    text = JOB.replace("{k}", str(k)).replace("{terms}", terms)
+    text = text.replace("postgresql://somebody:secret@nowhere.invalid/ledger", ledger)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def plan(path: Path, *options: object, width: int = 100):
+    return CliRunner().invoke(app, ["plan", "job", str(path), *map(str, options)], env={"COLUMNS": str(width)})
+
+
+def test_a_job_that_is_fine_says_what_it_promises(tmp_path):
+    done = plan(written(tmp_path, k=60), "--date", "2020-01-01")
+    assert done.exit_code == 0, done.output
+    for text in ("by_town", "published", "Private at ε = 0.999", "Nothing has to change"):
+        assert text in done.output
+    assert sorted(os.listdir(tmp_path)) == ["job.toml"]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_refused_job_is_told_what_to_write(tmp_path, width):
+    done = plan(written(tmp_path), "--date", "2020-01-01", width=width)
+    assert done.exit_code == 4
+    assert '      [[release]]\n      name = "by_town"\n    - k = 1\n    + k = 60\n' in done.output
+    assert all(len(line) <= width for line in done.output.splitlines())
+    assert sorted(os.listdir(tmp_path)) == ["job.toml"]
+
+
+def test_what_is_printed_holds_no_password(tmp_path, monkeypatch):
+    path = written(tmp_path, terms='budget = { epsilon = 1.0, delta = 1e-6, part = "partial_knowledge" }')
+    text = path.read_text(encoding="utf-8").replace(
+        'source = "visits.parquet"', 'source = { postgres = "postgresql://a:secret@b/c", table = "t" }'
+    )
+    path.write_text(text, encoding="utf-8")
+    done = plan(path, "--date", "2020-01-01")
+    assert done.exit_code == 4
+    assert "+ k = 60" in done.output
+    assert "secret" not in done.output
+
+
+def test_as_json(tmp_path):
+    done = plan(written(tmp_path), "--from", "2020-01-01", "--to", "2020-01-02", "--json")
+    assert done.exit_code == 4
+    told = json.loads(done.output)
+    VALID.validate(told)
+    assert (told["days"], told["refused"]["day"], told["refused"]["error"]) == (2, "2020-01-01", "NotCertifiableError")
+    kinds = [offer["kind"] for offer in told["offers"]]
+    assert kinds == sorted(kinds, key=["change", "less", "question"].index)
+    for offer in told["offers"]:
+        assert (offer["claim"] is not None) == (offer["kind"] == "question")
+        assert (offer["fragment"] is not None) == (offer["kind"] != "question")
+    assert told["target"] == {"epsilon": 1.0, "delta": 1e-6}
+
+
+@pytest.mark.parametrize(
+    ("terms", "more", "refused", "kinds"),
+    [
+        ("", "", None, set()),
+        ("", '\n[[release]]\nname = "by_sex"\nby = "sex"\nk = 60\n', None, {"change", "less"}),
+        (HABITS, "", "2020-01-05", {"change", "less", "question"}),
+    ],
+)
+def test_the_json_is_what_its_schema_describes(tmp_path, terms, more, refused, kinds):
+    path = written(tmp_path, k=60, terms=terms)
+    path.write_text(path.read_text(encoding="utf-8").replace("\n[output]", f"{more}\n[output]"), encoding="utf-8")
+    last = "2020-01-01" if refused is None else "2020-01-12"
+    done = plan(path, "--from", "2020-01-01", "--to", last, "--json")
+    told = json.loads(done.output)
+    VALID.validate(told)
+    assert done.exit_code == (4 if kinds else 0)
+    assert {offer["kind"] for offer in told["offers"]} == kinds
+    assert bool(told["refused"]) == bool(kinds)
+    assert (told["refused"] or {"day": None})["day"] == refused
+    if refused:
+        assert [one["day"] for one in told["releases"]] == [f"2020-01-0{day}" for day in range(1, 5)]
+        assert told["tried_days"] == 12
+
+
+def test_a_target_may_be_asked_for(tmp_path):
+    path = written(tmp_path, k=60)
+    assert plan(path, "--date", "2020-01-01", "--epsilon", 1).exit_code == 0
+    done = plan(path, "--date", "2020-01-01", "--epsilon", 0.9)
+    assert done.exit_code == 4
+    assert "promises less than you ask for" in done.output
+    assert "- k = 60" in done.output
+    assert plan(path, "--date", "2020-01-01", "--delta", 0).exit_code == 2
+
+
+def test_the_changed_file_is_written_with_its_comments_and_only_to_a_new_one(tmp_path):
+    path, new = written(tmp_path), tmp_path / "new.toml"
+    done = plan(path, "--date", "2020-01-01", "--write", new)
+    assert done.exit_code == 4
+    assert new.read_text(encoding="utf-8") == path.read_text(encoding="utf-8").replace("k = 1 ", "k = 60 ")
+    assert plan(new, "--date", "2020-01-01").exit_code == 0
+    assert plan(path, "--date", "2020-01-01", "--write", new).exit_code == 2
+    assert plan(path, "--date", "2020-01-01", "--write", tmp_path / "other" / "new.toml").exit_code == 2
+    fine = tmp_path / "fine.toml"
+    assert plan(new, "--date", "2020-01-01", "--write", fine).exit_code == 0
+    assert not fine.exists()
+
+
+@pytest.mark.parametrize(
+    ("k", "after", "days"), [(1, "k = 60 ", ["2020-01-01"]), (60, "release_threshold = ", ["2020-01-01", "2020-01-02"])]
+)
+def test_what_is_written_runs(tmp_path, k, after, days):
+    rows = [(date.fromisoformat(day), f"{town} {n}", town) for day in days for town in ("Ås", "Bø") for n in range(150)]
+    pd.DataFrame(rows, columns=["day", "person", "town"]).to_parquet(tmp_path / "visits.parquet")
+    path, new = written(tmp_path, k=k), tmp_path / "new.toml"
+
+    def run(file: Path) -> list[int]:
+        return [
+            CliRunner().invoke(app, ["run", str(file), "--date", day], env={"COLUMNS": "100"}).exit_code for day in days
+        ]
+
+    assert plan(path, "--from", days[0], "--to", days[-1], "--write", new).exit_code == 4
+    assert after in new.read_text(encoding="utf-8")
+    assert run(new) == [0 for _ in days]
+    for day in days:
+        table = pd.read_parquet(tmp_path / "out" / day / "by_town.parquet")
+        assert sorted(table["town"]) == ["Bø", "Ås"]
+    assert plan(new, "--from", days[0], "--to", days[-1]).exit_code == 0
+    shutil.rmtree(tmp_path / "out")
+    assert run(path)[-1] == 4
+
+
+def test_dates_are_one_or_two(tmp_path):
+    path = written(tmp_path, k=60)
+    assert plan(path).exit_code == 0
+    for options in (("--from", "2020-01-01"), ("--date", "2020-01-01", "--to", "2020-01-02"), ("--date", "1.1.2020")):
+        assert plan(path, *options).exit_code == 2
+
+
+def test_a_refused_run_names_the_command_and_only_where_it_shows_something(tmp_path):
+    path = written(tmp_path)
+    named = f"pkdp plan job {path} --date 2020-01-01"
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "pkdp_pipeline.cli.main", *arguments]
+        return subprocess.run(
+            command, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "300"}
+        )
+
+    refused = run("run", str(path), "--date", "2020-01-01")
+    assert (refused.returncode, refused.stderr.splitlines()[-1].endswith(named)) == (4, True)
+    dry = run("run", str(path), "--date", "2020-01-01", "--dry-run")
+    assert dry.returncode == 4
+    assert named in dry.stdout
+    fine = run("run", str(written(tmp_path, k=60)), "--date", "2020-01-01")  # there is no source
+    assert fine.returncode == 2
+    assert "plan job" not in fine.stderr
+
+
+def test_layouts_that_are_not_edited_line_by_line_are_told_all_the_same(tmp_path):
+    path = written(tmp_path)
+    text = path.read_text(encoding="utf-8")
+    inline = text[: text.index("[attacker]")] + (
+        'attacker = { p_max = 0.5 }\nrelease = [\n  { name = "by_town", by = "town", k = 1 },\n]\n'
+        'output = { directory = "out" }\n'
+    )
+    path.write_text(inline, encoding="utf-8")
+    assert tomllib.loads(inline)["release"][0]["k"] == 1
+    new = tmp_path / "new.toml"
+    done = plan(path, "--date", "2020-01-01", "--write", new)
+    assert done.exit_code == 4
+    assert "+ k = 60" in done.output
+    assert "nothing was written" in done.output
+    assert not new.exists()

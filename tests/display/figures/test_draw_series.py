@@ -1,0 +1,91 @@
+"""Published counts over time as they are drawn: gaps where nothing is published, and the cells named at their ends."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from figure_samples import axes, drawn, series, texts
+
+from pkdp_pipeline.display.figures import draw_series
+from pkdp_pipeline.display.figures.series import MOST_CELLS, _apart
+from pkdp_pipeline.errors import ArgumentError
+
+
+def values(panel, cell):
+    return [None if np.isnan(value) else value for value in drawn(panel, cell).get_ydata()]
+
+
+def test_lines_have_gaps_where_nothing_is_published():
+    panel = axes()
+    draw_series(series([(10, None), (12, 50), (None, 51), (14, None)]), panel)
+    assert values(panel, "cell 0") == [10, 12, None, 14]
+    assert values(panel, "cell 1") == [None, 50, 51, None]
+    assert {"cell 0", "cell 1"} <= set(texts(panel))
+    assert panel.get_ylim()[0] == 0.0
+
+
+def test_a_value_that_stands_alone_is_a_dot():
+    rows = [(5,) if day % 3 else (None,) for day in range(60)]
+    rows[0], rows[1], rows[2] = (7,), (None,), (None,)
+    panel = axes()
+    draw_series(series(rows), panel)
+    assert 7 in drawn(panel, "cell 0: alone").get_ydata()
+
+
+def test_periods_that_are_missing_are_gaps_too():
+    panel = axes()
+    periods = ("2013-01-01", "2013-01-02", "2013-01-03", "2013-01-09")
+    draw_series(series([(1,), (2,), (3,), (4,)], periods=periods), panel)
+    assert values(panel, "cell 0") == [1, 2, 3, None, 4]
+
+
+def test_the_cells_published_most_often_are_drawn():
+    rows = [tuple(100 + cell for cell in range(10)), (None, *(100 + cell for cell in range(1, 10)))]
+    panel = axes()
+    draw_series(series(rows, more_cells=3), panel)
+    named = {text for text in texts(panel) if text}
+    assert len(named) == MOST_CELLS
+    assert "cell 0" not in named  # published once only
+    assert "cell 1" not in named  # the smallest of the others
+    assert "5 more cells are not drawn" in panel.get_xlabel()
+
+
+def test_names_at_the_ends_keep_apart():
+    panel = axes()
+    draw_series(series([tuple(100 + cell for cell in range(8))] * 3), panel)
+    panel.figure.canvas.draw()
+    boxes = sorted((text.get_window_extent() for text in panel.texts if text.get_text()), key=lambda box: box.y0)
+    assert len(boxes) == 8
+    assert all(one.y1 < after.y1 and after.y0 > one.y0 + 10 for one, after in pairwise(boxes))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_places_are_apart_and_in_order(seed):
+    heights = np.random.default_rng(seed).uniform(0.0, 100.0, 6).tolist()
+    found = _apart(heights, 14.0, 0.0, 100.0)
+    order = np.argsort(heights)
+    assert (np.diff(np.array(found)[order]) > 14.0 - 1e-9).all()
+    assert _apart([0.0, 50.0], 14.0, 0.0, 100.0) == [0.0, 50.0]
+
+
+def test_nothing_published_is_said():
+    panel = axes()
+    draw_series(series([(None, None), (None, None)]), panel)
+    assert texts(panel) == ["no cell is published"]
+    with pytest.raises(ArgumentError, match="nothing has been published"):
+        draw_series(_empty(), axes())
+
+
+def _empty():
+    found = series([(1,)])
+    found.periods, found.counts = (), ()
+    return found
+
+
+def test_negative_counts_are_drawn():
+    panel = axes()
+    draw_series(series([(-5,), (10,)]), panel)
+    assert panel.get_ylim()[0] < -5
+    assert values(panel, "cell 0") == [-5, 10]

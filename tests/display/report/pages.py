@@ -1,0 +1,38 @@
+"""The example reports as pages, each rendered once in a process."""
+
+from __future__ import annotations
+
+import functools
+
+from example_report import auditor_report, day_report, hostile_report, noisy_report, year_report
+
+from pkdp_pipeline.display.report.content import Promise, Report
+from pkdp_pipeline.display.report.html import to_html
+
+__all__ = ["REPORTS", "drawn", "page"]
+
+REPORTS = {
+    "auditor": auditor_report,
+    "day": day_report,
+    "hostile": hostile_report,
+    "noisy": noisy_report,
+    "year": year_report,
+}
+
+
+@functools.cache
+def page(name: str) -> str:
+    return to_html(REPORTS[name]())
+
+
+def drawn(report: Report) -> dict[int, Promise]:
+    """Return the promises that have figures of their own, by their number: not those with an earlier one's curves."""
+    found: dict[int, Promise] = {}
+    for number, promise in enumerate(report.promises, start=1):
+        numbers = [(one.values, one.epsilons) for one in promise.knowledge]
+        if all(
+            (earlier.curve, [(one.values, one.epsilons) for one in earlier.knowledge]) != (promise.curve, numbers)
+            for earlier in found.values()
+        ):
+            found[number] = promise
+    return found

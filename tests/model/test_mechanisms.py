@@ -1,0 +1,146 @@
+"""Counts, histograms and noise: every argument is checked, and dictionaries come back."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pkdp_pipeline import ArgumentError, Count, GeometricNoise, Histogram
+from pkdp_pipeline.model.mechanisms import MECHANISMS, mechanism_from_dict, mechanism_name, mechanism_to_dict
+
+NOISE = GeometricNoise(0.5)
+MADE = [
+    Count(),
+    Count(k=1),
+    Count(k=20, k_complement=30),
+    Count(noise=NOISE),
+    Count(k=20, noise=GeometricNoise(1 / 3), release_threshold=25),
+    Histogram(),
+    Histogram(k=10**10),
+    Histogram(noise=GeometricNoise(5e-324), release_threshold=0),
+]
+
+
+@pytest.mark.parametrize("kind", [Count, Histogram])
+@pytest.mark.parametrize(
+    "value", [0, -1, True, 5.0, "5", [5], 5j, math.nan, np.float64(5), Fraction(5), np.bool_(True)]
+)
+def test_thresholds_are_checked(kind, value):
+    with pytest.raises(ArgumentError, match=r"^k must be"):
+        kind(k=value)
+    with pytest.raises(ValueError, match=r"^k must be"):
+        kind(k=value)
+
+
+@pytest.mark.parametrize("value", [0, True, 5.0, "5"])
+def test_the_other_threshold_of_a_count_is_checked(value):
+    with pytest.raises(ArgumentError, match=r"^k_complement must be"):
+        Count(k_complement=value)
+
+
+@pytest.mark.parametrize("kind", [Count, Histogram])
+@pytest.mark.parametrize("value", [-1, True, 5.0, "5", math.inf])
+def test_the_threshold_after_the_noise_is_checked(kind, value):
+    with pytest.raises(ArgumentError, match=r"^release_threshold must be"):
+        kind(noise=NOISE, release_threshold=value)
+
+
+@pytest.mark.parametrize("kind", [Count, Histogram])
+@pytest.mark.parametrize("value", [0, 5, "x"])
+def test_a_threshold_after_the_noise_needs_noise(kind, value):
+    with pytest.raises(ArgumentError, match="release_threshold acts on the noisy count and needs noise"):
+        kind(release_threshold=value)
+
+
+@pytest.mark.parametrize("kind", [Count, Histogram])
+@pytest.mark.parametrize("value", [0.5, "0.5", True, {"epsilon": 0.5}, GeometricNoise])
+def test_noise_is_an_object(kind, value):
+    with pytest.raises(ArgumentError, match=r"noise must be a GeometricNoise .* write noise=pkdp\.GeometricNoise"):
+        kind(noise=value)
+
+
+@pytest.mark.parametrize("value", [0, -0.5, math.nan, math.inf, True, "0.5", None, [0.5], 0.5j, 10**400])
+def test_noise_has_a_positive_parameter(value):
+    with pytest.raises(ArgumentError, match=r"^noise epsilon must be"):
+        GeometricNoise(value)
+
+
+def test_a_histogram_has_no_complement_and_arguments_have_names():
+    with pytest.raises(TypeError):
+        Histogram(k_complement=3)
+    for kind in (Count, Histogram):
+        with pytest.raises(TypeError):
+            kind(5)
+
+
+def test_numbers_from_numpy_become_plain_ones():
+    count = Count(k=np.int64(5), noise=GeometricNoise(np.float32(0.5)), release_threshold=np.uint8(7))
+    assert [type(value) for value in (count.k, count.release_threshold, count.noise.epsilon)] == [int, int, float]
+    assert count == Count(k=5, noise=NOISE, release_threshold=7)
+
+
+@pytest.mark.parametrize("mechanism", MADE)
+def test_they_are_values(mechanism):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        mechanism.k = 3
+    for back in (pickle.loads(pickle.dumps(mechanism)), copy.deepcopy(mechanism), dataclasses.replace(mechanism)):
+        assert back == mechanism
+        assert hash(back) == hash(mechanism)
+    assert len(set(MADE)) == len(MADE)
+
+
+@pytest.mark.parametrize("mechanism", MADE)
+def test_dictionaries_come_back(mechanism):
+    content = mechanism_to_dict(mechanism)
+    assert content["mechanism"] == mechanism_name(mechanism)
+    assert mechanism_from_dict(content) == mechanism
+    assert mechanism_from_dict(json.loads(json.dumps(content))) == mechanism
+    assert type(mechanism_from_dict(content)) is type(mechanism)
+    assert set(content) == {"mechanism", *(field.name for field in dataclasses.fields(mechanism))}
+
+
+def test_the_registry():
+    assert dict(MECHANISMS) == {"count": Count, "histogram": Histogram}
+    with pytest.raises(TypeError):
+        MECHANISMS["mean"] = Count
+
+
+@pytest.mark.parametrize("thing", [None, "count", Count, 5, NOISE])
+def test_what_is_no_mechanism(thing):
+    with pytest.raises(ArgumentError, match="mechanism must be one of Count, Histogram, not"):
+        mechanism_name(thing)
+
+
+@pytest.mark.parametrize("name", ["Count", "mean", "", None, 5, ["count"], {"a": 1}])
+def test_unknown_names(name):
+    with pytest.raises(ArgumentError, match="mechanism must be one of count, histogram, got"):
+        mechanism_from_dict({"mechanism": name})
+    with pytest.raises(ArgumentError, match="mechanism must be one of count, histogram, got None"):
+        mechanism_from_dict({})
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"mechanism": "count", "threshold": 3}, "a count has no field 'threshold'"),
+        ({"mechanism": "histogram", "k_complement": 3}, "a histogram has no field 'k_complement'"),
+        ({"mechanism": "count", "noise": {}}, "noise must have the one field 'epsilon'"),
+        ({"mechanism": "count", "noise": {"epsilon": 1.0, "scale": 1}}, "noise must have the one field 'epsilon'"),
+        ({"mechanism": "count", "noise": 0.5}, "noise must be a GeometricNoise"),
+        ({"mechanism": "count", "noise": {"epsilon": True}}, "noise epsilon must be"),
+        ({"mechanism": "count", "k": True}, "k must be"),
+        ({"mechanism": "count", 5: 1, "b": 2}, "a count has no field"),
+    ],
+)
+def test_malformed_dictionaries(content, words):
+    before = copy.deepcopy(content)
+    with pytest.raises(ArgumentError, match=words):
+        mechanism_from_dict(content)
+    assert content == before

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from pkdp_pipeline import AttackerModel
+from pkdp_pipeline.certificates import compose
+from pkdp_pipeline.certificates.release_certificate import certify
+from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError, PkdpError
+from pkdp_pipeline.model import evidence
+from pkdp_pipeline.model.evidence import Evidence
+from pkdp_pipeline.model.mechanisms import Histogram
+from pkdp_pipeline.model.wording import JOB_FILE, PYTHON, Worded, worded_for
+from pkdp_pipeline.releases.options.terms import Declared
+
+
+def test_a_worded_message_is_a_text_in_python_and_can_be_had_in_another_speech():
+    message = Worded(lambda say: f"write {say.noise(0.5)}, {say.setting('k', 5)}")
+    assert message == "write noise=pkdp.GeometricNoise(0.5), k=5"
+    assert message.spoken(JOB_FILE) == "write noise = { epsilon = 0.5 }, k = 5"
+    error = PkdpError(message)
+    assert str(error) == worded_for(error, PYTHON) == message
+    assert worded_for(error, JOB_FILE) == message.spoken(JOB_FILE)
+    assert worded_for(PkdpError("plain"), JOB_FILE) == "plain"
+    assert worded_for(PkdpError(), JOB_FILE) == ""
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_an_error_can_be_copied_and_sent_to_another_process(copied):
+    with pytest.raises(NotCertifiableError) as caught:
+        certify(Histogram(k=5), AttackerModel())
+    assert str(copied(caught.value)) == str(caught.value)
+    assert type(copied(caught.value)) is NotCertifiableError
+
+
+def kinds() -> dict[str, type[Evidence]]:
+    return {key: kind for key, kind in evidence._KINDS.items() if key not in ("same_people", "bounded_sensitivity")}
+
+
+@pytest.mark.parametrize("key", sorted(kinds()))
+def test_every_kind_of_evidence_is_named_as_job_files_and_python_know_it(key):
+    import pydantic
+
+    kind = kinds()[key]
+    numbers = {"epsilon": 0.1, "delta": 1e-9, "times": 3}
+    written = PYTHON.evidence(kind.__name__)
+    for name, number in numbers.items():
+        written = written.replace(name, repr(number))
+    import pkdp_pipeline as pkdp
+
+    made = eval(written, {"pkdp": pkdp})
+    assert isinstance(made, kind)
+    import tomllib
+
+    toml = JOB_FILE.evidence(kind.__name__)
+    for name, number in numbers.items():
+        toml = toml.replace(f"{name} = …", f"{name} = {number!r}")
+    table = tomllib.loads(f"evidence = {toml}")["evidence"]
+    assert pydantic.TypeAdapter(Declared).validate_python(table).evidence() == made
+
+
+def test_releases_that_do_not_add_up_are_told_in_both():
+    part = certify(Histogram(k=50), AttackerModel(p_max=0.5))
+    with pytest.raises(NoEvidenceError) as caught:
+        compose([part, part])
+    assert "pkdp.BoundedDependence(epsilon, delta)" in str(caught.value)
+    told = worded_for(caught.value, JOB_FILE)
+    assert '{ kind = "bounded_dependence", epsilon = …, delta = … }' in told
+    assert "pkdp." not in told

@@ -1,0 +1,51 @@
+"""df.pkdp is a thin door to the two questions, with the same arguments and no state of its own."""
+
+from __future__ import annotations
+
+import inspect
+
+import pandas as pd
+
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.releases.accessor import PkdpAccessor
+
+ATTACKER = pkdp.AttackerModel(p_max=0.1)
+
+
+def test_the_accessor_asks_what_the_functions_ask():
+    for method, function in ((PkdpAccessor.count, pkdp.count), (PkdpAccessor.histogram, pkdp.histogram)):
+        mine, other = inspect.signature(method), inspect.signature(function)
+        assert [str(p) for p in list(mine.parameters.values())[1:]] == [
+            str(p) for p in list(other.parameters.values())[1:]
+        ]
+
+
+def test_every_argument_arrives(monkeypatch):
+    from pkdp_pipeline.releases import publish
+
+    for name in ("count", "histogram"):
+        seen = {}
+        monkeypatch.setattr(publish, name, lambda *values, seen=seen, **given: seen.update(given, values=values))
+        frame = pd.DataFrame({"a": [1]})
+        parameters = inspect.signature(getattr(PkdpAccessor, name)).parameters.values()
+        given = {p.name: object() for p in parameters if p.kind is p.KEYWORD_ONLY}
+        first = object()
+        getattr(frame.pkdp, name)(first, **given)
+        assert seen["values"][0] is frame
+        assert seen["values"][1] is first
+        assert all(seen[key] is value for key, value in given.items())
+
+
+def test_the_answer_is_that_of_the_functions():
+    frame = pd.DataFrame({"u": range(12), "c": pd.Series(["a"] * 12, dtype="str")})
+    asked = {"unit": "u", "attacker": ATTACKER, "k": 10}
+    assert frame.pkdp.histogram("c", **asked).id == pkdp.histogram(frame, "c", **asked).id
+    assert frame.pkdp.count("c == 'a'", **asked).id == pkdp.count(frame, "c == 'a'", **asked).id
+
+
+def test_the_frame_of_the_moment_is_counted():
+    frame = pd.DataFrame({"u": range(12)})
+    accessor = frame.pkdp
+    assert accessor.count(unit="u", attacker=ATTACKER, k=10).value == 12
+    frame.loc[12] = 12
+    assert frame.pkdp.count(unit="u", attacker=ATTACKER, k=10).value == 13

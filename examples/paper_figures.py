@@ -6,7 +6,7 @@ line for each, what it shows. It takes up to a minute and needs matplotlib (``pi
 "The paper" is *Differential privacy with partial knowledge* by Desfontaines, Mohammadi, Krahmer and Basin. The figures
 are about the same questions; the parameters are ours, and every caption names them. Strong lines are certified: no
 attacker that is declared exceeds them at the points that were computed; between these, lines are straight. Dotted
-lines are exact: the δ of one attacker, enumerated. Dashed lines are printed bounds (`pkdp_pipeline.theory.printed`), and the
+lines are exact: the δ of one attacker, enumerated. Dashed lines are printed bounds (`theory.printed`), and the
 legend says which of them are wrong; ``docs/findings.md`` says why.
 """
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     )
     from pkdp_pipeline.model.leakage import Leakage
     from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
+    from pkdp_pipeline.model.unit import EACH_ROW
     from pkdp_pipeline.model.version import VERSION as __version__  # noqa: N811 (one version, under the name Python expects)
     from pkdp_pipeline.planning import (
         largest_p_max,
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.releases.explaining import Explanation, explain
     from pkdp_pipeline.releases.publish import count, histogram
     from pkdp_pipeline.releases.release import Release, read_release
-    from pkdp_pipeline.releases.request import EACH_ROW
     from pkdp_pipeline.theory.counting_queries import CountingQueries
     from pkdp_pipeline.theory.privacy_loss import PrivacyLoss
 
@@ -112,7 +112,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "EACH_ROW": "releases.request",
+    "EACH_ROW": "model.unit",
     "AttackerModel": "model.attacker",
     "Audit": "assurance.audit",
     "audit": "assurance.audit",

@@ -32,7 +32,7 @@ from pkdp_pipeline import (
     compose,
 )
 from pkdp_pipeline.assurance.verification.recomputing import Nested, sentence_pairs
-from pkdp_pipeline.composition import ComposedCertificate
+from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.composition.rules import RULES
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.theorems import THEOREMS

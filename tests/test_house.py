@@ -32,41 +32,37 @@ TOP = {
     "tests",
 }
 
-#: Who attacks, what is published, what that can tell: pure mathematics, which sees no data.
-MATHEMATICS = {
-    "arguments",
-    "attacker",
-    "attacks",
-    "bounded_leakage",
-    "certificate",
-    "certificate_json",
-    "composition",
-    "context",
-    "counting_queries",
-    "differences",
+#: From the bottom to the top: a room imports rooms before it, inside functions too.
+ORDER = (
     "errors",
-    "guarantee",
-    "leakage",
-    "mechanisms",
+    "schemas",
+    "model",
+    "theorems",
+    "composition",
+    "certificates",
     "planning",
-    "printed",
-    "privacy_loss",
-    "profiles",
-    "refusal",
-    "release_certificate",
-    "sentences",
-    "statement",
-    "version",
-    "wording",
-}
+    "theory",
+    "ledger",
+    "engines",
+    "releases",
+    "display",
+    "duckdb",
+    "jobs",
+    "assurance",
+    "cli",
+)
+#: Pure mathematics, which sees no data.
+MATHEMATICS = frozenset(ORDER[: ORDER.index("ledger")]) - {"schemas"}
 #: What mathematics may import besides itself. Nothing here reads files, clocks, the environment or randomness.
 PURE = {
     "__future__",
     "abc",
+    "calendar",
     "collections",
     "contextlib",
     "contextvars",
     "dataclasses",
+    "datetime",
     "decimal",
     "flint",
     "fractions",
@@ -83,9 +79,14 @@ PURE = {
     "scipy",
     "types",
     "typing",
+    "unicodedata",
 }
-#: The one exception: a certificate can be drawn. It names the type for readers, and loads the drawing when asked to.
-DRAWN = {"certificate.py": {"matplotlib", "pkdp_pipeline.display.figures"}}
+#: The one exception: these values draw and print themselves. Each loads `display` when it is shown, and not before.
+SHOWN = {
+    "certificates/certificate.py": {"matplotlib", "pkdp_pipeline.display"},
+    "ledger/ledger.py": {"matplotlib", "pkdp_pipeline.display"},
+    "releases/explaining/explanation.py": {"matplotlib", "pkdp_pipeline.display"},
+}
 #: What a noiseless release of a pandas frame without a ledger must not load.
 HEAVY = {
     "great_expectations",
@@ -109,35 +110,71 @@ def room(path: Path) -> str:
     return path.relative_to(ROOT / "pkdp_pipeline").parts[0].removesuffix(".py")
 
 
-def imported(path: Path) -> set[str]:
-    """Return what a module imports: rooms of the package as ``pkdp_pipeline.room``, else top-level names."""
-    names = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def imports(path: Path) -> list[tuple[str, bool]]:
+    """Return what a module imports (``pkdp_pipeline.room``, else top-level names), and whether for types only."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for_types = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and getattr(node.test, "id", None) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    found = []
+    for node in ast.walk(tree):
+        names: list[str] = []
         if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
+            names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path.name}: relative import"
             whole = node.module == "pkdp_pipeline"
-            names += [f"pkdp_pipeline.{alias.name}" for alias in node.names] if whole else [node.module or ""]
-    return {".".join(name.split(".")[: 2 if name.startswith("pkdp_pipeline.") else 1]) for name in names}
+            names = [f"pkdp_pipeline.{alias.name}" for alias in node.names] if whole else [node.module or ""]
+        found += [
+            (".".join(name.split(".")[: 2 if name.startswith("pkdp_pipeline.") else 1]), id(node) in for_types)
+            for name in names
+        ]
+    return found
+
+
+def imported(path: Path) -> set[str]:
+    return {name for name, _ in imports(path)}
 
 
 def importers(target: str) -> set[str]:
-    found = {room(path) for path in MODULES if f"pkdp_pipeline.{target}" in imported(path)}
-    return found - {target, "__init__"}
+    """Return the modules outside a module, or a folder, that import it."""
+    own = target.removeprefix("pkdp_pipeline.").replace(".", "/")
+    pattern = re.compile(rf"^\s*(from|import) {re.escape(target)}\b", re.MULTILINE)
+    found = {inside(path) for path in MODULES if pattern.search(path.read_text(encoding="utf-8"))}
+    return {name for name in found if not name.startswith(own) and name != "__init__.py"}
+
+
+def inside(path: Path) -> str:
+    return str(path.relative_to(ROOT / "pkdp_pipeline"))
+
+
+def test_imports_go_downward():
+    assert {room(path) for path in MODULES} == {*ORDER, "__init__"}
+    upward = {
+        (inside(path), name)
+        for path in MODULES
+        if room(path) != "__init__"
+        for name, for_types in imports(path)
+        if name.startswith("pkdp_pipeline.") and not for_types and name not in SHOWN.get(inside(path), ())
+        if ORDER.index(name.split(".")[1]) > ORDER.index(room(path))
+    }
+    assert upward == set()
 
 
 def test_mathematics_sees_no_data_and_no_world():
-    allowed = PURE | {f"pkdp_pipeline.{name}" for name in MATHEMATICS}
     for path in MODULES:
         if room(path) in MATHEMATICS:
-            assert imported(path) <= allowed | DRAWN.get(path.name, set()), path.name
+            foreign = {name for name in imported(path) if name.split(".")[0] != "pkdp_pipeline"}
+            assert foreign <= PURE | SHOWN.get(inside(path), set()), path.name
             assert not re.search(r"\b(open|print|input|exec|eval)\(", path.read_text(encoding="utf-8")), path.name
             assert "np.random" not in path.read_text(encoding="utf-8"), path.name
 
 
-def test_a_certificate_is_drawn_only_when_asked_to():
-    for name, exceptions in DRAWN.items():
+def test_what_shows_itself_loads_the_drawing_when_it_is_shown():
+    for name, exceptions in SHOWN.items():
         tree = ast.parse((ROOT / "pkdp_pipeline" / name).read_text(encoding="utf-8"))
         for node in tree.body:
             if isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -146,41 +183,35 @@ def test_a_certificate_is_drawn_only_when_asked_to():
 
 
 def test_figures_are_drawn_without_the_report():
-    for path in MODULES:
-        if room(path) == "figures":
-            assert not {
-                name for name in imported(path) if name in ("pkdp_pipeline.display.report", "pkdp_pipeline.jobs")
-            }
+    assert not {name for name in importers("pkdp_pipeline.display.report") if name.startswith("display/figures")}
 
 
 def test_engines_know_nothing_about_privacy():
-    allowed = {f"pkdp_pipeline.{name}" for name in ("engines", "errors", "keys")}
     for path in MODULES:
         if room(path) == "engines":
-            assert {name for name in imported(path) if name.startswith("pkdp_pipeline")} <= allowed, path.name
+            text = path.read_text(encoding="utf-8")
+            names = set(re.findall(r"^\s*from pkdp_pipeline\.(\w+(?:\.\w+)?)", text, re.MULTILINE))
+            allowed = {"errors", "model.keys", "model.predicate"}
+            assert {name for name in names if name.split(".")[0] != "engines"} <= allowed, path.name
 
 
-def test_printed_bounds_are_for_comparison_only():
-    assert importers("printed") == set()
+def test_the_rest_of_the_papers_carries_nothing():
+    assert importers("pkdp_pipeline.theory.printed") == set()
 
 
 def test_there_is_one_way_out():
-    # Jobs read types as the engines do; they count rows for their input checks, and publish through `publish`.
-    assert importers("engines") == {"jobs", "public_table"}
     counting = {path for path in MODULES if "engine_for" in path.read_text(encoding="utf-8")}
-    assert {room(path) for path in counting} == {"engines", "public_table"}
-    assert importers("public_table") == {"publish"}
-    assert importers("publish") == {"accessor", "auditing", "duckdb", "jobs"}
-    # A gate's policy and dbt's profile share the tables of attackers, budgets and evidence.
-    shown = {"job_commands", "job_progress", "job_views", "plan_job_commands", "plan_job_views", "report_commands"}
-    assert importers("jobs") <= shown | {"audit_commands", "auditing", "duckdb", "integrations"}
+    assert {inside(path) for path in counting} == {"engines/__init__.py", "engines/narwhals/wrapped.py", "releases/public_table.py"}
+    assert importers("pkdp_pipeline.releases.public_table") == {"releases/publish.py"}
+    publishing = {name.split("/")[0] for name in importers("pkdp_pipeline.releases.publish")}
+    assert publishing == {"assurance", "duckdb", "jobs", "releases"}
 
 
 def test_the_map_of_the_code_shows_every_room():
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     drawn = page.split("```text")[1].split("```")[0]
     for path in sorted((ROOT / "pkdp_pipeline").iterdir()):
-        if path.suffix == ".py" and path.name not in ("__init__.py", "version.py"):
+        if path.suffix == ".py" and path.name != "__init__.py":
             assert path.name in drawn
         elif path.is_dir() and path.name != "__pycache__":
             assert f"{path.name}/" in drawn
@@ -189,7 +220,7 @@ def test_the_map_of_the_code_shows_every_room():
 def test_importing_the_package_loads_only_its_accessor():
     asked = "import sys, pandas; before = set(sys.modules); import pkdp_pipeline; print(*set(sys.modules) - before)"
     loaded = subprocess.run([sys.executable, "-c", asked], check=True, text=True, stdout=subprocess.PIPE).stdout
-    assert set(loaded.split()) == {"pkdp_pipeline", "pkdp_pipeline.releases.accessor"}
+    assert set(loaded.split()) == {"pkdp_pipeline", "pkdp_pipeline.releases", "pkdp_pipeline.releases.accessor"}
 
 
 def test_a_release_of_a_pandas_frame_loads_no_other_engine():

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pkdp_pipeline.errors import ArgumentError, LedgerError
 from pkdp_pipeline.ledger.chain import GENESIS
 from pkdp_pipeline.ledger.journal import Journal
+from pkdp_pipeline.ledger.sealed import check_table
 from pkdp_pipeline.ledger.views.changes import Change, term_changes
 from pkdp_pipeline.ledger.views.reading import Reading
 from pkdp_pipeline.ledger.views.words import number_of
-from pkdp_pipeline.releases.release import Release, check_table
+from pkdp_pipeline.releases.release import Release
 
 __all__ = ["Checked", "check"]
 

@@ -1,1 +1,5 @@
 """The command line: commands only."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

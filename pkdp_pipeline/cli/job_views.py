@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pkdp_pipeline.composition import ComposedCertificate
+from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.display.ledger.screen import Screen
 from pkdp_pipeline.jobs.backfilling import FailedDay
 from pkdp_pipeline.jobs.dry_run import DELTA, Plan, PlannedDay

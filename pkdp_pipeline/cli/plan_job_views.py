@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.cli.job_views import print_plan
-from pkdp_pipeline.composition import ComposedCertificate
 from pkdp_pipeline.display.terminal.screen import Screen
 from pkdp_pipeline.jobs.dry_run import DELTA, Plan
 from pkdp_pipeline.jobs.repairing import Mending, Offer, Target

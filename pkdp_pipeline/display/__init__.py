@@ -1,1 +1,5 @@
 """What people look at: figures, reports, and text on a terminal."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -11,10 +11,10 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 from pydantic_core import ErrorDetails
 
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs.job import AttackerTable
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.evidence import read_evidence
 from pkdp_pipeline.model.period import Period
+from pkdp_pipeline.releases.options.attacker_table import AttackerTable
 from pkdp_pipeline.releases.options.tables import Columns, Name, Table
 from pkdp_pipeline.releases.options.terms import BudgetTable, Declared
 

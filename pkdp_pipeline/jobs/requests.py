@@ -111,7 +111,7 @@ def _repair(job: Job, day: date) -> Repair | None:
 
 
 def _works(job: Job, repair: Repair, day: date) -> bool:
-    from pkdp_pipeline.certificates import compose
+    from pkdp_pipeline.certificates.compose import compose
     from pkdp_pipeline.certificates.release_certificate import certify
     from pkdp_pipeline.model.evidence import SamePeople
 

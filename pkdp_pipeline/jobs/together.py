@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from pkdp_pipeline.certificates import compose
+from pkdp_pipeline.certificates.compose import compose
+from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.release_certificate import release_certificate
-from pkdp_pipeline.composition import ComposedCertificate
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger import Entry
 from pkdp_pipeline.model.evidence import SamePeople

@@ -285,7 +285,7 @@ def _limits(unit: str, units: Sequence[str]) -> list[str]:
 
 
 def _columns(unit: object) -> tuple[str, ...]:
-    from pkdp_pipeline.releases.request import EachRow
+    from pkdp_pipeline.model.unit import EachRow
 
     if isinstance(unit, EachRow):
         return ()

@@ -24,9 +24,8 @@ from pkdp_pipeline.ledger.totals import add_up, unit_named, whole_parts
 from pkdp_pipeline.ledger.windows import window, windows
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.mechanisms import GeometricNoise
-from pkdp_pipeline.model.mechanisms.noise_law import SMALLEST_EPSILON
+from pkdp_pipeline.model.mechanisms.noise_law import SMALLEST_EPSILON, noise_scale
 from pkdp_pipeline.model.wording import Speech, Worded
-from pkdp_pipeline.releases.noise import noise_scale
 from pkdp_pipeline.theorems import WorstCase
 from pkdp_pipeline.theorems.beside_leakage import WorstBesidePrivate
 from pkdp_pipeline.theorems.worst_case import NoiseCurve

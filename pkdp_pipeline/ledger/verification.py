@@ -12,6 +12,7 @@ from pkdp_pipeline.ledger.chain import Event, checked
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.entries import Entries, place
 from pkdp_pipeline.ledger.journal import Journal
+from pkdp_pipeline.ledger.sealed import opened
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.strays import altered, check_strays
 from pkdp_pipeline.model.spelling import folded
@@ -105,15 +106,13 @@ def _certificate(event: Event) -> str:
 
 
 def _check_content(event: Event, certificate: str) -> None:
-    from pkdp_pipeline.releases.release import Release
-
     try:
-        release = Release.from_bytes(event.content or b"")
+        _, text, identity = opened(event.content or b"")
     except ArgumentError as error:
         raise LedgerError(f"the released bytes of event {event.sequence} cannot be replayed: {error}") from error
-    if release.id != event.release_id:
+    if identity != event.release_id:
         altered(f"event {event.sequence} holds another release than its id says")
-    if json.loads(release.certificate.to_json()) != json.loads(certificate):
+    if json.loads(text) != json.loads(certificate):
         altered(f"the release of event {event.sequence} carries another certificate than was charged")
 
 

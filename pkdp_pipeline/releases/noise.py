@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from pkdp_pipeline.certificates.sentences import suppression
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.mechanisms import GeometricNoise, Mechanism
-from pkdp_pipeline.model.mechanisms.noise_law import SMALLEST_EPSILON, mean_absolute
+from pkdp_pipeline.model.mechanisms.noise_law import SMALLEST_EPSILON, mean_absolute, noise_scale
 
-__all__ = ["ExpectedError", "add_noise", "check_noise", "expected_error", "noise_scale"]
+__all__ = ["ExpectedError", "add_noise", "check_noise", "expected_error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,20 +42,6 @@ def check_noise(noise: GeometricNoise | None) -> None:
             f"noise epsilon must be at least {SMALLEST_EPSILON!r} to be drawn, got {noise.epsilon!r}: wider noise does "
             "not fit 64-bit integers."
         )
-
-
-def noise_scale(noise: GeometricNoise) -> float:
-    """Return the sampler's scale, ``1 / epsilon`` rounded up.
-
-    *Rounding*: ``scale * epsilon >= 1`` exactly, by less than one part in 2^50, for the float and for the decimal it
-    is written as, so the noise drawn is never less than declared. Certificates hold for every noise within that leeway
-    (`pkdp_pipeline.theorems.worst_case.SAMPLER_LEEWAY`).
-    """
-    scale = 1.0 / noise.epsilon
-    least = min(Fraction(noise.epsilon), Fraction(repr(noise.epsilon)))
-    while Fraction(scale) * least < 1:
-        scale = math.nextafter(scale, math.inf)
-    return scale
 
 
 def add_noise(counts: Sequence[int], noise: GeometricNoise) -> list[int]:

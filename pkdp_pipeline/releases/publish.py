@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from pkdp_pipeline.errors import PkdpError, TemporaryError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.model.unit import EACH_ROW
 from pkdp_pipeline.releases.public_table import Counted, count_units, public_table
 from pkdp_pipeline.releases.release import Release
 from pkdp_pipeline.releases.replayed_frames import warn_of_another_frame
-from pkdp_pipeline.releases.request import EACH_ROW, Request
+from pkdp_pipeline.releases.request import Request
 from pkdp_pipeline.releases.reserving import certified_alone, check_ledger, replayed, reserve
 
 if TYPE_CHECKING:

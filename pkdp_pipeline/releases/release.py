@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -14,7 +12,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.model.keys import canonical_key, json_key, kind_of_dtype
+from pkdp_pipeline.ledger.sealed import check_table, opened, parquet_bytes
 from pkdp_pipeline.model.mechanisms import Count
 
 if TYPE_CHECKING:
@@ -22,20 +20,10 @@ if TYPE_CHECKING:
     from pkdp_pipeline.releases.noise import ExpectedError
 
 __all__ = [
-    "CERTIFICATE_KEY",
-    "RELEASE_KEY",
-    "RELEASE_SCHEMA",
     "Release",
-    "check_table",
-    "parquet_bytes",
-    "parquet_content",
     "read_release",
-    "release_id",
 ]
 
-CERTIFICATE_KEY = b"pkdp.certificate"
-RELEASE_KEY = b"pkdp.release"
-RELEASE_SCHEMA = "pkdp-release/1"
 _ROWS = 60
 """A notebook shows this many rows; all are in `Release.table`."""
 _CELL = "text-align:left;padding:0.15em 1.2em 0.15em 0;border-bottom:1px solid currentColor"
@@ -93,20 +81,7 @@ class Release:
         """
         from pkdp_pipeline.certificates.release_certificate import release_certificate
 
-        table, metadata = parquet_content(content)
-        try:
-            stated = json.loads(metadata[RELEASE_KEY])
-            text = metadata[CERTIFICATE_KEY].decode()
-            known = stated["schema"] == RELEASE_SCHEMA
-        except (KeyError, TypeError, ValueError):
-            raise ArgumentError("the file is a Parquet file but not a release: it carries no certificate.") from None
-        if not known:
-            raise ArgumentError(f"not a release this version reads: its schema must be {RELEASE_SCHEMA!r}.")
-        identity = release_id(table, text)
-        if stated.get("id") != identity:
-            raise ArgumentError(
-                "the release's table or certificate is not the one its id was made from: it was altered."
-            )
+        table, text, identity = opened(content)
         return cls(release_certificate(text), identity, replayed, table, content)
 
     def to_bytes(self) -> bytes:
@@ -335,64 +310,3 @@ def read_release(path: str | PathLike[str]) -> Release:
     release = Release.from_bytes(content)
     release.verify()
     return release
-
-
-def release_id(table: pd.DataFrame, certificate_json: str) -> str:
-    """Return the sha256, in hex, of the canonical form of a public table and its certificate."""
-    columns = [list(table.iloc[:, position].array) for position in range(table.shape[1])]
-    content = {
-        "certificate": certificate_json,
-        "columns": [[column, kind_of_dtype(table[column].dtype)] for column in table.columns],
-        "rows": [[json_key(canonical_key(value)) for value in row] for row in zip(*columns, strict=True)],
-    }
-    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def parquet_bytes(table: pd.DataFrame, certificate_json: str) -> bytes:
-    """Return a release's file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    # Statistics are of published values only; attrs are dropped so that nothing but the columns is written.
-    plain = table.copy(deep=False)
-    plain.attrs = {}
-    arrow = pa.Table.from_pandas(plain, preserve_index=False)
-    identity = release_id(arrow.to_pandas(), certificate_json)
-    stated = json.dumps({"id": identity, "schema": RELEASE_SCHEMA}, sort_keys=True)
-    own = {CERTIFICATE_KEY: certificate_json.encode(), RELEASE_KEY: stated.encode()}
-    sink = pa.BufferOutputStream()
-    # Without the stored Arrow schema, which would hold the metadata a second time.
-    with pq.ParquetWriter(sink, arrow.schema, compression="zstd", store_schema=False) as writer:
-        writer.write_table(arrow)
-        writer.add_key_value_metadata({**(arrow.schema.metadata or {}), **own})
-    return bytes(sink.getvalue().to_pybytes())
-
-
-def parquet_content(content: bytes) -> tuple[pd.DataFrame, dict[bytes, bytes]]:
-    """Return the table of a Parquet file and what it carries besides; `ArgumentError` where it cannot be read."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        file = pq.ParquetFile(pa.BufferReader(content))
-        return file.read(use_threads=False).to_pandas(), dict(file.metadata.metadata or {})
-    except (pa.ArrowException, OSError, ValueError, TypeError):
-        raise ArgumentError("the release is not a Parquet file that can be read.") from None
-
-
-def check_table(table: pd.DataFrame, certificate: ReleaseCertificate) -> None:
-    """Raise `ArgumentError` where a table is not one that the certificate's mechanism can publish."""
-    mechanism = certificate.mechanism
-    if "count" not in table.columns or table["count"].dtype != pd.Int64Dtype():
-        raise ArgumentError("the release has no column 'count' of whole numbers: it was altered or is not ours.")
-    if isinstance(mechanism, Count) and table.shape != (1, 1):
-        raise ArgumentError("the release of a count must hold one number: it was altered or is not ours.")
-    keys = table.drop(columns="count")
-    if keys.shape[1] and bool(keys.duplicated().any()):
-        raise ArgumentError("the release names a cell twice: it was altered or is not ours.")
-    least = mechanism.release_threshold if mechanism.noise is not None else mechanism.k or 0
-    published = table["count"].dropna()
-    if least is not None and bool((published < least).any()):
-        raise ArgumentError(
-            "the release publishes a count below its certificate's threshold: it was altered or is not ours."
-        )

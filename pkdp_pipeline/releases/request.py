@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import datetime
-import enum
 import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -20,21 +19,10 @@ from pkdp_pipeline.model.domain import Domain
 from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, mechanism_name, mechanism_to_dict
 from pkdp_pipeline.model.mechanisms.noise_law import LARGEST_EPSILON
 from pkdp_pipeline.model.period import Period
+from pkdp_pipeline.model.unit import EachRow
 from pkdp_pipeline.releases.noise import check_noise
 
-__all__ = ["EACH_ROW", "EachRow", "Request"]
-
-
-class EachRow(enum.Enum):
-    """The type of `EACH_ROW`, the privacy unit of a frame in which every row is a person."""
-
-    EACH_ROW = "each row"
-
-    def __repr__(self) -> str:
-        return "pkdp.EACH_ROW"
-
-
-EACH_ROW: Final = EachRow.EACH_ROW
+__all__ = ["Request"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

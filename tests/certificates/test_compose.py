@@ -15,7 +15,7 @@ from test_schemas import VALIDATOR
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import AttackerModel, Certificate, Count, GeometricNoise, Histogram, certify, compose
-from pkdp_pipeline.composition import ComposedCertificate
+from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.model.context import Context
 
 K20 = certify(Histogram(k=20), AttackerModel(p_max=0.1))

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.releases.release import Release, release_id
+from pkdp_pipeline.ledger.sealed import release_id
+from pkdp_pipeline.releases.release import Release
 
 ATTACKER = pkdp.AttackerModel(p_max=0.1)
 

@@ -10,7 +10,8 @@ import pytest
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
-from pkdp_pipeline.releases.request import EACH_ROW, Request
+from pkdp_pipeline.model.unit import EACH_ROW
+from pkdp_pipeline.releases.request import Request
 
 NOISE = GeometricNoise(1.0)
 

@@ -29,7 +29,7 @@ def crowds(certificate: ReleaseCertificate, *, epsilons: Sequence[float] = EPSIL
     Returns
     -------
     tuple of Crowd
-        All of them keep to the declaration (`pkdp_pipeline.assurance.attacks.is_admitted`): those at whom each theorem is
+        All of them keep to the declaration (`assurance.attacks.is_admitted`): those at whom each theorem is
         attained, or worst as far as is known, then all vertices of small instances.
     """
     found: dict[Crowd, None] = {}

@@ -113,7 +113,7 @@ def _content(path: str | os.PathLike[str]) -> bytes:
 
 
 def _release(content: bytes, name: str) -> Opened:
-    from pkdp_pipeline.releases.release import CERTIFICATE_KEY, RELEASE_KEY, parquet_content
+    from pkdp_pipeline.ledger.sealed import CERTIFICATE_KEY, RELEASE_KEY, parquet_content
 
     try:
         table, metadata = parquet_content(content)

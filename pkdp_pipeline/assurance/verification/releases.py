@@ -11,7 +11,7 @@ from pkdp_pipeline.assurance.verification.opening import BREAKS, Opened
 from pkdp_pipeline.assurance.verification.recomputing import Nested
 from pkdp_pipeline.assurance.verification.tables import table_claims
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.releases.release import (
+from pkdp_pipeline.ledger.sealed import (
     CERTIFICATE_KEY,
     RELEASE_KEY,
     RELEASE_SCHEMA,

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from pkdp_pipeline.assurance.verification.claims import Claim, failed, passed
 from pkdp_pipeline.assurance.verification.opening import BREAKS
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.ledger.sealed import check_table
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.keys import canonical_key, domain_dtype, kind_of_dtype, kind_of_values, published_keys
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
-from pkdp_pipeline.releases.release import check_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -38,7 +38,7 @@ def draw_guarantee(curve: GuaranteeShape, axes: Axes, *, given: bool = False) ->
     Notes
     -----
     A straight line between two points on a logarithmic scale could lie below the true δ. So the certified curve and
-    that of the noise are drawn as fine steps above the chords, which are certified; see `pkdp_pipeline.display.figures.smooth`.
+    that of the noise are drawn as fine steps above the chords, which are certified; see `display.figures.smooth`.
     The attained curve is known at its points, and straight between them.
     """
     from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator

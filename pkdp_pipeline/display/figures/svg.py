@@ -46,7 +46,7 @@ def inline_svg(
     Returns
     -------
     str
-        Its colours are the CSS variables of `pkdp_pipeline.display.figures.style.CSS_LIGHT`; its letters are the page's.
+        Its colours are the CSS variables of `display.figures.style.CSS_LIGHT`; its letters are the page's.
 
     Raises
     ------

@@ -21,8 +21,8 @@ from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.model.unit import EACH_ROW
 from pkdp_pipeline.planning import smallest_k
-from pkdp_pipeline.releases.request import EACH_ROW
 
 __all__ = ["describe", "file_warnings", "threshold_warnings", "totals", "view_warnings"]
 

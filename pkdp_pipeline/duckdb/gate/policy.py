@@ -13,15 +13,15 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 from pkdp_pipeline.duckdb.gate.complaints import complaint
 from pkdp_pipeline.duckdb.tables import lowered
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.jobs.job import AttackerTable
 from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, read_evidence
 from pkdp_pipeline.model.keys import canonical_key, kind_of_values
 from pkdp_pipeline.model.period import Period
+from pkdp_pipeline.model.unit import EACH_ROW, EachRow
+from pkdp_pipeline.releases.options.attacker_table import AttackerTable
 from pkdp_pipeline.releases.options.tables import Columns, Name, Table
 from pkdp_pipeline.releases.options.terms import BudgetTable, Declared
-from pkdp_pipeline.releases.request import EACH_ROW, EachRow
 
 __all__ = ["Limits", "Policy", "TablePolicy"]
 

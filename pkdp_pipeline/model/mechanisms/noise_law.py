@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 from pkdp_pipeline.model.mechanisms.geometric_noise import GeometricNoise
 
-__all__ = ["LARGEST_EPSILON", "SMALLEST_EPSILON", "chance_of_at_least", "mean_absolute", "mean_absolute_where_at_least"]
+__all__ = [
+    "LARGEST_EPSILON",
+    "SMALLEST_EPSILON",
+    "chance_of_at_least",
+    "mean_absolute",
+    "mean_absolute_where_at_least",
+    "noise_scale",
+]
 
 #: Below this epsilon a draw could leave the 64-bit integers; above it that has probability below 1e-4000.
 SMALLEST_EPSILON = 1e-15
@@ -34,3 +42,17 @@ def mean_absolute_where_at_least(noise: GeometricNoise, least: int) -> float:
         return mean_absolute(noise) - mean_absolute_where_at_least(noise, 1 - least)
     alpha, gap = math.exp(-noise.epsilon), -math.expm1(-noise.epsilon)
     return math.exp(-noise.epsilon * least) * (least * gap + alpha) / (gap * (1.0 + alpha))
+
+
+def noise_scale(noise: GeometricNoise) -> float:
+    """Return the sampler's scale, ``1 / epsilon`` rounded up.
+
+    *Rounding*: ``scale * epsilon >= 1`` exactly, by less than one part in 2^50, for the float and for the decimal it
+    is written as, so the noise drawn is never less than declared. Certificates hold for every noise within that leeway
+    (`pkdp_pipeline.theorems.worst_case.SAMPLER_LEEWAY`).
+    """
+    scale = 1.0 / noise.epsilon
+    least = min(Fraction(noise.epsilon), Fraction(repr(noise.epsilon)))
+    while Fraction(scale) * least < 1:
+        scale = math.nextafter(scale, math.inf)
+    return scale

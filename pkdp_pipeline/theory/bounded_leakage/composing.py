@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import flint
 
-from pkdp_pipeline.composition import basic_sum
+from pkdp_pipeline.composition.basic_sum import basic_sum
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.theory.bounded_leakage.growth import BITS, exact_end, float_above, read_epsilon

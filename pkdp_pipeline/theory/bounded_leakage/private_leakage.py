@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from pkdp_pipeline.composition import basic_sum
+from pkdp_pipeline.composition.basic_sum import basic_sum
 from pkdp_pipeline.theory.bounded_leakage.growth import float_above
 from pkdp_pipeline.theory.bounded_leakage.guarantee_pair import read_guarantee
 

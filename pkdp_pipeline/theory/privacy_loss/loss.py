@@ -327,8 +327,8 @@ class PrivacyLoss:
         """
         if not isinstance(function, ConvexFunction):
             raise ArgumentError(
-                "function must be a ConvexFunction: one of those in pkdp_pipeline.theory.privacy_loss, such as HELLINGER, or "
-                "your own with its limits at 0 and infinity."
+                "function must be a ConvexFunction: one of pkdp_pipeline.theory.privacy_loss, such as HELLINGER, "
+                "or your own with its limits at 0 and infinity."
             )
         return self._worse(order, lambda first, second: divergence_above(first, second, function))
 

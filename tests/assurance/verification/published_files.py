@@ -15,7 +15,7 @@ import pandas as pd
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.assurance.verification import Claim, Verification
-from pkdp_pipeline.releases.release import parquet_bytes, parquet_content
+from pkdp_pipeline.ledger.sealed import parquet_bytes, parquet_content
 
 __all__ = [
     "MADE",

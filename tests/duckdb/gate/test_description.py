@@ -12,7 +12,7 @@ from pkdp_pipeline.duckdb.gate.catalog import look_up
 from pkdp_pipeline.duckdb.gate.description import describe, totals
 from pkdp_pipeline.duckdb.gate.gate import Gate
 from pkdp_pipeline.duckdb.gate.policy import Policy
-from pkdp_pipeline.releases.request import EACH_ROW
+from pkdp_pipeline.model.unit import EACH_ROW
 
 POLICY = {
     "budget": {"epsilon": 5.0, "delta": 1e-6},

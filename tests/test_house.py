@@ -64,6 +64,7 @@ PURE = {
     "dataclasses",
     "datetime",
     "decimal",
+    "difflib",
     "flint",
     "fractions",
     "functools",

@@ -57,6 +57,7 @@ MATHEMATICS = frozenset(ORDER[: ORDER.index("ledger")]) - {"schemas"}
 PURE = {
     "__future__",
     "abc",
+    "ast",
     "calendar",
     "collections",
     "contextlib",
@@ -70,6 +71,7 @@ PURE = {
     "functools",
     "heapq",
     "html",
+    "io",
     "itertools",
     "json",
     "keyword",
@@ -78,6 +80,7 @@ PURE = {
     "numpy",
     "re",
     "scipy",
+    "tokenize",
     "types",
     "typing",
     "unicodedata",

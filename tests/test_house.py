@@ -66,6 +66,7 @@ PURE = {
     "datetime",
     "decimal",
     "difflib",
+    "enum",
     "flint",
     "fractions",
     "functools",

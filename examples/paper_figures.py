@@ -189,7 +189,7 @@ def figure_4(n: int = 1_000, p: float = 0.01, known: int = 100, epsilon: float =
         Line(f"certified δ at ε = 0, {few}", at_zero, "certified"),
         Line(f"certified δ at ε = {epsilon:g}, {few}", above, "certified", style.SERIES[2]),
         Line(
-            f"certified δ at ε = {epsilon:g}, any number of others", certified(epsilon), "certified", style.MUTED, "any"
+            f"certified δ at ε = {epsilon:g}, however many others", certified(epsilon), "certified", style.MUTED, "any"
         ),
         Line("Theorem 4, δ", deltas, "sound", style.SERIES[1]),
         Line("Theorem 4, ε", epsilons, "sound", style.SERIES[3], "ε"),

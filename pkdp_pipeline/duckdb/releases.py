@@ -11,7 +11,7 @@ from pkdp_pipeline.attacker import AttackerModel
 from pkdp_pipeline.duckdb.cells import public_type, read_domain
 from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.duckdb.tables import TableRef, column_named, quoted, resolve
-from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.publish import publish, read_through
 from pkdp_pipeline.release import Release
@@ -171,7 +171,7 @@ class CuratorReleases:
         """Give a cursor and close it; what DuckDB says when it fails could quote data, and is not passed on."""
         import duckdb
 
-        problem = ""
+        problem, told = "", None
         try:
             cursor = self.cursor()
             try:
@@ -190,7 +190,11 @@ class CuratorReleases:
             raise
         except duckdb.Error as error:
             problem = type(error).__name__
-        raise ConfigError(f"the database could not be read ({problem}); check that its connection is open.")
+            if isinstance(error, duckdb.OutOfMemoryException):
+                told = TemporaryError(
+                    "there is not enough memory to read the database now; try again when more is free."
+                )
+        raise told or ConfigError(f"the database could not be read ({problem}); check that its connection is open.")
 
 
 def _names_cells(kind: str) -> bool:

@@ -474,6 +474,32 @@ def test_a_gate_that_is_stopped_while_it_opens_refuses_nothing(
         assert gate.unreadable == ()
 
 
+@pytest.mark.parametrize("error", [MemoryError, duckdb.OutOfMemoryException])
+def test_too_little_memory_is_temporary_and_stays_charged(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Any
+) -> None:
+    """The table can be read all the same; and who asked for much may have learned something by the failure."""
+
+    def too_little(*_: object) -> None:
+        raise error
+
+    rules = policy(ledger=tmp_path / "ledger.sqlite", period="2020", budget=WORST)
+    question = "SELECT pkdp_count('events', noise := 0.5)"
+    with monkeypatch.context() as patched:
+        patched.setattr("pkdp_pipeline.duckdb.releases.CuratorReleases._rows", too_little)
+        with pytest.raises(pkdp.TemporaryError, match="memory"):
+            Gate(path, policy=rules)
+    with Gate(path, policy=rules) as gate:
+        with monkeypatch.context() as patched:
+            patched.setattr("pkdp_pipeline.duckdb.releases.CuratorReleases._rows", too_little)
+            with pytest.raises(pkdp.TemporaryError, match="ask the same again later"):
+                gate.sql(question)
+        assert gate.unreadable == ()
+        assert gate.total().worst_case.epsilon(0) == pytest.approx(0.5)
+        gate.sql(question)
+        assert gate.total().worst_case.epsilon(0) == pytest.approx(0.5)
+
+
 @pytest.mark.default_target
 def test_advice_to_analysts_is_sql_and_nothing_that_only_a_curator_can_do(path: Path) -> None:
     tables = {"events": {"unit": "uid", "columns": ["flag"], "k": 2}}

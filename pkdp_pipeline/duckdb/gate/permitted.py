@@ -108,9 +108,7 @@ class PermittedReleases:
             table = self._tables[name]
             try:
                 table.curator.read(table.found, tuple(table.allowed), units=table.policy.units)
-            except TemporaryError:
-                raise  # too little memory is no property of the table
-            except MemoryError:
+            except (MemoryError, TemporaryError):  # too little memory is no property of the table
                 raise TemporaryError("there is not enough memory to open the gate now; try again later.") from None
             except Exception:
                 self._refuse(table)

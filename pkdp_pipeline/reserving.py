@@ -156,6 +156,7 @@ def _certified_again(
     context = replace(context, beside=context.beside or not (alone and allowed.alone))
     if (asked.attacker, asked.protects, context) == (stored.attacker, stored.protects, stored.context):
         return release
+    _hold(asked, request, ledger)
     anew = Release.seal(release.table, asked.in_context(context))
     return _replayed(ledger.recertify(entry, anew.certificate.to_json(), anew.id, anew.to_bytes()))
 

@@ -20,6 +20,8 @@ from pkdp_pipeline.request import Request
 if TYPE_CHECKING:
     import duckdb
 
+    from pkdp_pipeline.target import Asked
+
 __all__ = ["CuratorReleases", "Releases"]
 
 
@@ -49,7 +51,7 @@ class CuratorReleases:
         Returns a fresh cursor of the database; it is closed after use.
     attacker : AttackerModel
     ledger : Ledger
-    unit, period, missing_unit, units, one_cell, order_by
+    unit, period, missing_unit, units, one_cell, order_by, target
         As of `Request`: what holds where a call does not say otherwise.
     trusted
         As of `publish`.
@@ -64,6 +66,7 @@ class CuratorReleases:
     units: str = "checked"
     one_cell: str = "error"
     order_by: Any = None
+    target: Asked = "default"
     trusted: bool = True
 
     def plan(self, spec: Spec) -> tuple[tuple[str, str], ...]:
@@ -159,6 +162,7 @@ class CuratorReleases:
             undeclared=spec.undeclared or "error",
             period=self.period if spec.period is None else spec.period,
             table=table.name,
+            target=self.target,
         )
         for name in request.unit:
             if name not in columns:

@@ -180,7 +180,7 @@ def _check_answers(request: Request, ledger: Ledger, entry: Entry, release: Rele
     facts = stored.context
     if facts is not None:
         # The checks may have been others when it was published.
-        facts = replace(facts, checks=request.checks, beside=False, head=None)
+        facts = replace(facts, units=request.units, checks=request.checks, beside=False, head=None)
     if stored.mechanism != request.mechanism or facts not in (None, context_of(request, ledger.dataset)):
         raise LedgerError(
             f"the ledger's entry {entry.sequence} holds a release of something else than was asked: it was altered. "
@@ -201,5 +201,6 @@ def context_of(request: Request, dataset: str | None = None) -> Context:
         period=None if dataset is None else request.period,
         dataset=dataset,
         table=request.table,
+        units=request.units,
         checks=request.checks,
     )

@@ -171,16 +171,19 @@ class ComposedCertificate(Certificate):
             statements += [f"{subject}: {self._partial_statement(target)}", *declared]
         if self._total.worst is not None:
             epsilon = self.worst_case.epsilon(target)
-            numbers = "ε = {}, δ = {}".format(*map(rounded_up, self._total.worst.parameters))
+            most, least = map(rounded_up, self._total.worst.parameters)
+            numbers = f"ε = {most}, δ = {least}"
             if epsilon < math.inf:
                 numbers = pair(self.worst_case, epsilon, target)
+            empty = epsilon == math.inf and least == "1"
             whom = f"against {self.anyone}"
-            if statements:
-                statements.append(f"The noise alone gives {numbers} {whom}.")
-            else:
-                statements += [f"{subject}: private at {numbers} {whom}.", *declared]
+            if not statements:
+                stated = "no protection is certified" if empty else f"private at {numbers}"
+                statements += [f"{subject}: {stated} {whom}.", *declared]
                 if self._total.reason:
                     statements.append(f"Nothing rests on what an attacker does not know: {self._total.reason}.")
+            elif not empty:
+                statements.append(f"The noise alone gives {numbers} {whom}.")
         return " ".join((*statements, self._total.protection, *self.limits))
 
     def _partial_statement(self, delta: float) -> str:

@@ -152,10 +152,10 @@ class ReleaseCertificate(Certificate):
         if self._worst is not None:
             most, least = (rounded_up(value) for value in self._worst.parameters)
             whom = anyone(self.leakage)
-            if parts and epsilon < self.worst_case.epsilon(target):
-                parts.append(f"Against {whom}, the noise alone gives ε = {most}, δ = {least}.")
-            else:
+            if not parts or (least != "1" and epsilon >= self.worst_case.epsilon(target)):
                 parts.insert(0, f"Private at ε = {most}, δ = {least} against {whom}.")
+            elif least != "1":
+                parts.append(f"Against {whom}, the noise alone gives ε = {most}, δ = {least}.")
         parts.append(protection(self.mechanism, self.protects, theorem, self.attacker))
         return " ".join((*parts, *self.limits))
 

@@ -32,7 +32,8 @@ def independent_given_habits(parts: tuple[Part, ...], evidence: tuple[Evidence, 
 
 def trajectory(parts: tuple[Part, ...], participation: int | None) -> str:
     """Return what is protected of everything a person did, as one sentence."""
-    these = "these releases" if participation is None else f"these releases (of at most {participation} periods)"
+    periods = "1 period" if participation == 1 else f"{participation} periods"
+    these = "these releases" if participation is None else f"these releases (of at most {periods})"
     if not has_cells(parts):
         return f"Protects in which of {these} a person is counted, all of them together."
     if parts and parts[0].aim == "presence":

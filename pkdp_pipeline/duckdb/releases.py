@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pkdp_pipeline.duckdb.cells import public_type, read_domain
 from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.duckdb.tables import TableRef, column_named, quoted, resolve
-from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.releases.publish import publish, read_through
@@ -19,6 +19,8 @@ from pkdp_pipeline.releases.request import Request
 
 if TYPE_CHECKING:
     import duckdb
+
+    from pkdp_pipeline.certificates.target import Asked
 
 __all__ = ["CuratorReleases", "Releases"]
 
@@ -49,7 +51,7 @@ class CuratorReleases:
         Returns a fresh cursor of the database; it is closed after use.
     attacker : AttackerModel
     ledger : Ledger
-    unit, period, missing_unit, units, one_cell, order_by
+    unit, period, missing_unit, units, one_cell, order_by, target
         As of `Request`: what holds where a call does not say otherwise.
     trusted
         As of `publish`.
@@ -64,6 +66,7 @@ class CuratorReleases:
     units: str = "checked"
     one_cell: str = "error"
     order_by: Any = None
+    target: Asked = "default"
     trusted: bool = True
 
     def plan(self, spec: Spec) -> tuple[tuple[str, str], ...]:
@@ -159,6 +162,7 @@ class CuratorReleases:
             undeclared=spec.undeclared or "error",
             period=self.period if spec.period is None else spec.period,
             table=table.name,
+            target=self.target,
         )
         for name in request.unit:
             if name not in columns:
@@ -171,7 +175,7 @@ class CuratorReleases:
         """Give a cursor and close it; what DuckDB says when it fails could quote data, and is not passed on."""
         import duckdb
 
-        problem = ""
+        problem, told = "", None
         try:
             cursor = self.cursor()
             try:
@@ -190,7 +194,11 @@ class CuratorReleases:
             raise
         except duckdb.Error as error:
             problem = type(error).__name__
-        raise ConfigError(f"the database could not be read ({problem}); check that its connection is open.")
+            if isinstance(error, duckdb.OutOfMemoryException):
+                told = TemporaryError(
+                    "there is not enough memory to read the database now; try again when more is free."
+                )
+        raise told or ConfigError(f"the database could not be read ({problem}); check that its connection is open.")
 
 
 def _names_cells(kind: str) -> bool:

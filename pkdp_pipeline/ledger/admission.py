@@ -21,7 +21,7 @@ from pkdp_pipeline.ledger.differencing import (
     refuse_crossing,
     refuse_overlap,
 )
-from pkdp_pipeline.ledger.overlap_cases import untold
+from pkdp_pipeline.ledger.overlap_cases import promised, untold
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -84,7 +84,11 @@ def admit(db: Database, dataset: str, standing: Standing, terms: Terms, *, told:
     check_time_zone(db, dataset, standing.time_zone)
     met = Reach.of(standing).met(db, dataset)
     if allows_overlap(terms.evidence):
-        return Admission(alone=not met, claims=True, covered=True)
+        if standing.total:
+            for other, knows in (one for each in met for one in _releases(db, "component", each)):
+                if not knows:
+                    raise DifferencingError(promised(standing, other))
+        return Admission(alone=not met, claims=True, covered=True, total=_told_because(db, met, standing))
     if not standing.noiseless and not db.execute(
         "SELECT 1 FROM holding WHERE dataset = :dataset AND kind IN ('exact count', 'noiseless') LIMIT 1",
         dataset=dataset,
@@ -142,7 +146,7 @@ def admission_of(db: Database, entry: int, standing: Standing, terms: Terms) -> 
     fits, covered = may_stand_together(company), allows_overlap(terms.evidence)
     alone = company.total() == 1 or (fits and not standing.total and _others(company) == 1)
     excepted = standing.exact_count and fits
-    because = None if covered else _told_because(db, component, standing, but=entry)
+    because = _told_because(db, component, standing, but=entry)
     return Admission(alone=alone, claims=alone or excepted or covered, covered=covered, total=because)
 
 

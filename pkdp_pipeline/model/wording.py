@@ -91,6 +91,7 @@ class _Analyst(Speech):
         return f"noise := {epsilon:g}"
 
     names_releases = False
+    larger_budget = "ask the curator for a larger budget"
     no_target = ""  # the curator's choice
 
 

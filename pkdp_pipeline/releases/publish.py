@@ -247,7 +247,7 @@ def count(
         target=target,
     )
     release = publish(lambda: frame, request, attacker=attacker, ledger=ledger, revise=revise)
-    warn_of_another_frame(frame, request, release)
+    warn_of_another_frame(frame, request, release, ledger)
     return release
 
 
@@ -351,5 +351,5 @@ def histogram(
         target=target,
     )
     release = publish(lambda: frame, request, attacker=attacker, ledger=ledger, revise=revise)
-    warn_of_another_frame(frame, request, release)
+    warn_of_another_frame(frame, request, release, ledger)
     return release

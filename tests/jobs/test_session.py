@@ -14,6 +14,7 @@ from pkdp_pipeline.errors import ArgumentError, BudgetExceededError, ConfigError
 from pkdp_pipeline.jobs import JobSession, load_job, run_job
 from pkdp_pipeline.jobs.dry_run import plan_job
 from pkdp_pipeline.jobs.exit_codes import exit_code
+from pkdp_pipeline.jobs.reporting import report_of
 from pkdp_pipeline.ledger import Ledger
 
 DAY = date(2020, 1, 1)
@@ -162,7 +163,8 @@ def test_a_ledger_from_an_old_backup_is_refused(job_file, tmp_path, known, kept)
         return
     Path(job.ledger).unlink()
     copy_ledger(backup, job.ledger)
-    for act in (lambda: run_job(job, DAYS[0]), lambda: run_job(job, DAYS[2]), lambda: JobSession(job).__enter__()):
+    acts = (lambda: run_job(job, DAYS[0]), lambda: run_job(job, DAYS[2]), lambda: JobSession(job).__enter__())
+    for act in (*acts, lambda: report_of(job)):
         with pytest.raises(ConfigError, match="restored from an old backup") as caught:
             act()
         assert DAYS[known].isoformat() in str(caught.value)

@@ -102,12 +102,14 @@ class PermittedReleases:
         Raises
         ------
         LedgerError, TemporaryError
-            If the ledger cannot be used.
+            If the ledger cannot be used, or there is not enough memory.
         """
         for name in self._tables.keys() - self._refused():
             table = self._tables[name]
             try:
                 table.curator.read(table.found, tuple(table.allowed), units=table.policy.units)
+            except (MemoryError, TemporaryError):  # too little memory is no property of the table
+                raise TemporaryError("there is not enough memory to open the gate now; try again later.") from None
             except Exception:
                 self._refuse(table)
 
@@ -188,8 +190,8 @@ class PermittedReleases:
             return table.curator.release(spec)
         except _REFUSALS as error:
             raise type(error)(worded_for(error, ANALYST) + _about_the_threshold(spec)) from None
-        except TemporaryError:
-            raise TemporaryError("the ledger is busy; ask the same again later.") from None
+        except (MemoryError, TemporaryError):  # where memory was too little, what was charged stays charged
+            raise TemporaryError("the gate is busy; ask the same again later.") from None
         except Exception as error:
             if not isinstance(error, LedgerError):
                 with suppress(PkdpError):  # refused here, also where the ledger cannot tell others

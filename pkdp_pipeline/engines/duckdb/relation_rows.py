@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.errors import ConfigError, TemporaryError
 
 if TYPE_CHECKING:
     import duckdb
@@ -86,13 +86,16 @@ def asked(question: Callable[[], Answer]) -> Answer:
     import duckdb
     import pyarrow as pa
 
-    problem = ""
+    problem, memory = "", False
     try:
         return question()
     except duckdb.Error as error:
-        problem = type(error).__name__
-    except (pa.ArrowException, OSError):
+        problem, memory = type(error).__name__, isinstance(error, duckdb.OutOfMemoryException)
+    except (pa.ArrowException, OSError) as error:
         problem = "stopped while its rows were read"
+        memory = isinstance(error, MemoryError) or "Out of Memory Error" in str(error)
+    if memory:
+        raise TemporaryError("there is not enough memory to count the relation now; try again when more is free.")
     raise ConfigError(
         f"the relation could not be counted ({problem}); check that its connection is open and free, that it can be "
         "read from start to end, and that where compares columns with constants of their own type."

@@ -241,7 +241,10 @@ def test_found_cells_keep_the_k_of_the_policy_beside_noise(path: Path, budget: d
 def test_without_k_noise_is_as_large_as_the_budgets_say(path: Path) -> None:
     """Otherwise counts below the policy's k could be read through noise that is hardly there."""
     question = "FROM pkdp_count('events', noise := 2.5)"
-    with Gate(path, policy=policy(budget=WORST)) as gate, pytest.raises(BudgetExceededError):
+    with (
+        Gate(path, policy=policy(budget=WORST)) as gate,
+        pytest.raises(BudgetExceededError, match="or ask the curator for a larger budget"),
+    ):
         gate.sql(question)
     with Gate(path, policy=policy(budget=PARTIAL)) as gate:
         with pytest.raises(ArgumentError, match=r"noise without k must be at most 2, .* or k := 20 as well"):
@@ -472,6 +475,32 @@ def test_a_gate_that_is_stopped_while_it_opens_refuses_nothing(
             Gate(path, policy=rules)
     with Gate(path, policy=rules) as gate:
         assert gate.unreadable == ()
+
+
+@pytest.mark.parametrize("error", [MemoryError, duckdb.OutOfMemoryException])
+def test_too_little_memory_is_temporary_and_stays_charged(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Any
+) -> None:
+    """The table can be read all the same; and who asked for much may have learned something by the failure."""
+
+    def too_little(*_: object) -> None:
+        raise error
+
+    rules = policy(ledger=tmp_path / "ledger.sqlite", period="2020", budget=WORST)
+    question = "SELECT pkdp_count('events', noise := 0.5)"
+    with monkeypatch.context() as patched:
+        patched.setattr("pkdp_pipeline.duckdb.releases.CuratorReleases._rows", too_little)
+        with pytest.raises(pkdp.TemporaryError, match="memory"):
+            Gate(path, policy=rules)
+    with Gate(path, policy=rules) as gate:
+        with monkeypatch.context() as patched:
+            patched.setattr("pkdp_pipeline.duckdb.releases.CuratorReleases._rows", too_little)
+            with pytest.raises(pkdp.TemporaryError, match="ask the same again later"):
+                gate.sql(question)
+        assert gate.unreadable == ()
+        assert gate.total().worst_case.epsilon(0) == pytest.approx(0.5)
+        gate.sql(question)
+        assert gate.total().worst_case.epsilon(0) == pytest.approx(0.5)
 
 
 @pytest.mark.default_target

@@ -233,6 +233,20 @@ def test_two_job_files_do_not_share_an_output_folder(job_file, tmp_path):
     assert run_job(renamed, DAY).replayed
 
 
+def test_dates_beside_instants_say_the_zone_they_were_cut_in(job_file):
+    text = NOISED.replace("1.25", "9.0")
+    oslo = text.replace('"day" }', '"day", time_zone = "Europe/Oslo" }')
+    instants = three_days().assign(day=lambda one: pd.to_datetime(one["day"]).dt.tz_localize("UTC"))
+    run_job(load_job(job_file(oslo, instants)), DAY)
+    unsaid = load_job(job_file(text.replace('directory = "out"', 'directory = "other"'), three_days()))
+    for act in (lambda: run_job(unsaid, NEXT_DAY), lambda: plan_job(unsaid, [NEXT_DAY])):
+        with pytest.raises(ArgumentError, match=r"time_zone must be 'Europe/Oslo'.* and there is none") as caught:
+            act()
+        assert exit_code(caught.value) == 2
+    said = load_job(job_file(oslo.replace('directory = "out"', 'directory = "other"'), three_days()))
+    assert not run_job(said, NEXT_DAY).replayed
+
+
 @pytest.mark.parametrize("where", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def test_jobs_of_one_data_set_cut_their_days_in_one_time_zone(job_file, where, request):
     ledger = "ledger.sqlite" if where == "sqlite" else request.getfixturevalue("postgres_url")

@@ -81,7 +81,8 @@ def admit(db: Database, dataset: str, standing: Standing, terms: Terms, *, told:
     DifferencingError
         See `check_differencing`.
     """
-    check_time_zone(db, dataset, standing.time_zone)
+    if standing.time_zone is not None:  # outside of jobs, periods are said by hand
+        check_time_zone(db, dataset, standing.time_zone)
     met = Reach.of(standing).met(db, dataset)
     if allows_overlap(terms.evidence):
         if standing.total:
@@ -108,14 +109,12 @@ def admit(db: Database, dataset: str, standing: Standing, terms: Terms, *, told:
 
 
 def check_time_zone(db: Database, dataset: str, time_zone: str | None) -> None:
-    """Refuse days that begin at other instants than those of the data set's releases, where both are known.
+    """Refuse days that begin at other instants than those of the data set's releases, as far as these say.
 
     Raises
     ------
     ArgumentError
     """
-    if time_zone is None:
-        return
     rows = db.execute(
         "SELECT standing FROM holding WHERE dataset = :dataset AND standing LIKE :mark ORDER BY entry LIMIT 1",
         dataset=dataset,
@@ -123,9 +122,10 @@ def check_time_zone(db: Database, dataset: str, time_zone: str | None) -> None:
     )
     known = _standing(rows[0][0]).time_zone if rows else None
     if known not in (None, time_zone):
+        found = f"not {time_zone!r}" if time_zone else "and there is none (a column of dates says where they were cut)"
         raise ArgumentError(
-            f"time_zone must be {known!r}, in which the releases of data set {dataset!r} cut their days, not "
-            f"{time_zone!r}: the same date would be about other records, and releases that share records would be "
+            f"time_zone must be {known!r}, in which the releases of data set {dataset!r} cut their days, "
+            f"{found}: the same date would be about other records, and releases that share records would be "
             "taken for releases of different periods. Nothing was read or charged."
         )
 

@@ -53,9 +53,7 @@ def convolved(theorem: str, parts: tuple[Part, ...], participation: int | None) 
     """Return the convolution of all parts' losses; none where no part rests on the attacker model."""
     if not any(part.partial for part in parts):
         return ()
-    laws = tuple(
-        (directions(part.bounds, part.certificate.protects, attacks=_repeatable(part)), part.times) for part in parts
-    )
+    laws = tuple((directions(part.bounds, part.protects, attacks=_repeatable(part)), part.times) for part in parts)
     bound = Convolved(theorem=theorem, parts=laws, participation=participation)
     single = tuple(applied for part in parts for applied in part.partial)
     total = Applied(bound=bound, attack=best_attack(theorem, (*single, Applied(bound=bound, attack=bound))))

@@ -12,7 +12,7 @@ import flint
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, mechanism_name
-from pkdp_pipeline.model.wording import Speech, Worded
+from pkdp_pipeline.model.wording import Speech, Worded, listed
 from pkdp_pipeline.theorems.beside_leakage import Leaked
 from pkdp_pipeline.theorems.bound import Bound, WorstCase
 from pkdp_pipeline.theorems.counting import Counting
@@ -219,7 +219,7 @@ def _box(found: _Findings, mechanism: Count, attacker: AttackerModel, suppressed
         if not suppressed:
             found.obstacles.append(
                 "a count published without k is protected by the other people's uncertainty, which needs "
-                f"{_listed(missing)} declared"
+                f"{listed(missing)} declared"
             )
         return
     if p_min == 0.0 or p_max == 1.0 or unknown == 0:
@@ -363,10 +363,6 @@ def _noise_curve(noise: float, cells: int, k: int | None, release_threshold: int
     if release_threshold is None:
         return None
     return NoiseCurve(theorem="noise", noise=noise, cells=cells, appears_at=release_threshold - k)
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
 _RULES: Mapping[str, Callable[[Mechanism, AttackerModel, Protects], Applicable]] = MappingProxyType(

@@ -56,7 +56,7 @@ class Certificate(ABC):
 
     protects: Protects = "presence"
     caveats: tuple[str, ...] = ()
-    _stored: str | None = field(default=None, repr=False, compare=False)
+    _stored: str | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     @abstractmethod
@@ -217,11 +217,19 @@ class Certificate(ABC):
         """
         if not all(isinstance(sentence, str) and sentence.strip() for sentence in sentences):
             raise ArgumentError("caveats must be sentences: non-empty texts.")
-        return replace(self, caveats=(*self.caveats, *sentences), _stored=None)
+        return replace(self, caveats=(*self.caveats, *sentences))
 
     def to_json(self) -> str:
         """Return the certificate as canonical JSON; a certificate read from JSON keeps its stored numbers."""
         return self._stored if self._stored is not None else json.dumps(self._document(), sort_keys=True)
+
+    def written(self) -> Self:
+        """Return the same certificate with its JSON text at hand, as one that was read back has it."""
+        return self if self._stored is not None else replace(self)._with_text(self.to_json())
+
+    def _with_text(self, text: str) -> Self:
+        object.__setattr__(self, "_stored", text)
+        return self
 
     def _document(self) -> dict[str, Any]:
         return {
@@ -283,7 +291,7 @@ class Certificate(ABC):
 
             read = certificate_from_document(document)
         caveats = tuple(str(caveat) for caveat in document["caveats"])
-        return replace(read, caveats=caveats, _stored=json.dumps(document, sort_keys=True))
+        return replace(read, caveats=caveats)._with_text(json.dumps(document, sort_keys=True))
 
     def verify(self) -> bool:
         """Recompute the certificate and compare every number and sentence with the stored ones.

@@ -134,9 +134,8 @@ def _planned(job: Job, ledger: Ledger, day: date, *, revise: bool) -> PlannedDay
                 )
         except PkdpError as error:
             return PlannedDay(day=day, releases=tuple(releases), refused=error)
-        text = found.certificate if isinstance(found, Entry) else found.certificate_json
         outcome: Outcome = "replay" if isinstance(found, Entry) else "publish"
-        certificate = certificate_of(describe(text))
+        certificate = certificate_of(describe(found.certificate))
         releases.append(
             PlannedRelease(name=one.name, outcome=outcome, epsilon=certificate.epsilon(DELTA), certificate=certificate)
         )

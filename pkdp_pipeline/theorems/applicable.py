@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -23,7 +24,7 @@ from pkdp_pipeline.theorems.thresholding import Thresholding
 from pkdp_pipeline.theorems.value_through_absence import ValueThroughAbsence
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
-__all__ = ["Applicable", "Applied", "Protects", "applicable"]
+__all__ = ["Applicable", "Applied", "Protects", "bounds_of"]
 
 Protects = Literal["presence", "value"]
 
@@ -91,8 +92,9 @@ class _Findings:
         return Applicable(partial=tuple(self.partial), worst=worst, obstacles=tuple(self.obstacles))
 
 
-def applicable(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> Applicable:
-    """Return every bound that holds for `mechanism` against `attacker`.
+@functools.lru_cache(maxsize=1024)
+def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> Applicable:
+    """Return every bound that holds for `mechanism` against `attacker`; once for a release and all that is made of it.
 
     Raises
     ------

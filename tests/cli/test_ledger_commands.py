@@ -465,7 +465,7 @@ def forged(path, documents, counts):
 
             reservation = ledger.reserve(f"{number:064}", standing, offer)
             table = pd.DataFrame({"carrier": pd.array(["AA"], "string"), "count": pd.array([count], "Int64")})
-            release = Release.seal(table, release_certificate(reservation.certificate_json))
+            release = Release.seal(table, reservation.certificate)
             ledger.publish(reservation, release.to_bytes(), release.id)
         ledger.verify()
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pkdp_pipeline.certificates.codec import SCHEMA, parsed, written_here
+from pkdp_pipeline.certificates.codec import READERS, SCHEMA, parsed, written_here
 from pkdp_pipeline.certificates.differences import Difference, differences, refuse_altered
 from pkdp_pipeline.certificates.sentences import anyone, moved
 from pkdp_pipeline.errors import ArgumentError
@@ -281,15 +281,7 @@ class Certificate(ABC):
             If nothing can be certified for what it names.
         """
         document = parsed(text)
-        read: Certificate
-        if "parts" in document:
-            from pkdp_pipeline.certificates.composed import composed_from_document
-
-            read = composed_from_document(document)
-        else:
-            from pkdp_pipeline.certificates.release_certificate import certificate_from_document
-
-            read = certificate_from_document(document)
+        read = READERS["parts" if "parts" in document else "mechanism"](document)
         caveats = tuple(str(caveat) for caveat in document["caveats"])
         return replace(read, caveats=caveats)._with_text(json.dumps(document, sort_keys=True))
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.codec import reads
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.certificates.sentences import against, anyone, declared_cells, depending, given, pair, rounded_up
 from pkdp_pipeline.composition.beside_leakage import assumed_beside, leakage_of, total_beside
@@ -20,7 +21,7 @@ from pkdp_pipeline.model.evidence import Evidence, SamePeople, evidence_from_dic
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.theorems import Applied, Protects, WorstCase
 
-__all__ = ["ComposedCertificate", "composed_from_document", "number_of_times", "part_of", "protected_by", "units_of"]
+__all__ = ["ComposedCertificate", "number_of_times", "part_of", "protected_by", "units_of"]
 
 _MOST_TIMES = 10**9
 _NAMED = 3
@@ -294,7 +295,8 @@ def protected_by(parts: Iterable[Certificate]) -> Protects:
     return "value" if {one.protects for one in parts} == {"value"} else "presence"
 
 
-def composed_from_document(document: Mapping[str, Any]) -> ComposedCertificate:
+@reads("parts")
+def _composed_from_document(document: Mapping[str, Any]) -> ComposedCertificate:
     """Compose again what the JSON document of a composed certificate is about."""
     parts = []
     for part in document["parts"]:

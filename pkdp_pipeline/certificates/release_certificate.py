@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from pkdp_pipeline.certificates.certificate import Certificate, bracketed
-from pkdp_pipeline.certificates.codec import written_here
+from pkdp_pipeline.certificates.codec import reads, written_here
 from pkdp_pipeline.certificates.differences import differences, refuse_altered
 from pkdp_pipeline.certificates.refusal import refusal
 from pkdp_pipeline.certificates.sentences import (
@@ -36,7 +36,7 @@ from pkdp_pipeline.theorems.beside_leakage import Leaked
 from pkdp_pipeline.theorems.guarantee import Guarantee
 from pkdp_pipeline.theorems.rounding import Array
 
-__all__ = ["ReleaseCertificate", "attacker_of", "certificate_from_document", "certify", "release_certificate"]
+__all__ = ["ReleaseCertificate", "attacker_of", "certify", "release_certificate"]
 
 _BEYOND = 700.0
 """An ε beyond any use; its exponential is still a float."""
@@ -297,7 +297,8 @@ def _remembered(
     return bracketed(partial, worst, np.array(epsilons))
 
 
-def certificate_from_document(document: Mapping[str, Any]) -> ReleaseCertificate:
+@reads("mechanism")
+def _certificate_from_document(document: Mapping[str, Any]) -> ReleaseCertificate:
     """Certify again what the JSON document of a release certificate is about."""
     fresh = _certificate(
         mechanism_from_dict(document["mechanism"]), AttackerModel.from_dict(document["attacker"]), document["protects"]

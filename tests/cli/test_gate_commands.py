@@ -24,7 +24,7 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from pkdp_pipeline.cli.main import main as cli
+from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.duckdb.gate.policy import Limits, Policy, TablePolicy
 from pkdp_pipeline.duckdb.gate.serving import bound, service_names
 from pkdp_pipeline.duckdb.gate.tokens import Tokens, add_token

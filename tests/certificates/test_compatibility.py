@@ -18,8 +18,8 @@ import pytest
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.errors import exit_code
 from pkdp_pipeline.jobs import load_job
-from pkdp_pipeline.jobs.exit_codes import exit_code
 from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.ledger.journal import json_text
 from pkdp_pipeline.ledger.standing import Standing

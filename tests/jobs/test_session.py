@@ -10,10 +10,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pkdp_pipeline.errors import ArgumentError, BudgetExceededError, ConfigError, InputCheckError, TemporaryError
+from pkdp_pipeline.errors import (
+    ArgumentError,
+    BudgetExceededError,
+    ConfigError,
+    InputCheckError,
+    TemporaryError,
+    exit_code,
+)
 from pkdp_pipeline.jobs import JobSession, load_job, run_job
 from pkdp_pipeline.jobs.dry_run import plan_job
-from pkdp_pipeline.jobs.exit_codes import exit_code
 from pkdp_pipeline.jobs.reporting import report_of
 from pkdp_pipeline.ledger import Ledger
 

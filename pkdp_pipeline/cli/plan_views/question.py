@@ -10,9 +10,9 @@ from typing import Literal
 from pkdp_pipeline.cli.mechanism_options import leakage_options
 from pkdp_pipeline.cli.plan_views.public_file import Assumed, CountsFile
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.ledger.views.words import exactly
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import KINDS, Evidence, evidence_from_dicts, evidence_to_dicts
+from pkdp_pipeline.model.plain_text import exactly
 
 __all__ = ["EVIDENCE", "Kind", "Question", "read_evidence_flags"]
 

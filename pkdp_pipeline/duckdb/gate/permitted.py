@@ -28,8 +28,8 @@ from pkdp_pipeline.errors import (
 )
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.unreadable import mark_unreadable, unreadable_tables
-from pkdp_pipeline.ledger.views.words import exactly
 from pkdp_pipeline.model.keys import json_key
+from pkdp_pipeline.model.plain_text import exactly
 from pkdp_pipeline.model.wording import ANALYST, worded_for
 from pkdp_pipeline.releases.publish import publish
 from pkdp_pipeline.releases.release import Release

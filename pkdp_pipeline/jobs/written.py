@@ -17,7 +17,7 @@ from pkdp_pipeline.ledger.admission import check_time_zone
 from pkdp_pipeline.ledger.heads import certificates_after, held
 from pkdp_pipeline.model.spelling import folded
 
-__all__ = ["OWNER_FILE", "check_folder", "check_ledger", "own"]
+__all__ = ["OWNER_FILE", "certificates_of", "check_folder", "check_ledger", "own"]
 
 OWNER_FILE = ".pkdp.job"
 """The file in the output folder that names the job file that wrote there last, by its path from there."""
@@ -38,12 +38,7 @@ def check_folder(job: Job) -> Certificates:
     ConfigError
         If it holds releases of another job file, of another data set, or about other units.
     """
-    directory = Path(job.output.directory)
-    certificates = {
-        f"{folder.name}/{path.name.removesuffix(_SUFFIX)}": _read(path)
-        for folder in day_folders(directory)
-        for path in sorted(folder.glob(f"*{_SUFFIX}"))
-    }
+    directory, certificates = Path(job.output.directory), certificates_of(job)
     own_names = {release.name for release in job.release}
     _check_owner(job, certificates, {where.partition("/")[2] for where in certificates} <= own_names)
     for where, certificate in certificates.items():
@@ -62,6 +57,15 @@ def check_folder(job: Job) -> Certificates:
     return certificates
 
 
+def certificates_of(job: Job) -> Certificates:
+    """Return the certificates in the job's output folder."""
+    return {
+        f"{folder.name}/{path.name.removesuffix(_SUFFIX)}": _read(path)
+        for folder in day_folders(Path(job.output.directory))
+        for path in sorted(folder.glob(f"*{_SUFFIX}"))
+    }
+
+
 def own(job: Job) -> None:
     """Name the job file in its output folder, which must exist.
 
@@ -77,7 +81,7 @@ def own(job: Job) -> None:
 def check_ledger(job: Job, ledger: Ledger, certificates: Certificates) -> None:
     """Refuse a ledger that does not hold what the output folder shows of the job's data set, or cuts other days.
 
-    `certificates` are those that `check_folder` has read.
+    `certificates` are those in the folder.
 
     Raises
     ------

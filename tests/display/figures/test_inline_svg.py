@@ -116,7 +116,7 @@ def test_names_of_cells_are_written_as_they_are():
 
 def test_the_bytes_are_the_same_in_every_process():
     asked = (
-        "from pkdp_pipeline import certify, Histogram, AttackerModel, figures\n"
+        "from pkdp_pipeline import certify, Histogram, AttackerModel\nfrom pkdp_pipeline.display import figures\n"
         "from pkdp_pipeline.certificates.statement import GuaranteeCurve\n"
         "curve = GuaranteeCurve.of(certify(Histogram(k=50), AttackerModel(p_max=0.5)))\n"
         "print(figures.inline_svg(lambda axes: figures.draw_guarantee(curve, axes), name='a', title='t',"

@@ -25,6 +25,7 @@ from pkdp_pipeline.errors import (
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.backfilling import backfill, days_of
 from pkdp_pipeline.jobs.dry_run import plan_job
+from pkdp_pipeline.jobs.loading import read_job
 from pkdp_pipeline.jobs.repairing import Target, mend
 from pkdp_pipeline.jobs.repairing.edits import Edit, applied, at
 from pkdp_pipeline.jobs.repairing.grids import EPSILONS, first_above
@@ -73,7 +74,9 @@ def changed(path: Path, edits) -> Path:
 
 def is_refused(path: Path, days) -> bool:
     try:
-        return plan_job(load_job(path), days).refused is not None
+        # As if the changes had been made in the file itself.
+        job = read_job(path.read_text(encoding="utf-8"), path.with_name("job.toml"))
+        return plan_job(job, days).refused is not None
     except (ArgumentError, ConfigError):
         return True
     except PkdpError as error:

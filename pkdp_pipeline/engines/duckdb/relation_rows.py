@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.errors import ConfigError, TemporaryError
 
 if TYPE_CHECKING:
     import duckdb
@@ -91,8 +91,14 @@ def asked(question: Callable[[], Answer]) -> Answer:
         return question()
     except duckdb.Error as error:
         problem = type(error).__name__
-    except (pa.ArrowException, OSError):
-        problem = "stopped while its rows were read"
+    except (pa.ArrowException, OSError) as error:
+        # Arrow tells DuckDB's errors as its own, by their text alone.
+        full = str(error).startswith("Out of Memory Error")
+        problem = duckdb.OutOfMemoryException.__name__ if full else "stopped while its rows were read"
+    if problem == duckdb.OutOfMemoryException.__name__:
+        raise TemporaryError(
+            "the relation needs more memory than DuckDB may use: give it more, SET memory_limit = '…'."
+        )
     raise ConfigError(
         f"the relation could not be counted ({problem}); check that its connection is open and free, that it can be "
         "read from start to end, and that where compares columns with constants of their own type."

@@ -6,9 +6,9 @@ import json
 
 import duckdb
 import pytest
+from pkdp_pipeline.duckdb.gate.catalog import look_up
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.duckdb.gate.catalog import look_up
 from pkdp_pipeline.duckdb.gate.description import describe, totals
 from pkdp_pipeline.duckdb.gate.gate import Gate
 from pkdp_pipeline.duckdb.gate.policy import Policy

@@ -13,13 +13,13 @@ import duckdb
 import pyarrow as pa
 import pytest
 from asgi_client import ask, ask_async, scope_of
+from pkdp_pipeline.duckdb.gate.wire import ARROW
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.duckdb.gate.audit_log import AuditLog
 from pkdp_pipeline.duckdb.gate.gate import Gate
 from pkdp_pipeline.duckdb.gate.service import Service, ServiceLimits
 from pkdp_pipeline.duckdb.gate.tokens import Tokens, add_token
-from pkdp_pipeline.duckdb.gate.wire import ARROW
 from pkdp_pipeline.errors import TemporaryError
 
 TABLE = pa.table({"country": ["NO", "US"], "count": [20, 31]})

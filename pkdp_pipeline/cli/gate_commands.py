@@ -126,7 +126,7 @@ def serve(
     from pkdp_pipeline.duckdb.gate.gate import Gate
     from pkdp_pipeline.duckdb.gate.policy import Policy, check_ledger
     from pkdp_pipeline.duckdb.gate.service import Service, ServiceLimits
-    from pkdp_pipeline.duckdb.gate.serving import bound, run, service_names
+    from pkdp_pipeline.duckdb.gate.serving import bound, run, server, service_names
     from pkdp_pipeline.duckdb.gate.tokens import read_tokens
 
     hosts = service_names(host, allow_remote=allow_remote, names=tuple(name or ()))
@@ -161,7 +161,8 @@ def serve(
             typer.echo(f"pkdp gate: listening on http://{address}, audit log {audit.path}")
 
         try:
-            run(service, listening, on_start=started, patience=limits.seconds + 5, longest=3 * limits.seconds + 150)
+            serving = server(service, patience=limits.seconds + 5, longest=3 * limits.seconds + 150)
+            run(serving, listening, on_start=started)
         finally:
             service.close()
             audit.write("stopped", address=address)

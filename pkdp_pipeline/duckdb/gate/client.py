@@ -142,6 +142,8 @@ class _Service:
             connection.request(method, self._path + path, body, headers)
             response = connection.getresponse()
             content = response.read(MOST_BYTES + 1)
+            if response.length and len(content) <= MOST_BYTES:
+                raise http.client.IncompleteRead(b"")
         except (OSError, http.client.HTTPException) as error:
             raise TemporaryError(
                 f"the gate at {self._host!r} cannot be reached ({type(error).__name__}): ask again later."

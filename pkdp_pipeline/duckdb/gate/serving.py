@@ -18,9 +18,10 @@ from pkdp_pipeline.duckdb.gate.client import is_loopback
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 
 if TYPE_CHECKING:
+    import uvicorn
     from starlette.types import ASGIApp
 
-__all__ = ["bound", "run", "service_names"]
+__all__ = ["bound", "run", "server", "service_names"]
 
 _CONNECTIONS = 128
 _HEADER_SECONDS = 10.0
@@ -93,25 +94,12 @@ def bound(host: str, port: int) -> socket.socket:
     return listening
 
 
-def run(
-    app: ASGIApp,
-    listening: socket.socket,
-    *,
-    on_start: Callable[[], None],
-    patience: float,
-    longest: float,
-    header_seconds: float = _HEADER_SECONDS,
-) -> None:
-    """Serve until SIGTERM or SIGINT; requests that are being answered then are answered first.
-
-    For a process that does nothing else: logging and warnings are switched off.
+def server(app: ASGIApp, *, patience: float, longest: float, header_seconds: float = _HEADER_SECONDS) -> uvicorn.Server:
+    """Return a server whose connections end.
 
     Parameters
     ----------
     app : ASGI application
-    listening : socket.socket
-    on_start : callable
-        Called once signals are heeded.
     patience : float
         For how many seconds running requests are waited for when it stops.
     longest : float
@@ -121,36 +109,51 @@ def run(
     """
     import uvicorn
 
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            loop="asyncio",
+            http=_protocol(header_seconds, longest),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=_CONNECTIONS,
+            timeout_graceful_shutdown=math.ceil(patience),
+        )
+    )
+
+
+def run(serving: uvicorn.Server, listening: socket.socket, *, on_start: Callable[[], None]) -> None:
+    """Serve until SIGTERM or SIGINT; requests that are being answered then are answered first.
+
+    For a process that does nothing else: logging and warnings are switched off.
+
+    Parameters
+    ----------
+    serving : uvicorn.Server
+    listening : socket.socket
+    on_start : callable
+        Called once signals are heeded.
+    """
     # Neither requests nor texts of errors, which may quote the data, get to the terminal or into the journal.
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     sys.excepthook = lambda kind, *_: _only_the_type(kind)
     threading.excepthook = lambda given: _only_the_type(given.exc_type)
-    config = uvicorn.Config(
-        app,
-        loop="asyncio",
-        http=_protocol(header_seconds, longest),
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        limit_concurrency=_CONNECTIONS,
-        timeout_graceful_shutdown=math.ceil(patience),
-    )
-    server = uvicorn.Server(config)
 
     # The server stops at these signals and then raises them once more, for the handlers that were there before.
     # With these the process ends with exit code 0, for being told to stop is no failure, and a signal that comes
     # before the server listens to it is not lost.
     def stop(_: int, __: FrameType | None) -> None:
-        server.should_exit = True
+        serving.should_exit = True
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         on_start()
-        server.run(sockets=[listening])
+        serving.run(sockets=[listening])
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -122,8 +122,12 @@ class Spec:
             if not isinstance(schemas, (list, tuple)) or not all(isinstance(name, str) for name in schemas):
                 raise ArgumentError("schemas must be a list of names; pkdp_histogram and pkdp_count write it.")
             object.__setattr__(self, "schemas", tuple(schemas))
-        if (self.count is not None and self.count is not True) or (self.histogram is None) is not (self.count is True):
-            raise ArgumentError('a question is "count": true, or "histogram": the columns whose values are the cells.')
+        if self.count is not None and self.count is not True:
+            raise ArgumentError("count must be true, or left out.")
+        if (self.histogram is None) is (self.count is None):
+            raise ArgumentError(
+                "a question has either: histogram, the columns whose values are the cells, or count, which is true."
+            )
         if self.histogram is not None and self.k_complement is not None:
             raise ArgumentError("k_complement is about a count; a histogram has none: leave it out.")
         for name in _CELLS:

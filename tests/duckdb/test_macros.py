@@ -469,7 +469,10 @@ def test_rules_of_a_call_come_before_those_of_install(con):
         ("pkdp_histogram('events', 7, k := 2)", "histogram must be a column's name"),
         ("pkdp_histogram('events', [], k := 2)", "histogram must be a column's name"),
         ("pkdp_histogram('events', NULL, k := 2)", "a question has either: histogram"),
-        ("pkdp_histogram('events', ['flag', 'FLAG'], k := 2)", r"histogram names a column twice.* \['country', 'flag'\]"),
+        (
+            "pkdp_histogram('events', ['flag', 'FLAG'], k := 2)",
+            r"histogram names a column twice.* \['country', 'flag'\]",
+        ),
         ("pkdp_histogram('events', 'country', k := 2, order_by := 'uid')", "belong together"),
         ("pkdp_histogram(NULL, 'country', k := 2)", "table is needed"),
         ("pkdp_count('events', k := 2, missing_unit := 'maybe')", "missing_unit must be one of"),

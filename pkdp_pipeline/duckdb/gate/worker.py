@@ -143,7 +143,7 @@ class Worker:
                 stderr=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)},
             )
         self._connection: Connection[Any, Any] = ours
         try:
@@ -186,6 +186,8 @@ class Worker:
             # Of a process that is killed nothing more comes, so nothing waits longer than the timer.
             outcome, told = pickle.loads(self._connection.recv_bytes(_ANSWER_BYTES))
         except (EOFError, OSError):
+            with suppress(subprocess.TimeoutExpired):  # how it ended by itself is what counts
+                self._process.wait(timeout=1.0)
             self.end()
             killed = self._process.returncode == -9  # also by the kernel, for want of memory
             raise (UnfinishedError if killed else TableFailedError)("the process ended") from None
@@ -216,13 +218,13 @@ def serve(descriptor: str, database: str, memory: str) -> None:
 
     vault = open_vault(database)
     vault.execute("SET memory_limit = ?", [memory])
-    connection.send(("done", None))
+    connection.send_bytes(pickle.dumps(("done", None)))
     threading.Thread(target=receive, daemon=True).start()
     while True:
-        connection.send(_outcome(vault, jobs.get()))
+        connection.send_bytes(_outcome(vault, jobs.get()))
 
 
-def _outcome(vault: duckdb.DuckDBPyConnection, job: Job) -> tuple[str, Any]:
+def _outcome(vault: duckdb.DuckDBPyConnection, job: Job) -> bytes:
     import duckdb
 
     try:
@@ -230,17 +232,15 @@ def _outcome(vault: duckdb.DuckDBPyConnection, job: Job) -> tuple[str, Any]:
         try:
             # The same request means the same on every machine: points in time without an offset are of UTC.
             cursor.execute("SET TimeZone = 'UTC'")
-            return "done", _done(cursor, job)
+            return pickle.dumps(("done", _done(cursor, job)))
         finally:
             cursor.close()
     except (MemoryError, TemporaryError, duckdb.OutOfMemoryException) as error:
-        return "memory", type(error).__name__
-    except ArgumentError as error:
-        if job.task == "rehearse":  # no row was read
-            return "refused", str(error)
-        return "failed", type(error).__name__
+        return pickle.dumps(("memory", type(error).__name__))
     except Exception as error:
-        return "failed", f"{type(error).__module__}.{type(error).__name__}"
+        if job.task == "rehearse" and isinstance(error, ArgumentError):  # no row was read
+            return pickle.dumps(("refused", str(error)))
+        return pickle.dumps(("failed", f"{type(error).__module__}.{type(error).__name__}"))
 
 
 def _done(cursor: duckdb.DuckDBPyConnection, job: Job) -> Counted | None:

@@ -90,9 +90,9 @@ def test_a_question_that_hangs_is_ended_hangs_nobody_and_condemns_no_table(tmp_p
         assert gate.unreadable == ()
         assert charged(tmp_path) == ["reserved", "published"]
         write(1)
-        # Asked again it takes over what is charged.
+        # Asked again it takes over what is charged; its certificate is made anew, beside what came between.
         assert [row[0] for row in rows(gate.ask(HANGING))] == [False, True]
-        assert charged(tmp_path) == ["published"] * 2
+        assert [state for state in charged(tmp_path) if state != "given_back"] == ["published"] * 2
     with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
         ledger.verify()
 

@@ -210,19 +210,22 @@ class Gate:
         if not self._end.alive:
             raise ArgumentError("the gate is closed; open it again.")
 
+    def _check_readable(self, table: PermittedTable) -> None:
+        if table.found.name in self._refused():
+            raise ArgumentError(
+                f"table {table.name!r} cannot be read in full, so no new question about it is answered: ask the "
+                "curator for one that can."
+            )
+
     def _answer(self, question: object) -> Release:
         seconds = self._policy.limits.seconds
         with self._lock:
             self._check_open()
             table, spec, request = permitted(question, self._policy, self._tables, self._budgets)
-            known = self._ledger.find(request.key(self._ledger.dataset)) is not None
-            if not known and table.found.name in self._refused():
-                raise ArgumentError(
-                    f"table {table.name!r} cannot be read in full, so no new question about it is answered: ask the "
-                    "curator for one that can."
-                )
-            if known:  # what is public goes on being replayed
+            # What is public goes on being replayed, also where the table cannot be read any more.
+            if self._ledger.find(request.key(self._ledger.dataset)) is not None:
                 return self._published(table, spec, request, _nothing_counted)
+            self._check_readable(table)
         with self._workers.taken(wait=2 * seconds) as worker:
             ends = time.monotonic() + seconds
 
@@ -233,12 +236,15 @@ class Gate:
                     found = worker.do(job, seconds=max(0.0, ends - time.monotonic()))
                 finally:
                     self._lock.acquire()
+                if table.found.name in self._refused():  # another question has failed meanwhile: this one does, too
+                    raise TableFailedError("refused meanwhile")
                 return replace(cast("Counted", found), request=request)
 
             # Asked of no rows first, so that what is wrong with a question is told before any data are read.
             worker.do(Job(task="rehearse", table=table.found.sql, requests=(request,)), seconds=seconds)
             with self._lock:
                 self._check_open()
+                self._check_readable(table)
                 return self._published(table, spec, request, counted)
 
     def _published(

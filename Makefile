@@ -1,8 +1,8 @@
 # make demo    set up, then publish one day of the example job and write its report
 # make test    set up, then run the tests
 #
-# Everything is installed into .venv from requirements.lock, whose hashes pip checks. Three more locks in .ci/:
-# engines.lock adds PySpark and Ibis to .venv; duckdb1.lock is an environment of its own, .venv-duckdb1, with
+# What users need is installed into .venv from requirements.lock, whose hashes pip checks. Four more locks in .ci/:
+# dev.lock adds what tests and pages need, engines.lock PySpark and Ibis; duckdb1.lock is .venv-duckdb1, with
 # DuckDB 1.5 and dbt, whose requirements exclude newer versions of what .venv has; schedulers.lock is another,
 # .venv-schedulers, with Dagster and Airflow: beside Airflow, dp-accounting falls back to a version of its first days.
 
@@ -10,6 +10,7 @@ PYTHON ?= python3
 WORKERS ?= auto
 BIN := .venv/bin
 READY := .venv/.ready
+DEV := .venv/.dev
 ENGINES := .venv/.engines
 BIN1 := .venv-duckdb1/bin
 DUCKDB1 := .venv-duckdb1/.ready
@@ -46,14 +47,18 @@ $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || \
 		{ echo "Python 3.11 or newer is needed; name one with: make PYTHON=python3.12 …" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-compile --require-hashes --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEV): .ci/dev.lock $(READY)
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement .ci/dev.lock
 	@touch $@
 
 engines: $(ENGINES)
 
-# PySpark comes as a source archive: it is built with the setuptools of requirements.lock.
-$(ENGINES): .ci/engines.lock $(READY)
+# PySpark comes as a source archive: it is built with the setuptools of dev.lock.
+$(ENGINES): .ci/engines.lock $(DEV)
 	$(BIN)/python -m pip install --quiet --require-hashes --no-build-isolation --requirement .ci/engines.lock
 	@touch $@
 
@@ -79,7 +84,7 @@ demo: $(READY)
 	$(BIN)/pkdp run examples/daily_flights.toml --date 2013-01-02
 	$(BIN)/pkdp report examples/daily_flights.toml --date 2013-01-02 --out examples/out/2013-01-02/report.html
 
-test: $(READY)
+test: $(DEV)
 	$(BIN)/python -m pytest -n $(WORKERS) -m "$(MARKS)"
 
 # What meets DuckDB most, with DuckDB 1.5. The rest of the package does not know which DuckDB there is.
@@ -88,25 +93,25 @@ test-duckdb1: $(DUCKDB1)
 		$(wildcard tests/duckdb) tests/engines tests/jobs tests/releases/test_accessor.py tests/releases/test_derived.py \
 		tests/releases/test_publish.py tests/releases/test_release.py
 
-test-programs: $(READY) $(ENGINES) $(DUCKDB1)
+test-programs: $(ENGINES) $(DUCKDB1)
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and ($(PROGRAMS))"
 
 # These start programs of .venv-schedulers.
-test-schedulers: $(READY) $(SCHEDULERS)
+test-schedulers: $(DEV) $(SCHEDULERS)
 	$(BIN)/python -m pytest -n $(WORKERS) -m "dagster or airflow" tests/integrations
 
-slow: $(READY)
+slow: $(DEV)
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow
 
-lint: $(READY)
+lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(READY)
+types: $(DEV)
 	$(BIN)/mypy --strict
 
 # Every warning is an error. Pages that are made from the code are made anew each time (-E).
-docs: $(READY)
+docs: $(DEV)
 	$(BIN)/sphinx-build -W --keep-going -n -E -q -b html -d build/doctrees docs build/site
 
 # Of the example job, in a folder of its own: a day, when nothing else was published yet, and the whole year.
@@ -122,7 +127,7 @@ reports: $(READY)
 	$(EXAMPLE) backfill daily_flights.toml --from 2013-01-01 --to 2013-12-31
 	$(EXAMPLE) report daily_flights.toml --out ../../../docs/reports/flights_2013.html
 
-bench: $(READY)
+bench: $(DEV)
 	@set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file; done
 
 # The build backend is locked too: the package is then built without fetching anything that has no hash. The other
@@ -132,14 +137,16 @@ BACKEND := $(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.tom
 EXTRA := $(PYTHON) -c "import sys, tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; print(*(line for name in sys.argv[1:] for line in extras[name]), sep='\n')"
 
 lock:
-	$(BACKEND) | $(COMPILE) --upgrade --group dev pyproject.toml - --output-file requirements.lock
-	cp requirements.lock .ci/engines.lock
+	$(BACKEND) | $(COMPILE) --upgrade --group dev pyproject.toml - --output-file .ci/dev.lock
+	cp .ci/dev.lock requirements.lock
+	$(BACKEND) | $(COMPILE) --extra report pyproject.toml - --output-file requirements.lock
+	cp .ci/dev.lock .ci/engines.lock
 	{ $(EXTRA) spark ibis; echo 'ibis-framework[duckdb]'; } \
-		| $(COMPILE) --constraint requirements.lock - --output-file .ci/engines.lock
-	cp requirements.lock .ci/duckdb1.lock
+		| $(COMPILE) --constraint .ci/dev.lock - --output-file .ci/engines.lock
+	cp .ci/dev.lock .ci/duckdb1.lock
 	{ $(BACKEND); echo 'duckdb<2'; } \
 		| $(COMPILE) --no-strip-extras --extra dbt --extra gate --extra polars --group duckdb1 pyproject.toml - --output-file .ci/duckdb1.lock
-	cp requirements.lock .ci/schedulers.lock
+	cp .ci/dev.lock .ci/schedulers.lock
 	$(BACKEND) | $(COMPILE) --extra dagster --extra airflow pyproject.toml - --output-file .ci/schedulers.lock
 
 clean:

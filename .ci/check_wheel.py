@@ -1,6 +1,6 @@
 """Build the wheel, install it into a fresh environment outside the checkout, and use it there.
 
-The wheel declares what it needs; versions come from requirements.lock. What it forgets to declare, or to
+The wheel declares what it needs; versions come from dev.lock. What it forgets to declare, or to
 carry, fails here and nowhere else.
 """
 
@@ -66,7 +66,7 @@ def run(*command: object, folder: Path) -> str:
 
 def pins() -> str:
     """Return the versions of the lock, without hashes: a wheel just built has none to check."""
-    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    lock = (ROOT / ".ci" / "dev.lock").read_text(encoding="utf-8")
     return "\n".join(re.findall(r"^[\w.-]+==[^\\\n]*", lock, re.MULTILINE)) + "\n"
 
 

@@ -29,18 +29,18 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 #: Classes without a public name that public functions return, take or say much about.
 ALSO = (
-    "accessor.PkdpAccessor",
-    "composition.composed.ComposedCertificate",
-    "composition.evidence.Evidence",
+    "releases.accessor.PkdpAccessor",
+    "certificates.composed.ComposedCertificate",
+    "model.evidence.Evidence",
     "duckdb.gate.answer.Answer",
-    "guarantee.Guarantee",
+    "theorems.guarantee.Guarantee",
     "ledger.Entry",
     "ledger.Reservation",
     "ledger.Standing",
     "ledger.admission.Admission",
     "ledger.terms.Terms",
-    "noise.ExpectedError",
-    "release_certificate.ReleaseCertificate",
+    "releases.noise.ExpectedError",
+    "certificates.release_certificate.ReleaseCertificate",
 )
 #: The attribute by which an element of a page loads a file.
 LOADING = {"script": "src", "img": "src", "iframe": "src", "source": "src", "embed": "src", "object": "data"}

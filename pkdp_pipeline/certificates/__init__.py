@@ -2,4 +2,8 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.composed import ComposedCertificate
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+
+__all__ = ["Certificate", "ComposedCertificate", "ReleaseCertificate"]

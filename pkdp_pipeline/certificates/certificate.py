@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pkdp_pipeline.certificates.codec import SCHEMA, parsed, written_here
+from pkdp_pipeline.certificates.codec import READERS, SCHEMA, parsed, written_here
 from pkdp_pipeline.certificates.differences import Difference, differences, refuse_altered
 from pkdp_pipeline.certificates.sentences import anyone, moved
 from pkdp_pipeline.errors import ArgumentError
@@ -56,7 +56,7 @@ class Certificate(ABC):
 
     protects: Protects = "presence"
     caveats: tuple[str, ...] = ()
-    _stored: str | None = field(default=None, repr=False, compare=False)
+    _stored: str | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     @abstractmethod
@@ -217,11 +217,19 @@ class Certificate(ABC):
         """
         if not all(isinstance(sentence, str) and sentence.strip() for sentence in sentences):
             raise ArgumentError("caveats must be sentences: non-empty texts.")
-        return replace(self, caveats=(*self.caveats, *sentences), _stored=None)
+        return replace(self, caveats=(*self.caveats, *sentences))
 
     def to_json(self) -> str:
         """Return the certificate as canonical JSON; a certificate read from JSON keeps its stored numbers."""
         return self._stored if self._stored is not None else json.dumps(self._document(), sort_keys=True)
+
+    def written(self) -> Self:
+        """Return the same certificate with its JSON text at hand, as one that was read back has it."""
+        return self if self._stored is not None else replace(self)._with_text(self.to_json())
+
+    def _with_text(self, text: str) -> Self:
+        object.__setattr__(self, "_stored", text)
+        return self
 
     def _document(self) -> dict[str, Any]:
         return {
@@ -273,17 +281,9 @@ class Certificate(ABC):
             If nothing can be certified for what it names.
         """
         document = parsed(text)
-        read: Certificate
-        if "parts" in document:
-            from pkdp_pipeline.certificates.composed import composed_from_document
-
-            read = composed_from_document(document)
-        else:
-            from pkdp_pipeline.certificates.release_certificate import certificate_from_document
-
-            read = certificate_from_document(document)
+        read = READERS["parts" if "parts" in document else "mechanism"](document)
         caveats = tuple(str(caveat) for caveat in document["caveats"])
-        return replace(read, caveats=caveats, _stored=json.dumps(document, sort_keys=True))
+        return replace(read, caveats=caveats)._with_text(json.dumps(document, sort_keys=True))
 
     def verify(self) -> bool:
         """Recompute the certificate and compare every number and sentence with the stored ones.

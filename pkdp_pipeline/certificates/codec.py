@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.version import VERSION
 
-__all__ = ["SCHEMA", "parsed", "written_here"]
+if TYPE_CHECKING:
+    from pkdp_pipeline.certificates.certificate import Certificate
+
+__all__ = ["READERS", "SCHEMA", "parsed", "reads", "written_here"]
+
+Reader = Callable[[Mapping[str, Any]], "Certificate"]
+
+READERS: dict[str, Reader] = {}
+"""The field that tells a kind of certificate → what makes one of a document; each kind adds its own."""
 
 SCHEMA = "pkdp-certificate/2"
 """Name and version of the JSON form; `pkdp_pipeline/schemas/certificate.v2.json` describes it."""
 
 _FIRST = "pkdp-certificate/1"
 """The form before contexts and composed certificates; it can be read, not verified word by word."""
+
+
+def reads(field: str) -> Callable[[Reader], Reader]:
+    """Return a decorator for what reads the documents that have this field."""
+
+    def register(reader: Reader) -> Reader:
+        READERS[field] = reader
+        return reader
+
+    return register
 
 
 def parsed(text: str) -> dict[str, Any]:

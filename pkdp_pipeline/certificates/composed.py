@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.codec import reads
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.certificates.sentences import against, anyone, declared_cells, depending, given, pair, rounded_up
 from pkdp_pipeline.composition.beside_leakage import assumed_beside, leakage_of, total_beside
@@ -20,7 +21,7 @@ from pkdp_pipeline.model.evidence import Evidence, SamePeople, evidence_from_dic
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.theorems import Applied, Protects, WorstCase
 
-__all__ = ["ComposedCertificate", "composed_from_document", "number_of_times", "protected_by", "units_of"]
+__all__ = ["ComposedCertificate", "number_of_times", "part_of", "protected_by", "units_of"]
 
 _MOST_TIMES = 10**9
 _NAMED = 3
@@ -47,6 +48,7 @@ class ComposedCertificate(Certificate):
 
     parts: tuple[tuple[Certificate, int], ...]
     evidence: tuple[Evidence, ...] = ()
+    _facts: tuple[Part, ...] = field(init=False, repr=False, compare=False)
     _total: Total = field(init=False, repr=False, compare=False)
     _leakage: tuple[Leakage, ...] = field(init=False, repr=False, compare=False)
 
@@ -64,9 +66,10 @@ class ComposedCertificate(Certificate):
                 "the parts protect different privacy units, and what hides one says nothing about another: compose "
                 "certificates of one unit."
             )
-        object.__setattr__(self, "_leakage", leakage_of(self.parts, self.evidence))
-        parts = tuple(Part(certificate=one, times=times, aim=self.protects) for one, times in self.parts)
-        object.__setattr__(self, "_total", total_beside(parts, self.evidence))
+        facts = tuple(part_of(one, times, self.protects) for one, times in self.parts)
+        object.__setattr__(self, "_facts", facts)
+        object.__setattr__(self, "_leakage", leakage_of(facts, self.evidence))
+        object.__setattr__(self, "_total", total_beside(facts, self.evidence))
 
     @property
     def rule(self) -> str:
@@ -140,7 +143,7 @@ class ComposedCertificate(Certificate):
                 "Which releases are made, and with which parameters, was fixed before the first of them; where later "
                 "ones were chosen after seeing earlier ones, only the sums of worst-case ε and δ hold."
             )
-        listed += assumed_beside(self.parts, self.evidence, self.leakage)
+        listed += assumed_beside(self._facts, self.evidence, self.leakage)
         if self.has_partial_knowledge and self.releases > 1:
             listed += [
                 f"A person's record given those of all others of her {name} is given all of theirs, in all of these "
@@ -171,16 +174,19 @@ class ComposedCertificate(Certificate):
             statements += [f"{subject}: {self._partial_statement(target)}", *declared]
         if self._total.worst is not None:
             epsilon = self.worst_case.epsilon(target)
-            numbers = "ε = {}, δ = {}".format(*map(rounded_up, self._total.worst.parameters))
+            most, least = map(rounded_up, self._total.worst.parameters)
+            numbers = f"ε = {most}, δ = {least}"
             if epsilon < math.inf:
                 numbers = pair(self.worst_case, epsilon, target)
+            empty = epsilon == math.inf and least == "1"
             whom = f"against {self.anyone}"
-            if statements:
-                statements.append(f"The noise alone gives {numbers} {whom}.")
-            else:
-                statements += [f"{subject}: private at {numbers} {whom}.", *declared]
+            if not statements:
+                stated = "no protection is certified" if empty else f"private at {numbers}"
+                statements += [f"{subject}: {stated} {whom}.", *declared]
                 if self._total.reason:
                     statements.append(f"Nothing rests on what an attacker does not know: {self._total.reason}.")
+            elif not empty:
+                statements.append(f"The noise alone gives {numbers} {whom}.")
         return " ".join((*statements, self._total.protection, *self.limits))
 
     def _partial_statement(self, delta: float) -> str:
@@ -241,6 +247,29 @@ class ComposedCertificate(Certificate):
         return ComposedCertificate(protects=self.protects, parts=self.parts, evidence=self.evidence)
 
 
+def part_of(certificate: Certificate, times: int, aim: Protects) -> Part:
+    """Return what composition rules need to know of a certificate in a total that is to protect `aim`."""
+    shared = Part(
+        times=times,
+        aim=aim,
+        protects=certificate.protects,
+        certified=certificate.partial_bounds,
+        against_anyone=certificate.worst_case_bound,
+        leakage=certificate.leakage,
+        knows_total=False,
+    )
+    if isinstance(certificate, ReleaseCertificate):
+        attacker = certificate.attacker
+        return replace(
+            shared,
+            mechanism=certificate.mechanism,
+            context=certificate.context,
+            knows_total=attacker.total_is_known,
+        )
+    inside = certificate._facts if isinstance(certificate, ComposedCertificate) else ()
+    return replace(shared, knows_total=all(part.knows_total for part in inside), inside=inside)
+
+
 def number_of_times(value: object) -> int:
     """Return how often a part occurs, checked."""
     number = whole_number("times", value, least=1)
@@ -266,7 +295,8 @@ def protected_by(parts: Iterable[Certificate]) -> Protects:
     return "value" if {one.protects for one in parts} == {"value"} else "presence"
 
 
-def composed_from_document(document: Mapping[str, Any]) -> ComposedCertificate:
+@reads("parts")
+def _composed_from_document(document: Mapping[str, Any]) -> ComposedCertificate:
     """Compose again what the JSON document of a composed certificate is about."""
     parts = []
     for part in document["parts"]:
@@ -285,9 +315,7 @@ def _declared(certificate: ComposedCertificate, *, numbers: bool) -> dict[str, N
     found: dict[str, None] = {}
     for one in certificate.evidence if certificate.rule != "single" else ():
         found.setdefault(one.declares if numbers else one.declares_for_noise)
-        if one.key == "bounded_participation" and rests_on_own_periods(
-            Part(certificate=part, times=times, aim=certificate.protects) for part, times in certificate.parts
-        ):
+        if one.key == "bounded_participation" and rests_on_own_periods(certificate._facts):
             found.setdefault(_OWN_PERIODS)
     for part, _ in certificate.parts:
         if isinstance(part, ComposedCertificate):

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from pkdp_pipeline.certificates.certificate import Certificate, bracketed
-from pkdp_pipeline.certificates.codec import written_here
+from pkdp_pipeline.certificates.codec import reads, written_here
 from pkdp_pipeline.certificates.differences import differences, refuse_altered
 from pkdp_pipeline.certificates.refusal import refusal
 from pkdp_pipeline.certificates.sentences import (
@@ -31,12 +31,12 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Mechanism, mechanism_from_dict, mechanism_name, mechanism_to_dict
-from pkdp_pipeline.theorems import Applied, Protects, WorstCase, applicable
+from pkdp_pipeline.theorems import Applicable, Applied, Protects, WorstCase, bounds_of
 from pkdp_pipeline.theorems.beside_leakage import Leaked
 from pkdp_pipeline.theorems.guarantee import Guarantee
 from pkdp_pipeline.theorems.rounding import Array
 
-__all__ = ["ReleaseCertificate", "attacker_of", "certificate_from_document", "certify", "release_certificate"]
+__all__ = ["ReleaseCertificate", "attacker_of", "certify", "release_certificate"]
 
 _BEYOND = 700.0
 """An ε beyond any use; its exponential is still a float."""
@@ -61,17 +61,16 @@ class ReleaseCertificate(Certificate):
 
     Notes
     -----
-    The bounds are computed from the other fields whenever one is made, so none can hold another one's.
+    The bounds follow from the other fields whenever one is made, so none can hold another one's.
     """
 
     mechanism: Mechanism
     attacker: AttackerModel
     context: Context | None = None
-    _partial: tuple[Applied, ...] = field(init=False, repr=False, compare=False)
-    _worst: WorstCase | None = field(init=False, repr=False, compare=False)
+    _found: Applicable = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        found = applicable(self.mechanism, self.attacker, self.protects)
+        found = bounds_of(self.mechanism, self.attacker, self.protects)
         if not found.partial and found.worst is None:
             raise NotCertifiableError(refusal(self.mechanism, self.attacker, self.protects, found.obstacles))
         if isinstance(found.worst, Leaked) and self.context is not None and self.context.where is not None:
@@ -80,18 +79,17 @@ class ReleaseCertificate(Certificate):
                 "decide whether she is counted. Count everybody, without where; or leave the total out of the leakage, "
                 "where it is not known, and use protects='presence'."
             )
-        object.__setattr__(self, "_partial", found.partial)
-        object.__setattr__(self, "_worst", found.worst)
+        object.__setattr__(self, "_found", found)
 
     @property
     def partial_bounds(self) -> tuple[Applied, ...]:
         """The bounds that rest on the attacker model."""
-        return self._partial
+        return self._found.partial
 
     @property
     def worst_case_bound(self) -> WorstCase | None:
         """The bound that noise gives against any attacker, given what leaks beside it."""
-        return self._worst
+        return self._found.worst
 
     @property
     def leakage(self) -> tuple[Leakage, ...]:
@@ -108,7 +106,7 @@ class ReleaseCertificate(Certificate):
     def limits(self) -> tuple[str, ...]:
         """What limits the statement: the facts of its publication, then the caveats."""
         beside = given(self.leakage)
-        if len({against(applied.bound.theorem, self.attacker) for applied in self._partial}) > 1:
+        if len({against(applied.bound.theorem, self.attacker) for applied in self.partial_bounds}) > 1:
             beside = (_ALL_DECLARED, *beside)
         if self.context is None:
             return (*beside, *self.caveats)
@@ -122,7 +120,7 @@ class ReleaseCertificate(Certificate):
 
     def in_context(self, context: Context) -> ReleaseCertificate:
         """Return the same certificate as that of one publication, whose facts `context` holds."""
-        return replace(self, context=context, _stored=None)
+        return replace(self, context=context)
 
     def worst_case_only(self) -> ReleaseCertificate:
         """Return what stands when other releases about the same people take the attacker's uncertainty away.
@@ -132,12 +130,12 @@ class ReleaseCertificate(Certificate):
         NotCertifiableError
             If no noise gives a guarantee against any attacker.
         """
-        return replace(self, attacker=self.attacker.against_anyone(), _stored=None)
+        return replace(self, attacker=self.attacker.against_anyone())
 
     def protection(self, delta: float = 1e-6) -> str:
         """Return what the statement at `delta` protects and what it does not, in plain English."""
         target, theorem = probability("delta", delta), self.theorems[-1]
-        if self._partial:
+        if self.partial_bounds:
             _, theorem = self._partial_statement(target, self._partial_epsilon(target))
         return protection(self.mechanism, self.protects, theorem, self.attacker)
 
@@ -145,31 +143,31 @@ class ReleaseCertificate(Certificate):
         """Return the guarantee at `delta`, its assumptions and its limits, in plain English."""
         target = probability("delta", delta)
         parts, theorem = [], self.theorems[-1]
-        if self._partial:
+        if self.partial_bounds:
             epsilon = self._partial_epsilon(target)
             statement, theorem = self._partial_statement(target, epsilon)
             parts.append(statement)
-        if self._worst is not None:
-            most, least = (rounded_up(value) for value in self._worst.parameters)
+        if self.worst_case_bound is not None:
+            most, least = (rounded_up(value) for value in self.worst_case_bound.parameters)
             whom = anyone(self.leakage)
-            if parts and epsilon < self.worst_case.epsilon(target):
-                parts.append(f"Against {whom}, the noise alone gives ε = {most}, δ = {least}.")
-            else:
+            if not parts or (least != "1" and epsilon >= self.worst_case.epsilon(target)):
                 parts.insert(0, f"Private at ε = {most}, δ = {least} against {whom}.")
+            elif least != "1":
+                parts.append(f"Against {whom}, the noise alone gives ε = {most}, δ = {least}.")
         parts.append(protection(self.mechanism, self.protects, theorem, self.attacker))
         return " ".join((*parts, *self.limits))
 
     def _least_delta(self) -> float:
         """Return the δ that is left at an ε beyond any use."""
-        if self._worst is not None:
-            least = self._worst.parameters[1]
-            if not self._partial or rounded_up(least) != "1":
+        if self.worst_case_bound is not None:
+            least = self.worst_case_bound.parameters[1]
+            if not self.partial_bounds or rounded_up(least) != "1":
                 return least
         return float(self.delta(_BEYOND))
 
     def _partial_statement(self, delta: float, epsilon: float) -> tuple[str, str]:
         """Return the statement against the declared attacker and the theorem that gives its number."""
-        bounds = tuple(applied.bound for applied in self._partial)
+        bounds = tuple(applied.bound for applied in self.partial_bounds)
         point = 1.0 if epsilon == math.inf else epsilon
         leading = bounds[0]
         if len(bounds) > 1:
@@ -216,12 +214,13 @@ class ReleaseCertificate(Certificate):
         return self._stored is None or written_here(json.loads(self._stored))
 
     def _bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        partial, worst = self.partial_bounds, self.worst_case_bound
         if epsilons.size > _FEW:
-            return bracketed(self._partial, self._worst, epsilons)
+            return bracketed(partial, worst, epsilons)
         try:
-            attained, certified = _remembered(self._partial, cast("Any", self._worst), tuple(epsilons.tolist()))
+            attained, certified = _remembered(partial, cast("Any", worst), tuple(epsilons.tolist()))
         except TypeError:  # a bound that holds arrays has no hash
-            return bracketed(self._partial, self._worst, epsilons)
+            return bracketed(partial, worst, epsilons)
         return attained.copy(), certified.copy()
 
     def _subject(self) -> dict[str, Any]:
@@ -298,7 +297,8 @@ def _remembered(
     return bracketed(partial, worst, np.array(epsilons))
 
 
-def certificate_from_document(document: Mapping[str, Any]) -> ReleaseCertificate:
+@reads("mechanism")
+def _certificate_from_document(document: Mapping[str, Any]) -> ReleaseCertificate:
     """Certify again what the JSON document of a release certificate is about."""
     fresh = _certificate(
         mechanism_from_dict(document["mechanism"]), AttackerModel.from_dict(document["attacker"]), document["protects"]

@@ -13,6 +13,7 @@ from typing import Protocol
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
+from pkdp_pipeline.model.wording import listed
 from pkdp_pipeline.theorems import Protects
 
 __all__ = [
@@ -23,7 +24,6 @@ __all__ = [
     "depending",
     "given",
     "leaking",
-    "listed",
     "moved",
     "named_pair",
     "pair",
@@ -229,11 +229,6 @@ def given(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:
         if leak.is_private
     ]
     return tuple(told)
-
-
-def listed(names: list[str]) -> str:
-    """Return names as a sentence lists them."""
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
 def _capital(text: str) -> str:

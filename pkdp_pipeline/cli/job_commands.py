@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Annotated, ParamSpec, TextIO
 import typer
 
 from pkdp_pipeline.cli.ledger_commands import Guard
-from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError, TemporaryError
-from pkdp_pipeline.jobs.exit_codes import REFUSED, exit_code
+from pkdp_pipeline.errors import REFUSED, ArgumentError, InputCheckError, PkdpError, TemporaryError, exit_code
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs import Job, JobSession

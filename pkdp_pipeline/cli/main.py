@@ -1,4 +1,4 @@
-"""The command line, ``pkdp``; its exit codes are those of `exit_codes`."""
+"""The command line, ``pkdp``; its exit codes are those of `errors`."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ from pkdp_pipeline.cli.plan_commands import plan_app
 from pkdp_pipeline.cli.report_commands import add_report_command
 from pkdp_pipeline.cli.schema_commands import add_schema_command
 from pkdp_pipeline.cli.verify_commands import add_verify_command
-from pkdp_pipeline.errors import PkdpError
-from pkdp_pipeline.jobs.exit_codes import DEFECT, exit_code
+from pkdp_pipeline.errors import DEFECT, PkdpError, exit_code
 from pkdp_pipeline.model.version import VERSION
 
 if TYPE_CHECKING:

@@ -73,8 +73,8 @@ def _job(
     from rich.console import Console
 
     from pkdp_pipeline.cli.plan_job_views import mending_document, print_mending
+    from pkdp_pipeline.errors import REFUSED, exit_code
     from pkdp_pipeline.jobs import load_job
-    from pkdp_pipeline.jobs.exit_codes import REFUSED, exit_code
     from pkdp_pipeline.jobs.repairing import mend
 
     if write is not None:

@@ -14,7 +14,8 @@ from pkdp_pipeline.cli.job_views import print_plan
 from pkdp_pipeline.display.terminal.screen import Screen
 from pkdp_pipeline.jobs.dry_run import DELTA, Plan
 from pkdp_pipeline.jobs.repairing import Mending, Offer, Target
-from pkdp_pipeline.ledger.views.words import amount, exactly, number_of
+from pkdp_pipeline.ledger.views.words import amount, number_of
+from pkdp_pipeline.model.plain_text import exactly
 from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.releases.noise import expected_error
 

@@ -51,7 +51,7 @@ def report(
     ] = "public",
     delta: Annotated[float, typer.Option("--delta", min=0.0, max=1.0, help="State epsilon at this delta.")] = 1e-6,
 ) -> None:
-    """Report what a job has published and what that promises; nothing but the ledger is read."""
+    """Report what a job has published and what that promises; no data are read, the ledger is."""
     from pkdp_pipeline.cli.job_commands import chosen_day
     from pkdp_pipeline.display.report import FORMATS, check_extra, render
     from pkdp_pipeline.jobs import load_job

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
-from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.certificates.sentences import listed
 from pkdp_pipeline.composition.part import Part, Total
 from pkdp_pipeline.composition.rules import apply_rule
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
-from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.leakage import Leakage, leakages
-from pkdp_pipeline.model.wording import Worded
+from pkdp_pipeline.model.wording import Worded, listed
 from pkdp_pipeline.theorems.beside_leakage import Leaked
 
 __all__ = ["assumed_beside", "leakage_of", "total_beside"]
 
 
-def leakage_of(parts: Iterable[tuple[Certificate, int]], evidence: tuple[Evidence, ...]) -> tuple[Leakage, ...]:
+def leakage_of(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> tuple[Leakage, ...]:
     """Return all that leaks beside any of the parts.
 
     Raises
@@ -28,13 +24,12 @@ def leakage_of(parts: Iterable[tuple[Certificate, int]], evidence: tuple[Evidenc
     NoEvidenceError
         If the leakages of different parts say nothing together, or not what the rule needs.
     """
-    counted = tuple(parts)
-    found = tuple(dict.fromkeys(leak for part, _ in counted for leak in part.leakage))
+    found = tuple(dict.fromkeys(leak for part in parts for leak in part.leakage))
     try:
         leakages(found)
     except ArgumentError as error:
         raise NoEvidenceError(f"the leakages beside the parts do not add up: {error}") from error
-    many = sum(times for _, times in counted) > 1
+    many = sum(part.times for part in parts) > 1
     dependent = next((leak for leak in found if leak.is_dependent), None)
     if many and dependent is not None:
         raise NoEvidenceError(
@@ -62,7 +57,7 @@ def total_beside(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Tot
     aside = tuple(part for part in parts if isinstance(part.worst, Leaked))
     if not aside:
         return apply_rule(parts, evidence)
-    others = tuple(part for part in parts if part not in aside)
+    others = tuple(part for part in parts if not isinstance(part.worst, Leaked))
     if not others:
         rule = "single" if len(parts) == 1 and parts[0].times == 1 else "worst_case_parts"
         return Total(
@@ -75,7 +70,7 @@ def total_beside(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Tot
             ),
             reason="they are part of what leaks",
         )
-    if not all(_knows_total(part.certificate) for part in others):
+    if not all(part.knows_total for part in others):
         start = (
             "the exact number of people present is among the releases, and some of the others were certified without "
             "it: certify all of them with "
@@ -95,7 +90,7 @@ def total_beside(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Tot
 
 
 def assumed_beside(
-    parts: Sequence[tuple[Certificate, int]], evidence: tuple[Evidence, ...], leakage: tuple[Leakage, ...]
+    parts: tuple[Part, ...], evidence: tuple[Evidence, ...], leakage: tuple[Leakage, ...]
 ) -> tuple[str, ...]:
     """Return what a total assumes about leakages, besides what its parts assume; as plain sentences."""
     if not leakage:
@@ -103,13 +98,13 @@ def assumed_beside(
     told = []
     # Worst cases, and rule 7, count with every leakage, whichever release names it.
     on_others = any(one.key not in ("same_people", "bounded_participation", "bounded_sensitivity") for one in evidence)
-    if on_others and any(set(part.leakage) != set(leakage) for part, _ in parts):
+    if on_others and any(set(part.leakage) != set(leakage) for part in parts):
         told.append("What leaks beside one release tells nothing about the records of releases that do not name it.")
     keys = {one.key for one in evidence}
     if "bounded_dependence" in keys:
         told.append("What leaks beside a release counts as part of it where releases depend on earlier ones.")
     private = [leak.name for leak in leakage if leak.is_private]
-    if private and sum(times for _, times in parts) > 1:
+    if private and sum(part.times for part in parts) > 1:
         told.append(_one_or_many(f"What is private by itself ({listed(private)})", keys))
     return tuple(told)
 
@@ -131,8 +126,8 @@ _COVER_PERIODS = frozenset({"disjoint_units", "independent_given_habits", "one_d
 
 def _are_of_others(aside: Iterable[Part], others: Iterable[Part]) -> bool:
     """Return whether an exact total is known to be about another period or table than one of the other parts."""
-    totals = [context for part in aside for context in _contexts(part.certificate)]
-    rest = [context for part in others for context in _contexts(part.certificate)]
+    totals = [context for part in aside for context in part.contexts]
+    rest = [context for part in others for context in part.contexts]
     return any(
         one.table != other.table
         or (one.dataset != other.dataset and None not in (one.dataset, other.dataset))
@@ -145,20 +140,7 @@ def _are_of_others(aside: Iterable[Part], others: Iterable[Part]) -> bool:
 def _is_beside(total: Part, others: Iterable[Part]) -> bool:
     """Return whether an exact total is known to be about the same period and table as one of the other parts."""
     of_it, rest = (
-        {(context.dataset, context.table, context.period) for part in some for context in _contexts(part.certificate)}
+        {(context.dataset, context.table, context.period) for part in some for context in part.contexts}
         for some in ((total,), others)
     )
     return bool(of_it) and of_it <= rest and all(period is not None for *_, period in of_it)
-
-
-def _contexts(certificate: Certificate) -> list[Context]:
-    if isinstance(certificate, ReleaseCertificate):
-        return [] if certificate.context is None else [certificate.context]
-    return [context for part, _ in getattr(certificate, "parts", ()) for context in _contexts(part)]
-
-
-def _knows_total(certificate: Certificate) -> bool:
-    if isinstance(certificate, ReleaseCertificate):
-        return certificate.attacker.total_is_known
-    inside = getattr(certificate, "parts", ())
-    return all(_knows_total(part) for part, _ in inside)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.composition.independent_given_habits import plain_sum
 from pkdp_pipeline.composition.part import Part, Total
 from pkdp_pipeline.composition.worst_case_parts import NoiseTotal, SmallerTotal
@@ -55,7 +54,7 @@ def bounded_sensitivity(parts: tuple[Part, ...], evidence: tuple[Evidence, ...])
 
 
 def _one_period(parts: tuple[Part, ...]) -> None:
-    contexts = [part.certificate.context for part in parts if isinstance(part.certificate, ReleaseCertificate)]
+    contexts = [part.context for part in parts]
     named = {(one.dataset, one.period) for one in contexts if one is not None and one.period is not None}
     if len(named) > 1:
         raise NoEvidenceError(
@@ -66,7 +65,7 @@ def _one_period(parts: tuple[Part, ...]) -> None:
 
 def _no_telling_leakage(parts: tuple[Part, ...], declared: BoundedSensitivity) -> None:
     """Refuse a statement about what records say where something leaks that no two such lives share."""
-    leaks = (one for part in parts for one in part.certificate.leakage)
+    leaks = (one for part in parts for one in part.leakage)
     telling = next((one for one in leaks if not one.is_private and not one.is_shared("value")), None)
     if declared.protects == "value" and telling is not None:
         raise NoEvidenceError(
@@ -77,14 +76,14 @@ def _no_telling_leakage(parts: tuple[Part, ...], declared: BoundedSensitivity) -
 
 def _numbers(part: Part, declared: BoundedSensitivity) -> Numbers:
     """Return what a release publishes, number by number, as far as one record can change it."""
-    if not isinstance(part.certificate, ReleaseCertificate) or not isinstance(part.worst, NoiseCurve):
+    if part.mechanism is None or not isinstance(part.worst, NoiseCurve):
         raise NoEvidenceError(
             "BoundedSensitivity adds up counts and histograms by their noise alone: compose the certificates of the "
             "releases themselves, not totals of them, and none beside a leakage that may depend on its noise."
         )
     curve = part.worst
     one = NoiseCurve(theorem=curve.theorem, noise=curve.noise, cells=1, appears_at=curve.appears_at)
-    if isinstance(part.certificate.mechanism, Count) or declared.protects == "presence":
+    if isinstance(part.mechanism, Count) or declared.protects == "presence":
         return [(one, part.times)]
     # A record that moves within a histogram changes two of its cells, of which one at most appears from below k.
     return [(one, part.times), (NoiseCurve(theorem=curve.theorem, noise=curve.noise, cells=1), part.times)]
@@ -119,9 +118,7 @@ def _not_above_the_sum(few: NoiseTotal, parts: tuple[Part, ...], declared: Bound
 
 def _covers(part: Part, declared: BoundedSensitivity) -> bool:
     """Return whether a release's own certificate is about all lives that are declared."""
-    certificate = part.certificate
-    is_count = isinstance(certificate, ReleaseCertificate) and isinstance(certificate.mechanism, Count)
-    return declared.protects == "presence" or certificate.protects == "value" or is_count
+    return declared.protects == "presence" or part.protects == "value" or isinstance(part.mechanism, Count)
 
 
 def _hidden(parts: tuple[Part, ...], declared: BoundedSensitivity) -> str:
@@ -131,13 +128,8 @@ def _hidden(parts: tuple[Part, ...], declared: BoundedSensitivity) -> str:
             f"Protects whether a person's record is there in these releases, {limit}; it does not protect what the "
             "record says once it is known that it is there."
         )
-    if any(_leaks_presence(part) for part in parts):
+    if any(part.leaks_presence for part in parts):
         return (
             f"Protects what a person's record says in these releases, {limit}; it does not protect whether it is there."
         )
     return f"Protects what a person's record says in these releases, and whether it is there, {limit}."
-
-
-def _leaks_presence(part: Part) -> bool:
-    """Return whether something is known beside a release that no two lives share which differ in presence."""
-    return any(not one.is_private and not one.is_shared("presence") for one in part.certificate.leakage)

@@ -32,7 +32,8 @@ def independent_given_habits(parts: tuple[Part, ...], evidence: tuple[Evidence, 
 
 def trajectory(parts: tuple[Part, ...], participation: int | None) -> str:
     """Return what is protected of everything a person did, as one sentence."""
-    these = "these releases" if participation is None else f"these releases (of at most {participation} periods)"
+    periods = "1 period" if participation == 1 else f"{participation} periods"
+    these = "these releases" if participation is None else f"these releases (of at most {periods})"
     if not has_cells(parts):
         return f"Protects in which of {these} a person is counted, all of them together."
     if parts and parts[0].aim == "presence":
@@ -52,9 +53,7 @@ def convolved(theorem: str, parts: tuple[Part, ...], participation: int | None) 
     """Return the convolution of all parts' losses; none where no part rests on the attacker model."""
     if not any(part.partial for part in parts):
         return ()
-    laws = tuple(
-        (directions(part.bounds, part.certificate.protects, attacks=_repeatable(part)), part.times) for part in parts
-    )
+    laws = tuple((directions(part.bounds, part.protects, attacks=_repeatable(part)), part.times) for part in parts)
     bound = Convolved(theorem=theorem, parts=laws, participation=participation)
     single = tuple(applied for part in parts for applied in part.partial)
     total = Applied(bound=bound, attack=best_attack(theorem, (*single, Applied(bound=bound, attack=bound))))

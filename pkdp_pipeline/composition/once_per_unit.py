@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.composition.disjoint_units import largest, worst_largest
 from pkdp_pipeline.composition.independent_given_habits import plain_sum
 from pkdp_pipeline.composition.maximum import Maximum, WorstMaximum, best_attack
@@ -24,7 +23,7 @@ __all__ = ["once_per_unit"]
 def once_per_unit(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total:
     """Take the worst cell (presence), or the worst pair of cells (value), of the one histogram that all parts are."""
     del evidence
-    others = tuple(part for part in parts if not _is_histogram(part))
+    others = tuple(part for part in parts if not isinstance(part.mechanism, Histogram))
     for part in others:
         if part.worst is None:
             raise NoEvidenceError(_no_histogram(part))
@@ -43,7 +42,7 @@ def once_per_unit(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> To
             if told_apart
             else "only the numbers of histograms are about being in a cell of a release or in none",
         )
-    if any(part.certificate.leakage for part in parts):
+    if any(part.leakage for part in parts):
         # Who moves from one release to another changes what leaks beside both: it no longer follows from who is in
         # the two cells.
         return Total(
@@ -73,13 +72,8 @@ def once_per_unit(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> To
     )
 
 
-def _is_histogram(part: Part) -> bool:
-    certificate = part.certificate
-    return isinstance(certificate, ReleaseCertificate) and isinstance(certificate.mechanism, Histogram)
-
-
 def _no_histogram(part: Part) -> str:
-    if isinstance(part.certificate, ReleaseCertificate):
+    if part.mechanism is not None:
         return (
             "OncePerUnit adds up histograms: its numbers are about a cell of a release, told that the person is "
             "there or in no release at all, and the p_max of a Count is not such a number. Certify each part as a "

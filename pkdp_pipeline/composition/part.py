@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.model.mechanisms import Histogram
+from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.leakage import Leakage
+from pkdp_pipeline.model.mechanisms import Histogram, Mechanism
 from pkdp_pipeline.theorems import Applied, Bound, Protects, WorstCase
 
 __all__ = ["Part", "Total", "has_cells", "hides_presence", "what_is_hidden"]
@@ -17,28 +18,48 @@ _PRESENCE_TOO = {"histogram_value"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One certificate and how often it occurs.
+    """What rules need to know of one release, or of a total, and how often it occurs.
 
     Parameters
     ----------
-    certificate : Certificate
     times : int
     aim : {"presence", "value"}
-        What the total is to protect.
+        What the whole is to protect.
+    protects : {"presence", "value"}
+        What the part itself protects.
+    certified : tuple of Applied
+        Its bounds that rest on the attacker model.
+    against_anyone : WorstCase or None
+    leakage : tuple of Leakage
+        What is known, or leaks, beside it.
+    knows_total : bool
+        Whether it was certified against attackers who know how many people are present.
+    mechanism : Count, Histogram or None
+        None for a total.
+    context : Context or None
+        The publication of a release, where it is known.
+    inside : tuple of Part
+        The parts of a total.
     """
 
-    certificate: Certificate
     times: int
     aim: Protects
+    protects: Protects
+    certified: tuple[Applied, ...]
+    against_anyone: WorstCase | None
+    leakage: tuple[Leakage, ...]
+    knows_total: bool
+    mechanism: Mechanism | None = None
+    context: Context | None = None
+    inside: tuple[Part, ...] = ()
 
     @property
     def partial(self) -> tuple[Applied, ...]:
         """The bounds that rest on the attacker model and protect what the total is to protect."""
-        bounds = self.certificate.partial_bounds
-        if self.aim == self.certificate.protects:
-            return bounds
+        if self.aim == self.protects:
+            return self.certified
         # A value guarantee is used for presence only where its proof gives that too.
-        return tuple(applied for applied in bounds if applied.bound.theorem in _PRESENCE_TOO)
+        return tuple(applied for applied in self.certified if applied.bound.theorem in _PRESENCE_TOO)
 
     @property
     def worst(self) -> WorstCase | None:
@@ -46,15 +67,24 @@ class Part:
 
         Given a leakage that tells whether a person is there, it does not: there are no two such lives then.
         """
-        if self.aim == "presence" and _tells_presence(self.certificate):
-            return None
-        return self.certificate.worst_case_bound
+        return None if self.aim == "presence" and self.leaks_presence else self.against_anyone
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
         """All bounds that hold for this part alone; the smallest of them holds."""
         worst = self.worst
         return (*(applied.bound for applied in self.partial), *(() if worst is None else (worst,)))
+
+    @property
+    def leaks_presence(self) -> bool:
+        """Whether something leaks that no two lives share which differ in presence."""
+        return any(not leak.is_private and not leak.is_shared("presence") for leak in self.leakage)
+
+    @property
+    def contexts(self) -> tuple[Context, ...]:
+        """The publications that are known, at any depth."""
+        own = () if self.context is None else (self.context,)
+        return (*own, *(context for part in self.inside for context in part.contexts))
 
 
 def what_is_hidden(parts: Sequence[Part], where: str) -> str:
@@ -73,13 +103,7 @@ def what_is_hidden(parts: Sequence[Part], where: str) -> str:
 
 def has_cells(parts: Iterable[Part]) -> bool:
     """Return whether any of the parts is a histogram, at any depth: of counts nothing tells a cell."""
-    return any(_has_cells(part.certificate) for part in parts)
-
-
-def _has_cells(certificate: Certificate) -> bool:
-    mechanism = getattr(certificate, "mechanism", None)
-    inside = getattr(certificate, "parts", ())
-    return isinstance(mechanism, Histogram) or any(_has_cells(part) for part, _ in inside)
+    return any(isinstance(part.mechanism, Histogram) or has_cells(part.inside) for part in parts)
 
 
 def hides_presence(parts: Sequence[Part]) -> bool:
@@ -87,14 +111,9 @@ def hides_presence(parts: Sequence[Part]) -> bool:
 
     Theorem B and noise do, in every part, where nothing leaks that tells presence.
     """
-    if any(_tells_presence(part.certificate) for part in parts):
+    if any(part.leaks_presence for part in parts):
         return False
     return all(applied.bound.theorem in _PRESENCE_TOO for part in parts for applied in part.partial)
-
-
-def _tells_presence(certificate: Certificate) -> bool:
-    """Return whether something leaks that no two lives share which differ in presence."""
-    return any(not leak.is_private and not leak.is_shared("presence") for leak in certificate.leakage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

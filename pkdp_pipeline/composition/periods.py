@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.composition.part import Part
 
 __all__ = ["Series", "at_once", "rests_on_own_periods", "series_of"]
@@ -29,10 +27,10 @@ def series_of(parts: Iterable[Part]) -> tuple[Series, list[Series]]:
     totals: Series = []
     loose: list[Series] = []
     for part in parts:
-        periods, complete = _periods(part.certificate)
+        periods, complete = _periods(part)
         if complete:
             dated.append((periods, (part,)))
-        elif periods or isinstance(part.certificate, ReleaseCertificate):
+        elif periods or part.mechanism is not None:
             loose.append([((replace(part, times=1),), part.times)])
         else:
             totals.append(((replace(part, times=1),), part.times))
@@ -57,16 +55,16 @@ def at_once(parts: tuple[Part, ...]) -> int:
 def rests_on_own_periods(parts: Iterable[Part]) -> bool:
     """Return whether parts are taken for parts about periods of their own, of which nothing else says so."""
     known, loose = series_of(parts)
-    undated = [group for group, _ in known if not _periods(group[0].certificate)[1]]
+    undated = [group for group, _ in known if not _periods(group[0])[1]]
     return bool(undated) or any(times > 1 for series in loose for _, times in series)
 
 
-def _periods(certificate: Certificate) -> tuple[frozenset[str], bool]:
-    """Return the periods that a certificate is known to be about, and whether there are no others."""
-    if isinstance(certificate, ReleaseCertificate):
-        period = None if certificate.context is None else certificate.context.period
+def _periods(part: Part) -> tuple[frozenset[str], bool]:
+    """Return the periods that a part is known to be about, and whether there are no others."""
+    if part.mechanism is not None:
+        period = None if part.context is None else part.context.period
         return (frozenset(), False) if period is None else (frozenset({period}), True)
-    inside = [_periods(part) for part, _ in getattr(certificate, "parts", ())]
+    inside = [_periods(one) for one in part.inside]
     found = frozenset().union(*(periods for periods, _ in inside))
     return found, bool(found) and all(complete for _, complete in inside)
 
@@ -79,7 +77,7 @@ def _overlapping(dated: list[tuple[frozenset[str], tuple[Part, ...]]]) -> list[t
     groups: list[tuple[frozenset[str], tuple[Part, ...]]] = []
     for periods, group in dated:
         near = [other for other in groups if other[0] & periods]
-        groups = [other for other in groups if other not in near]
+        groups = [other for other in groups if not other[0] & periods]
         near.append((periods, group))
         groups.append((frozenset().union(*(one for one, _ in near)), tuple(part for _, some in near for part in some)))
     return [group for _, group in groups]

@@ -8,7 +8,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.composition.independent_given_habits import noise_total, trajectory
 from pkdp_pipeline.composition.part import Part, Total
 from pkdp_pipeline.model.evidence import Evidence
@@ -54,10 +53,9 @@ def without_evidence(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) ->
 
 
 def _is_exact_count(part: Part) -> bool:
-    certificate = part.certificate
-    if not isinstance(certificate, ReleaseCertificate) or not isinstance(certificate.mechanism, Count):
+    mechanism = part.mechanism
+    if not isinstance(mechanism, Count):
         return False
-    mechanism = certificate.mechanism
     return mechanism.k is None and mechanism.k_complement is None and mechanism.noise is None
 
 
@@ -67,21 +65,18 @@ def _substitution(parts: tuple[Part, ...], exact: Part) -> float | None:
     What leaks beside them and not beside the exact count leaks with them.
     """
     spent = Fraction(0)
-    for leak in {leak for part in parts for leak in part.certificate.leakage} - {*exact.certificate.leakage}:
+    for leak in {leak for part in parts for leak in part.leakage} - {*exact.leakage}:
         if leak.epsilon is None or leak.delta > 0.0:
             return None
         spent += Fraction(leak.epsilon)
     for part in parts:
         if part.worst is None:
             continue
-        certificate = part.certificate
-        if not isinstance(certificate, ReleaseCertificate) or part.worst.parameters[1] > 0.0:
-            return None
-        noise = certificate.mechanism.noise
-        if noise is None:
+        noise = None if part.mechanism is None else part.mechanism.noise
+        if noise is None or part.worst.parameters[1] > 0.0:
             return None
         # Replacing a record changes one number of a count, two cells of a histogram.
-        cells = 1 if isinstance(certificate.mechanism, Count) else 2
+        cells = 1 if isinstance(part.mechanism, Count) else 2
         spent += cells * Fraction(noise.epsilon) * part.times
     rounded = float(spent)
     return rounded if Fraction(rounded) >= spent else math.nextafter(rounded, math.inf)

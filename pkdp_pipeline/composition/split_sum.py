@@ -82,8 +82,9 @@ class SplitSum:
         if not shares:
             return EVALUATED
         parts = [(Guarantee(bounds), np.array([at])) for (bounds, _), at in zip(self.parts, shares, strict=True)]
-        lower = [float(part.delta(at)[0]) * (1.0 - float(part.rounding(at)[0])) for part, at in parts]
-        value = self._at(epsilon)
+        exact = [float(part.delta(at)[0]) for part, at in parts]
+        lower = [delta * (1.0 - float(part.rounding(at)[0])) for delta, (part, at) in zip(exact, parts, strict=True)]
+        value = self._delta(exact)
         return max(0.0, 1.0 - self._delta(lower) / value) if value else 0.0
 
     def _split(self, epsilon: float) -> list[float]:

@@ -19,6 +19,8 @@ from pkdp_pipeline.releases.request import Request
 if TYPE_CHECKING:
     import duckdb
 
+    from pkdp_pipeline.certificates.target import Asked
+
 __all__ = ["install"]
 
 
@@ -33,6 +35,7 @@ def install(
     units: str = "checked",
     one_cell: str = "error",
     order_by: Any = None,
+    target: Asked = "default",
 ) -> None:
     """Give a connection ``pkdp_histogram``, ``pkdp_count``, ``pkdp_releases``, ``pkdp_delta`` and ``pkdp_epsilon``.
 
@@ -54,6 +57,8 @@ def install(
         it is ``"all"``.
     missing_unit, units, one_cell, order_by : optional
         As of `pkdp_pipeline.histogram`; what holds where a call does not say otherwise.
+    target : Target or None, optional
+        What each release has to promise at least: without it the ledger's, or a finite ε at δ = 1e-6. None: nothing.
 
     Raises
     ------
@@ -94,6 +99,7 @@ def install(
         units=units,
         one_cell=one_cell,
         order_by=order_by,
+        target=target,
         period="all" if period is None and ledger is None else period,
     )
     readonly, linked = _looked_at(con, rules.unit)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from pkdp_pipeline.duckdb.cells import public_type, read_domain
 from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.duckdb.tables import LACKING, TableRef, column_named, resolve
-from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.releases.publish import publish
@@ -79,6 +79,7 @@ def request_of(spec: Spec, table: TableRef, rules: Request, *, lacking: str = LA
         undeclared=spec.undeclared or "error",
         period=rules.period if spec.period is None else spec.period,
         table=table.name,
+        target=rules.target,
     )
     for name in request.unit:
         if name not in columns:
@@ -133,7 +134,7 @@ class CuratorReleases:
         """Give a cursor and close it; what DuckDB says when it fails could quote data, and is not passed on."""
         import duckdb
 
-        problem = ""
+        problem, told = "", None
         try:
             cursor = self.cursor()
             try:
@@ -152,4 +153,8 @@ class CuratorReleases:
             raise
         except duckdb.Error as error:
             problem = type(error).__name__
-        raise ConfigError(f"the database could not be read ({problem}); check that its connection is open.")
+            if isinstance(error, duckdb.OutOfMemoryException):
+                told = TemporaryError(
+                    "there is not enough memory to read the database now; try again when more is free."
+                )
+        raise told or ConfigError(f"the database could not be read ({problem}); check that its connection is open.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,8 +14,11 @@ __all__ = ["DRAWN", "SPACES", "CellCounts", "Engine", "Question", "Tally", "Unit
 
 #: The rules of `one_cell` by which a hash draws one of a unit's cells, or one of its most frequent ones.
 DRAWN = frozenset({"hash", "most_frequent"})
-#: What may stand around a unit of text without making it another one.
-SPACES = string.whitespace
+#: What may stand around a unit of text without making it another one: what `str.strip` takes off.
+SPACES = (
+    "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

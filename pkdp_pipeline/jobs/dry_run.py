@@ -12,7 +12,7 @@ from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.advice import in_job_words
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.requests import check_together, requests_of
-from pkdp_pipeline.jobs.written import check_ledger, check_owner
+from pkdp_pipeline.jobs.written import check_folder, check_ledger
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.copying import copied
 from pkdp_pipeline.ledger.parts import certificate_of, describe
@@ -105,9 +105,9 @@ def plan_job(job: Job, days: Sequence[date], *, revise: bool = False) -> Plan:
     check_together(requests_of(job, date(2000, 1, 1)), dataset=job.dataset, evidence=job.declared())
     budget, evidence = job.budgets() or None, job.declared() or None
     planned: list[PlannedDay] = []
-    check_owner(job)
+    certificates = check_folder(job)
     with copied(job.ledger, dataset=job.dataset, budget=budget, evidence=evidence) as ledger:
-        check_ledger(job, ledger)
+        check_ledger(job, ledger, certificates)
         before = total_of_unit(ledger, job.unit)
         for day in days:
             planned.append(_planned(job, ledger, day, revise=revise))
@@ -134,9 +134,8 @@ def _planned(job: Job, ledger: Ledger, day: date, *, revise: bool) -> PlannedDay
                 )
         except PkdpError as error:
             return PlannedDay(day=day, releases=tuple(releases), refused=error)
-        text = found.certificate if isinstance(found, Entry) else found.certificate_json
         outcome: Outcome = "replay" if isinstance(found, Entry) else "publish"
-        certificate = certificate_of(describe(text))
+        certificate = certificate_of(describe(found.certificate))
         releases.append(
             PlannedRelease(name=one.name, outcome=outcome, epsilon=certificate.epsilon(DELTA), certificate=certificate)
         )

@@ -32,7 +32,7 @@ class PeriodTable(Table):
     column: Name = Field(description="The column that says which day a row is of.", examples=["date"])
     time_zone: Name | None = Field(
         default=None,
-        description="Where the column holds instants: the zone in which a day begins and ends.",
+        description="The zone in which a day begins and ends: needed for instants; for dates, where they were cut.",
         examples=["Europe/Oslo"],
     )
 

@@ -102,7 +102,7 @@ def _read(file: Path, content: dict[str, Any]) -> tuple[Job | None, list[str]]:
     except (ArgumentError, ConfigError) as error:
         wrong.append(str(error))
     if not wrong:
-        job = job.read_from(file.resolve(), _digest(said, job))
+        job = job.read_from(file.absolute(), _digest(said, job))
     return job, wrong
 
 

@@ -9,8 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from pkdp_pipeline.errors import PkdpError
-from pkdp_pipeline.jobs.exit_codes import exit_code
+from pkdp_pipeline.errors import PkdpError, exit_code
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.lineage import check_lineage, lineage_ended, lineage_started
 from pkdp_pipeline.jobs.records import CheckRecord, RunRecord, check_records, write_record

@@ -16,6 +16,7 @@ from pkdp_pipeline.jobs.outputs import make_folder, write_atomically
 from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.jobs.summary import describe
 from pkdp_pipeline.jobs.together import Together
+from pkdp_pipeline.jobs.written import check_folder, check_ledger
 from pkdp_pipeline.ledger import Ledger, find_former
 from pkdp_pipeline.ledger.components import unit_text
 from pkdp_pipeline.model.arguments import choice, probability
@@ -55,6 +56,8 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
     ------
     ArgumentError
         If nothing is published of that date.
+    ConfigError
+        If the output folder holds releases that the ledger does not know: a report would leave them out.
     NothingPublishedError
         If the job has published nothing; a `LedgerError`.
     LedgerError, TemporaryError
@@ -68,6 +71,7 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
     with ExitStack() as held:
         reading = held.enter_context(_opened(job))
         held.enter_context(reading.database.snapshot())
+        check_ledger(job, reading.ledger, check_folder(job))
         ledger, history = reading.ledger, read_history(reading.ledger)
         subject = _subject(job, ledger, history, day, audience)
         if not subject.held:

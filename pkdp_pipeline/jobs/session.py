@@ -32,7 +32,7 @@ from pkdp_pipeline.jobs.sources import Source, open_source
 from pkdp_pipeline.jobs.stopping import Stopping
 from pkdp_pipeline.jobs.summary import summarise
 from pkdp_pipeline.jobs.together import Together
-from pkdp_pipeline.jobs.written import check_ledger, check_owner, own
+from pkdp_pipeline.jobs.written import check_folder, check_ledger, own
 from pkdp_pipeline.ledger import Entry, Ledger, find_former
 from pkdp_pipeline.ledger.rehearsal import rehearsal
 from pkdp_pipeline.ledger.stretch import total_of_unit
@@ -132,10 +132,10 @@ class JobSession:
             folder = Path(job.output.directory)
             make_folder(folder)
             opening.enter_context(job_lock(folder))
-            check_owner(job)
+            certificates = check_folder(job)
             remove_leftovers(folder)
             self._ledger = opening.enter_context(_open_ledger(job))
-            check_ledger(job, self._ledger)
+            check_ledger(job, self._ledger, certificates)
             self._remarks = _remarks(job)
             self._held = opening.pop_all()
         return self

@@ -3,50 +3,63 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.outputs import day_folders, write_atomically, written_context
+from pkdp_pipeline.jobs.outputs import day_folders, write_atomically
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.admission import check_time_zone
 from pkdp_pipeline.ledger.heads import certificates_after, held
 from pkdp_pipeline.model.spelling import folded
 
-__all__ = ["OWNER_FILE", "check_ledger", "check_owner", "own"]
+__all__ = ["OWNER_FILE", "check_folder", "check_ledger", "own"]
 
 OWNER_FILE = ".pkdp.job"
-"""The file in the output folder that names the job file that wrote there last."""
+"""The file in the output folder that names the job file that wrote there last, by its path from there."""
 
 _HEAD = re.compile(r"in the ledger's chain: `([0-9a-f]{64})`")
 _NAMED = 3
 _SUFFIX = ".certificate.json"
 
+Certificates = Mapping[str, Mapping[str, Any]]
+"""The certificates in an output folder, by day folder and name; each has at least an object `context`."""
 
-def check_owner(job: Job) -> None:
-    """Refuse an output folder with releases of another job file: both would write a `summary.md` for each date.
+
+def check_folder(job: Job) -> Certificates:
+    """Refuse an output folder with what is not this job's, which it would overwrite; return the certificates in it.
 
     Raises
     ------
     ConfigError
+        If it holds releases of another job file, of another data set, or about other units.
     """
     directory = Path(job.output.directory)
-    try:
-        owner = (directory / OWNER_FILE).read_text(encoding="utf-8").strip()
-    except (OSError, ValueError):
-        return
-    if not job.name or not owner or owner == job.name:
-        return
-    paths = (path for folder in day_folders(directory) for path in folder.glob(f"*{_SUFFIX}"))
-    others = {path.name.removesuffix(_SUFFIX) for path in paths} - {release.name for release in job.release}
-    if others:
-        raise ConfigError(
-            f"output.directory {str(directory)!r} holds {min(others)!r} of the job {owner!r}, this is {job.name!r}: "
-            "they would overwrite each other's summary.md. Choose a folder of its own; where the job file was only "
-            f"renamed, remove {str(directory / OWNER_FILE)!r}. Nothing was read or charged."
-        )
+    certificates = {
+        f"{folder.name}/{path.name.removesuffix(_SUFFIX)}": _read(path)
+        for folder in day_folders(directory)
+        for path in sorted(folder.glob(f"*{_SUFFIX}"))
+    }
+    own_names = {release.name for release in job.release}
+    _check_owner(job, certificates, {where.partition("/")[2] for where in certificates} <= own_names)
+    for where, certificate in certificates.items():
+        context, name = certificate["context"], where.partition("/")[2]
+        other, unit = context.get("dataset"), context.get("unit")
+        if isinstance(other, str) and folded(other) != folded(job.dataset):
+            raise ConfigError(
+                f"output.directory {str(directory)!r} holds releases of the data set {other!r}, this job's is "
+                f"{job.dataset!r}, and their files would overwrite each other: choose a folder of its own."
+            )
+        if name in own_names and unit not in (None, list(job.unit)):
+            raise ConfigError(
+                f"output.directory {str(directory)!r} holds a release {name!r} about other units than this job's "
+                f"{', '.join(job.unit)}: choose a folder of its own, or another name for the release."
+            )
+    return certificates
 
 
 def own(job: Job) -> None:
@@ -57,12 +70,14 @@ def own(job: Job) -> None:
     ConfigError
         If it cannot be written.
     """
-    if job.name:
-        write_atomically(Path(job.output.directory) / OWNER_FILE, f"{job.name}\n".encode())
+    if job.file:
+        write_atomically(Path(job.output.directory) / OWNER_FILE, os.fsencode(f"{_seen_from_folder(job)}\n"))
 
 
-def check_ledger(job: Job, ledger: Ledger) -> None:
+def check_ledger(job: Job, ledger: Ledger, certificates: Certificates) -> None:
     """Refuse a ledger that does not hold what the output folder shows of the job's data set, or cuts other days.
+
+    `certificates` are those that `check_folder` has read.
 
     Raises
     ------
@@ -72,13 +87,18 @@ def check_ledger(job: Job, ledger: Ledger) -> None:
         Naming releases that it misses.
     """
     check_time_zone(ledger._database, ledger.dataset, job.period.time_zone)
-    certificates = dict(_certificates(job))
-    heads = {where: str(content["context"]["head"]) for where, content in certificates.items()}
+    # They say the data set and where in the chain they stand, unless somebody else has written them.
+    contexts = {where: content["context"] for where, content in certificates.items()}
+    heads = {
+        where: context["head"]
+        for where, context in contexts.items()
+        if isinstance(context.get("dataset"), str) and isinstance(context.get("head"), str)
+    }
     known = certificates_after(ledger, heads.values())
     lost = [
         where
-        for where, content in certificates.items()
-        if all(json.loads(text) != content for text in known.get(heads[where], ()))
+        for where, head in heads.items()
+        if all(json.loads(text) != certificates[where] for text in known.get(head, ()))
     ]
     ends = dict(_summaries(job))
     there = held(ledger, ends.values())
@@ -96,14 +116,40 @@ def check_ledger(job: Job, ledger: Ledger) -> None:
     )
 
 
-def _certificates(job: Job) -> Iterator[tuple[str, Mapping[str, dict[str, object]]]]:
-    """Yield the certificates of the data set in the output folder that say where in the chain they stand."""
-    for folder in day_folders(Path(job.output.directory)):
-        for path in folder.glob(f"*{_SUFFIX}"):
-            context = written_context(path)
-            dataset, head = context.get("dataset"), context.get("head")
-            if isinstance(dataset, str) and folded(dataset) == folded(job.dataset) and isinstance(head, str):
-                yield f"{folder.name}/{path.name.removesuffix(_SUFFIX)}", json.loads(path.read_bytes())
+def _check_owner(job: Job, certificates: Certificates, own_names: bool) -> None:
+    directory = Path(job.output.directory).resolve()
+    try:
+        owner = os.fsdecode((directory / OWNER_FILE).read_bytes()).strip()
+    except OSError:
+        return
+    this = _seen_from_folder(job)
+    if not certificates or not job.file or owner in ("", this):
+        return
+    other = directory / owner
+    if os.path.exists(other):
+        own_names = os.path.realpath(other) == os.path.realpath(job.file)
+    # Where there is no such file any more, this job file may be that one under another name.
+    if not own_names:
+        raise ConfigError(
+            f"output.directory {str(directory)!r} holds releases of the job file {owner!r}, and this is {this!r} (both "
+            "as seen from that folder): they would overwrite each other's summary.md. Choose a folder of its own; "
+            f"where the job file was only moved or copied, remove {OWNER_FILE!r} there. Nothing was read or charged."
+        )
+
+
+def _seen_from_folder(job: Job) -> str:
+    """Return the job file's path from its output folder, which stays the same when both are moved together."""
+    return os.path.relpath(job.file, Path(job.output.directory).resolve()) if job.file else ""
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    """Return a certificate as JSON; one without context where it is none."""
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        document = None
+    is_certificate = isinstance(document, dict) and isinstance(document.get("context"), dict)
+    return document if is_certificate else {"context": {}}
 
 
 def _summaries(job: Job) -> Iterator[tuple[str, str]]:

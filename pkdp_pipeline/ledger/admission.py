@@ -21,7 +21,7 @@ from pkdp_pipeline.ledger.differencing import (
     refuse_crossing,
     refuse_overlap,
 )
-from pkdp_pipeline.ledger.overlap_cases import untold
+from pkdp_pipeline.ledger.overlap_cases import promised, untold
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -81,10 +81,15 @@ def admit(db: Database, dataset: str, standing: Standing, terms: Terms, *, told:
     DifferencingError
         See `check_differencing`.
     """
-    check_time_zone(db, dataset, standing.time_zone)
+    if standing.time_zone is not None:  # outside of jobs, periods are said by hand
+        check_time_zone(db, dataset, standing.time_zone)
     met = Reach.of(standing).met(db, dataset)
     if allows_overlap(terms.evidence):
-        return Admission(alone=not met, claims=True, covered=True)
+        if standing.total:
+            for other, knows in (one for each in met for one in _releases(db, "component", each)):
+                if not knows:
+                    raise DifferencingError(promised(standing, other))
+        return Admission(alone=not met, claims=True, covered=True, total=_told_because(db, met, standing))
     if not standing.noiseless and not db.execute(
         "SELECT 1 FROM holding WHERE dataset = :dataset AND kind IN ('exact count', 'noiseless') LIMIT 1",
         dataset=dataset,
@@ -104,14 +109,12 @@ def admit(db: Database, dataset: str, standing: Standing, terms: Terms, *, told:
 
 
 def check_time_zone(db: Database, dataset: str, time_zone: str | None) -> None:
-    """Refuse days that begin at other instants than those of the data set's releases, where both are known.
+    """Refuse days that begin at other instants than those of the data set's releases, as far as these say.
 
     Raises
     ------
     ArgumentError
     """
-    if time_zone is None:
-        return
     rows = db.execute(
         "SELECT standing FROM holding WHERE dataset = :dataset AND standing LIKE :mark ORDER BY entry LIMIT 1",
         dataset=dataset,
@@ -119,9 +122,10 @@ def check_time_zone(db: Database, dataset: str, time_zone: str | None) -> None:
     )
     known = _standing(rows[0][0]).time_zone if rows else None
     if known not in (None, time_zone):
+        found = f"not {time_zone!r}" if time_zone else "and there is none (a column of dates says where they were cut)"
         raise ArgumentError(
-            f"time_zone must be {known!r}, in which the releases of data set {dataset!r} cut their days, not "
-            f"{time_zone!r}: the same date would be about other records, and releases that share records would be "
+            f"time_zone must be {known!r}, in which the releases of data set {dataset!r} cut their days, "
+            f"{found}: the same date would be about other records, and releases that share records would be "
             "taken for releases of different periods. Nothing was read or charged."
         )
 
@@ -142,7 +146,7 @@ def admission_of(db: Database, entry: int, standing: Standing, terms: Terms) -> 
     fits, covered = may_stand_together(company), allows_overlap(terms.evidence)
     alone = company.total() == 1 or (fits and not standing.total and _others(company) == 1)
     excepted = standing.exact_count and fits
-    because = None if covered else _told_because(db, component, standing, but=entry)
+    because = _told_because(db, component, standing, but=entry)
     return Admission(alone=alone, claims=alone or excepted or covered, covered=covered, total=because)
 
 

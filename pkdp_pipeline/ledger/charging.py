@@ -100,7 +100,7 @@ class Charging:
             sequence, dataset=self._dataset, key=self._key, revision=revision, standing=self._standing
         )
         accounts.charge(self._database, self._dataset, self._standing, certificate, self._terms, sequence)
-        return Reservation.of(self._entries.read(sequence))
+        return Reservation.of(self._entries.read(sequence), certificate)
 
     def _taken_over(self, left: int) -> Reservation:
         """Finish what another run of the same request has reserved, charged once.
@@ -114,13 +114,13 @@ class Charging:
         certificate = self._offered(entry.head)
         if (self._terms, certificate.to_json()) == (entry.terms, entry.certificate):
             accounts.charge(self._database, self._dataset, entry.standing, certificate, self._terms, left)
-            return Reservation.of(entry)
+            return Reservation.of(entry, certificate)
         self._journal.append(dataset=self._dataset, kind="given_back", key=self._key, revision=entry.revision)
         self._entries.given_back(left)
         return self._reserved(entry.revision)
 
     def _offered(self, head: str) -> Any:
         allowed = accounts.admit(self._database, self._dataset, self._standing, self._terms, told=self._told)
-        certificate = self._offer(allowed, head)
+        certificate = self._offer(allowed, head).written()
         check_told(allowed, certificate)
         return certificate

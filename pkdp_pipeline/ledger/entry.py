@@ -9,6 +9,7 @@ from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
 
 if TYPE_CHECKING:
+    from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
     from pkdp_pipeline.model.evidence import Evidence
 
 __all__ = ["Entry", "Reservation", "State"]
@@ -25,8 +26,8 @@ class Reservation:
     key : str
         What was asked.
     revision : int
-    certificate_json : str
-        The certificate that was charged, as JSON text; the release must carry it.
+    certificate : ReleaseCertificate
+        The one that was charged, which the release must carry.
     head : str
         Head of the chain just before the reservation.
     dataset : str
@@ -36,18 +37,18 @@ class Reservation:
 
     key: str
     revision: int
-    certificate_json: str
+    certificate: ReleaseCertificate = field(repr=False)
     head: str
     dataset: str
     entry: int
 
     @classmethod
-    def of(cls, entry: Entry) -> Reservation:
-        """Return the reservation that `entry` records."""
+    def of(cls, entry: Entry, certificate: ReleaseCertificate) -> Reservation:
+        """Return the reservation that `entry` records, of the certificate whose text it holds."""
         return cls(
             key=entry.key,
             revision=entry.revision,
-            certificate_json=entry.certificate,
+            certificate=certificate,
             head=entry.head,
             dataset=entry.dataset,
             entry=entry.sequence,

@@ -9,7 +9,7 @@ from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.model.wording import Speech, Worded
 
-__all__ = ["crossing", "overlap", "unnamed", "untold"]
+__all__ = ["crossing", "overlap", "promised", "unnamed", "untold"]
 
 
 def overlap(
@@ -77,6 +77,15 @@ def untold(other: str) -> Worded:
         "there are; about anybody else it would say what holds no more. Nothing was changed. Declare "
     )
     return Worded(lambda say: f"{start}{say.leakage_of_total}." if say.names_releases else unnamed("this release"))
+
+
+def promised(total: Standing, other: Standing) -> Worded:
+    """Return why a total is refused beside a release that has a certificate without it, whatever evidence there is."""
+    text = (
+        f"{_named(total)} would make a certificate of {_named(other)} false, which is about an attacker who does not "
+        "know how many people there are. Nothing was read or charged. Publish a noised total, or none."
+    )
+    return Worded(lambda say: text if say.names_releases else unnamed(repr(total.label)))
 
 
 def crossing(standing: Standing, other: Standing, dataset: str, *, told: bool = False) -> Worded:

@@ -43,6 +43,8 @@ class Context:
         The data set's name in the ledger.
     table : str, optional
         The table of the data set that the rows come from, where it has several.
+    units : {"checked", "exact"}
+        Whether names of people that differ only by spaces around them stop it.
     checks : bool
         Whether the curator's own checks of the data could have stopped it.
     beside : bool
@@ -60,6 +62,7 @@ class Context:
     period: str | None = None
     dataset: str | None = None
     table: str | None = None
+    units: str = "checked"
     checks: bool = False
     beside: bool = False
     head: str | None = None
@@ -67,7 +70,7 @@ class Context:
     def __post_init__(self) -> None:
         if not isinstance(self.unit, tuple) or not all(isinstance(column, str) for column in self.unit):
             raise ArgumentError("unit of a context must be a tuple of column names.")
-        for name in ("missing_unit", "one_cell"):
+        for name in ("missing_unit", "one_cell", "units"):
             if not isinstance(getattr(self, name), str):
                 raise ArgumentError(f"{name} of a context must be a text.")
         for name in ("where", "undeclared", "cells", "period", "dataset", "table", "head"):
@@ -150,6 +153,11 @@ class Context:
     def _conditions(self) -> list[str]:
         """Return what of the data decides whether there is a release at all."""
         conditions = []
+        named = [what for what, has in (("a person", self.unit), ("a cell", self.cells)) if has]
+        if named:
+            conditions.append(f"every value that names {' or '.join(named)} is of its column's type")
+        if self.unit and self.units == "checked":
+            conditions.append("no two names of people differ by spaces around them alone")
         if self.unit and self.missing_unit == "error":
             conditions.append("every row names its person")
         if self.unit and self.cells is not None and self.one_cell == "error":
@@ -161,10 +169,12 @@ class Context:
         return conditions
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as a JSON-ready dictionary; `table` and `checks` only where there are such."""
+        """Return the fields as a JSON-ready dictionary; `table`, `units` and `checks` only where they say something."""
         fields = {**asdict(self), "unit": list(self.unit)}
         if self.table is None:
             del fields["table"]
+        if self.units == "checked":
+            del fields["units"]
         if not self.checks:
             del fields["checks"]
         return fields

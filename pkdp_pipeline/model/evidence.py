@@ -18,6 +18,7 @@ from pkdp_pipeline.model.arguments import choice, probability, whole_number
 from pkdp_pipeline.model.wording import Speech, Worded
 
 __all__ = [
+    "KINDS",
     "BoundedDependence",
     "BoundedParticipation",
     "BoundedSensitivity",
@@ -38,6 +39,8 @@ class Evidence(ABC):
     """Base of everything that can be declared; use one of the kinds below."""
 
     key: ClassVar[str] = ""
+    if_false: ClassVar[str] = ""
+    """What is the case when the declaration is false; empty where nothing is claimed that could be."""
 
     @property
     @abstractmethod
@@ -61,6 +64,7 @@ class DisjointUnits(Evidence):
     """
 
     key: ClassVar[str] = "disjoint_units"
+    if_false: ClassVar[str] = "the same people are in several of the releases"
 
     @property
     def declares(self) -> str:
@@ -87,6 +91,7 @@ class IndependentGivenHabits(Evidence):
     """
 
     key: ClassVar[str] = "independent_given_habits"
+    if_false: ClassVar[str] = "a person's records depend on one another beyond known habits"
 
     @property
     def declares(self) -> str:
@@ -109,6 +114,7 @@ class OneDayProtected(Evidence):
     """
 
     key: ClassVar[str] = "one_day_protected"
+    if_false: ClassVar[str] = "a person's other records tell about this one"
 
     @property
     def declares(self) -> str:
@@ -139,6 +145,7 @@ class BoundedDependence(Evidence):
     """
 
     key: ClassVar[str] = "bounded_dependence"
+    if_false: ClassVar[str] = "releases depend on earlier ones more than declared"
 
     epsilon: float
     delta: float = 0.0
@@ -180,6 +187,7 @@ class BoundedParticipation(Evidence):
     """
 
     key: ClassVar[str] = "bounded_participation"
+    if_false: ClassVar[str] = "somebody takes part more often than declared"
 
     times: int
 
@@ -211,6 +219,7 @@ class OncePerUnit(Evidence):
     """
 
     key: ClassVar[str] = "once_per_unit"
+    if_false: ClassVar[str] = "somebody appears in several of the releases"
 
     @property
     def declares(self) -> str:
@@ -263,6 +272,7 @@ class BoundedSensitivity(Evidence):
     """
 
     key: ClassVar[str] = "bounded_sensitivity"
+    if_false: ClassVar[str] = "a record changes the counts more than declared"
 
     changes: int
     protects: Literal["presence", "value"] = "presence"
@@ -287,7 +297,7 @@ class BoundedSensitivity(Evidence):
 
 
 _FARTHEST = 1e300
-_KINDS: Mapping[str, type[Evidence]] = MappingProxyType(
+KINDS: Mapping[str, type[Evidence]] = MappingProxyType(
     {
         kind.key: kind
         for kind in (
@@ -324,14 +334,14 @@ def read_evidence(given: object) -> tuple[Evidence, ...]:
         raise ArgumentError(f"evidence must be {_choices()}, a list of them, or None.")
     found = list(listed)
     for one in found:
-        if type(one) not in _KINDS.values():
+        if type(one) not in KINDS.values():
             raise ArgumentError(f"evidence must be {_choices()}, a list of them, or None.")
     keys = [one.key for one in found]
     if len(set(keys)) < len(keys):
         raise ArgumentError("evidence names a kind twice; declare each once.")
     if len(keys) > 1 and set(keys) not in _TOGETHER:
         raise ArgumentError(Worded(partial(_not_together, sorted(type(one).__name__ for one in found))))
-    order = list(_KINDS)
+    order = list(KINDS)
     return tuple(sorted(found, key=lambda one: order.index(one.key)))
 
 
@@ -346,10 +356,10 @@ def evidence_from_dicts(documents: object) -> tuple[Evidence, ...]:
         raise ArgumentError("evidence must be a list of objects, each with its kind.")
     found = []
     for document in documents:
-        kind = _KINDS.get(str(document.get("kind")))
+        kind = KINDS.get(str(document.get("kind")))
         fields = {name: value for name, value in document.items() if name != "kind"}
         if kind is None or not set(fields) <= set(kind.__dataclass_fields__):
-            raise ArgumentError(f"evidence must be one of the kinds {', '.join(_KINDS)}, with its own fields.")
+            raise ArgumentError(f"evidence must be one of the kinds {', '.join(KINDS)}, with its own fields.")
         try:
             found.append(kind(**fields))
         except TypeError:
@@ -370,4 +380,4 @@ def _not_together(kinds: list[str], say: Speech) -> str:
 
 
 def _choices() -> str:
-    return "one of " + ", ".join(f"pkdp.{kind.__name__}" for kind in _KINDS.values())
+    return "one of " + ", ".join(f"pkdp.{kind.__name__}" for kind in KINDS.values())

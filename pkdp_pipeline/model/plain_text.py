@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["MISSING", "in_markdown", "joined", "key_text", "printable", "table_line"]
+__all__ = ["MISSING", "exactly", "in_markdown", "joined", "key_text", "printable", "table_line"]
 
 MISSING = "(missing)"
 """What a missing key reads."""
@@ -66,3 +66,9 @@ def in_markdown(text: str) -> str:
 def table_line(cells: Sequence[str]) -> str:
     """Return one line of a Markdown table; the cells are escaped already."""
     return f"| {' | '.join(cells)} |"
+
+
+def exactly(value: float) -> str:
+    """Return a number that somebody has chosen, as it was written."""
+    mantissa, mark, exponent = repr(value).partition("e")
+    return mantissa.removesuffix(".0") + (f"e{int(exponent)}" if mark else "")

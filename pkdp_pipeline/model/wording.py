@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-__all__ = ["ANALYST", "JOB_FILE", "PYTHON", "Speech", "Worded", "worded_for"]
+__all__ = ["ANALYST", "JOB_FILE", "PYTHON", "Speech", "Worded", "listed", "worded_for"]
 
 _FIELDS = {
     "BoundedDependence": ("epsilon", "delta"),
@@ -91,6 +91,7 @@ class _Analyst(Speech):
         return f"noise := {epsilon:g}"
 
     names_releases = False
+    larger_budget = "ask the curator for a larger budget"
     no_target = ""  # the curator's choice
 
 
@@ -133,3 +134,8 @@ def worded_for(error: BaseException, speech: Speech) -> str:
     """Return an error's message, its advice in a speech where it can be had in it."""
     message = error.args[0] if error.args else ""
     return message.spoken(speech) if isinstance(message, Worded) else str(error)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a sentence lists them."""
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]

@@ -136,11 +136,8 @@ def _sealed(
     trusted: bool,
 ) -> Release:
     """Read the data and bind the table to the reserved certificate; if that fails, who is trusted is not charged."""
-    from pkdp_pipeline.certificates.release_certificate import release_certificate
-
     try:
-        certificate = release_certificate(reserved.certificate_json)
-        return _made(source, request, certificate, check)
+        return _made(source, request, reserved.certificate, check)
     except BaseException:
         # A charge that cannot be given back now is taken over by the next run; what went wrong matters more.
         if trusted:
@@ -247,7 +244,7 @@ def count(
         target=target,
     )
     release = publish(lambda: frame, request, attacker=attacker, ledger=ledger, revise=revise)
-    warn_of_another_frame(frame, request, release)
+    warn_of_another_frame(frame, request, release, ledger)
     return release
 
 
@@ -351,5 +348,5 @@ def histogram(
         target=target,
     )
     release = publish(lambda: frame, request, attacker=attacker, ledger=ledger, revise=revise)
-    warn_of_another_frame(frame, request, release)
+    warn_of_another_frame(frame, request, release, ledger)
     return release

@@ -62,7 +62,11 @@ class Release:
         -------
         Release
         """
-        return cls.from_bytes(parquet_bytes(table, certificate.to_json()))
+        certificate = certificate.written()
+        content = parquet_bytes(table, certificate.to_json())
+        # The table is the one that readers of the file see.
+        table, _, identity = opened(content)
+        return cls(certificate, identity, False, table, content)
 
     @classmethod
     def from_bytes(cls, content: bytes, *, replayed: bool = False) -> Release:

@@ -8,24 +8,29 @@ import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from pkdp_pipeline.ledger.sealed import release_id
+
 if TYPE_CHECKING:
+    from pkdp_pipeline.ledger import Ledger
     from pkdp_pipeline.releases.release import Release
     from pkdp_pipeline.releases.request import Request
 
 __all__ = ["warn_of_another_frame"]
 
-#: By a release's id, the frame of which this process asked for it first; it may be gone by now.
-_ASKED: dict[str, weakref.ref[object]] = {}
+#: By question and table, the frame of which this process asked for it first; it may be gone by now. A table may have
+#: several certificates, and so several ids.
+_ASKED: dict[tuple[str, str], weakref.ref[object]] = {}
 
 
-def warn_of_another_frame(frame: object, request: Request, release: Release) -> None:
+def warn_of_another_frame(frame: object, request: Request, release: Release, ledger: Ledger | None) -> None:
     """Warn where a release is a replay, and this process has it of another frame object. No data are read.
 
     What another process published is not known here: of that only the first frame that asks for it is remembered.
     """
-    if request.period is None:
+    if ledger is None:
         return
-    known = _ASKED.get(release.id)
+    asked = request.key(ledger.dataset), release_id(release.table, "")
+    known = _ASKED.get(asked)
     if release.replayed and known is not None:
         if known() is not frame:
             warnings.warn(
@@ -37,7 +42,7 @@ def warn_of_another_frame(frame: object, request: Request, release: Release) -> 
             )
         return
     with suppress(TypeError):  # no reference can be kept to a frame of this kind
-        _ASKED[release.id] = weakref.ref(frame)
+        _ASKED[asked] = weakref.ref(frame)
 
 
 def _callers_level() -> int:

@@ -156,6 +156,7 @@ def _certified_again(
     context = replace(context, beside=context.beside or not (alone and allowed.alone))
     if (asked.attacker, asked.protects, context) == (stored.attacker, stored.protects, stored.context):
         return release
+    _hold(asked, request, ledger)
     anew = Release.seal(release.table, asked.in_context(context))
     return _replayed(ledger.recertify(entry, anew.certificate.to_json(), anew.id, anew.to_bytes()))
 
@@ -179,7 +180,7 @@ def _check_answers(request: Request, ledger: Ledger, entry: Entry, release: Rele
     facts = stored.context
     if facts is not None:
         # The checks may have been others when it was published.
-        facts = replace(facts, checks=request.checks, beside=False, head=None)
+        facts = replace(facts, units=request.units, checks=request.checks, beside=False, head=None)
     if stored.mechanism != request.mechanism or facts not in (None, context_of(request, ledger.dataset)):
         raise LedgerError(
             f"the ledger's entry {entry.sequence} holds a release of something else than was asked: it was altered. "
@@ -200,5 +201,6 @@ def context_of(request: Request, dataset: str | None = None) -> Context:
         period=None if dataset is None else request.period,
         dataset=dataset,
         table=request.table,
+        units=request.units,
         checks=request.checks,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pkdp_pipeline.theorems.applicable import Applicable, Applied, Protects, applicable
+from pkdp_pipeline.theorems.applicable import Applicable, Applied, Protects, bounds_of
 from pkdp_pipeline.theorems.bound import Bound, Certified, Invertible, WorstCase
 from pkdp_pipeline.theorems.theorems import THEOREMS, Theorem
 
@@ -16,5 +16,5 @@ __all__ = [
     "Protects",
     "Theorem",
     "WorstCase",
-    "applicable",
+    "bounds_of",
 ]

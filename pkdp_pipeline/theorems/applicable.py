@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -12,7 +13,7 @@ import flint
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, mechanism_name
-from pkdp_pipeline.model.wording import Speech, Worded
+from pkdp_pipeline.model.wording import Speech, Worded, listed
 from pkdp_pipeline.theorems.beside_leakage import Leaked
 from pkdp_pipeline.theorems.bound import Bound, WorstCase
 from pkdp_pipeline.theorems.counting import Counting
@@ -23,7 +24,7 @@ from pkdp_pipeline.theorems.thresholding import Thresholding
 from pkdp_pipeline.theorems.value_through_absence import ValueThroughAbsence
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
-__all__ = ["Applicable", "Applied", "Protects", "applicable"]
+__all__ = ["Applicable", "Applied", "Protects", "bounds_of"]
 
 Protects = Literal["presence", "value"]
 
@@ -91,8 +92,9 @@ class _Findings:
         return Applicable(partial=tuple(self.partial), worst=worst, obstacles=tuple(self.obstacles))
 
 
-def applicable(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> Applicable:
-    """Return every bound that holds for `mechanism` against `attacker`.
+@functools.lru_cache(maxsize=1024)
+def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> Applicable:
+    """Return every bound that holds for `mechanism` against `attacker`; once for a release and all that is made of it.
 
     Raises
     ------
@@ -219,7 +221,7 @@ def _box(found: _Findings, mechanism: Count, attacker: AttackerModel, suppressed
         if not suppressed:
             found.obstacles.append(
                 "a count published without k is protected by the other people's uncertainty, which needs "
-                f"{_listed(missing)} declared"
+                f"{listed(missing)} declared"
             )
         return
     if p_min == 0.0 or p_max == 1.0 or unknown == 0:
@@ -363,10 +365,6 @@ def _noise_curve(noise: float, cells: int, k: int | None, release_threshold: int
     if release_threshold is None:
         return None
     return NoiseCurve(theorem="noise", noise=noise, cells=cells, appears_at=release_threshold - k)
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
 _RULES: Mapping[str, Callable[[Mechanism, AttackerModel, Protects], Applicable]] = MappingProxyType(

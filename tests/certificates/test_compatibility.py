@@ -18,8 +18,8 @@ import pytest
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.errors import exit_code
 from pkdp_pipeline.jobs import load_job
-from pkdp_pipeline.jobs.exit_codes import exit_code
 from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.ledger.journal import json_text
 from pkdp_pipeline.ledger.standing import Standing
@@ -79,8 +79,8 @@ def test_frozen_certificates_rest_on_every_theorem():
 RELEASES = {
     "0.1_count": "2071b1f0e1dfa709eea8ff428d5a5ac7a65201184d412da6fae05454a01b1416",
     "0.1_histogram": "82f03c7cdf508aa7a27393d44232d453cedf5834e8aa46441c934766297d2101",
-    "0.2_count": "94f858352eeb4dab7b704b0b05f97597d1aac42d130ef67c5695bafbb72ad146",
-    "0.2_histogram": "c0a1ffbc5157624ecc51d2f50ef6ffd442beb8e14ca543d8ea3c1dfdbd2454f4",
+    "0.2_count": "fa8093dd7c39d0ce567132fe84a5c0f98c61843d6b50b72f32cc18dc9b2dbba8",
+    "0.2_histogram": "d2992bccf7c9399f827c55ab5f129e19a58b168392c2eda71f09fcc2971757f3",
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pkdp_pipeline import AttackerModel, Count, GeometricNoise, Histogram, certify
+from pkdp_pipeline import AttackerModel, Count, GeometricNoise, Histogram, IndependentGivenHabits, certify, compose
 from pkdp_pipeline.certificates.sentences import against, assumptions, rounded_up, suppression
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.theorems import THEOREMS
@@ -162,3 +162,12 @@ def test_a_sentence_names_the_rule_that_chose_a_cell(rule, said):
     sentence = f"A person with rows in several cells counts once, {said}."
     assert sentence in Context(unit=("u",), one_cell=rule, cells="found").facts()
     assert "counts once" not in " ".join(Context(unit=("u",), cells="found").facts())
+
+
+def test_a_delta_that_is_printed_as_1_is_no_promise():
+    noised = Histogram(k=20, noise=GeometricNoise(0.5), release_threshold=5)
+    one = certify(noised, AttackerModel(p_max=0.1))
+    told = [one, compose([(one, 3)], IndependentGivenHabits()), compose([(one, 3)])]
+    assert all(", δ = 1 " not in certificate.sentence() for certificate in told)
+    assert [certificate.sentence().count("anyone at all") for certificate in told] == [0, 0, 1]
+    assert told[2].sentence().startswith("3 releases together: no protection is certified against anyone at all")

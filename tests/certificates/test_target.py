@@ -13,7 +13,6 @@ import pytest
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates import target as module
-from pkdp_pipeline.certificates.release_certificate import certificate_from_document
 from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.certificates.target import Target
 from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError
@@ -146,7 +145,7 @@ def test_what_promises_nothing_is_certified_by_nobody(mechanism):
 def test_what_was_certified_once_can_still_be_read():
     made = pkdp.certify(Histogram(k=20, noise=GeometricNoise(0.5), release_threshold=5), ATTACKER)
     document = json.loads(made.to_json()) | {"attacker": pkdp.AttackerModel().to_dict()}
-    assert certificate_from_document(document).worst_case.parameters[1] > 0.999
+    assert pkdp.Certificate.from_json(json.dumps(document)).worst_case.parameters[1] > 0.999
 
 
 @pytest.mark.parametrize("number", [10**10 + 1, 10**30])
@@ -260,3 +259,27 @@ def test_noise_needs_no_attacker():
     message = refusal(lambda: FRAME.pkdp.histogram("c", k=5, domain=["a"], **noised))
     assert "p_max" not in message.partition("Each of these")[2]
     assert "release_threshold=" in message
+
+
+def test_a_release_certified_again_is_held_to_the_target(tmp_path):
+    asked = {"unit": "u", "k": 60, "period": "2020"}
+    with pkdp.Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        FRAME.pkdp.histogram("c", attacker=ATTACKER, ledger=ledger, **asked)
+        before = list(ledger.entries())
+        bold = pkdp.AttackerModel(p_max=0.99)
+        refusal(lambda: FRAME.pkdp.histogram("c", attacker=bold, ledger=ledger, **asked))
+        assert list(ledger.entries()) == before
+        again = FRAME.pkdp.histogram("c", attacker=bold, ledger=ledger, target=None, **asked)
+        assert again.certificate.epsilon(1e-6) == math.inf
+
+
+def test_installed_macros_have_a_target_of_their_own():
+    question = "SELECT * FROM pkdp_histogram('t', 'c', k := 5)"
+    with duckdb.connect() as con:
+        con.register("frame", FRAME)
+        con.execute("CREATE TABLE t AS FROM frame")
+        pkdp.duckdb.install(con, attacker=ATTACKER, unit="u")
+        with pytest.raises(duckdb.Error, match="promises too little"):
+            con.sql(question).fetchall()
+        pkdp.duckdb.install(con, attacker=ATTACKER, unit="u", target=None)
+        assert con.sql(question).fetchall()

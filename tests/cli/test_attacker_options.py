@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.cli.main import main as cli
+from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.cli.mechanism_options import attacker_from, leakage_options
 from pkdp_pipeline.planning import choices, smallest_noise
 from pkdp_pipeline.releases.options.attacker_table import AttackerTable

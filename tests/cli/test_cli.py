@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pkdp_pipeline import errors
-from pkdp_pipeline.cli.main import main as cli
+from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.ledger import Ledger, database
 
 pytestmark = pytest.mark.default_target
@@ -214,7 +214,7 @@ def test_help_needs_nothing_heavy():
     program = (
         "import sys\n"
         "from typer.testing import CliRunner\n"
-        "from pkdp_pipeline import cli\n"
+        "from pkdp_pipeline.cli import main as cli\n"
         "assert CliRunner().invoke(cli.app, ['--help']).exit_code == 0\n"
         "heavy = {'great_expectations', 'duckdb', 'opendp', 'scipy'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"

@@ -18,9 +18,9 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from pkdp_pipeline.cli import job_commands
+from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.cli.job_progress import Watch
-from pkdp_pipeline.cli.main import job_commands
-from pkdp_pipeline.cli.main import main as cli
 from pkdp_pipeline.errors import InputCheckError, TemporaryError
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.jobs.backfilling import FailedDay

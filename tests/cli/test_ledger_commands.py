@@ -22,8 +22,8 @@ from typer.testing import CliRunner
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.release_certificate import release_certificate
 from pkdp_pipeline.certificates.sentences import rounded_up
-from pkdp_pipeline.cli.main import ledger_commands
-from pkdp_pipeline.cli.main import main as cli
+from pkdp_pipeline.cli import ledger_commands
+from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.ledger import Ledger, Standing, database
 from pkdp_pipeline.ledger.journal import json_text
 from pkdp_pipeline.model.context import Context
@@ -465,7 +465,7 @@ def forged(path, documents, counts):
 
             reservation = ledger.reserve(f"{number:064}", standing, offer)
             table = pd.DataFrame({"carrier": pd.array(["AA"], "string"), "count": pd.array([count], "Int64")})
-            release = Release.seal(table, release_certificate(reservation.certificate_json))
+            release = Release.seal(table, reservation.certificate)
             ledger.publish(reservation, release.to_bytes(), release.id)
         ledger.verify()
 
@@ -916,7 +916,7 @@ def test_a_reader_that_stops_early_is_no_error(path):
 
 def test_help_loads_nothing_of_the_ledger():
     program = (
-        "import sys\nfrom typer.testing import CliRunner\nfrom pkdp_pipeline import cli\n"
+        "import sys\nfrom typer.testing import CliRunner\nfrom pkdp_pipeline.cli import main as cli\n"
         "assert CliRunner().invoke(cli.app, ['ledger', '--help']).exit_code == 0\n"
         "loaded = [name for name in sys.modules if name.startswith('pkdp_pipeline.ledger.')]\n"
         "assert not loaded, loaded\nassert not {'scipy', 'flint', 'sqlalchemy'} & set(sys.modules)\n"

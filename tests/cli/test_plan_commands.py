@@ -28,7 +28,7 @@ from typer.testing import CliRunner
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.sentences import percent, rounded_up
 from pkdp_pipeline.certificates.statement import what_if
-from pkdp_pipeline.cli.main import main as cli
+from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.model.mechanisms import mechanism_from_dict
 from pkdp_pipeline.planning import choices, largest_p_max, smallest_unknown
@@ -307,7 +307,7 @@ def test_help_needs_nothing_heavy():
     program = (
         "import sys\n"
         "from typer.testing import CliRunner\n"
-        "from pkdp_pipeline import cli\n"
+        "from pkdp_pipeline.cli import main as cli\n"
         "for asked in (['plan', '--help'], ['plan', 'histogram', '--help']):\n"
         "    assert CliRunner().invoke(cli.app, asked).exit_code == 0\n"
         "heavy = {'duckdb', 'scipy', 'flint', 'pkdp_pipeline.planning'} & set(sys.modules)\n"
@@ -321,7 +321,7 @@ def test_a_plan_needs_no_scipy_and_no_database():
     program = (
         "import sys\n"
         "from typer.testing import CliRunner\n"
-        "from pkdp_pipeline import cli\n"
+        "from pkdp_pipeline.cli import main as cli\n"
         "assert CliRunner().invoke(cli.app, ['plan', 'histogram', '--p-max', '0.1']).exit_code == 0\n"
         "heavy = {'duckdb', 'scipy', 'opendp', 'matplotlib'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.assurance.verification import structure
-from pkdp_pipeline.cli.main import main as cli
+from pkdp_pipeline.cli import main as cli
 
 
 def run(*arguments, width=80):

@@ -29,8 +29,9 @@ from pkdp_pipeline import (
     certify,
     compose,
 )
+from pkdp_pipeline.certificates.composed import part_of
 from pkdp_pipeline.composition.independent_given_habits import convolved
-from pkdp_pipeline.composition.part import Part, hides_presence, what_is_hidden
+from pkdp_pipeline.composition.part import hides_presence, what_is_hidden
 
 TOTAL = Leakage.total()
 PRIVATE = Leakage("a noised turnout", epsilon=0.05)
@@ -58,28 +59,28 @@ def both_ways(total: Certificate) -> Certificate:
 
 
 def test_a_value_guarantee_given_a_total_hides_no_presence():
-    part = Part(certificate=NOISED, times=1, aim="presence")
+    part = part_of(NOISED, 1, "presence")
     assert part.worst is None
     assert part.bounds == ()
     plain = certified(Histogram(noise=NOISE), (), "value")
-    assert Part(certificate=plain, times=1, aim="presence").worst is not None
+    assert part_of(plain, 1, "presence").worst is not None
     with pytest.raises(NoEvidenceError, match="protect different things"):
         compose([NOISED, certified(Count(noise=NOISE))])
     private = certified(Histogram(noise=NOISE), PRIVATE, "value")
     assert both_ways(compose([private, certified(Count(noise=NOISE))])).protects == "presence"
     nested = compose([NOISED, NOISED])
-    assert Part(certificate=nested, times=1, aim="presence").worst is None
+    assert part_of(nested, 1, "presence").worst is None
 
 
 def test_what_is_hidden_does_not_claim_presence_beside_a_total():
-    beside = (Part(certificate=NOISED, times=2, aim="value"),)
-    plain = (Part(certificate=certified(Histogram(noise=NOISE), (), "value"), times=2, aim="value"),)
+    beside = (part_of(NOISED, 2, "value"),)
+    plain = (part_of(certified(Histogram(noise=NOISE), (), "value"), 2, "value"),)
     assert hides_presence(plain)
     assert not hides_presence(beside)
     assert "not protect whether she is included" in what_is_hidden(beside, "each")
     assert "does not protect in which releases she is included" in compose([(NOISED, 2)]).sentence()
     shared = Leakage("x", shared_by=("presence", "value"))
-    assert hides_presence((Part(certificate=certified(Histogram(noise=NOISE), shared, "value"), times=2, aim="value"),))
+    assert hides_presence((part_of(certified(Histogram(noise=NOISE), shared, "value"), 2, "value"),))
 
 
 # The exact total among the releases -----------------------------------------------------------------------------------
@@ -245,9 +246,6 @@ def test_rules_say_what_they_assume_of_leakages():
 
 def test_theorem_c_beside_totals_convolves_as_it_does_alone():
     bare = certified(Histogram(k=100), (), "value", p_max_between=0.6)
-    pairs = [
-        convolved("independent_given_habits", (Part(certificate=one, times=5, aim="value"),), None)
-        for one in (bare, CELLS)
-    ]
+    pairs = [convolved("independent_given_habits", (part_of(one, 5, "value"),), None) for one in (bare, CELLS)]
     points = np.array([0.0, 0.5, 2.0])
     np.testing.assert_array_equal(*(pair[0].bound.bracket(points)[1] for pair in pairs))

@@ -19,7 +19,8 @@ from thorough import examples
 
 from pkdp_pipeline.engines import ENGINES, Question, engine_for
 from pkdp_pipeline.engines.duckdb.predicate import predicate_sql
-from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.engines.duckdb.relation_rows import asked as told_by_duckdb
+from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 from pkdp_pipeline.model.keys import canonical_key
 
 RULES = ("error", "most_frequent", "first", "hash")
@@ -459,6 +460,17 @@ def test_an_error_names_the_fix_and_no_value(fields, words):
         asked(frame, **fields)
     assert SECRET not in str(caught.value)
     assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    "error", [duckdb.OutOfMemoryException("a"), OSError("Out of Memory Error: a"), pa.ArrowMemoryError("a")]
+)
+def test_too_little_memory_is_temporary(error):
+    def question():
+        raise error
+
+    with pytest.raises(TemporaryError, match="not enough memory"):
+        told_by_duckdb(question)
 
 
 def test_what_goes_wrong_inside_the_engine_is_told_without_its_values():

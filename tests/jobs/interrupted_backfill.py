@@ -21,7 +21,7 @@ import time
 from datetime import datetime
 from pathlib import Path
 
-from pkdp_pipeline.cli.main import main as cli
+from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.jobs import outputs, session
 from pkdp_pipeline.jobs.sources import duckdb_source
 from pkdp_pipeline.ledger import Ledger, journal, sqlite_database

@@ -9,11 +9,10 @@ import pandas as pd
 import pytest
 
 from pkdp_pipeline import Ledger
-from pkdp_pipeline.errors import ArgumentError, ConfigError, InputCheckError, PkdpError
+from pkdp_pipeline.errors import ArgumentError, ConfigError, InputCheckError, PkdpError, exit_code
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.checks import check_input
 from pkdp_pipeline.jobs.checks.rules import Rule, broken
-from pkdp_pipeline.jobs.exit_codes import exit_code
 from pkdp_pipeline.jobs.sources import open_source
 from pkdp_pipeline.jobs.sources.source import no_such_column
 

@@ -13,7 +13,7 @@ import pytest
 from local_spark import local_spark
 from typer.testing import CliRunner
 
-from pkdp_pipeline.cli.main import main as cli
+from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.errors import InputCheckError
 from pkdp_pipeline.jobs import load_job, run_job
 

@@ -24,6 +24,7 @@ from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, remove_leftovers, write_atomically, write_outputs
 from pkdp_pipeline.jobs.outputs.csv_text import csv_bytes
+from pkdp_pipeline.jobs.written import check_folder
 from pkdp_pipeline.releases.release import read_release
 
 DAY = date(2020, 1, 1)
@@ -203,18 +204,18 @@ def test_a_parquet_file_says_nothing_of_where_and_when_it_was_made(job_file):
 
 def test_a_folder_with_releases_of_another_data_set_is_refused(job_file, basic):
     job = load_job(job_file())
-    check_outputs(job)
+    check_folder(job)
     assert not Path(job.output.directory).exists()
     write_outputs(job, DAY, [(job.release[0], release({"town": ["Ås"]}, [7]))])
-    check_outputs(job)
+    check_folder(job)
     other = load_job(job_file(basic.replace('dataset = "visits"', 'dataset = "trips"')))
     with pytest.raises(ConfigError, match="releases of the data set 'visits', this job's is 'trips'"):
-        check_outputs(other)
+        check_folder(other)
     same = load_job(job_file(basic.replace('dataset = "visits"', 'dataset = " Visits"')))
-    check_outputs(same)
+    check_folder(same)
     houses = load_job(job_file(basic.replace('unit = "person"', 'unit = "house"')))
     with pytest.raises(ConfigError, match="about other units"):
-        check_outputs(houses)
+        check_folder(houses)
 
 
 def test_an_unreadable_certificate_does_not_stop_a_job(job_file):
@@ -223,14 +224,7 @@ def test_an_unreadable_certificate_does_not_stop_a_job(job_file):
     folder.mkdir(parents=True)
     for content in (b"{", b"[]", b'{"context": 1}', b"\xff", b'{"context": {"dataset": 1}}'):
         (folder / "people_by_town.certificate.json").write_bytes(content)
-        check_outputs(job)
-
-
-def test_a_folder_that_is_a_file_is_refused(job_file):
-    job = load_job(job_file())
-    Path(job.output.directory).write_text("")
-    with pytest.raises(ConfigError, match="is a file"):
-        check_outputs(job)
+        check_folder(job)
 
 
 def test_a_file_of_the_jobs_own_is_no_place_for_public_tables(job_file, basic):

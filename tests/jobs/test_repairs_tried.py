@@ -14,11 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pkdp_pipeline.certificates.release_certificate import certify
-from pkdp_pipeline.errors import ArgumentError, BudgetExceededError, ConfigError, DifferencingError, PkdpError
+from pkdp_pipeline.errors import (
+    ArgumentError,
+    BudgetExceededError,
+    ConfigError,
+    DifferencingError,
+    PkdpError,
+    exit_code,
+)
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.backfilling import backfill, days_of
 from pkdp_pipeline.jobs.dry_run import plan_job
-from pkdp_pipeline.jobs.exit_codes import exit_code
 from pkdp_pipeline.jobs.repairing import Target, mend
 from pkdp_pipeline.jobs.repairing.edits import Edit, applied, at
 from pkdp_pipeline.jobs.repairing.grids import EPSILONS, first_above

@@ -10,10 +10,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pkdp_pipeline.errors import ArgumentError, BudgetExceededError, ConfigError, InputCheckError, TemporaryError
+from pkdp_pipeline.errors import (
+    ArgumentError,
+    BudgetExceededError,
+    ConfigError,
+    InputCheckError,
+    TemporaryError,
+    exit_code,
+)
 from pkdp_pipeline.jobs import JobSession, load_job, run_job
 from pkdp_pipeline.jobs.dry_run import plan_job
-from pkdp_pipeline.jobs.exit_codes import exit_code
+from pkdp_pipeline.jobs.reporting import report_of
 from pkdp_pipeline.ledger import Ledger
 
 DAY = date(2020, 1, 1)
@@ -162,7 +169,8 @@ def test_a_ledger_from_an_old_backup_is_refused(job_file, tmp_path, known, kept)
         return
     Path(job.ledger).unlink()
     copy_ledger(backup, job.ledger)
-    for act in (lambda: run_job(job, DAYS[0]), lambda: run_job(job, DAYS[2]), lambda: JobSession(job).__enter__()):
+    acts = (lambda: run_job(job, DAYS[0]), lambda: run_job(job, DAYS[2]), lambda: JobSession(job).__enter__())
+    for act in (*acts, lambda: report_of(job)):
         with pytest.raises(ConfigError, match="restored from an old backup") as caught:
             act()
         assert DAYS[known].isoformat() in str(caught.value)
@@ -222,13 +230,88 @@ def test_two_job_files_do_not_share_an_output_folder(job_file, tmp_path):
     other = tmp_path / "other.toml"
     other.write_text(Path(first.file).read_text(encoding="utf-8").replace("people", "persons"), encoding="utf-8")
     for act in (lambda: run_job(load_job(other), NEXT_DAY), lambda: plan_job(load_job(other), [NEXT_DAY])):
-        with pytest.raises(ConfigError, match="holds 'people' of the job 'job', this is 'other'"):
+        with pytest.raises(ConfigError, match=r"of the job file '\.\./job\.toml', and this is '\.\./other\.toml'"):
             act()
     assert (tmp_path / "out" / "2020-01-01" / "summary.md").read_bytes() == summary
     run_job(first, NEXT_DAY)
     (tmp_path / "out" / ".pkdp.job").unlink()
     renamed = first.read_from(other, first.digest)
     assert run_job(renamed, DAY).replayed
+
+
+@pytest.mark.parametrize("release", ["people", "persons"])
+def test_two_job_files_of_one_name_do_not_share_an_output_folder(tmp_path, release):
+    first, second = (job_below(tmp_path / "project" / name) for name in ("a", "b"))
+    second.write_text(second.read_text(encoding="utf-8").replace("people", release), encoding="utf-8")
+    run_job(load_job(first), DAY)
+    before = {file: file.read_bytes() for file in (tmp_path / "project" / "out").glob("*/*")}
+    for act in (lambda: run_job(load_job(second), DAY), lambda: plan_job(load_job(second), [DAY])):
+        with pytest.raises(ConfigError, match="other's summary") as caught:
+            act()
+        assert "job file '../a/job.toml', and this is '../b/job.toml'" in str(caught.value)
+    assert {file: file.read_bytes() for file in before} == before
+    (tmp_path / "project").rename(tmp_path / "moved")
+    assert run_job(load_job(tmp_path / "moved" / "a" / "job.toml"), DAY).replayed
+    with pytest.raises(ConfigError, match=r"remove '\.pkdp\.job'"):
+        run_job(load_job(tmp_path / "moved" / "b" / "job.toml"), DAY)
+    (tmp_path / "moved" / "out" / ".pkdp.job").unlink()
+    run_job(load_job(tmp_path / "moved" / "b" / "job.toml"), NEXT_DAY)
+
+
+def test_a_job_file_behind_links_is_one_job_file(tmp_path):
+    """A new version that a link leads to is the same job file, and so is the file that it led to."""
+    project = tmp_path / "project"
+    old, new = (job_below(project / name) for name in ("1", "2"))
+    (project / "current").symlink_to("1")
+    run_job(load_job(project / "current" / "job.toml"), DAY)
+    assert run_job(load_job(old), DAY).replayed
+    assert run_job(load_job(project / "current" / "job.toml"), DAY).replayed
+    (project / "current").unlink()
+    (project / "current").symlink_to("2")
+    assert run_job(load_job(project / "current" / "job.toml"), DAY).replayed
+    assert run_job(load_job(new), DAY).replayed
+    (tmp_path / "link").symlink_to("project/out")
+    new.write_text(new.read_text(encoding="utf-8").replace('"../out"', '"../../link"'), encoding="utf-8")
+    assert run_job(load_job(new), DAY).replayed
+
+
+def test_a_renamed_job_file_goes_on_with_its_own_releases_only(tmp_path):
+    first = job_below(tmp_path / "a")
+    run_job(load_job(first), DAY)
+    renamed = first.rename(first.with_name("renamed.toml"))
+    assert run_job(load_job(renamed), DAY).replayed
+    for mark in (b"job\n", b"\xff\n", b"\0\n"):
+        (tmp_path / "out" / ".pkdp.job").write_bytes(mark)
+        assert run_job(load_job(renamed), DAY).replayed
+    (tmp_path / "out" / ".pkdp.job").write_bytes(b"job\n")
+    other = renamed.read_text(encoding="utf-8").replace("people", "persons")
+    renamed.write_text(other, encoding="utf-8")
+    with pytest.raises(ConfigError, match="holds releases of the job file 'job'"):
+        run_job(load_job(renamed), DAY)
+
+
+def test_each_certificate_is_read_once(job_file, monkeypatch):
+    job = load_job(job_file(NOISED))
+    certificates = [file for one in run_job(job, DAY).releases for file in one.files if file.suffix == ".json"]
+    read, original = [], Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path) or original(path))
+    with JobSession(job) as session, pytest.raises(BudgetExceededError):
+        session.run(NEXT_DAY)
+    assert sorted(path for path in read if path in certificates) == sorted(certificates)
+
+
+def test_dates_beside_instants_say_the_zone_they_were_cut_in(job_file):
+    text = NOISED.replace("1.25", "9.0")
+    oslo = text.replace('"day" }', '"day", time_zone = "Europe/Oslo" }')
+    instants = three_days().assign(day=lambda one: pd.to_datetime(one["day"]).dt.tz_localize("UTC"))
+    run_job(load_job(job_file(oslo, instants)), DAY)
+    unsaid = load_job(job_file(text.replace('directory = "out"', 'directory = "other"'), three_days()))
+    for act in (lambda: run_job(unsaid, NEXT_DAY), lambda: plan_job(unsaid, [NEXT_DAY])):
+        with pytest.raises(ArgumentError, match=r"time_zone must be 'Europe/Oslo'.* and there is none") as caught:
+            act()
+        assert exit_code(caught.value) == 2
+    said = load_job(job_file(oslo.replace('directory = "out"', 'directory = "other"'), three_days()))
+    assert not run_job(said, NEXT_DAY).replayed
 
 
 @pytest.mark.parametrize("where", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
@@ -280,3 +363,12 @@ def copy_ledger(source, target):
 def entries(job):
     with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
         return list(ledger.entries())
+
+
+def job_below(folder):
+    """Write a job file and its source into a new folder; the output folder and the ledger are beside that."""
+    folder.mkdir(parents=True)
+    three_days().to_parquet(folder / "visits.parquet")
+    file = folder / "job.toml"
+    file.write_text(textwrap.dedent(NOISED).replace('"out', '"../out').replace("1.25", "9.0"), encoding="utf-8")
+    return file

@@ -99,7 +99,7 @@ def test_dates_and_local_timestamps_are_taken_as_written(opened, ask):
     assert source.newest(AT, "at") == DAY
     assert source.newest(AT, "local") == date(2013, 1, 3)
     with pytest.raises(ConfigError, match="remove time_zone"):
-        rows(source, time_zone="UTC")
+        rows(source, column="local", time_zone="UTC")
     with pytest.raises(ConfigError, match="holds numbers"):
         rows(source, column="n")
 

@@ -54,5 +54,5 @@ def sealed(text: str, count: int = 60) -> Release:
 def publish_release(ledger: Ledger, key="key", what=None, *, count=60):
     """Publish a real release, whose bytes carry the certificate that was charged."""
     reservation = reserve(ledger, key, what)
-    release = sealed(reservation.certificate_json, count)
+    release = sealed(reservation.certificate.to_json(), count)
     return ledger.publish(reservation, release.to_bytes(), release.id)[0]

@@ -65,7 +65,7 @@ def test_a_release_is_charged_before_it_is_published(path):
         assert reservation == Reservation(
             key="key",
             revision=1,
-            certificate_json=certificate().to_json(),
+            certificate=certificate(),
             head=GENESIS,
             dataset="default",
             entry=1,
@@ -389,6 +389,9 @@ def test_a_ledger_in_memory_works():
 
 def test_a_malformed_entry_is_refused_whole(path):
     class Broken:
+        def written(self):
+            return self
+
         def to_json(self):
             return "not json"
 
@@ -506,7 +509,7 @@ def test_a_reservation_is_taken_over_beside_what_was_charged_meanwhile(path):
 
         again = ledger.reserve("key", what, offer)
         assert {admission for admission, _ in told} == {Admission(alone=False, claims=False)}
-        assert again.head == told[-1][1] == json.loads(again.certificate_json)["context"]["head"]
+        assert again.head == told[-1][1] == json.loads(again.certificate.to_json())["context"]["head"]
         assert again != left
         assert ledger.reserve("key", what, offer) == again
         assert kinds(ledger) == ["reserved", "reserved", "published", "given_back", "reserved"]

@@ -8,8 +8,8 @@ import pytest
 from ledger_samples import publish_release, standing
 from typer.testing import CliRunner
 
-from pkdp_pipeline.cli.main import ledger_commands
-from pkdp_pipeline.cli.main import main as cli
+from pkdp_pipeline.cli import ledger_commands
+from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.evidence import IndependentGivenHabits
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.cli.main import main as cli
+from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.copying import copied, replay

@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from pkdp_pipeline import AttackerModel
-from pkdp_pipeline.certificates import compose
+from pkdp_pipeline.certificates.compose import compose
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError, PkdpError
 from pkdp_pipeline.model import evidence
@@ -36,7 +36,7 @@ def test_an_error_can_be_copied_and_sent_to_another_process(copied):
 
 
 def kinds() -> dict[str, type[Evidence]]:
-    return {key: kind for key, kind in evidence._KINDS.items() if key not in ("same_people", "bounded_sensitivity")}
+    return {key: kind for key, kind in evidence.KINDS.items() if key not in ("same_people", "bounded_sensitivity")}
 
 
 @pytest.mark.parametrize("key", sorted(kinds()))

@@ -47,6 +47,14 @@ def test_another_frame_warns_and_the_same_does_not(ledger):
     assert quietly(lambda: day.pkdp.histogram("c", ledger=ledger, **ASK)).replayed
 
 
+def test_another_frame_under_another_attacker_warns(ledger):
+    day, milder = frame(), ASK | {"attacker": pkdp.AttackerModel(p_max=0.4)}
+    quietly(lambda: day.pkdp.histogram("c", ledger=ledger, **ASK))
+    assert quietly(lambda: day.pkdp.histogram("c", ledger=ledger, **milder)).replayed
+    with pytest.warns(UserWarning, match="was asked of another frame before"):
+        day[day["u"] < 30].pkdp.histogram("c", ledger=ledger, **(ASK | {"attacker": pkdp.AttackerModel(p_max=0.3)}))
+
+
 def test_a_frame_that_is_gone_is_another_one(ledger):
     day = pl.from_pandas(frame())
     quietly(lambda: pkdp.count(day, ledger=ledger, **ASK))

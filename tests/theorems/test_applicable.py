@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from pkdp_pipeline import ArgumentError, AttackerModel, Count, GeometricNoise, Histogram
-from pkdp_pipeline.theorems import THEOREMS, applicable
+from pkdp_pipeline.theorems import THEOREMS, bounds_of
 
 NOISE = GeometricNoise(0.5)
 BOX = {"p_min": 0.2, "p_max": 0.6, "unknown": 50}
 
 
 def found(mechanism, protects="presence", **attacker):
-    return applicable(mechanism, AttackerModel(**attacker), protects)
+    return bounds_of(mechanism, AttackerModel(**attacker), protects)
 
 
 @pytest.mark.parametrize(

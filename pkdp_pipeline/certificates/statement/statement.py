@@ -139,7 +139,7 @@ def _against_anyone(certificate: Certificate, delta: float) -> tuple[float, floa
         if epsilon < float("inf"):
             return named_pair(certificate.worst_case, epsilon, delta)
     pair = certificate.worst_case.parameters
-    return None if pair is None or pair[0] == float("inf") or pair[1] >= 1.0 else pair
+    return None if pair is None or pair[0] == float("inf") or rounded_up(pair[1]) == "1" else pair
 
 
 def _limits(certificate: Certificate, delta: float) -> tuple[str, ...]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Literal
 
 from pkdp_pipeline.certificates.certificate import Certificate
@@ -37,19 +36,6 @@ SHARES = tuple(Fraction(tenths, 10) for tenths in range(1, 6))
 """How much more the attacker knows: shares of k, or of the people who are unknown. Every other one where slow."""
 
 _TWICE = Fraction(2)
-
-_FALSE: Mapping[str, str] = MappingProxyType(
-    {
-        "disjoint_units": "the same people are in several of the releases",
-        "independent_given_habits": "a person's records depend on one another beyond known habits",
-        "one_day_protected": "a person's other records tell about this one",
-        "bounded_dependence": "releases depend on earlier ones more than declared",
-        "bounded_participation": "somebody takes part more often than declared",
-        "once_per_unit": "somebody appears in several of the releases",
-        "bounded_sensitivity": "a record changes the counts more than declared",
-    }
-)
-"""What is the case when a declaration is false; `SamePeople` claims nothing that could be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +153,7 @@ def _affordable_shares(certificate: Certificate, found: tuple[ReleaseCertificate
 def _without_evidence(certificate: Certificate) -> tuple[str, Certificate | None]:
     """Return the declaration that may be false, and what is left without it."""
     if isinstance(certificate, ComposedCertificate):
-        false = [_FALSE[one.key] for one in certificate.evidence if one.key in _FALSE]
+        false = [one.if_false for one in certificate.evidence if one.if_false]
         if false:
             return f"can use that {' or that '.join(false)}", again(certificate, _as_declared, with_evidence=False)
     # Noise hides one unit: of several that share a fate it hides the fate no longer.

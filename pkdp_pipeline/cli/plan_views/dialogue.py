@@ -13,9 +13,9 @@ from pkdp_pipeline.cli.plan_views.public_file import SPREADS, Assumed, CountsFil
 from pkdp_pipeline.cli.plan_views.question import Kind, Question
 from pkdp_pipeline.display.terminal.screen import Screen
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.ledger.views.words import exactly
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, evidence_from_dicts
+from pkdp_pipeline.model.plain_text import exactly
 from pkdp_pipeline.planning.target import attacker_with
 
 __all__ = ["ask_choice", "ask_question"]

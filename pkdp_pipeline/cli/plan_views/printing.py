@@ -13,7 +13,8 @@ from pkdp_pipeline.cli.plan_views.planned import Inverse, Planned
 from pkdp_pipeline.cli.plan_views.words import estimate, mechanism_phrase
 from pkdp_pipeline.display.terminal.chart import Mark, columns_chart
 from pkdp_pipeline.display.terminal.screen import Screen
-from pkdp_pipeline.ledger.views.words import amount, exactly
+from pkdp_pipeline.ledger.views.words import amount
+from pkdp_pipeline.model.plain_text import exactly
 from pkdp_pipeline.planning import Choice
 
 __all__ = [

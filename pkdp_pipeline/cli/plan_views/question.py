@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from pkdp_pipeline.cli.mechanism_options import leakage_options
 from pkdp_pipeline.cli.plan_views.public_file import Assumed, CountsFile
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.ledger.views.words import exactly
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.evidence import Evidence, evidence_from_dicts, evidence_to_dicts
+from pkdp_pipeline.model.evidence import KINDS, Evidence, evidence_from_dicts, evidence_to_dicts
+from pkdp_pipeline.model.plain_text import exactly
 
 __all__ = ["EVIDENCE", "Kind", "Question", "read_evidence_flags"]
 
 Kind = Literal["histogram", "count"]
 
 EVIDENCE = {
-    "disjoint_units": (),
-    "independent_given_habits": (),
-    "one_day_protected": (),
-    "bounded_dependence": ("epsilon", "delta"),
-    "bounded_participation": ("times",),
-    "once_per_unit": (),
+    key: tuple(field.name for field in fields(kind))
+    for key, kind in KINDS.items()
+    if key not in ("same_people", "bounded_sensitivity")  # they are about the releases of one period
 }
 """What may be declared about several releases, and the numbers it takes, as in ``bounded_participation:5``."""
 
@@ -106,15 +103,15 @@ def read_evidence_flags(given: Sequence[str]) -> tuple[Evidence, ...]:
 def _document(text: str) -> dict[str, object]:
     kind, _, numbers = text.partition(":")
     name = kind.strip().lower().replace("-", "_")
-    fields = EVIDENCE.get(name)
-    if fields is None:
+    numbered = EVIDENCE.get(name)
+    if numbered is None:
         raise ArgumentError(f"--evidence must be one of {', '.join(EVIDENCE)}, got {kind!r}.")
     given = [number.strip() for number in numbers.split(",")] if numbers.strip() else []
-    least = 1 if fields else 0
-    if not least <= len(given) <= len(fields):
-        how = f"--evidence {name}:{','.join(field.upper() for field in fields)}" if fields else f"--evidence {name}"
-        raise ArgumentError(f"--evidence {name} takes {'its numbers' if fields else 'no number'}: write {how}.")
-    return {"kind": name, **{field: _number(name, field, one) for field, one in zip(fields, given, strict=False)}}
+    least = 1 if numbered else 0
+    if not least <= len(given) <= len(numbered):
+        how = f"--evidence {name}:{','.join(field.upper() for field in numbered)}" if numbered else f"--evidence {name}"
+        raise ArgumentError(f"--evidence {name} takes {'its numbers' if numbered else 'no number'}: write {how}.")
+    return {"kind": name, **{field: _number(name, field, one) for field, one in zip(numbered, given, strict=False)}}
 
 
 def _number(kind: str, field: str, text: str) -> float | int:

@@ -25,12 +25,12 @@ from pkdp_pipeline.ledger.views.words import (
     amount,
     attacker_words,
     class_call,
-    exactly,
     mechanism_words,
     noise_words,
     number_of,
 )
 from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.model.plain_text import exactly
 
 __all__ = ["explain_total"]
 

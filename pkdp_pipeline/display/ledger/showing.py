@@ -16,7 +16,6 @@ from pkdp_pipeline.ledger.views.words import (
     alone_words,
     amount,
     command,
-    exactly,
     given_words,
     mechanism_words,
     no_epsilon,
@@ -26,6 +25,7 @@ from pkdp_pipeline.ledger.views.words import (
 )
 from pkdp_pipeline.model.evidence import OneDayProtected, evidence_to_dicts
 from pkdp_pipeline.model.mechanisms import mechanism_to_dict
+from pkdp_pipeline.model.plain_text import exactly
 
 __all__ = ["Growth", "opening", "show", "show_document"]
 

@@ -10,15 +10,8 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.ledger import Entry
 from pkdp_pipeline.ledger.parts import certificate_of, counted, describe
 from pkdp_pipeline.ledger.views.reading import Reading
-from pkdp_pipeline.ledger.views.words import (
-    amount,
-    class_call,
-    command,
-    exactly,
-    mechanism_words,
-    noise_words,
-    state_words,
-)
+from pkdp_pipeline.ledger.views.words import amount, class_call, command, mechanism_words, noise_words, state_words
+from pkdp_pipeline.model.plain_text import exactly
 
 __all__ = ["explain_entry", "found_entry"]
 

@@ -22,8 +22,7 @@ from pkdp_pipeline.display.report.readings import (
     reading_knowledge,
     reading_spending,
 )
-from pkdp_pipeline.ledger.views.words import exactly
-from pkdp_pipeline.model.plain_text import printable
+from pkdp_pipeline.model.plain_text import exactly, printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment

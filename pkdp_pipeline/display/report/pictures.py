@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.display.report.content import Promise, ReleaseView, Report
 from pkdp_pipeline.display.report.plain_words import epsilon_text, given, plain_number, whom
-from pkdp_pipeline.ledger.views.words import exactly
+from pkdp_pipeline.model.plain_text import exactly
 
 if TYPE_CHECKING:
     from collections.abc import Callable

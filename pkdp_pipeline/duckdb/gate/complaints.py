@@ -14,6 +14,12 @@ _EXAMPLES: Mapping[str, str] = MappingProxyType(
     {
         "answer_bytes": "answer_bytes = 16777216",
         "attacker": "attacker = { p_max = 0.1 }",
+        "columns": 'columns = ["country"]',
+        "delta": "delta = 1e-6",
+        "epsilon": "epsilon = 1.0",
+        "name": 'name = "the number of people present"',
+        "times": "times = 10",
+        "unit": 'unit = "person"',
         "budget": "budget = { epsilon = 1.0, delta = 1e-6 }",
         "cells": "cells = 100000",
         "dataset": 'dataset = "visits"',
@@ -60,7 +66,7 @@ def _message(detail: ErrorDetails) -> str:
     names = [step for step in detail["loc"] if isinstance(step, str)]
     message = detail["msg"].removeprefix("Value error, ").replace("Input should be", "must be", 1)
     if detail["type"] == "missing":
-        return "is required."
+        return f"is required: write {_EXAMPLES[names[-1]]}."
     if detail["type"] in ("union_tag_invalid", "union_tag_not_found"):
         return 'kind says which evidence it is, such as { kind = "one_day_protected" }.'
     if detail["type"] == "value_error":

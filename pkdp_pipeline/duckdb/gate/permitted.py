@@ -17,9 +17,9 @@ from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.duckdb.tables import TableRef, column_named, lowered, resolve, table_named
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.ledger import Budget
-from pkdp_pipeline.ledger.views.words import exactly
 from pkdp_pipeline.model.keys import json_key
 from pkdp_pipeline.model.mechanisms import Histogram
+from pkdp_pipeline.model.plain_text import exactly
 from pkdp_pipeline.releases.publish import read_through
 from pkdp_pipeline.releases.request import Request
 

@@ -151,4 +151,6 @@ def _spelled(key: Any) -> str:
         key = key.tz_convert(None)
     # As DuckDB spells them.
     text = str(key).lower() if isinstance(key, bool) else str(key)
+    if isinstance(key, float):
+        text = text.removesuffix(".0")
     return "-" if key is None else f"{len(text)}:{text}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -166,9 +167,11 @@ def _unit_column(column: pd.Series[Any], *, as_text: bool) -> Any:
         return column.array
     codes, distinct = _factorized(column)
     if as_text:
-        # What is equal is one unit, and has one spelling: 0.0 is -0.0, and among objects 7 is 7.0.
-        names = pd.Series(distinct)
-        names = (names + 0.0 if pd.api.types.is_float_dtype(names.dtype) else names).astype("str")
+        # What is equal is one unit, and has one spelling: 0.0 is -0.0, and 7 is 7.0.
+        values = pd.Series(distinct)
+        numbers = np.array([isinstance(value, Number) for value in values], dtype=bool)
+        names = (values + 0.0 if pd.api.types.is_float_dtype(values.dtype) else values).astype("str")
+        names = names.mask(numbers, names.str.removesuffix(".0"))
         return names.array.take(codes, allow_fill=True)
     return pd.arrays.IntegerArray(codes.astype(np.int64), codes < 0)
 

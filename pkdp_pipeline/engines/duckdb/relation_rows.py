@@ -86,19 +86,16 @@ def asked(question: Callable[[], Answer]) -> Answer:
     import duckdb
     import pyarrow as pa
 
-    problem = ""
+    problem, memory = "", False
     try:
         return question()
     except duckdb.Error as error:
-        problem = type(error).__name__
+        problem, memory = type(error).__name__, isinstance(error, duckdb.OutOfMemoryException)
     except (pa.ArrowException, OSError) as error:
-        # Arrow tells DuckDB's errors as its own, by their text alone.
-        full = str(error).startswith("Out of Memory Error")
-        problem = duckdb.OutOfMemoryException.__name__ if full else "stopped while its rows were read"
-    if problem == duckdb.OutOfMemoryException.__name__:
-        raise TemporaryError(
-            "the relation needs more memory than DuckDB may use: give it more, SET memory_limit = '…'."
-        )
+        problem = "stopped while its rows were read"
+        memory = isinstance(error, MemoryError) or "Out of Memory Error" in str(error)
+    if memory:
+        raise TemporaryError("there is not enough memory to count the relation now; try again when more is free.")
     raise ConfigError(
         f"the relation could not be counted ({problem}); check that its connection is open and free, that it can be "
         "read from start to end, and that where compares columns with constants of their own type."

@@ -42,7 +42,7 @@ def has_spaces(column: pd.Series[Any]) -> bool:
     import pyarrow.compute as pc
 
     texts = pa.array(_values(column), type=pa.large_string(), from_pandas=True)
-    return bool(pc.any(pc.not_equal(pc.ascii_trim(texts, SPACES), texts)).as_py())
+    return bool(pc.any(pc.not_equal(pc.utf8_trim(texts, SPACES), texts)).as_py())
 
 
 def _values(column: pd.Series[Any]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pkdp_pipeline.jobs.outputs.files import day_folders, make_folder, remove_leftovers, write_atomically
-from pkdp_pipeline.jobs.outputs.writing import check_outputs, write_outputs, written_context
+from pkdp_pipeline.jobs.outputs.writing import check_outputs, write_outputs
 
 __all__ = [
     "check_outputs",
@@ -12,5 +12,4 @@ __all__ = [
     "remove_leftovers",
     "write_atomically",
     "write_outputs",
-    "written_context",
 ]

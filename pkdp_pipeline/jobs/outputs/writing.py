@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
-from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.outputs.csv_text import csv_bytes
 from pkdp_pipeline.jobs.outputs.duckdb_table import check_duckdb, write_duckdb
-from pkdp_pipeline.jobs.outputs.files import day_folders, make_folder, remove_leftovers_in, write_atomically
+from pkdp_pipeline.jobs.outputs.files import make_folder, remove_leftovers_in, write_atomically
 from pkdp_pipeline.jobs.outputs.postgres_table import check_postgres, write_postgres
-from pkdp_pipeline.model.spelling import folded
 from pkdp_pipeline.releases.release import Release
 
-__all__ = ["check_outputs", "write_outputs", "written_context"]
+__all__ = ["check_outputs", "write_outputs"]
 
 
 def check_outputs(job: Job) -> None:
@@ -29,7 +26,6 @@ def check_outputs(job: Job) -> None:
     TemporaryError
         If a database is locked or cannot be reached.
     """
-    _check_directory(job)
     for name, (check, _) in _TABLES.items():
         if getattr(job.output, name) is not None:
             check(job)
@@ -86,35 +82,3 @@ def _write_files(job: Job, folder: Path, name: str, release: Release) -> tuple[P
         write_atomically(path, content)
         files.append(path)
     return tuple(files)
-
-
-def _check_directory(job: Job) -> None:
-    directory = Path(job.output.directory)
-    if directory.exists() and not directory.is_dir():
-        raise ConfigError(f"output.directory {str(directory)!r} is a file: choose another folder.")
-    for folder in day_folders(directory):
-        for path in sorted(folder.glob("*.certificate.json")):
-            context = written_context(path)
-            other = context.get("dataset")
-            if isinstance(other, str) and folded(other) != folded(job.dataset):
-                raise ConfigError(
-                    f"output.directory {str(directory)!r} holds releases of the data set {other!r}, this job's is "
-                    f"{job.dataset!r}, and their files would overwrite each other: choose a folder of its own."
-                )
-            unit = context.get("unit")
-            name = path.name.removesuffix(".certificate.json")
-            if name in {release.name for release in job.release} and unit not in (None, list(job.unit)):
-                raise ConfigError(
-                    f"output.directory {str(directory)!r} holds a release {name!r} about other units than this job's "
-                    f"{', '.join(job.unit)}: choose a folder of its own, or another name for the release."
-                )
-
-
-def written_context(path: Path) -> Mapping[str, object]:
-    """Return what a certificate beside a release says of its publication; nothing where it cannot be read."""
-    try:
-        document = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    context = document.get("context") if isinstance(document, dict) else None
-    return context if isinstance(context, dict) else {}

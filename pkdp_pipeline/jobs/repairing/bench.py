@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from pkdp_pipeline.certificates.release_certificate import certify
-from pkdp_pipeline.errors import ArgumentError, ConfigError, PkdpError
+from pkdp_pipeline.errors import REFUSED, ArgumentError, ConfigError, PkdpError, exit_code
 from pkdp_pipeline.jobs.dry_run import Plan, plan_job
-from pkdp_pipeline.jobs.exit_codes import REFUSED, exit_code
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.loading import job_text, read_job
 from pkdp_pipeline.jobs.release_table import ReleaseTable

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from pkdp_pipeline.errors import PkdpError
+from pkdp_pipeline.errors import REFUSED, PkdpError, exit_code
 from pkdp_pipeline.jobs.dry_run import Plan, plan_job
-from pkdp_pipeline.jobs.exit_codes import REFUSED, exit_code
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.loading import load_job
 from pkdp_pipeline.jobs.repairing.bench import Bench, Target

@@ -133,10 +133,10 @@ def period_kind(columns: Mapping[str, Kind], period: PeriodTable) -> Kind:
             f"period column {period.column!r} holds instants: say where a day begins, for example "
             f"period = {{ column = '{period.column}', time_zone = 'UTC' }}."
         )
-    if kind != "instant" and period.time_zone is not None:
+    if kind == "timestamp" and period.time_zone is not None:
         raise ConfigError(
             f"period column {period.column!r} holds {_WORDS[kind]} without a time zone: its days are taken as "
-            "written; remove time_zone."
+            "written; remove time_zone, or store dates or instants."
         )
     return kind
 

@@ -15,6 +15,7 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
+from pkdp_pipeline.model.plain_text import exactly
 
 __all__ = [
     "alone_words",
@@ -23,7 +24,6 @@ __all__ = [
     "budget_words",
     "class_call",
     "command",
-    "exactly",
     "given_words",
     "mechanism_words",
     "no_epsilon",
@@ -142,12 +142,6 @@ def budget_words(budget: Budget, measures: Iterable[str] | None = None) -> str:
     held = " and ".join(totals[measure] for measure in (measures or budget.measures))
     days = "" if budget.window_days is None else f" of any {number_of(budget.window_days, 'day')}"
     return f"ε = {exactly(budget.epsilon)} at δ = {exactly(budget.delta)} for {held}{days}"
-
-
-def exactly(value: float) -> str:
-    """Return a number that somebody has chosen, as it was written."""
-    mantissa, mark, exponent = repr(value).partition("e")
-    return mantissa.removesuffix(".0") + (f"e{int(exponent)}" if mark else "")
 
 
 def command(name: str, location: str, *options: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import (
     BudgetExceededError,
@@ -79,9 +78,7 @@ def foresee(
             return Foreseen(outcome="replay", certificate=release.certificate)
     except _REFUSALS as error:
         return Foreseen(outcome="refused", certificate=offered[-1] if offered else None, refused=_bare(error))
-    certificate = Certificate.from_json(found.certificate_json)
-    assert isinstance(certificate, ReleaseCertificate)
-    return Foreseen(outcome="publish", certificate=certificate)
+    return Foreseen(outcome="publish", certificate=found.certificate)
 
 
 def _bare(error: PkdpError) -> PkdpError:

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 from visit_jobs import BASIC, DAY, dates
 
-from pkdp_pipeline.cli.main import main as cli
+from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.display import report as room
 from pkdp_pipeline.jobs import load_job, run_job
 

@@ -181,7 +181,10 @@ def test_found_cells_keep_the_k_of_the_policy_beside_noise(path: Path, budget: d
 
 def test_without_k_noise_is_as_large_as_the_budgets_say(path: Path) -> None:
     """Otherwise counts below the policy's k could be read through noise that is hardly there."""
-    with Gate(path, policy=policy(budget=WORST)) as gate, pytest.raises(BudgetExceededError):
+    with (
+        Gate(path, policy=policy(budget=WORST)) as gate,
+        pytest.raises(BudgetExceededError, match="or ask the curator for a larger budget"),
+    ):
         gate.ask(count(noise=2.5))
     with Gate(path, policy=policy(budget=PARTIAL)) as gate:
         with pytest.raises(ArgumentError, match=r"noise without k must be at most 2, .* or k = 20 as well"):

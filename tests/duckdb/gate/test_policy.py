@@ -88,7 +88,13 @@ def test_a_gate_publishes_beside_what_is_known(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ({}, "tables: is required"),
+        ({}, "tables: is required: write [tables.visits] with unit"),
+        ({"tables": {"events": {}}}, 'tables.events.unit: is required: write unit = "person".'),
+        ({"tables": {"events": {}}}, 'tables.events.columns: is required: write columns = ["country"].'),
+        (policy(budget={"epsilon": 1.0}), "budget[1].delta: is required: write delta = 1e-6."),
+        (policy(budget={"delta": 0.0}), "budget[1].epsilon: is required: write epsilon = 1.0."),
+        (policy(evidence={"kind": "bounded_participation"}), "is required: write times = 10."),
+        (policy(attacker={"leakage": {}}), 'name: is required: write name = "the number of people present".'),
         (policy(tables={}), "tables"),
         (policy(tabels={}), "did you mean 'tables'"),
         (policy(attacker={"pmax": 0.1}), "did you mean 'p_max'"),

@@ -88,3 +88,13 @@ def test_every_engine_draws_the_same(adapter, keys, units, one_cell):
 def test_what_is_most_frequent_is_not_drawn(adapter):
     found = counted(adapter, rows_of(pa.array(["a", "a", "b"])))
     assert found == {("a",): PEOPLE}
+
+
+@pytest.mark.parametrize("one_cell", ["most_frequent", "hash"])
+@pytest.mark.parametrize("adapter", FRAMES)
+def test_whole_numbers_are_drawn_alike_as_whole_numbers_and_as_reals(adapter, one_cell):
+    numbers = [None, *range(1, PEOPLE - 1), 10**15]
+    keys = pa.array([3, 40, 5], pa.int64())
+    whole, reals = (rows_of(keys, pa.array(numbers, kind)) for kind in (pa.int64(), pa.float64()))
+    assert counted(adapter, reals, one_cell) == counted(adapter, whole, one_cell)
+    assert counted(adapter, rows_of(keys.cast(pa.float64())), one_cell) == counted(adapter, rows_of(keys), one_cell)

@@ -15,6 +15,7 @@ from adapters import ADAPTERS, adapters
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.engines import Units, engine_for
+from pkdp_pipeline.engines.question import SPACES
 from pkdp_pipeline.errors import ArgumentError
 
 SURE = pkdp.AttackerModel(p_max=0.5)
@@ -102,6 +103,9 @@ SPACED = {
     "tabs and line ends": ("\tann", "ann\r\n"),
     "missing beside": ("ann", None, "ann "),
     "not ASCII": ("Åse ", "Åse"),
+    "no-break space": ("Åse\u00a0", "Åse"),
+    "wide and thin": ("\u3000ann", "ann\u2009"),
+    "every kind": (f"{SPACES}ann{SPACES}", "ann"),
 }
 
 
@@ -113,7 +117,9 @@ def test_names_that_differ_by_spaces_around_them_are_found(adapter, people):
 
 
 @pytest.mark.parametrize("adapter", FRAMES)
-@pytest.mark.parametrize("people", [(), (None,), ("",), ("ann", "Ann", "an n"), ("ann ", " bob"), ("ann ", "ann ")])
+@pytest.mark.parametrize(
+    "people", [(), (None,), ("",), ("ann", "Ann", "an n"), ("ann ", " bob"), ("ann ", "ann "), ("\ufeffann", "ann")]
+)
 def test_other_names_are_told_apart(adapter, people):
     with adapter.frame(table(*people)) as frame:
         assert engine_for(frame).units(frame, ("person",)) == Units()
@@ -152,6 +158,10 @@ def test_they_are_refused_whatever_is_asked_unless_they_are_said_to_differ():
     assert frame.pkdp.count(unit="person", attacker=SURE, k=2, units="exact").value == 50
     with pytest.raises(ArgumentError, match="units"):
         asked(frame, units="trimmed")
+
+
+def test_spaces_are_what_python_strips():
+    assert set(SPACES) == {sign for sign in map(chr, range(0x110000)) if sign.isspace()}
 
 
 def test_every_engine_takes_part():

@@ -1,4 +1,4 @@
-"""The locks in `.ci`: versions and hashes only, and the versions of `requirements.lock` wherever these are possible."""
+"""The locks in `.ci`: versions and hashes only, and the versions of `dev.lock` wherever these are possible."""
 
 from __future__ import annotations
 
@@ -37,9 +37,20 @@ def pins(path: Path) -> dict[str, list[str]]:
     ],
 )
 def test_a_lock_agrees_with_the_first(name, holds, others):
-    first, lock = pins(ROOT / "requirements.lock"), pins(ROOT / ".ci" / name)
+    first, lock = pins(ROOT / ".ci" / "dev.lock"), pins(ROOT / ".ci" / name)
     assert holds <= set(lock)
     assert {package for package in lock.keys() & first.keys() if lock[package] != first[package]} == others
+
+
+def test_users_install_what_they_need():
+    first, lock = pins(ROOT / ".ci" / "dev.lock"), pins(ROOT / "requirements.lock")
+    assert {"pandas", "duckdb", "opendp", "great-expectations", "jinja2", "matplotlib", "hatchling"} <= set(lock)
+    assert not {"pytest", "mypy", "sphinx", "playwright", "polars"} & set(lock)
+    # The same versions; developers need some of them on other systems too.
+    versions = {package: [pin.split(" ; ")[0] for pin in found] for package, found in first.items()}
+    assert {package: versions[package] for package in lock} == {
+        package: [pin.split(" ; ")[0] for pin in found] for package, found in lock.items()
+    }
 
 
 def test_one_lock_has_duckdb_1():

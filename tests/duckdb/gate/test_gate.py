@@ -18,6 +18,7 @@ from analyst import count, database, histogram, policy, rows
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.duckdb.gate import gate as module
 from pkdp_pipeline.duckdb.gate.gate import Gate
+from pkdp_pipeline.duckdb.gate.worker import Job, Worker
 from pkdp_pipeline.errors import (
     ArgumentError,
     BudgetExceededError,
@@ -407,6 +408,24 @@ def test_data_that_change_can_fail_once_and_that_is_charged(tmp_path: Path) -> N
     with Ledger.open(tmp_path / "cast.sqlite") as ledger:
         ledger.verify()
         assert [entry.state for entry in ledger.entries(given_back=True)] == ["reserved"]
+
+
+def test_a_question_that_is_counted_while_another_fails_is_not_answered(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its table is refused by then: of the questions that run at once no more is told than of one after the other."""
+    do = Worker.do
+
+    def condemned(worker: Worker, job: Job, **limits: Any) -> Any:
+        if job.task == "count":
+            gate._failed.add("events")
+        return do(worker, job, **limits)
+
+    with Gate(path, policy=policy()) as gate:
+        monkeypatch.setattr(Worker, "do", condemned)
+        with pytest.raises(PkdpError, match="was not answered"):
+            gate.ask(histogram())
+        assert [entry.state for entry in gate._ledger.entries()] == ["reserved"]
 
 
 def test_a_gate_that_is_stopped_while_it_opens_refuses_nothing(

@@ -311,7 +311,7 @@ def test_the_public_names_are_these():
 
 
 def test_the_public_names_of_sql_are_these():
-    assert pkdp.duckdb.__all__ == ["Gate", "install"]
+    assert pkdp.duckdb.__all__ == ["Gate", "connect", "install"]
     for name in pkdp.duckdb.__all__:
         assert getattr(pkdp.duckdb, name) is not None
     with pytest.raises(AttributeError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import json
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +15,6 @@ from pkdp_pipeline.errors import ConfigError
 
 if TYPE_CHECKING:
     from pkdp_pipeline.display.ledger.screen import Screen
-    from pkdp_pipeline.duckdb.gate.tokens import Tokens
 
 __all__ = ["gate_app"]
 
@@ -29,7 +28,7 @@ def gate_app(guard: Guard) -> typer.Typer:
         Wraps every command, so that its errors have the exit codes of the whole command line.
     """
     app = typer.Typer(
-        help="Let analysts ask SQL without letting them see the data: check a policy, make tokens, serve.",
+        help="Answer the questions of people who may not see the data: check a policy, make tokens, serve.",
         no_args_is_help=True,
     )
     commands: tuple[Callable[..., None], ...] = (check, token, serve)
@@ -44,23 +43,35 @@ Database = Annotated[
 ]
 
 
-def check(policy_file: PolicyFile, *, database: Database) -> None:
+def check(
+    policy_file: PolicyFile,
+    *,
+    database: Database,
+    audit_log: Annotated[
+        Path | None,
+        typer.Option("--audit-log", metavar="FILE", help="Also check that no line of this log was changed."),
+    ] = None,
+) -> None:
     """Check a policy against the database, and say in plain words what analysts could ask and learn."""
     from pkdp_pipeline.display.ledger.screen import Screen
-    from pkdp_pipeline.duckdb.gate.catalog import check_ledger, look_up
-    from pkdp_pipeline.duckdb.gate.description import describe, file_warnings, threshold_warnings, view_warnings
-    from pkdp_pipeline.duckdb.gate.policy import Policy
+    from pkdp_pipeline.duckdb.gate.audit_log import verify_audit_log
+    from pkdp_pipeline.duckdb.gate.description import describe, file_warnings, look_up, threshold_warnings
+    from pkdp_pipeline.duckdb.gate.policy import Policy, check_ledger
 
     policy = Policy.read(policy_file).remembering(policy_file)
-    tables = look_up(policy, database)
+    tables, linked = look_up(policy, database)
     allowed = describe(policy, tables)
     check_ledger(policy)
+    lines = None if audit_log is None else verify_audit_log(audit_log)
     screen = Screen()
     screen.title(f"{policy_file} · {database}")
     for name, table in allowed["tables"].items():
         _print_table(screen, name, table)
     _print_together(screen, allowed)
-    found = threshold_warnings(policy) + view_warnings(tables) + file_warnings(policy, database, policy_file)
+    if lines is not None:
+        screen.head("Audit log")
+        screen.say(f"{lines[0]} lines, each with the hash of the one before. Keep the last hash elsewhere: {lines[1]}")
+    found = threshold_warnings(policy) + linked + file_warnings(policy, database, policy_file)
     if found:
         screen.head("Warnings")
     for warning in found:
@@ -73,23 +84,29 @@ def token(
     token_file: Annotated[
         Path, typer.Option("--token-file", metavar="FILE", help="Add its sha256 there.", show_default=False)
     ],
+    days: Annotated[int, typer.Option("--days", help="For how many days it is valid.")] = 90,
 ) -> None:
     """Make a token for one analyst and print it, this once."""
     from pkdp_pipeline.duckdb.gate.tokens import add_token
 
-    typer.echo(add_token(token_file, name))
+    typer.echo(add_token(token_file, name, days=days))
 
 
 def serve(
     policy_file: PolicyFile,
     *,
     database: Database,
+    token_file: Annotated[
+        Path,
+        typer.Option(
+            "--token-file",
+            metavar="FILE",
+            help="Let the tokens in that pkdp gate token put there; it is read for every request.",
+            show_default=False,
+        ),
+    ],
     host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Listen on this address.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="And on this port; 0: any free one.")] = 8765,
-    token_file: Annotated[
-        Path | None,
-        typer.Option("--token-file", metavar="FILE", help="Let the tokens in that pkdp gate token put there."),
-    ] = None,
     audit_log: Annotated[
         Path | None,
         typer.Option("--audit-log", metavar="FILE", help="Default: beside the policy, as POLICY.audit.jsonl."),
@@ -105,21 +122,21 @@ def serve(
     """Serve analysts who have a token, until SIGTERM or Ctrl-C."""
     _needs_the_extra()
     from pkdp_pipeline.duckdb.gate.audit_log import AuditLog
-    from pkdp_pipeline.duckdb.gate.catalog import look_up, make_ledger
-    from pkdp_pipeline.duckdb.gate.description import describe, file_warnings, threshold_warnings, totals, view_warnings
+    from pkdp_pipeline.duckdb.gate.description import describe, file_warnings, look_up, threshold_warnings, totals
     from pkdp_pipeline.duckdb.gate.gate import Gate
-    from pkdp_pipeline.duckdb.gate.policy import Policy
+    from pkdp_pipeline.duckdb.gate.policy import Policy, check_ledger
     from pkdp_pipeline.duckdb.gate.service import Service, ServiceLimits
-    from pkdp_pipeline.duckdb.gate.serving import bound, run, service_names
+    from pkdp_pipeline.duckdb.gate.serving import bound, run, server, service_names
+    from pkdp_pipeline.duckdb.gate.tokens import read_tokens
 
     hosts = service_names(host, allow_remote=allow_remote, names=tuple(name or ()))
     policy = Policy.read(policy_file).remembering(policy_file)
-    tables = look_up(policy, database)
-    tokens, made = _tokens(token_file)
+    tables, linked = look_up(policy, database)
+    names = sorted(read_tokens(token_file))
     audit = AuditLog(audit_log or policy_file.with_suffix(".audit.jsonl"))
-    allowed = describe(policy, tables)
-    make_ledger(policy)
-    for warning in threshold_warnings(policy) + view_warnings(tables) + file_warnings(policy, database, policy_file):
+    allowed, limits = describe(policy, tables), policy.limits
+    check_ledger(policy, make=True)
+    for warning in threshold_warnings(policy) + linked + file_warnings(policy, database, policy_file):
         typer.echo(f"pkdp: warning: {warning}", err=True)
     with bound(host, port) as listening, Gate(database, policy=policy) as gate:
         at = listening.getsockname()
@@ -133,21 +150,19 @@ def serve(
         service = Service(
             gate,
             describe=lambda: allowed | {"totals": totals(gate.total, tables)},
-            tokens=tokens,
+            token_file=token_file,
             audit=audit,
             hosts=hosts,
-            # A statement waits for those before it and then takes its own time; the rest is for what is not stopped.
-            limits=ServiceLimits(seconds=3 * policy.limits.seconds + 30),
+            limits=ServiceLimits(answer_bytes=limits.answer_bytes),
         )
 
         def started() -> None:
-            audit.write("started", address=address, policy=str(policy_file.absolute()), tokens=list(tokens.names))
+            audit.write("started", address=address, policy=str(policy_file.absolute()), tokens=names)
             typer.echo(f"pkdp gate: listening on http://{address}, audit log {audit.path}")
-            if made is not None:
-                typer.echo(f"Token of {tokens.names[0]!r}, shown this once: {made}")
 
         try:
-            run(service, listening, on_start=started, patience=policy.limits.seconds + 5)
+            serving = server(service, patience=limits.seconds + 5, longest=3 * limits.seconds + 150)
+            run(serving, listening, on_start=started)
         finally:
             service.close()
             audit.write("stopped", address=address)
@@ -156,20 +171,6 @@ def serve(
 def _needs_the_extra() -> None:
     if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
         raise ConfigError("pkdp gate serve needs the extra 'gate': pip install 'pkdp-pipeline[gate]'.")
-
-
-def _tokens(token_file: Path | None) -> tuple[Tokens, str | None]:
-    """Return whom to let in; without a file one new token, which only a terminal may show."""
-    from pkdp_pipeline.duckdb.gate.tokens import Tokens
-
-    if token_file is not None:
-        return Tokens.read(token_file), None
-    if not sys.stdout.isatty():
-        raise ConfigError(
-            "without --token-file the service makes a token and shows it on a terminal, and this is none: what is "
-            "printed here may be kept in a log. Make one with: pkdp gate token NAME --token-file FILE"
-        )
-    return Tokens.made()
 
 
 def _print_table(screen: Screen, name: str, table: dict[str, Any]) -> None:
@@ -191,7 +192,7 @@ def _print_table(screen: Screen, name: str, table: dict[str, Any]) -> None:
     screen.pairs(rows)
     for one in table["examples"]:
         screen.say("For example:")
-        screen.command(one["sql"])
+        screen.command(json.dumps(one["question"], ensure_ascii=False))
         screen.say(one["promise"])
 
 
@@ -239,11 +240,8 @@ def _print_together(screen: Screen, allowed: dict[str, Any]) -> None:
         screen.item(sentence)
     screen.pairs(
         [
-            (
-                "a statement",
-                f"{limits['seconds']:g} s, {limits['memory']}, {limits['statement_characters']} characters",
-            ),
-            ("an answer", f"{limits['rows']} rows"),
+            ("a question", f"{limits['seconds']:g} s, {limits['memory']}"),
+            ("an answer", f"{limits['cells']} public cells, {limits['answer_bytes']} bytes"),
         ]
     )
 

@@ -16,17 +16,14 @@ import pandas as pd
 
 from pkdp_pipeline.duckdb import certificates
 from pkdp_pipeline.duckdb.cells import spelled
-from pkdp_pipeline.duckdb.plan import planned
 from pkdp_pipeline.duckdb.releases import Releases
 from pkdp_pipeline.duckdb.spec import Spec
-from pkdp_pipeline.duckdb.tables import quoted
+from pkdp_pipeline.duckdb.tables import literal, quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     import duckdb
-
-    from pkdp_pipeline.ledger import Entry
 
 __all__ = ["INTERNAL", "MACROS", "register"]
 
@@ -168,13 +165,13 @@ def _create_functions(
 
     def plan(questions: Any) -> Any:
         def answer(text: Any) -> str:
-            spec = Spec.from_json(text)
-            return planned(spec, releases().plan(spec), used["pkdp_release"])
+            spec = Spec.read(text)
+            return _planned(spec, releases().plan(spec), used["pkdp_release"])
 
         return pa.array(_each(questions.to_pylist(), answer), pa.string())
 
     def release(questions: Any) -> Any:
-        answers = _each(questions.to_pylist(), lambda text: _cells(releases().release(Spec.from_json(text))))
+        answers = _each(questions.to_pylist(), lambda text: _cells(releases().release(Spec.read(text))))
         return pa.array(answers, pa.list_(cell))
 
     def certified(*columns: Any) -> Any:
@@ -217,6 +214,20 @@ def _registered(connection: duckdb.DuckDBPyConnection) -> list[str]:
     return [row[0] for row in rows]
 
 
+def _planned(spec: Spec, columns: Iterable[tuple[str, str]], release: str) -> str:
+    """Return the SELECT that a table macro runs: the typed key columns and ``count``.
+
+    The types of `columns` come from a closed list, never from a user. `release` is the function that publishes or
+    replays: it is volatile, so DuckDB calls it when the statement runs, and not under EXPLAIN.
+    """
+    keys = [
+        f"CAST(cell.keys[{position}] AS {kind}) AS {quoted(name)}, "
+        for position, (name, kind) in enumerate(columns, start=1)
+    ]
+    question = literal(spec.to_json())
+    return f"SELECT {''.join(keys)}cell.count AS count FROM (SELECT unnest({release}({question})) AS cell)"
+
+
 def _each(questions: Sequence[Any], answer: Callable[[Any], Any]) -> list[Any]:
     """Answer every distinct question once: DuckDB sends chunks of equal ones."""
     answers = {}
@@ -246,19 +257,16 @@ def _cells(release: Release) -> list[dict[str, Any]]:
     return [{"keys": list(cell), "count": count} for cell, count in zip(rows, counts, strict=True)]
 
 
-def _entries(published: Iterable[Entry]) -> list[dict[str, Any]]:
+def _entries(published: Iterable[tuple[str, Release]]) -> list[dict[str, Any]]:
     rows = []
-    for entry in published:
-        if entry.content is None:
-            continue
-        release = Release.from_bytes(entry.content, replayed=True)
+    for label, release in published:
         context = release.certificate.context
         rows.append(
             {
                 "id": release.id,
                 "table_name": None if context is None else context.table,
-                "label": entry.label,
-                "period": entry.period,
+                "label": label,
+                "period": None if context is None else context.period,
                 "row_count": len(release.table),
                 "sentence": release.certificate.sentence(),
                 "certificate": release.certificate.to_json(),

@@ -108,13 +108,7 @@ def install(
         cursor=_cursors(con),
         attacker=attacker,
         ledger=book,
-        unit=rules.unit,
-        period=rules.period,
-        missing_unit=rules.missing_unit,
-        units=rules.units,
-        one_cell=rules.one_cell,
-        order_by=rules.order_by,
-        target=rules.target,
+        rules=rules,
     )
     if ledger is None:
         weakref.finalize(releases, book.close)

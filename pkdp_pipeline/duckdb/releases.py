@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from pkdp_pipeline.duckdb.cells import public_type, read_domain
 from pkdp_pipeline.duckdb.spec import Spec
-from pkdp_pipeline.duckdb.tables import TableRef, column_named, quoted, resolve
+from pkdp_pipeline.duckdb.tables import LACKING, TableRef, column_named, resolve
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
-from pkdp_pipeline.ledger import Entry, Ledger
+from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.releases.publish import publish, read_through
+from pkdp_pipeline.releases.publish import publish
 from pkdp_pipeline.releases.release import Release
 from pkdp_pipeline.releases.request import Request
 
 if TYPE_CHECKING:
     import duckdb
 
-    from pkdp_pipeline.certificates.target import Asked
-
-__all__ = ["CuratorReleases", "Releases"]
+__all__ = ["CuratorReleases", "Releases", "request_of"]
 
 
 class Releases(Protocol):
@@ -36,9 +34,58 @@ class Releases(Protocol):
         """Publish or replay. Called only when a statement runs, perhaps several times and by several threads."""
         ...
 
-    def published(self) -> Iterator[Entry]:
-        """Yield what has been published, oldest first."""
+    def published(self) -> Iterator[tuple[str, Release]]:
+        """Yield label and release of what has been published, oldest first."""
         ...
+
+
+def request_of(spec: Spec, table: TableRef, rules: Request, *, lacking: str = LACKING) -> Request:
+    """Return what a question asks of a table; no data are read.
+
+    Parameters
+    ----------
+    spec : Spec
+    table : TableRef
+    rules : Request
+        Says what holds where the question does not: unit, period, and the rules for rows.
+    lacking : str, optional
+        What an error says about a column that the table does not have.
+    """
+    columns = table.columns
+    by = None
+    if spec.histogram is not None:
+        by = tuple(column_named("by", name, columns, lacking=lacking) for name in spec.histogram)
+    kinds = {name: public_type(name, columns[name]) for name in by or ()}
+    where = None
+    if spec.filter is not None:
+        from pkdp_pipeline.duckdb.filters import to_where
+
+        where = to_where(spec.filter, columns, lacking=lacking)
+    # A call that names a rule of its own does not inherit the columns that belong to another one.
+    one_cell = spec.one_cell or rules.one_cell
+    inherits = spec.order_by is None and one_cell == rules.one_cell
+    order_by = rules.order_by if inherits else spec.order_by
+    request = Request(
+        mechanism=spec.mechanism(),
+        unit=rules.unit,
+        protects=spec.protects or "presence",
+        by=by,
+        domain=None if spec.domain is None else read_domain(spec.domain, kinds),
+        where=where,
+        missing_unit=spec.missing_unit or rules.missing_unit,
+        units=rules.units,
+        one_cell="error" if by is None else one_cell,
+        order_by=None if by is None or order_by is None else [column_named("order_by", n, columns) for n in order_by],
+        undeclared=spec.undeclared or "error",
+        period=rules.period if spec.period is None else spec.period,
+        table=table.name,
+        target=rules.target,
+    )
+    for name in request.unit:
+        if name not in columns:
+            column_named("unit", name, columns)
+            raise ArgumentError(f"unit names column {name!r}; the table spells it otherwise: rename one.")
+    return request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
@@ -51,124 +98,36 @@ class CuratorReleases:
         Returns a fresh cursor of the database; it is closed after use.
     attacker : AttackerModel
     ledger : Ledger
-    unit, period, missing_unit, units, one_cell, order_by, target
-        As of `Request`: what holds where a call does not say otherwise.
-    trusted
-        As of `publish`.
+    rules : Request
+        As of `request_of`.
     """
 
     cursor: Callable[[], duckdb.DuckDBPyConnection]
     attacker: AttackerModel
     ledger: Ledger
-    unit: Any
-    period: Any = None
-    missing_unit: str = "error"
-    units: str = "checked"
-    one_cell: str = "error"
-    order_by: Any = None
-    target: Asked = "default"
-    trusted: bool = True
+    rules: Request
 
     def plan(self, spec: Spec) -> tuple[tuple[str, str], ...]:
         """See `Releases.plan`."""
         with self._opened() as cursor:
             table = resolve(cursor, spec.table, spec.database, spec.schema, spec.schemas)
-            by = self.request(spec, table).by or ()
+            by = request_of(spec, table, self.rules).by or ()
         return tuple((name, public_type(name, table.columns[name])) for name in by)
 
     def release(self, spec: Spec) -> Release:
         """See `Releases.release`."""
         with self._opened() as cursor:
             table = resolve(cursor, spec.table, spec.database, spec.schema, spec.schemas)
-            request = self.request(spec, table)
+            request = request_of(spec, table, self.rules)
             return publish(
-                lambda: cursor.sql(self._rows(table)),
-                request,
-                attacker=self.attacker,
-                ledger=self.ledger,
-                trusted=self.trusted,
+                lambda: cursor.sql(f"SELECT * FROM {table.sql}"), request, attacker=self.attacker, ledger=self.ledger
             )
 
-    def check(self, table: TableRef) -> None:
-        """Raise `ArgumentError` where every question about the table fails, whatever its rows are."""
-        people = self.request(Spec(kind="count", table=table.name, k=1), table)
-        with self._opened() as cursor:
-            read_through(cursor.sql(f"SELECT * FROM {table.sql} LIMIT 0"), people)
-
-    def read(self, table: TableRef, columns: Sequence[str], *, units: str) -> None:
-        """Read these columns of every row, as questions about them do, and forget what was read.
-
-        `units` is the rule for names of people: no question may fail because of them, so it is held to here.
-
-        Raises
-        ------
-        Exception
-            Whatever a question about the table could fail with because of its rows.
-        """
-        people = replace(self.request(Spec(kind="count", table=table.name, k=1), table), units=units)
-        histograms = [
-            self.request(Spec(kind="histogram", table=table.name, by=(column,), k=1), table)
-            for column in columns
-            if _names_cells(table.columns[column])
-        ]
-        with self._opened() as cursor:
-            # Of what nothing is made DuckDB computes nothing: a hash needs the value of every column.
-            read = dict.fromkeys((*columns, *people.unit, *(self.order_by or ())))
-            cursor.execute(f"SELECT bit_xor(hash({', '.join(map(quoted, read))})) FROM {table.sql}").fetchall()
-            for request in (people, *histograms):
-                read_through(cursor.sql(self._rows(table)), request)
-
-    def _rows(self, table: TableRef) -> str:
-        """Return the query for the rows of a table.
-
-        DuckDB asks a filter as early as it can, also of rows that a view leaves out, for which its columns may not be
-        computable. It asks none below a LIMIT: no asker chooses the rows for which a view is computed.
-        """
-        return f"SELECT * FROM {table.sql}" + ("" if self.trusted else f" LIMIT {2**63 - 1}")
-
-    def published(self) -> Iterator[Entry]:
+    def published(self) -> Iterator[tuple[str, Release]]:
         """See `Releases.published`."""
-        return (entry for entry in self.ledger.entries() if entry.state == "published")
-
-    def request(self, spec: Spec, table: TableRef) -> Request:
-        """Return what a call asks of a table; no data are read."""
-        columns = table.columns
-        by = None if spec.by is None else tuple(column_named("by", name, columns) for name in spec.by)
-        kinds = {name: public_type(name, columns[name]) for name in by or ()}
-        where = None
-        if spec.filter is not None:
-            from pkdp_pipeline.duckdb.filters import to_where
-
-            where = to_where(spec.filter, columns)
-        # A call that names a rule of its own does not inherit the columns that belong to another one.
-        one_cell = spec.one_cell or self.one_cell
-        inherits = spec.order_by is None and one_cell == self.one_cell
-        order_by: Any = self.order_by if inherits else spec.order_by
-        if isinstance(order_by, str):
-            order_by = (order_by,)
-        request = Request(
-            mechanism=spec.mechanism(),
-            unit=self.unit,
-            protects=spec.protects or "presence",
-            by=by,
-            domain=None if spec.domain is None else read_domain(spec.domain, kinds),
-            where=where,
-            missing_unit=spec.missing_unit or self.missing_unit,
-            units=self.units,
-            one_cell="error" if by is None else one_cell,
-            order_by=None
-            if by is None or order_by is None
-            else [column_named("order_by", n, columns) for n in order_by],
-            undeclared=spec.undeclared or "error",
-            period=self.period if spec.period is None else spec.period,
-            table=table.name,
-            target=self.target,
-        )
-        for name in request.unit:
-            if name not in columns:
-                column_named("unit", name, columns)
-                raise ArgumentError(f"unit names column {name!r}; the table spells it otherwise: rename one.")
-        return request
+        for entry in self.ledger.entries():
+            if entry.content is not None:
+                yield entry.label, Release.from_bytes(entry.content, replayed=True)
 
     @contextmanager
     def _opened(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -199,11 +158,3 @@ class CuratorReleases:
                     "there is not enough memory to read the database now; try again when more is free."
                 )
         raise told or ConfigError(f"the database could not be read ({problem}); check that its connection is open.")
-
-
-def _names_cells(kind: str) -> bool:
-    try:
-        public_type("column", kind)
-    except ArgumentError:
-        return False
-    return True

@@ -1,16 +1,17 @@
-"""Spec: the question that a macro sends as JSON, checked whoever sends it."""
+"""Spec: a question as JSON, which the macros send and the gate answers, checked whoever sends it."""
 
 from __future__ import annotations
 
 import difflib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
+from types import MappingProxyType
 from typing import Any, cast
 
 from pkdp_pipeline.duckdb.tables import lowered
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import choice, positive_real
+from pkdp_pipeline.model.arguments import positive_real
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
 __all__ = ["Spec"]
@@ -31,20 +32,33 @@ _MEANT = {
     "filter": "a text that holds a condition, such as filter := 'age >= 18'",
 }
 _WHOLE = ("k", "k_complement", "release_threshold")
-_CELLS = ("by", "domain", "protects", "one_cell", "order_by", "undeclared")
+_CELLS = ("domain", "protects", "one_cell", "order_by", "undeclared")
+#: Keys that the policy of a gate decides, and not who asks.
+_OF_THE_POLICY: Mapping[str, str] = MappingProxyType(
+    {
+        "domain": "the policy's domains say which cells are public",
+        "protects": "the policy says what is protected",
+        "period": "the policy says which period the tables are about",
+        "missing_unit": "rows without a privacy unit are dropped",
+        "one_cell": "the policy says in which cell a person is counted",
+        "order_by": "the policy says in which cell a person is counted",
+        "undeclared": "people outside the public cells are absent",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """One call of ``pkdp_histogram`` or ``pkdp_count``; None where the call leaves something out.
+    """One question, such as ``{"table": "events", "histogram": "country", "k": 20}``; None where a key is left out.
 
     Parameters
     ----------
-    kind : {"histogram", "count"}
     table : str
-        As written in the call; see `tables.resolve`.
-    by : tuple of str, optional
-        The columns of a histogram, as written.
+        As written; see `tables.resolve`.
+    histogram : tuple of str, optional
+        The columns whose values are the cells of a histogram, as written.
+    count : bool, optional
+        True for a count; a question has either.
     k, k_complement, release_threshold : int, optional
         See `Histogram` and `Count`.
     noise : float, optional
@@ -67,9 +81,9 @@ class Spec:
         If a field has the wrong type, or is not one of this kind of release.
     """
 
-    kind: str
     table: str
-    by: tuple[str, ...] | None = None
+    histogram: tuple[str, ...] | None = None
+    count: bool | None = None
     k: int | None = None
     k_complement: int | None = None
     filter: str | None = None
@@ -87,7 +101,6 @@ class Spec:
     schemas: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        choice("kind", self.kind, ("histogram", "count"))
         _check_text("table", self.table, "the name of a table, in quotes: 'events'")
         for name in _TEXTS:
             value = getattr(self, name)
@@ -102,68 +115,104 @@ class Spec:
                 object.__setattr__(self, "noise", positive_real("noise", self.noise))
             except ArgumentError as error:
                 raise ArgumentError(f"{str(error).removesuffix('.')}: write noise := 0.5, its ε.") from None
-        for name in ("by", "order_by"):
+        for name in ("histogram", "order_by"):
             object.__setattr__(self, name, _names(name, getattr(self, name)))
         schemas: Any = self.schemas
         if schemas is not None:
             if not isinstance(schemas, (list, tuple)) or not all(isinstance(name, str) for name in schemas):
                 raise ArgumentError("schemas must be a list of names; pkdp_histogram and pkdp_count write it.")
             object.__setattr__(self, "schemas", tuple(schemas))
-        if self.kind == "histogram":
-            if self.by is None:
-                raise ArgumentError("by is needed for a histogram: name the columns whose values are the cells.")
-            if self.k_complement is not None:
-                raise ArgumentError("k_complement is about a count; a histogram has none: leave it out.")
-        else:
-            for name in _CELLS:
-                if getattr(self, name) is not None:
-                    raise ArgumentError(f"{name} is about the cells of a histogram; a count has none: leave it out.")
+        if self.count is not None and self.count is not True:
+            raise ArgumentError("count must be true, or left out.")
+        if (self.histogram is None) is (self.count is None):
+            raise ArgumentError(
+                "a question has either: histogram, the columns whose values are the cells, or count, which is true."
+            )
+        if self.histogram is not None and self.k_complement is not None:
+            raise ArgumentError("k_complement is about a count; a histogram has none: leave it out.")
+        for name in _CELLS:
+            if self.count and getattr(self, name) is not None:
+                raise ArgumentError(f"{name} is about the cells of a histogram; a count has none: leave it out.")
 
     @classmethod
-    def from_json(cls, text: object) -> Spec:
-        """Read the JSON that a macro sends.
+    def read(cls, question: object) -> Spec:
+        """Read a question: a mapping, or its JSON text.
 
         Raises
         ------
         ArgumentError
-            If it is not the JSON of a `Spec`.
+            If it is no question.
         """
-        if not isinstance(text, str):
-            raise ArgumentError("the request must be JSON text; call pkdp_histogram or pkdp_count, which write it.")
-        try:
-            content = json.loads(text)
-        except (ValueError, RecursionError):
-            content = None
+        if isinstance(question, Spec):
+            return question
+        content: object = question
+        if isinstance(question, (str, bytes)):
+            try:
+                content = json.loads(question, object_pairs_hook=_object)
+            except (ValueError, RecursionError):
+                content = None
         if not isinstance(content, Mapping):
-            raise ArgumentError("the request is not a JSON object; call pkdp_histogram or pkdp_count, which write it.")
+            raise ArgumentError('the question must be a JSON object, such as {"table": "events", "count": true}.')
         known = [field.name for field in fields(cls)]
         for name in content:
             if name not in known:
-                close = difflib.get_close_matches(name, known, n=1)
+                close = difflib.get_close_matches(str(name), known, n=1)
                 raise ArgumentError(
-                    f"the request has no field {name!r}." + (f" Did you mean {close[0]!r}?" if close else "")
+                    f"the question has a key {name!r}, which there is not."
+                    + (f" Did you mean {close[0]!r}?" if close else "")
                 )
-        for name in ("kind", "table"):
-            if content.get(name) is None:
-                raise ArgumentError(f"{name} is needed, and may not be NULL.")
+        if content.get("table") is None:
+            raise ArgumentError("table is needed, and may not be NULL.")
         return cls(**cast("dict[str, Any]", dict(content)))
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the keys that are given, as JSON has them."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+            if value is not None
+        }
+
     def to_json(self) -> str:
-        """Return JSON that `from_json` reads; equal specs have equal JSON."""
-        given = {name: value for name, value in asdict(self).items() if value is not None}
-        return json.dumps(given, sort_keys=True, separators=(",", ":"))
+        """Return JSON that `read` reads; equal questions have equal JSON."""
+        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+
+    def for_a_gate(self) -> Spec:
+        """Return the question as a gate takes it: without where the asker's own connection stands.
+
+        Raises
+        ------
+        ArgumentError
+            If it says what the policy decides.
+        """
+        for name, reason in _OF_THE_POLICY.items():
+            if getattr(self, name) is not None:
+                raise ArgumentError(f"{name} is not for analysts to choose: {reason}. Leave it out.")
+        return replace(self, database=None, schema=None, schemas=None)
 
     def mechanism(self) -> Count | Histogram:
-        """Return the mechanism that the call asks for."""
+        """Return the mechanism that is asked for."""
         noise = None if self.noise is None else GeometricNoise(self.noise)
-        if self.kind == "histogram":
+        if self.histogram is not None:
             return Histogram(k=self.k, noise=noise, release_threshold=self.release_threshold)
         return Count(k=self.k, k_complement=self.k_complement, noise=noise, release_threshold=self.release_threshold)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a key is there twice")
+    return dict(pairs)
 
 
 def _check_text(name: str, value: object, meant: str) -> None:
     if not isinstance(value, str) or not value.strip():
         raise ArgumentError(f"{name} must be {meant}, and not empty.")
+    _check_characters(name, value)
+
+
+def _check_characters(name: str, text: str) -> None:
+    if any(character == "\x00" or "\ud800" <= character <= "\udfff" for character in text):
+        raise ArgumentError(f"{name} has characters that no text in a database has.")
 
 
 def _names(argument: str, value: object) -> tuple[str, ...] | None:
@@ -175,6 +224,8 @@ def _names(argument: str, value: object) -> tuple[str, ...] | None:
     listed = tuple(names)
     if not listed or not all(isinstance(name, str) and name for name in listed):
         raise ArgumentError(f"{argument} must be a column's name or a list of them: 'country' or ['country', 'flag'].")
+    for name in listed:
+        _check_characters(argument, name)
     if len({lowered(name) for name in listed}) < len(listed):
         raise ArgumentError(
             f"{argument} names a column twice, letter case aside; write each once: ['country', 'flag']."

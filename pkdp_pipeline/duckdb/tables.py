@@ -6,14 +6,25 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pkdp_pipeline.errors import ArgumentError
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["LACKING", "TableRef", "column_named", "is_enum", "literal", "lowered", "quoted", "resolve", "type_name"]
+__all__ = [
+    "LACKING",
+    "TableRef",
+    "column_named",
+    "is_enum",
+    "literal",
+    "lowered",
+    "quoted",
+    "resolve",
+    "table_named",
+    "type_name",
+]
 
 #: What is said about a column that nobody has.
 LACKING = "which the table does not have"
@@ -35,6 +46,7 @@ ORDER BY ALL
 
 _VIEW = "SELECT 1 FROM duckdb_views() WHERE database_name = $1 AND schema_name = $2 AND view_name = $3"
 
+Found = TypeVar("Found")
 Place = tuple[str, str, str]
 
 
@@ -154,6 +166,25 @@ def column_named(argument: str, name: str, columns: Iterable[str], *, lacking: s
     raise ArgumentError(
         f"{argument} names column {name!r}, {lacking}." + (f" Did you mean {hint[0]!r}?" if hint else "")
     )
+
+
+def table_named(name: str, known: Mapping[str, Found]) -> Found:
+    """Return what is known under a table's name, letter case and one pair of quotes aside.
+
+    Raises
+    ------
+    ArgumentError
+        If the policy has no such table; a table that exists is not told from one that does not.
+    """
+    plain = name.strip()
+    if len(plain) > 2 and plain[0] == plain[-1] == '"' and '"' not in plain[1:-1]:
+        plain = plain[1:-1]
+    table = {lowered(one): value for one, value in known.items()}.get(lowered(plain))
+    if table is None:
+        raise ArgumentError(
+            f"table {name!r} is not in the policy; its tables are {', '.join(repr(one) for one in known)}."
+        )
+    return table
 
 
 def _parts(name: str) -> list[str]:

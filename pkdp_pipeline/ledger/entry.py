@@ -44,7 +44,7 @@ class Reservation:
 
     @classmethod
     def of(cls, entry: Entry, certificate: ReleaseCertificate) -> Reservation:
-        """Return the reservation that `entry` records, of the certificate whose text it holds."""
+        """Return the reservation that `entry` records; `certificate` is the one whose text it holds."""
         return cls(
             key=entry.key,
             revision=entry.revision,

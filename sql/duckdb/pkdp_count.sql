@@ -40,7 +40,7 @@ CREATE OR REPLACE MACRO pkdp_count(
     missing_unit := NULL
 ) AS TABLE
 FROM query(pkdp_plan(to_json({
-    kind: 'count', "table": table_name, filter: filter, k: k, k_complement: k_complement, noise: noise,
+    count: true, "table": table_name, filter: filter, k: k, k_complement: k_complement, noise: noise,
     release_threshold: release_threshold, period: period, missing_unit: missing_unit,
     database: current_database(), schema: current_schema(), schemas: current_schemas(false)
 })::VARCHAR));

@@ -40,7 +40,7 @@ CREATE OR REPLACE MACRO pkdp_histogram(
 ) AS TABLE
 -- pkdp_plan writes, when a statement is bound, the SELECT that calls pkdp_release when the statement runs.
 FROM query(pkdp_plan(to_json({
-    kind: 'histogram', "table": table_name, "by": by_columns, k: k, filter: filter, noise: noise,
+    "table": table_name, histogram: by_columns, k: k, filter: filter, noise: noise,
     domain: to_json(domain)::VARCHAR, release_threshold: release_threshold, protects: protects, period: period,
     missing_unit: missing_unit, one_cell: one_cell, order_by: order_by, undeclared: undeclared,
     database: current_database(), schema: current_schema(), schemas: current_schemas(false)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
-import pty
 import re
 import shutil
 import signal
@@ -20,16 +18,18 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import duckdb
-import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from pkdp_pipeline.cli import main as cli
+from pkdp_pipeline.cli.main import app
+from pkdp_pipeline.duckdb import connect
+from pkdp_pipeline.duckdb.gate.audit_log import verify_audit_log
 from pkdp_pipeline.duckdb.gate.policy import Limits, Policy, TablePolicy
 from pkdp_pipeline.duckdb.gate.serving import bound, service_names
-from pkdp_pipeline.duckdb.gate.tokens import Tokens, add_token
+from pkdp_pipeline.duckdb.gate.tokens import add_token, name_of
 from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.releases.release import Release, read_release
 
 ROOT = Path(__file__).resolve().parents[2]
 POLICY = """
@@ -46,7 +46,7 @@ domains = { country = ["US", "NO", "DE"] }
 
 
 def run(*arguments, width: int = 120):
-    return CliRunner(env={"COLUMNS": str(width)}).invoke(cli.app, ["gate", *map(str, arguments)])
+    return CliRunner(env={"COLUMNS": str(width)}).invoke(app, ["gate", *map(str, arguments)])
 
 
 def words(text: str) -> str:
@@ -97,11 +97,12 @@ def test_check_says_what_may_be_asked_and_learnt(files):
         "country VARCHAR, flag BOOLEAN",
         "20: no count below it is ever published",
         "cells of country US, NO, DE; always listed, NULL where suppressed",
-        "FROM pkdp_histogram('events', 'country', k := 20) Private at ε = 1.31, δ = 1e-6",
-        "FROM pkdp_count('events', k := 20) Private at ε = 1.31, δ = 1e-6",
+        '{"table": "events", "histogram": "country", "k": 20} Private at ε = 1.31, δ = 1e-6',
+        '{"table": "events", "count": true, "k": 20} Private at ε = 1.31, δ = 1e-6',
         "p_max = 0.1",
         "No noise: there is no budget",
-        "30 s, 256MB, 10000 characters",
+        "30 s, 1GB",
+        "100000 public cells, 16777216 bytes",
     ):
         assert fact in told
     assert "secret" not in told
@@ -118,7 +119,7 @@ def test_check_says_what_budgets_allow(files):
     (files / "gate.toml").write_text(policy)
     told = words(check(files).stdout)
     assert (
-        "k := 20, noise := 0.5, release_threshold := 57) Private at ε = 0.5, δ = 5.75e-9 against anyone at all" in told
+        '"k": 20, "noise": 0.5, "release_threshold": 57} Private at ε = 0.5, δ = 5.75e-9 against anyone at all' in told
     )
     assert "Without noise nothing is answered" in told
     assert "Noise may be asked for, and everything together is held to: - ε = 2 at δ = 1e-6 for the worst-case" in told
@@ -172,17 +173,22 @@ def test_a_ledger_without_its_folder_is_found_before_serving(files):
 
 def test_check_fits_a_narrow_terminal(files):
     lines = check(files, width=60).stdout.splitlines()
-    assert max(len(line) for line in lines if not line.startswith("    FROM ")) <= 60
+    assert max(len(line) for line in lines if not line.startswith("    {")) <= 60
 
 
-@pytest.mark.parametrize(
-    ("name", "mode"), [("events.duckdb", 0o640), ("events.duckdb", 0o604), ("gate.toml", 0o602), (".", 0o770)]
-)
+@pytest.mark.parametrize(("name", "mode"), [("gate.toml", 0o602), (".", 0o770)])
 def test_check_warns_where_others_get_past_the_gate(files, name, mode):
     (files / name).chmod(mode)
     done = check(files)
     assert done.exit_code == 0
     assert words(done.stdout).count("Others than the owner may") == 1
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604])
+def test_a_database_that_others_can_read_is_refused(files, mode):
+    (files / "events.duckdb").chmod(mode)
+    done = check(files)
+    assert (done.exit_code, "chmod 600" in done.stderr) == (2, True)
 
 
 def test_check_warns_of_a_log_of_the_database_and_of_a_ledger_that_others_can_write(files):
@@ -217,10 +223,9 @@ def test_check_warns_of_a_password_that_others_read(files):
 )
 def test_a_policy_that_does_not_fit_is_a_configuration_error(files, change, complaint):
     (files / "gate.toml").write_text(POLICY.replace(*change))
+    add_token(files / "tokens", "ana")
     for command in ("check", "serve"):
         more = () if command == "check" else ("--token-file", files / "tokens")
-        if more:
-            add_token(files / "tokens", "ana")
         done = run(command, files / "gate.toml", "--database", files / "events.duckdb", *more)
         assert done.exit_code == 2
         assert complaint in words(done.stderr)
@@ -240,7 +245,7 @@ def test_a_database_that_is_none(files):
 def test_a_token_is_made_and_printed(files):
     done = run("token", "ana", "--token-file", files / "tokens")
     assert done.exit_code == 0
-    assert Tokens.read(files / "tokens").name_of(done.stdout.strip()) == "ana"
+    assert name_of(files / "tokens", done.stdout.strip()) == "ana"
     assert stat.S_IMODE((files / "tokens").stat().st_mode) == 0o600
     again = run("token", "ana", "--token-file", files / "tokens")
     assert (again.exit_code, again.stdout) == (2, "")
@@ -273,9 +278,8 @@ def test_serve_says_what_is_wrong_before_it_starts(files):
     add_token(files / "tokens", "ana")
     remote = run(*serve, "--token-file", files / "tokens", "--host", "0.0.0.0")
     assert (remote.exit_code, "--allow-remote" in remote.stderr) == (2, True)
-    # Where no terminal is, a token would be printed into a log.
-    no_terminal = run(*serve)
-    assert (no_terminal.exit_code, "pkdp gate token" in no_terminal.stderr) == (2, True)
+    absent = run(*serve, "--token-file", files / "absent")
+    assert (absent.exit_code, "pkdp gate token" in absent.stderr) == (2, True)
     with bound("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         assert run(*serve, "--token-file", files / "tokens", "--port", port).exit_code == 75
@@ -302,7 +306,7 @@ def port_in(line):
 
 
 @contextmanager
-def serving(files):
+def serving(files, *, complaint=""):
     """Start the service as a user does; stop it with SIGTERM, and check how it ends."""
     process = started(files, "--token-file", files / "tokens", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
@@ -310,17 +314,22 @@ def serving(files):
         process.send_signal(signal.SIGTERM)
         printed, complained = process.communicate(timeout=60)
         assert process.returncode == 0
-        assert (printed, complained) == ("", "")
+        assert printed == ""
+        assert complained.count("\n") <= 1
+        assert complained.startswith(complaint) if complaint else complained == ""
     finally:
         process.kill()
         process.communicate()
 
 
-def asked(port, token, statement, *, accept="application/json"):
+QUESTION = {"table": "events", "histogram": "country", "k": 20}
+
+
+def asked(port, token, question):
     request = urllib.request.Request(
-        f"http://127.0.0.1:{port}/sql",
-        data=json.dumps({"sql": statement}).encode(),
-        headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json", "Accept": accept},
+        f"http://127.0.0.1:{port}/ask",
+        data=json.dumps(question).encode(),
+        headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
     )
     try:
         with urllib.request.urlopen(request, timeout=60) as response:
@@ -336,38 +345,32 @@ def log_of(files):
 
 def test_a_service_answers_replays_refuses_and_stops(files):
     ana, ben = add_token(files / "tokens", "ana"), add_token(files / "tokens", "ben")
-    question = "FROM pkdp_histogram('events', 'country', k := 20)"
     with serving(files) as port:
-        status, body, headers = asked(port, ana, question)
-        first = json.loads(body)
-        assert (status, headers["server"]) == (200, None)
-        assert first["columns"] == [{"name": "country", "type": "VARCHAR"}, {"name": "count", "type": "BIGINT"}]
-        assert sorted(first["rows"]) == [["DE", None], ["NO", 25], ["US", 30]]
-        (release,) = first["releases"]
-        assert release["sentence"].startswith("Private at ε = 1.31, δ = 1e-6")
-        assert not release["replayed"]
+        status, body, headers = asked(port, ana, QUESTION)
+        release = Release.from_bytes(body)
+        assert (status, headers["server"], headers["pkdp-replayed"]) == (200, None, "false")
+        assert release.table["country"].tolist() == ["US", "NO", "DE"]
+        assert release.table["count"].fillna(-1).tolist() == [30, 25, -1]
+        assert release.certificate.sentence().startswith("Private at ε = 1.31, δ = 1e-6")
         kept = [one for one in files.iterdir() if one.name.startswith("ledger.sqlite")]
         assert {stat.S_IMODE(one.stat().st_mode) for one in kept} == {0o600}
 
         # Everybody gets the same release; what is public may be computed with.
-        status, body, _ = asked(port, ben, f"SELECT sum(count) AS n FROM ({question})")
-        again = json.loads(body)
-        assert (status, again["rows"]) == (200, [[55]])
-        assert (again["releases"][0]["id"], again["releases"][0]["replayed"]) == (release["id"], True)
+        with connect(f"http://127.0.0.1:{port}", token=ben) as con:
+            assert con.sql("SELECT sum(count) FROM pkdp_histogram('events', 'country', k := 20)").fetchall() == [(55,)]
+            assert con.sql("SELECT id FROM pkdp_releases()").fetchall() == [(release.id,)]
+            # A second noiseless table about the same people would undo the first one's protection.
+            with pytest.raises(duckdb.Error, match="DifferencingError"):
+                con.sql("FROM pkdp_histogram('events', 'flag', k := 20)").fetchall()
 
-        status, body, headers = asked(port, ana, question, accept="application/vnd.apache.arrow.stream")
-        table = pa.ipc.open_stream(body).read_all()
-        assert (status, headers["content-type"]) == (200, "application/vnd.apache.arrow.stream")
-        assert table.column_names == ["country", "count"]
-        assert json.loads(table.schema.metadata[b"pkdp.releases"])[0]["id"] == release["id"]
-
-        # A second noiseless table about the same people would undo the first one's protection.
-        status, body, _ = asked(port, ana, "FROM pkdp_histogram('events', 'flag', k := 20)")
-        assert (status, json.loads(body)["error"]["type"]) == (403, "DifferencingError")
-        for refused in ("FROM events", "SELECT secret FROM events", "FROM pkdp_histogram('events', 'secret', k := 20)"):
+        for refused in (
+            {"sql": "FROM events"},
+            {**QUESTION, "histogram": "secret"},
+            {**QUESTION, "table": "gate.audit.jsonl"},
+        ):
             status, body, _ = asked(port, ana, refused)
             assert (status, json.loads(body)["error"]["type"]) == (400, "ArgumentError")
-        assert asked(port, "wrong", question)[0] == 401
+        assert asked(port, "wrong", QUESTION)[0] == 401
 
         request = urllib.request.Request(f"http://127.0.0.1:{port}/policy", headers={"Authorization": f"Bearer {ana}"})
         with urllib.request.urlopen(request, timeout=60) as response:
@@ -378,19 +381,31 @@ def test_a_service_answers_replays_refuses_and_stops(files):
         assert total["unit"] == ["uid"]
         assert total["sentence"].startswith("Private at ε = 1.31, δ = 1e-6")
         assert str(files) not in json.dumps(policy)
+
+        # A deleted line revokes its token at once.
+        lines = (files / "tokens").read_text().splitlines(keepends=True)
+        (files / "tokens").write_text("".join(line for line in lines if not line.startswith("ana ")))
+        assert asked(port, ana, QUESTION)[0] == 401
     lines = log_of(files)
     assert [line["outcome"] for line in (lines[0], lines[-1])] == ["started", "stopped"]
-    assert [(line["token"], line["releases"]) for line in lines if line["outcome"] == "answered"] == [
-        (name, [release["id"]]) for name in ("ana", "ben", "ana")
-    ]
+    answered = [(line["token"], line["release"]) for line in lines if line["outcome"] == "answered"]
+    assert answered == [("ana", release.id), ("ben", release.id)]
     errors = [line["error"] for line in lines if line["outcome"] == "refused"]
     assert errors == ["DifferencingError", *["ArgumentError"] * 3]
+    assert [line["outcome"] for line in lines].count("unauthorized") == 2
     assert stat.S_IMODE((files / "gate.audit.jsonl").stat().st_mode) == 0o600
     # What was published is known after a restart.
     with serving(files) as port:
-        status, body, _ = asked(port, ben, question)
-        assert json.loads(body)["releases"][0]["replayed"] is True
-        assert asked(port, ben, "FROM pkdp_histogram('events', 'flag', k := 20)")[0] == 403
+        assert asked(port, ben, QUESTION)[2]["pkdp-replayed"] == "true"
+        assert asked(port, ben, {**QUESTION, "histogram": "flag"})[0] == 403
+    # The chain of the log goes on over the restart.
+    log = files / "gate.audit.jsonl"
+    done = run("check", files / "gate.toml", "--database", files / "events.duckdb", "--audit-log", log)
+    assert done.exit_code == 0
+    assert f"{len(log_of(files))} lines, each with the hash of the one before" in words(done.stdout)
+    log.write_text(log.read_text().replace('"token": "ben"', '"token": "ana"', 1))
+    done = run("check", files / "gate.toml", "--database", files / "events.duckdb", "--audit-log", log)
+    assert (done.exit_code, "does not follow" in words(done.stderr)) == (2, True)
 
 
 def test_a_service_gives_nothing_to_foreign_web_pages_and_bears_nonsense(files):
@@ -418,42 +433,82 @@ def until(fact):
         time.sleep(0.01)
 
 
-def test_a_running_statement_is_answered_before_the_service_stops(files):
+@pytest.fixture
+def slow(files):
+    """Let the service have a table that takes as long as a number in a file says; give what writes it."""
+    times = files / "times.csv"
+
+    def write(number):
+        times.write_text(f"times\n{number}\n")
+
+    write(1)
+    with closing(duckdb.connect(str(files / "events.duckdb"))) as connection:
+        connection.execute(
+            "CREATE VIEW slowly AS SELECT uid, flag AND 0 = (SELECT count(*) FROM range(times) a, range(10000) b "
+            f"WHERE a.range * b.range = uid + 0.5) AS flag FROM events, read_csv('{times}')"
+        )
+    slowly = '[tables.slowly]\nunit = "uid"\ncolumns = "flag"\nk = 20\n'
+    (files / "gate.toml").write_text(f"{POLICY}\n{slowly}")
+    return write
+
+
+SLOWLY = {"table": "slowly", "histogram": "flag"}
+LINKED = "pkdp: warning: View slowly uses a subquery"
+
+
+def charged(files):
+    with Ledger.open(files / "ledger.sqlite") as ledger:
+        ledger.verify()
+        return [entry.state for entry in ledger.entries(given_back=True)]
+
+
+def test_a_question_that_is_counted_is_answered_before_the_service_stops(files, slow):
     ana = add_token(files / "tokens", "ana")
     answers = []
-    slow = "SELECT sum(a.range * b.range) AS n FROM range(9999) AS a, range(9999) AS b"
-    with serving(files) as port:
-        # The line of the documentation, as it is there.
-        (line,) = re.findall(r"^curl .*$", (ROOT / "docs" / "gate.md").read_text(encoding="utf-8"), re.MULTILINE)
-        if shutil.which("curl"):
-            (files / "ana.header").write_text(f"Authorization: Bearer {ana}\n")
-            line = line.replace(":8765", f":{port}").replace("flights", "events").replace("50", "20")
-            done = subprocess.run(line + " --silent", shell=True, cwd=files, check=True, stdout=subprocess.PIPE)
-            assert json.loads(done.stdout)["rows"] == [[62]]
-        asking = threading.Thread(target=lambda: answers.append(asked(port, ana, slow)))
+    with serving(files, complaint=LINKED) as port:
+        slow(2_000)
+        asking = threading.Thread(target=lambda: answers.append(asked(port, ana, SLOWLY)))
         asking.start()
-        until(lambda: any(line.get("statement") == slow for line in log_of(files)))
+        until(lambda: charged(files))
     asking.join()
-    assert (answers[0][0], json.loads(answers[0][1])["rows"]) == (200, [[sum(range(9999)) ** 2]])
+    ((status, body, _),) = answers
+    assert (status, Release.from_bytes(body).table["count"].tolist()) == (200, [31, 31])
 
 
-def test_without_a_token_file_a_token_is_shown_once_and_on_a_terminal(files):
-    ours, theirs = pty.openpty()
-    process = started(files, stdout=theirs, stderr=theirs)
-    try:
-        os.close(theirs)
-        with open(ours, encoding="utf-8", closefd=False) as terminal:
-            port = port_in(terminal.readline())
-            token = re.fullmatch(r"Token of 'analyst', shown this once: (pkdp_\S+)\n", terminal.readline())[1]
-            assert asked(port, token, "SELECT 1 AS one")[0] == 200
-            assert asked(port, token + "x", "SELECT 1 AS one")[0] == 401
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=60) == 0
-        assert token not in (files / "gate.audit.jsonl").read_text()
-    finally:
-        os.close(ours)
-        process.kill()
-        process.wait()
+def test_a_service_that_is_killed_while_it_counts_charges_once(files, slow):
+    ana = add_token(files / "tokens", "ana")
+    process = started(files, "--token-file", files / "tokens", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    port = port_in(process.stdout.readline())
+    slow(10**9)
+
+    def lost():
+        with pytest.raises((urllib.error.URLError, ConnectionError, http.client.HTTPException)):
+            asked(port, ana, SLOWLY)
+
+    asking = threading.Thread(target=lost)
+    asking.start()
+    until(lambda: charged(files))
+    process.kill()
+    process.communicate()
+    asking.join()
+    assert charged(files) == ["reserved"]
+    slow(1)
+    with serving(files, complaint=LINKED) as again:
+        assert asked(again, ana, SLOWLY)[0] == 200
+    assert charged(files) == ["published"]
+    assert verify_audit_log(files / "gate.audit.jsonl")[0] == len(log_of(files))
+
+
+def test_the_line_of_the_documentation_works(files):
+    (line,) = re.findall(r"^curl .*$", (ROOT / "docs" / "gate.md").read_text(encoding="utf-8"), re.MULTILINE)
+    if shutil.which("curl") is None:
+        pytest.skip("curl is not installed")
+    token = add_token(files / "tokens", "ana")
+    (files / "ana.header").write_text(f"Authorization: Bearer {token}\n")
+    with serving(files) as port:
+        line = line.replace(":8765", f":{port}").replace("flights", "events").replace("50", "20")
+        subprocess.run(line + " --silent", shell=True, cwd=files, check=True)
+    assert read_release(files / "answer.parquet").value == 62
 
 
 def test_the_page_lists_every_key_of_a_policy():
@@ -476,12 +531,10 @@ def test_a_service_without_a_ledger_of_its_own_remembers_all_the_same(files):
         POLICY.replace('ledger = "ledger.sqlite"', "").replace('period = "2013-01-02"', "")
     )
     ana = add_token(files / "tokens", "ana")
-    question = "FROM pkdp_histogram('events', 'country', k := 20)"
     with serving(files) as port:
-        assert asked(port, ana, question)[0] == 200
+        assert asked(port, ana, QUESTION)[0] == 200
     assert (files / "gate.ledger.sqlite").exists()
     with serving(files) as port:
-        status, body, _ = asked(port, ana, question)
-        assert (status, json.loads(body)["releases"][0]["replayed"]) == (200, True)
-        status, body, _ = asked(port, ana, "FROM pkdp_histogram('events', 'flag', k := 20)")
+        assert asked(port, ana, QUESTION)[2]["pkdp-replayed"] == "true"
+        status, body, _ = asked(port, ana, {**QUESTION, "histogram": "flag"})
         assert (status, json.loads(body)["error"]["type"]) == (403, "DifferencingError")

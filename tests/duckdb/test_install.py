@@ -392,31 +392,31 @@ con.close()
 @pytest.mark.parametrize(
     ("question", "rule"),
     [
-        ("NULL", "must be JSON text"),
-        ("''", "not a JSON object"),
-        ("'[1]'", "not a JSON object"),
-        ("'{\"kind\": '", "not a JSON object"),
-        ("repeat('[', 100000)", "not a JSON object"),
-        ("'{}'", "kind is needed"),
-        ('\'{"kind": "histogram", "by": "grp"}\'', "table is needed"),
-        ('\'{"kind": "sum", "table": "events"}\'', "kind must be one of"),
-        ('\'{"kind": "count", "table": 7}\'', "table must be"),
-        ('\'{"kind": "count", "table": "events", "kk": 7}\'', "has no field 'kk'.* Did you mean 'k'"),
-        ('\'{"kind": "count", "table": "events", "k": true}\'', "k must be a whole number"),
-        ('\'{"kind": "count", "table": "events", "k": 20.0}\'', "k must be a whole number"),
-        ('\'{"kind": "count", "table": "events", "k": "20"}\'', "k must be a whole number"),
-        ('\'{"kind": "count", "table": "events", "by": "grp"}\'', "by is about the cells"),
-        ('\'{"kind": "count", "table": "events", "domain": "[1]"}\'', "domain is about the cells"),
-        ('\'{"kind": "count", "table": "events", "noise": true}\'', "noise must be a number"),
-        ('\'{"kind": "count", "table": "events", "noise": Infinity}\'', "noise must be finite"),
-        ('\'{"kind": "count", "table": "events", "filter": ["a"]}\'', "filter must be a text"),
-        ('\'{"kind": "histogram", "table": "events", "by": {"grp": 1}}\'', "by must be"),
-        ('\'{"kind": "histogram", "table": "events", "by": ["grp", 1]}\'', "by must be"),
-        ('\'{"kind": "histogram", "table": "events", "by": "grp", "domain": [1]}\'', "domain must be a text"),
-        (
-            '\'{"kind": "histogram", "table": "events", "by": "grp", "k_complement": 1}\'',
-            "k_complement is about a count",
-        ),
+        ("NULL", "must be a JSON object"),
+        ("''", "must be a JSON object"),
+        ("'[1]'", "must be a JSON object"),
+        ("'{\"count\": '", "must be a JSON object"),
+        ("repeat('[', 100000)", "must be a JSON object"),
+        ("'{}'", "table is needed"),
+        ('\'{"histogram": "grp"}\'', "table is needed"),
+        ('\'{"table": "events"}\'', "a question has either"),
+        ('\'{"table": "events", "count": false}\'', "count must be true"),
+        ('\'{"table": "events", "count": 1, "histogram": "grp"}\'', "count must be true"),
+        ('\'{"count": true, "histogram": "grp", "table": "events"}\'', "a question has either"),
+        ('\'{"count": true, "count": true, "table": "events"}\'', "must be a JSON object"),
+        ('\'{"count": true, "table": 7}\'', "table must be"),
+        ('\'{"count": true, "table": "events", "kk": 7}\'', "a key 'kk', which there is not.* Did you mean 'k'"),
+        ('\'{"count": true, "table": "events", "k": true}\'', "k must be a whole number"),
+        ('\'{"count": true, "table": "events", "k": 20.0}\'', "k must be a whole number"),
+        ('\'{"count": true, "table": "events", "k": "20"}\'', "k must be a whole number"),
+        ('\'{"count": true, "table": "events", "domain": "[1]"}\'', "domain is about the cells"),
+        ('\'{"count": true, "table": "events", "noise": true}\'', "noise must be a number"),
+        ('\'{"count": true, "table": "events", "noise": Infinity}\'', "noise must be finite"),
+        ('\'{"count": true, "table": "events", "filter": ["a"]}\'', "filter must be a text"),
+        ('\'{"histogram": {"grp": 1}, "table": "events"}\'', "histogram must be"),
+        ('\'{"histogram": ["grp", 1], "table": "events"}\'', "histogram must be"),
+        ('\'{"histogram": "grp", "table": "events", "domain": [1]}\'', "domain must be a text"),
+        ('\'{"histogram": "grp", "table": "events", "k_complement": 1}\'', "k_complement is about a count"),
     ],
 )
 @pytest.mark.parametrize("function", ["pkdp_plan", "pkdp_release"])
@@ -429,7 +429,7 @@ def test_the_functions_behind_the_macros_check_what_they_are_given(con, function
 def test_errors_of_others_do_not_show_their_text(con):
     class Broken:
         def plan(self, spec):
-            return (("grp", "TINYINT"),) if spec.by else ()
+            return (("grp", "TINYINT"),) if spec.histogram else ()
 
         def release(self, spec):
             raise RuntimeError("person 17")

@@ -801,7 +801,7 @@ def test_a_revision_is_never_another_callers_table(tmp_path):
 def test_a_revision_that_another_run_published_first_is_refused(tmp_path, ledger):
     asked = {"unit": "u", "attacker": ATTACKER, "noise": NOISE, "period": "2013"}
     pkdp.count(people(x=30), ledger=ledger, **asked)
-    request = Request(mechanism=pkdp.mechanisms.Count(noise=NOISE), unit="u", period="2013")
+    request = Request(mechanism=pkdp.Count(noise=NOISE), unit="u", period="2013")
 
     def read():
         with pkdp.Ledger.open(tmp_path / "ledger.sqlite", dataset="people") as other:

@@ -1,24 +1,25 @@
-"""AuditLog: who asked the gate what, and what became of it, as JSON lines that are only ever added to."""
+"""AuditLog: who asked the gate what, and what became of it, as JSON lines, each with the hash of the one before."""
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import stat
 import threading
 import traceback
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from pkdp_pipeline.errors import ConfigError, TemporaryError
 
-__all__ = ["AuditLog", "places"]
+__all__ = ["AuditLog", "verify_audit_log"]
 
 _OURS = "For the curator: "
 """Begins the notes on errors that the gate itself has made, of types alone."""
+_FIRST = "0" * 64
 
 
 class AuditLog:
@@ -42,6 +43,7 @@ class AuditLog:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path).absolute()
         self._lock = threading.Lock()
+        self._last, self._size = _FIRST, 0
         try:
             descriptor = self._opened()
             try:
@@ -63,36 +65,16 @@ class AuditLog:
         """Where it is."""
         return self._path
 
-    def write(
-        self,
-        outcome: str,
-        *,
-        request: str | None = None,
-        token: str | None = None,
-        statement: str | None = None,
-        releases: Iterable[str] = (),
-        error: BaseException | str | None = None,
-        incident: bool = False,
-        **more: Any,
-    ) -> None:
+    def write(self, outcome: str, *, error: BaseException | str | None = None, **facts: Any) -> None:
         """Add one line.
 
         Parameters
         ----------
         outcome : str
-            Such as "asked", "answered", "refused", "failed".
-        request : str, optional
-            The id that the lines of one request share. It is the incident id too.
-        token, statement : str, optional
-            The name of the token, never the token; what was asked.
-        releases : iterable of str
-            Ids of the releases that an answer rests on.
         error : BaseException or str, optional
-            Its type is written. Its text is not.
-        incident : bool, default False
-            Whether it was unexpected: then where it arose is written too.
-        **more
-            Further facts, not about data.
+            Its type is written, and of an incident where it arose. Its text is not.
+        **facts
+            Further facts, not about data: the request, the name of the token, the question, the release.
 
         Raises
         ------
@@ -100,30 +82,37 @@ class AuditLog:
             If the line cannot be stored. What it is about must not go out then.
         """
         line: dict[str, Any] = {"time": datetime.now(UTC).isoformat(timespec="microseconds"), "outcome": outcome}
-        line |= {"request": request, "token": token, "statement": statement, "releases": list(releases) or None}
+        line |= {key: value for key, value in facts.items() if value is not None}
         if error is not None:
             line["error"] = error if isinstance(error, str) else type(error).__name__
-        if incident:
-            line |= {"incident": request, "where": places(error) if isinstance(error, BaseException) else None}
-        text = json.dumps({key: value for key, value in (line | more).items() if value is not None})
+        if "incident" in line and isinstance(error, BaseException):
+            line["where"] = _places(error)
         try:
             with self._lock:
-                self._append(f"{text}\n".encode())
+                self._append(line)
         except OSError:
             raise TemporaryError("the audit log cannot be written; nothing is answered without it.") from None
 
-    def _append(self, line: bytes) -> None:
+    def _append(self, line: dict[str, Any]) -> None:
         descriptor = self._opened()
         try:
             # Closing it gives the lock back. Another writer's line that is half there is not a line cut off.
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             size = os.fstat(descriptor).st_size
+            if size and size != self._size:  # of another process, or from before
+                with os.fdopen(os.dup(descriptor), "rb") as file:
+                    file.seek(0)
+                    for last in file:
+                        self._last = _hash(last)
             # A line that a crash or a full disk cut off stays alone on its line.
-            if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                line = b"\n" + line
-            if os.write(descriptor, line) != len(line):
+            cut = size and os.pread(descriptor, 1, size - 1) != b"\n"
+            text = json.dumps({"previous": self._last} | line).encode() + b"\n"
+            written = b"\n" + text if cut else text
+            self._size = -1
+            if os.write(descriptor, written) != len(written):
                 raise OSError("not all of it was written")
             os.fsync(descriptor)
+            self._last, self._size = _hash(text), size + len(written)
         finally:
             os.close(descriptor)
 
@@ -133,7 +122,39 @@ class AuditLog:
         return os.open(self._path, flags, 0o600)
 
 
-def places(error: BaseException) -> list[str]:
+def verify_audit_log(path: str | os.PathLike[str]) -> tuple[int, str]:
+    """Check that no line was changed, removed or put in between, and return how many there are and the last hash.
+
+    The first line follows the last one of the file before it, if there was one. That lines at the end are missing can
+    only be seen from outside, by a hash known to be in it.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read, or a line does not follow the one before.
+    """
+    file = Path(path)
+    try:
+        lines = file.read_bytes().removesuffix(b"\n").split(b"\n")
+    except OSError as error:
+        raise ConfigError(f"the audit log {str(file)!r} cannot be read: {error.strerror}.") from error
+    last = None
+    if lines == [b""]:
+        return 0, _FIRST
+    for number, line in enumerate(lines, start=1):
+        expected = b'{"previous": "' if last is None else f'{{"previous": "{last}"'.encode()
+        # What was cut off may be shorter; that it was changed shows in the line after it.
+        if not line.startswith(expected) and not expected.startswith(line):
+            raise ConfigError(f"line {number} of the audit log {str(file)!r} does not follow the one before it.")
+        last = _hash(line)
+    return len(lines), last or _FIRST
+
+
+def _hash(line: bytes) -> str:
+    return hashlib.sha256(line.rstrip(b"\n")).hexdigest()
+
+
+def _places(error: BaseException) -> list[str]:
     """Return where an error and its causes arose, innermost first: types, files and lines, none of their texts."""
     found: list[str] = []
     seen: set[int] = set()

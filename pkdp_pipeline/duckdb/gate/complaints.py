@@ -12,6 +12,7 @@ __all__ = ["complaint"]
 #: What to write under a key, by its name; of tables, by the name of what they are in.
 _EXAMPLES: Mapping[str, str] = MappingProxyType(
     {
+        "answer_bytes": "answer_bytes = 16777216",
         "attacker": "attacker = { p_max = 0.1 }",
         "columns": 'columns = ["country"]',
         "delta": "delta = 1e-6",
@@ -20,17 +21,16 @@ _EXAMPLES: Mapping[str, str] = MappingProxyType(
         "times": "times = 10",
         "unit": 'unit = "person"',
         "budget": "budget = { epsilon = 1.0, delta = 1e-6 }",
+        "cells": "cells = 100000",
         "dataset": 'dataset = "visits"',
         "domains": 'domains = { country = ["US", "NO"] }',
         "evidence": 'evidence = { kind = "one_day_protected" }',
         "k": "k = 20",
         "ledger": 'ledger = "ledger.sqlite"',
         "limits": "limits = { seconds = 30 }",
-        "memory": 'memory = "256MB"',
+        "memory": 'memory = "1GB"',
         "p_max": "p_max = 0.1",
-        "rows": "rows = 100000",
         "seconds": "seconds = 60",
-        "statement_characters": "statement_characters = 10000",
         "tables": '[tables.visits] with unit = "person", columns = ["country"] and k = 20',
     }
 )

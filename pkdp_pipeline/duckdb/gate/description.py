@@ -7,30 +7,33 @@ import json
 import math
 import stat
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import certify
-from pkdp_pipeline.duckdb.gate.catalog import Catalogued
+from pkdp_pipeline.duckdb.gate.permitted import PermittedTable, find_tables
 from pkdp_pipeline.duckdb.gate.policy import Policy, TablePolicy
-from pkdp_pipeline.duckdb.tables import literal
-from pkdp_pipeline.duckdb.views import link_warning
+from pkdp_pipeline.duckdb.gate.vault import open_vault
+from pkdp_pipeline.duckdb.spec import Spec
+from pkdp_pipeline.duckdb.tables import type_name
+from pkdp_pipeline.duckdb.views import link_warning, linking_parts
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.model.mechanisms import Count, Histogram
 from pkdp_pipeline.model.unit import EACH_ROW
 from pkdp_pipeline.planning import smallest_k
 
-__all__ = ["describe", "file_warnings", "threshold_warnings", "totals", "view_warnings"]
+__all__ = ["describe", "file_warnings", "look_up", "threshold_warnings", "totals"]
 
 _EACH_ROW = "each row"
 _EACH_UNIT = "each privacy unit"
 
 
-def describe(policy: Policy, tables: Mapping[str, Catalogued]) -> dict[str, Any]:
+def describe(policy: Policy, tables: Mapping[str, PermittedTable]) -> dict[str, Any]:
     """Return what analysts may ask and what is promised about the answers, as what `json` writes.
 
     Nothing in it depends on data, and no path is in it.
@@ -38,36 +41,33 @@ def describe(policy: Policy, tables: Mapping[str, Catalogued]) -> dict[str, Any]
     Parameters
     ----------
     policy : Policy
-    tables : mapping of str to Catalogued
+    tables : mapping of str to PermittedTable
         Its tables, as the database has them.
     """
     attacker = policy.attacker_model()
     return {
-        "tables": {name: _table(policy, attacker, name, table, tables[name]) for name, table in policy.tables.items()},
+        "tables": {table.name: _table(policy, attacker, table) for table in tables.values()},
         "attacker": attacker.to_dict(),
         "noise": bool(policy.budget),
         "noiseless": not _worst_case_budgets(policy),
         "budgets": [budget.to_dict() for budget in policy.budgets()],
         "budgets_hold_for": _EACH_UNIT if policy.budget else None,
-        "units": [list(unit) or _EACH_ROW for unit in dict.fromkeys(table.unit for table in tables.values())],
+        "units": [list(unit) or _EACH_ROW for unit in _units(tables)],
         "evidence": [evidence.declares for evidence in policy.declared()],
         "limits": policy.limits.model_dump(),
     }
 
 
-def totals(total: Callable[[object], Certificate], tables: Mapping[str, Catalogued]) -> list[dict[str, Any]]:
+def totals(total: Callable[[object], Certificate], tables: Mapping[str, PermittedTable]) -> list[dict[str, Any]]:
     """Return what all releases so far promise together, for each privacy unit, as what `json` writes.
 
     Parameters
     ----------
     total : callable
         Returns the total of a privacy unit.
-    tables : mapping of str to Catalogued
+    tables : mapping of str to PermittedTable
     """
-    return [
-        {"unit": list(unit) or _EACH_ROW, **_total(partial(total, unit or EACH_ROW))}
-        for unit in dict.fromkeys(table.unit for table in tables.values())
-    ]
+    return [{"unit": list(unit) or _EACH_ROW, **_total(partial(total, unit or EACH_ROW))} for unit in _units(tables)]
 
 
 def _total(total: Callable[[], Certificate]) -> dict[str, Any]:
@@ -85,12 +85,7 @@ def file_warnings(policy: Policy, database: Path, policy_file: Path) -> list[str
     own processes can open none of its files.
     """
     ledger = policy.ledger_file
-    found = [
-        f"Others than the owner may read or write {str(one)!r}, past the gate: chmod 600 it, and run the service as "
-        "its owner, a user whom no analyst can become."
-        for one in (database, database.with_name(f"{database.name}.wal"))
-        if _mode(one) & 0o077
-    ]
+    found = []
     written = [policy_file, database.absolute().parent, policy_file.absolute().parent]
     if ledger is not None:
         written += [ledger, ledger.absolute().parent]
@@ -128,9 +123,26 @@ def threshold_warnings(policy: Policy) -> list[str]:
     return found
 
 
-def view_warnings(tables: Mapping[str, Catalogued]) -> list[str]:
-    """Return which tables are views that link people's rows, one sentence each."""
-    return [link_warning(f"View {name}", table.links) for name, table in tables.items() if table.links]
+def look_up(policy: Policy, database: Path) -> tuple[dict[str, PermittedTable], list[str]]:
+    """Hold a policy against a database, whose data are not read.
+
+    Returns
+    -------
+    dict of str to PermittedTable
+    list of str
+        Which tables are views that link people's rows, one sentence each.
+
+    Raises
+    ------
+    ConfigError
+        If the database cannot be opened, or the policy does not fit it; the message names the policy's key.
+    TemporaryError
+        If another process is writing to the database.
+    """
+    with closing(open_vault(database)) as vault:
+        tables = find_tables(policy, vault)
+        links = {table.name: linking_parts(vault, f"FROM {table.found.sql}") for table in tables.values()}
+    return tables, [link_warning(f"View {name}", parts) for name, parts in links.items() if parts]
 
 
 def _certifiable(mechanism: Histogram | Count, attacker: AttackerModel, protects: str) -> bool:
@@ -141,10 +153,15 @@ def _certifiable(mechanism: Histogram | Count, attacker: AttackerModel, protects
     return True
 
 
-def _table(policy: Policy, attacker: AttackerModel, name: str, table: TablePolicy, found: Catalogued) -> dict[str, Any]:
+def _units(tables: Mapping[str, PermittedTable]) -> list[tuple[str, ...]]:
+    return list(dict.fromkeys(table.rules.unit for table in tables.values()))
+
+
+def _table(policy: Policy, attacker: AttackerModel, permitted: PermittedTable) -> dict[str, Any]:
+    table = permitted.policy
     return {
-        "unit": list(found.unit) or _EACH_ROW,
-        "columns": dict(found.types),
+        "unit": list(permitted.rules.unit) or _EACH_ROW,
+        "columns": {column: type_name(kind) for column, kind in permitted.columns.items()},
         "k": table.k,
         "k_with_noise": _with_noise(table) if policy.budget else None,
         "domains": {column: [_value(one) for one in values] for column, values in table.domains.items()},
@@ -154,31 +171,25 @@ def _table(policy: Policy, attacker: AttackerModel, name: str, table: TablePolic
         "one_cell": table.one_cell,
         "order_by": None if table.order_by is None else list(table.order_by),
         "undeclared": table.undeclared,
-        "examples": _examples(policy, attacker, name, table),
+        "examples": _examples(policy, attacker, permitted),
     }
 
 
-def _examples(policy: Policy, attacker: AttackerModel, name: str, table: TablePolicy) -> list[dict[str, str]]:
+def _examples(policy: Policy, attacker: AttackerModel, permitted: PermittedTable) -> list[dict[str, Any]]:
     """Return questions that may be asked, and what the answer to each promises by itself."""
-    noise, threshold, more = None, None, ""
+    table, more = permitted.policy, {}
     held = _worst_case_budgets(policy)
     if held:
         epsilon = float(f"{min(0.5, min(budget.epsilon for budget in held) / 2):.2g}") or 0.1
         delta = min(min(budget.delta for budget in held) or 1e-9, 1e-3)
-        noise, threshold = GeometricNoise(epsilon), table.k + math.ceil(math.log(100.0 / delta) / epsilon)
-        more = f", noise := {epsilon!r}, release_threshold := {threshold}"
-    column = literal(table.columns[0])
-    histogram = Histogram(k=table.k, noise=noise, release_threshold=threshold)
-    count = Count(k=table.k, noise=noise, release_threshold=threshold)
+        more = {"noise": epsilon, "release_threshold": table.k + math.ceil(math.log(100.0 / delta) / epsilon)}
+    questions: list[tuple[dict[str, Any], str]] = [
+        ({"table": permitted.name, "histogram": next(iter(permitted.columns)), "k": table.k, **more}, table.protects),
+        ({"table": permitted.name, "count": True, "k": table.k, **more}, "presence"),
+    ]
     return [
-        {
-            "sql": f"FROM pkdp_histogram({literal(name)}, {column}, k := {table.k}{more})",
-            "promise": _promise(histogram, attacker, table.protects),
-        },
-        {
-            "sql": f"FROM pkdp_count({literal(name)}, k := {table.k}{more})",
-            "promise": _promise(count, attacker, "presence"),
-        },
+        {"question": question, "promise": _promise(Spec.read(question).mechanism(), attacker, protects)}
+        for question, protects in questions
     ]
 
 

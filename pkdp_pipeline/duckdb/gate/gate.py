@@ -1,47 +1,73 @@
-"""Gate: an analyst's connection, which answers statements over releases and owns no data."""
+"""Gate: answers the questions of people who may not see the data, each with one release."""
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
-from collections.abc import Mapping
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from pkdp_pipeline.duckdb.gate.answer import Answer
-from pkdp_pipeline.duckdb.gate.front import Front
-from pkdp_pipeline.duckdb.gate.permitted import PermittedReleases
+from pkdp_pipeline.duckdb.gate.client import connected
+from pkdp_pipeline.duckdb.gate.permitted import PermittedTable, find_tables, permitted
 from pkdp_pipeline.duckdb.gate.policy import Policy
 from pkdp_pipeline.duckdb.gate.vault import open_vault
-from pkdp_pipeline.errors import ArgumentError, TemporaryError
+from pkdp_pipeline.duckdb.gate.worker import Job, TableFailedError, UnfinishedError, Workers
+from pkdp_pipeline.duckdb.spec import Spec
+from pkdp_pipeline.duckdb.tables import type_name
+from pkdp_pipeline.errors import (
+    ArgumentError,
+    BudgetExceededError,
+    ConfigError,
+    DifferencingError,
+    LedgerError,
+    NoEvidenceError,
+    NotCertifiableError,
+    PkdpError,
+    TemporaryError,
+)
 from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.ledger.unreadable import mark_unreadable, unreadable_tables
+from pkdp_pipeline.model.wording import ANALYST, worded_for
+from pkdp_pipeline.releases.publish import Counted, publish
+from pkdp_pipeline.releases.release import Release
+from pkdp_pipeline.releases.request import Request
 
 if TYPE_CHECKING:
+    import duckdb
+
     from pkdp_pipeline.certificates.certificate import Certificate
 
-__all__ = ["Gate"]
+__all__ = ["AT_ONCE", "REFUSALS", "Gate"]
+
+#: Refusals that are about the question, the policy and what is published already; their texts may be read by anybody.
+REFUSALS = (BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError)
+#: So many questions are counted at once.
+AT_ONCE = 4
 
 
 class Gate:
-    """Answers analysts' SELECTs over ``pkdp_histogram`` and ``pkdp_count``, and refuses everything else.
+    """Answers questions about a database that it alone reads, and executes no SQL of whoever asks.
 
-    The database is opened read-only and is never reachable from the connection that runs statements: that one
-    holds the macros alone, in memory, without access to files, extensions, settings or Python variables. A
-    statement is one SELECT, of which every part of the syntax tree is on a list; what its macros ask has to pass
-    the policy, whoever sends it; and everything goes out through `publish`, charged to the ledger and replayed
-    when asked again. With the releases, which are public, a statement may compute what it likes.
+    A question is a JSON object. What it asks has to pass the policy, and goes out through `publish`, charged to the
+    ledger and replayed when it is asked again. It is counted in a process of its own, which is ended when the time of
+    the policy is over.
 
-    Opening it reads every permitted column of every row once, before any question: a table that cannot be read is
+    Opening a gate reads every permitted column of every row once, before any question: a table that cannot be read is
     refused as a whole, and the ledger remembers it, because failures of single questions would tell about single rows.
 
     Parameters
     ----------
     database_path : path-like
-        A DuckDB file.
+        A DuckDB file that its owner alone can read.
     policy : dict or path-like
         What may be asked; see `Policy`.
+    ledger : Ledger, optional
+        Instead of one that the policy names: budgets, evidence and data set are the ledger's then. It stays open.
 
     Raises
     ------
@@ -57,31 +83,43 @@ class Gate:
     - Python. An analyst who runs code in the same process can open the database, or reach into this object. Give
       analysts a process of their own, and the gate another one: ``pkdp gate serve``.
     - Time. How long a release takes depends on the data, and is not hidden.
-    - What is forgotten. Without `ledger` in the policy, a gate that is opened again knows of no earlier release, and
-      two gates do not know of each other: each answers a question of its own about the same people.
+    - What is forgotten. Without a ledger, a gate that is opened again knows of no earlier release, and two gates do not
+      know of each other: each answers a question of its own about the same people.
 
-    It may be used from several threads; statements run one after the other.
+    It may be used from several threads.
     """
 
     def __init__(
-        self, database_path: str | os.PathLike[str], *, policy: Policy | Mapping[str, Any] | str | os.PathLike[str]
+        self,
+        database_path: str | os.PathLike[str],
+        *,
+        policy: Policy | Mapping[str, Any] | str | os.PathLike[str],
+        ledger: Ledger | None = None,
     ) -> None:
         self._policy = Policy.read(policy)
         self._lock = threading.Lock()
+        self._failed: set[str] = set()
         with ExitStack() as opened:
+            # It stays open: nobody can write to the file meanwhile.
             vault = opened.enter_context(closing(open_vault(database_path)))
-            self._ledger = opened.enter_context(
-                Ledger.open(
-                    self._policy.ledger or ":memory:",
-                    dataset=self._policy.dataset,
-                    budget=self._policy.budgets() or None,
-                    evidence=self._policy.declared() or None,
+            self._tables = find_tables(self._policy, vault)
+            self._ledger = (
+                _given(ledger, self._policy)
+                if ledger is not None
+                else opened.enter_context(
+                    Ledger.open(
+                        self._policy.ledger or ":memory:",
+                        dataset=self._policy.dataset,
+                        budget=self._policy.budgets() or None,
+                        evidence=self._policy.declared() or None,
+                    )
                 )
             )
-            self._releases = releases = PermittedReleases(self._policy, vault.cursor, self._ledger)
-            releases.read_tables()
-            self._front = opened.enter_context(closing(Front(releases, self._policy.limits)))
-            # Also when nobody closes the gate: DuckDB complains at exit about what is open.
+            self._budgets = self._policy.budgets() if ledger is None else tuple(ledger.terms.budgets)
+            limits = self._policy.limits
+            self._workers = opened.enter_context(closing(Workers(database_path, memory=limits.memory, most=AT_ONCE)))
+            self._read_tables()
+            # Also when nobody closes the gate: no process is left behind.
             self._end = weakref.finalize(self, opened.pop_all().close)
 
     def __enter__(self) -> Gate:
@@ -98,43 +136,63 @@ class Gate:
         return self._policy
 
     @property
+    def tables(self) -> Mapping[str, PermittedTable]:
+        """The policy's tables, as the database has them."""
+        return self._tables
+
+    @property
     def unreadable(self) -> tuple[str, ...]:
         """The policy's tables that answer no new question, because a row could not be read when somebody tried."""
         with self._lock:
             self._check_open()
-            return self._releases.unreadable
+            refused = self._refused()
+        return tuple(table.name for table in self._tables.values() if table.found.name in refused)
 
-    def sql(self, text: str) -> Answer:
-        """Answer one statement.
+    def ask(self, question: Mapping[str, Any] | str | Spec) -> Release:
+        """Answer one question.
 
         Parameters
         ----------
-        text : str
-            One SELECT, such as ``FROM pkdp_histogram('events', 'country', k := 20) ORDER BY count DESC``.
+        question : dict or JSON text
+            ``{"table": "events", "histogram": "country", "k": 20}``, with a column or a list of columns, or
+            ``{"table": "events", "count": true, "k": 20}``. Further keys are filter, noise, release_threshold and, of
+            a count, k_complement; unknown keys are errors.
 
         Returns
         -------
-        Answer
+        Release
 
         Raises
         ------
         ArgumentError
-            If the statement is malformed, not allowed, or exceeds a limit.
+            If the question is malformed, or the policy does not allow it.
         BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError
             If what it asks for may not be published.
         TemporaryError
             If the ledger or the gate is busy.
         PkdpError
-            If it fails for a reason that is for the curator.
+            If it was not answered, for a reason that is for the curator.
         """
-        # Whoever has waited this long waits behind statements that all took their full time.
-        if not self._lock.acquire(timeout=2 * self._policy.limits.seconds):
-            raise TemporaryError("the gate is busy; ask the same again later.")
+        problem: BaseException
         try:
-            self._check_open()
-            return self._front.run(text)
-        finally:
-            self._lock.release()
+            return self._answer(question)
+        except REFUSALS as error:
+            raise type(error)(worded_for(error, ANALYST)) from None
+        except ArgumentError as error:
+            raise error.with_traceback(None) from None
+        except TemporaryError:
+            raise TemporaryError("the gate is busy; ask the same again later.") from None
+        except Exception as error:
+            problem = error
+        raise _not_answered(problem)
+
+    def connect(self) -> duckdb.DuckDBPyConnection:
+        """Return a DuckDB connection of an analyst's own, in memory, on which ``pkdp_histogram`` asks this gate."""
+        columns = {
+            table.name: {column: type_name(kind) for column, kind in table.columns.items()}
+            for table in self._tables.values()
+        }
+        return connected(self.ask, columns)
 
     def total(self, unit: object = None) -> Certificate:
         """Return what everything in the ledger adds up to, for one privacy unit; see `Ledger.total`."""
@@ -143,10 +201,128 @@ class Gate:
             return self._ledger.total(unit)
 
     def close(self) -> None:
-        """Close the database, the ledger and the connection; a closed gate answers nothing."""
+        """Close the database and the ledger, and end what is being counted; a closed gate answers nothing."""
+        self._workers.close()
         with self._lock:
             self._end()
 
     def _check_open(self) -> None:
         if not self._end.alive:
             raise ArgumentError("the gate is closed; open it again.")
+
+    def _check_readable(self, table: PermittedTable) -> None:
+        if table.found.name in self._refused():
+            raise ArgumentError(
+                f"table {table.name!r} cannot be read in full, so no new question about it is answered: ask the "
+                "curator for one that can."
+            )
+
+    def _answer(self, question: object) -> Release:
+        seconds = self._policy.limits.seconds
+        with self._lock:
+            self._check_open()
+            table, spec, request = permitted(question, self._policy, self._tables, self._budgets)
+            # What is public goes on being replayed, also where the table cannot be read any more.
+            if self._ledger.find(request.key(self._ledger.dataset)) is not None:
+                return self._published(table, spec, request, _nothing_counted)
+            self._check_readable(table)
+        with self._workers.taken(wait=2 * seconds) as worker:
+            ends = time.monotonic() + seconds
+
+            def counted() -> Counted:
+                self._lock.release()  # others may ask meanwhile
+                try:
+                    job = Job(task="count", table=table.found.sql, requests=(request,))
+                    found = worker.do(job, seconds=max(0.0, ends - time.monotonic()))
+                finally:
+                    self._lock.acquire()
+                if table.found.name in self._refused():  # another question has failed meanwhile: this one does, too
+                    raise TableFailedError("refused meanwhile")
+                return replace(cast("Counted", found), request=request)
+
+            # Asked of no rows first, so that what is wrong with a question is told before any data are read.
+            worker.do(Job(task="rehearse", table=table.found.sql, requests=(request,)), seconds=seconds)
+            with self._lock:
+                self._check_open()
+                self._check_readable(table)
+                return self._published(table, spec, request, counted)
+
+    def _published(
+        self, table: PermittedTable, spec: Spec, request: Request, counted: Callable[[], Counted]
+    ) -> Release:
+        attacker = self._policy.attacker_model()
+        try:
+            return publish(counted, request, attacker=attacker, ledger=self._ledger, trusted=False)
+        except REFUSALS as error:
+            raise type(error)(worded_for(error, ANALYST) + _about_the_threshold(spec)) from None
+        except (TemporaryError, LedgerError, UnfinishedError, MemoryError):
+            raise  # says nothing about the table
+        except Exception as error:
+            with suppress(PkdpError):  # refused here, also where the ledger cannot tell others
+                self._refuse(table)
+            told = str(error) if isinstance(error, TableFailedError) else type(error).__name__
+        raise TableFailedError(told)
+
+    def _read_tables(self) -> None:
+        """Read what may be asked of each table, without any question; refuse from now on what cannot be read."""
+        refused = self._refused()
+        for table in self._tables.values():
+            if table.found.name in refused:
+                continue
+            with self._workers.taken(wait=None) as worker:
+                try:
+                    worker.do(table.reading(), seconds=None)
+                except UnfinishedError:
+                    raise ConfigError(
+                        f"table {table.name!r} cannot be read with limits.memory = {self._policy.limits.memory!r}: "
+                        "write a larger one."
+                    ) from None
+                except (TableFailedError, ArgumentError):
+                    self._refuse(table)
+
+    def _refused(self) -> frozenset[str]:
+        """Return the tables that could not be read: here, or by another gate of the same ledger."""
+        return unreadable_tables(self._ledger) | self._failed
+
+    def _refuse(self, table: PermittedTable) -> None:
+        self._failed.add(table.found.name)
+        mark_unreadable(self._ledger, table.found.name)
+
+
+def _nothing_counted() -> Counted:
+    raise TemporaryError("what the ledger has published cannot be found in it; ask again later.")
+
+
+def _given(ledger: Ledger, policy: Policy) -> Ledger:
+    if not isinstance(ledger, Ledger):
+        raise ArgumentError(
+            f"ledger must be a Ledger, not {type(ledger).__name__}: open one with pkdp.Ledger.open(path)."
+        )
+    for key in ("ledger", "dataset", "budget", "evidence"):
+        if key in policy.model_fields_set:
+            raise ConfigError(f"the policy's {key} and the argument ledger say the same twice; leave one of them out.")
+    return ledger
+
+
+def _about_the_threshold(spec: Spec) -> str:
+    """Return what to add to a refusal where a threshold is what gives a noised release no worst case."""
+    if spec.noise is None or spec.release_threshold is not None or (spec.k is None and spec.k_complement is None):
+        return ""
+    if spec.k_complement is not None:
+        return (
+            " (Which counts reach k_complement is decided by the exact ones, so the noise does not count here: leave "
+            "k_complement out.)"
+        )
+    alone = spec.count or spec.domain is not None
+    return (
+        f" (Which counts reach k = {spec.k} is decided by the exact ones, so the noise does not count here: "
+        f"{'leave k out' if alone else 'ask without k about listed columns'}, or add a release_threshold well above k.)"
+    )
+
+
+def _not_answered(error: BaseException) -> PkdpError:
+    """Return the error for a failure that may owe itself to the data; a note for the curator has its type alone."""
+    told = PkdpError("the question was not answered; ask the curator.")
+    kind = str(error) if isinstance(error, TableFailedError) else f"{type(error).__module__}.{type(error).__name__}"
+    told.add_note(f"For the curator: {kind}.")
+    return told

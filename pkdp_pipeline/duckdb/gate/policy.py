@@ -10,10 +10,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
+from pkdp_pipeline.duckdb.gate.client import MOST_BYTES
 from pkdp_pipeline.duckdb.gate.complaints import complaint
 from pkdp_pipeline.duckdb.tables import lowered
-from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.ledger import Budget
+from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError
+from pkdp_pipeline.ledger import Budget, Ledger
+from pkdp_pipeline.ledger.sqlite_database import resolved_file
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, read_evidence
 from pkdp_pipeline.model.keys import canonical_key, kind_of_values
@@ -23,7 +25,7 @@ from pkdp_pipeline.releases.options.attacker_table import AttackerTable
 from pkdp_pipeline.releases.options.tables import Columns, Name, Table
 from pkdp_pipeline.releases.options.terms import BudgetTable, Declared
 
-__all__ = ["Limits", "Policy", "TablePolicy"]
+__all__ = ["Limits", "Policy", "TablePolicy", "check_ledger"]
 
 #: Rows that come from somewhere else than the table's own people, told apart by who may be surprised by an error.
 _TELLING = {
@@ -66,12 +68,12 @@ PeriodName = Annotated[str | None, BeforeValidator(_period)]
 
 
 class Limits(Table):
-    """``[limits]``: what one statement may use. The release of a table is never interrupted half-way."""
+    """``[limits]``: what one question may use."""
 
     seconds: float = Field(default=30.0, gt=0, le=3_600, allow_inf_nan=False)
-    rows: int = Field(default=100_000, gt=0)
-    memory: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,5} ?(MB|MiB|GB|GiB)$")] = "256MB"
-    statement_characters: int = Field(default=10_000, gt=0, le=100_000)
+    memory: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,5} ?(MB|MiB|GB|GiB)$")] = "1GB"
+    cells: int = Field(default=100_000, gt=0, description="The most public cells that a histogram may have.")
+    answer_bytes: int = Field(default=2**24, gt=0, le=MOST_BYTES)
 
 
 class TablePolicy(Table):
@@ -185,6 +187,12 @@ class Policy(Table):
                     f"period is needed with a ledger: say which period the table {name!r} is about, for the policy or "
                     "for the table."
                 )
+            for column, values in table.domains.items():
+                if len(values) > self.limits.cells:
+                    raise ValueError(
+                        f"tables.{name}.domains.{column} has more values than the {self.limits.cells} of "
+                        "limits.cells: write a larger limits.cells, or leave the column out."
+                    )
         return self
 
     @classmethod
@@ -263,3 +271,23 @@ class Policy(Table):
 def _plain(value: Any) -> Any:
     """Return mappings as dictionaries, all the way down; strict validation takes nothing else."""
     return {key: _plain(one) for key, one in value.items()} if isinstance(value, Mapping) else value
+
+
+def check_ledger(policy: Policy, *, make: bool = False) -> None:
+    """Check that the policy's ledger can be a file where it is; `make` it if it is not there, for its owner alone.
+
+    Raises
+    ------
+    LedgerError
+        If its folder does not exist, it is a folder itself, or it cannot be made.
+    """
+    file = policy.ledger_file
+    if file is None:
+        return
+    resolved_file(str(file))
+    try:
+        if make and not file.exists():
+            with Ledger.open(file):  # nothing stands in it yet; it will say what was asked and published
+                file.chmod(0o600)
+    except OSError as error:
+        raise LedgerError(f"the ledger {str(file)!r} cannot be opened: {error.strerror}.") from error

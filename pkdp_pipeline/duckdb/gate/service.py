@@ -1,54 +1,47 @@
-"""The gate as a service: ``POST /sql``, ``GET /policy`` and ``GET /health``, for analysts in processes of their own."""
+"""The gate as a service: ``POST /ask``, ``GET /policy`` and ``GET /health``, for analysts in processes of their own."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import secrets
-import threading
-from collections.abc import Awaitable, Callable, Collection
+from collections import OrderedDict, deque
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from time import monotonic
+from typing import Any, Protocol
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from pkdp_pipeline.duckdb.gate.audit_log import AuditLog
-from pkdp_pipeline.duckdb.gate.slots import Failures, Slots
-from pkdp_pipeline.duckdb.gate.tokens import Tokens
-from pkdp_pipeline.duckdb.gate.wire import ARROW, JSON, Answered, arrow_stream, json_document
-from pkdp_pipeline.errors import (
-    ArgumentError,
-    BudgetExceededError,
-    DifferencingError,
-    NoEvidenceError,
-    NotCertifiableError,
-    TemporaryError,
-)
+from pkdp_pipeline.duckdb.gate.gate import AT_ONCE, REFUSALS
+from pkdp_pipeline.duckdb.gate.tokens import name_of
+from pkdp_pipeline.duckdb.spec import Spec
+from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
+from pkdp_pipeline.releases.release import Release
 
-__all__ = ["Answering", "Service", "ServiceLimits"]
+__all__ = ["Asked", "Service", "ServiceLimits"]
 
-_PRIVACY = (BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError)
-_UNANSWERED = "could not be answered; ask the curator, and name the incident."
-_BUSY = "the service cannot answer at the moment; the same statement may succeed later."
-_RETRY_SECONDS = 5
+JSON, PARQUET = "application/json", "application/vnd.apache.parquet"
+_UNANSWERED = "the question was not answered; ask the curator, and name the incident."
+_BUSY = "the service cannot answer at the moment; the same question may succeed later."
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?", re.ASCII)
+_PATHS = {"/ask": "POST", "/policy": "GET", "/health": "GET"}
+_CHUNK = 2**16
+_WINDOW, _ADDRESSES = 60.0, 1024
 
-Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
-
-class Answering(Protocol):
+class Asked(Protocol):
     """What the service asks; `Gate`, which many threads may use at once."""
 
-    def sql(self, text: str, /) -> Answered:
-        """Answer one statement, or raise a `PkdpError` whose text an analyst may read."""
+    def ask(self, question: Spec, /) -> Release:
+        """Answer one question, or raise a `PkdpError` whose text an analyst may read."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,24 +51,27 @@ class ServiceLimits:
     Attributes
     ----------
     running : int
-        Statements that run at once, of all tokens together; of one token one runs.
-    seconds : float
-        How long a request waits for its answer. The gate stops statements by the policy's own limit; this one is
-        for what it cannot stop.
+        Requests that are answered at once, of all tokens together; of one token one is, until its answer is sent.
+    wait_seconds : float
+        How long a request waits for the one before it of the same token.
     body_bytes, body_seconds : int, float
         The size of a request's body, and how long it may take to arrive.
+    answer_bytes, send_seconds : int, float
+        The size of an answer, and how long it may take to be sent.
     failures : int
-        Failed logins a minute from one address, before they are told to wait.
+        Requests without a valid token a minute from one address, before they are told to wait.
     """
 
-    running: int = 4
-    seconds: float = 120.0
-    body_bytes: int = 65536
+    running: int = AT_ONCE
+    wait_seconds: float = 1.0
+    body_bytes: int = 65_536
     body_seconds: float = 10.0
+    answer_bytes: int = 2**24
+    send_seconds: float = 60.0
     failures: int = 10
 
 
-class _RequestError(Exception):
+class _RefusedError(Exception):
     """A request that is not answered: status, type and text of the error it gets."""
 
     def __init__(
@@ -103,9 +99,11 @@ class Service:
     gate : Gate
     describe : callable
         Returns what ``GET /policy`` answers, as what `json` writes.
-    tokens : Tokens
+    token_file : path-like
+        Read for every request: a token that is deleted there, or has expired, is not let in any more.
     audit : AuditLog
-        Every statement is written there before it is run, and its outcome before it is answered.
+        Every question is written there before it is counted, and its outcome before it is answered; so is what was
+        refused before it was a question.
     hosts : collection of str
         The names that requests may call this host by, in lower case and without a port.
     limits : ServiceLimits, optional
@@ -113,96 +111,150 @@ class Service:
 
     def __init__(
         self,
-        gate: Answering,
+        gate: Asked,
         *,
         describe: Callable[[], dict[str, Any]],
-        tokens: Tokens,
+        token_file: str | os.PathLike[str],
         audit: AuditLog,
         hosts: Collection[str],
         limits: ServiceLimits | None = None,
     ) -> None:
-        self._gate, self._describe, self._tokens, self._audit = gate, describe, tokens, audit
-        self._limits = limits or ServiceLimits()
-        self._slots = Slots(self._limits.running)
-        self._failures = Failures(self._limits.failures)
-        self._pool = ThreadPoolExecutor(self._limits.running, "statement")
-        self._app = Starlette(
-            routes=[
-                Route("/sql", self._answering(self._sql), methods=["POST"]),
-                Route("/policy", self._answering(self._policy), methods=["GET"]),
-                Route("/health", self._health, methods=["GET"]),
-            ],
-            exception_handlers={HTTPException: _http_error},
-            middleware=[Middleware(_Guard, hosts=frozenset(hosts))],
-        )
-        self._app.router.redirect_slashes = False
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, as ASGI has it."""
-        await self._app(scope, receive, send)
+        self._gate, self._describe, self._token_file, self._audit = gate, describe, token_file, audit
+        self._hosts, self._limits = frozenset(hosts), limits or ServiceLimits()
+        self._running: set[str] = set()
+        self._failures = _Failures(self._limits.failures)
+        self._pool = ThreadPoolExecutor(self._limits.running, "question")
 
     def close(self) -> None:
-        """Take no more statements; those that run are not waited for."""
+        """Take no more questions; those that are counted are not waited for."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _answering(self, endpoint: Endpoint) -> Endpoint:
-        """Turn everything that an endpoint raises into an error of the one shape."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, as ASGI has it; the place of its token is held until the answer is sent."""
+        if scope["type"] != "http":
+            if scope["type"] == "websocket":
+                await send({"type": "websocket.close", "code": 1008})
+            return
+        asking = _Asking(Request(scope, receive))
+        try:
+            response = await self._response(asking)
+            await response(scope, receive, _in_pieces(send, self._limits.send_seconds))
+        except TimeoutError:
+            return  # nobody reads the answer: the server closes a connection whose answer is not complete
+        finally:
+            if asking.running:
+                self._running.discard(asking.token or "")
 
-        async def answer(request: Request) -> Response:
-            request.state.id = secrets.token_hex(8)
+    async def _response(self, asking: _Asking) -> Response:
+        """Answer a request; everything that is raised becomes an error of the one shape."""
+        try:
             try:
-                return await endpoint(request)
-            except _RequestError as problem:
-                return problem.response()
-            except ClientDisconnect:
-                return Response(status_code=400)
-            except Exception as error:
-                return self._incident(request.state.id, error).response()
+                return await self._answered(asking)
+            except _RefusedError as problem:
+                return await self._written_down(asking, problem)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except Exception as error:
+            told = _refusal(error, asking.id)
+            if told.incident is not None:
+                try:
+                    await asyncio.to_thread(
+                        self._audit.write, "failed", request=asking.id, error=error, incident=asking.id, status=500
+                    )
+                except TemporaryError as unwritten:
+                    return _refusal(unwritten, asking.id).response()
+            return told.response()
 
-        return answer
+    async def _written_down(self, asking: _Asking, problem: _RefusedError) -> Response:
+        """Write down what was refused before it was a question, unless somebody without a token does it too often."""
+        if asking.token is None:
+            wait = self._failures.wait(asking.address)
+            if wait is not None:
+                return _RefusedError(
+                    429, "Unauthorized", "too many wrong requests from this address; wait.", retry=wait
+                ).response()
+        await asyncio.to_thread(
+            self._audit.write,
+            "unauthorized" if problem.status == 401 else "refused",
+            request=asking.id,
+            token=asking.token,
+            address=asking.address,
+            error=problem.kind,
+            status=problem.status,
+        )
+        return problem.response()
 
-    async def _health(self, _: Request) -> Response:
-        return Response('{"status":"ok"}', media_type=JSON)
+    async def _answered(self, asking: _Asking) -> Response:
+        request = asking.request
+        self._check_origin(request)
+        path = request.url.path
+        if path not in _PATHS or request.method != _PATHS[path]:
+            status, kind = (405, "MethodNotAllowed") if path in _PATHS else (404, "NotFound")
+            raise _RefusedError(status, kind, "there are POST /ask, GET /policy and GET /health.")
+        if path == "/health":
+            return Response('{"status":"ok"}', media_type=JSON)
+        asking.token = await self._authenticated(request)
+        await self._take_place(asking)
+        if path == "/policy":
+            return await self._in_thread(
+                lambda: Response(json.dumps(self._describe(), allow_nan=False), media_type=JSON)
+            )
+        body = await self._body(request)
+        try:
+            spec = Spec.read(body)
+        except ArgumentError as error:
+            raise _RefusedError(400, "ArgumentError", str(error)) from None
+        return await self._in_thread(lambda: self._ask(asking, spec))
 
-    async def _policy(self, request: Request) -> Response:
-        name = await self._authenticated(request)
+    def _check_origin(self, request: Request) -> None:
+        """Let only requests through that call this host by its name and that no foreign web page has sent.
 
-        def describe(_: threading.Event) -> Response:
-            return Response(json.dumps(self._describe(), allow_nan=False), media_type=JSON)
-
-        return await self._run(name, request.state.id, None, describe)
-
-    async def _sql(self, request: Request) -> Response:
-        name = await self._authenticated(request)
-        statement = await self._statement(request)
-        arrow = _wants_arrow(request)
-
-        def answer(late: threading.Event) -> Response:
-            return self._answer(name, request.state.id, statement, late, arrow=arrow)
-
-        return await self._run(name, request.state.id, statement, answer)
+        A page that an analyst's browser shows could otherwise send requests here (cross-site request forgery) and,
+        by giving its own name this host's address (DNS rebinding), read the answers.
+        """
+        given = [host.lower() for host in request.headers.getlist("host")]
+        match = _HOST.fullmatch(given[0]) if len(given) == 1 else None
+        if match is None or match[1].strip("[]") not in self._hosts:
+            raise _RefusedError(400, "WrongHost", "the request's Host header is not a name of this service.")
+        own = {f"http://{given[0]}", f"https://{given[0]}"}
+        from_elsewhere = any(origin.lower() not in own for origin in request.headers.getlist("origin"))
+        if from_elsewhere or request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            raise _RefusedError(400, "WrongOrigin", "the request comes from a web page of another origin.")
+        if request.url.query:
+            raise _RefusedError(400, "BadRequest", "nothing is read from a URL: tokens go into a header.")
 
     async def _authenticated(self, request: Request) -> str:
         """Return the name of the request's token."""
         given = request.headers.getlist("authorization")
         scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-        name = self._tokens.name_of(token.strip()) if scheme.lower() == "bearer" else None
-        if name is not None:
-            return name
-        address = request.client.host if request.client else ""
-        wait = self._failures.wait(address)
-        if wait is not None:
-            raise _RequestError(429, "Unauthorized", "too many wrong tokens from this address; wait.", retry=wait)
-        await asyncio.to_thread(self._audit.write, "unauthorized", request=request.state.id, address=address)
-        raise _RequestError(401, "Unauthorized", "send a valid token, as the header 'Authorization: Bearer TOKEN'.")
+        name = None
+        if scheme.lower() == "bearer":
+            try:
+                name = await asyncio.to_thread(name_of, self._token_file, token.strip())
+            except ConfigError:  # somebody is writing the file, or has spoilt it
+                raise _RefusedError(503, "TemporaryError", _BUSY, retry=5) from None
+        if name is None:
+            raise _RefusedError(401, "Unauthorized", "send a valid token, as the header 'Authorization: Bearer TOKEN'.")
+        return name
 
-    async def _statement(self, request: Request) -> str:
-        """Return the statement in a request's body."""
+    async def _take_place(self, asking: _Asking) -> None:
+        ends = monotonic() + self._limits.wait_seconds
+        token = asking.token or ""
+        while token in self._running and monotonic() < ends:
+            await asyncio.sleep(0.02)
+        if token in self._running:
+            raise _RefusedError(429, "Busy", "a question of this token is still being answered; wait.", retry=1)
+        if len(self._running) >= self._limits.running:
+            raise _RefusedError(503, "Busy", "too many questions are being answered; try again.", retry=5)
+        self._running.add(token)
+        asking.running = True
+
+    async def _body(self, request: Request) -> bytes:
         kind, _, parameters = request.headers.get("content-type", "").lower().partition(";")
         encoded = request.headers.get("content-encoding", "identity").lower()
         if kind.strip() != JSON or parameters.strip() not in ("", "charset=utf-8") or encoded != "identity":
-            raise _RequestError(415, "UnsupportedMediaType", f"send the header 'Content-Type: {JSON}' and UTF-8.")
-        too_large = _RequestError(413, "TooLarge", f"a request's body may have {self._limits.body_bytes} bytes.")
+            raise _RefusedError(415, "UnsupportedMediaType", f"send the header 'Content-Type: {JSON}' and UTF-8.")
+        too_large = _RefusedError(413, "TooLarge", f"a request's body may have {self._limits.body_bytes} bytes.")
         length = request.headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > 18 or int(length) > self._limits.body_bytes:
             raise too_large
@@ -214,157 +266,112 @@ class Service:
                     if len(body) > self._limits.body_bytes:
                         raise too_large
         except TimeoutError:
-            raise _RequestError(400, "BadRequest", "the request's body did not arrive in time.") from None
-        return _sql_of(bytes(body))
+            raise _RefusedError(400, "BadRequest", "the request's body did not arrive in time.") from None
+        return bytes(body)
 
-    async def _run(
-        self, name: str, request: str, statement: str | None, work: Callable[[threading.Event], Response]
-    ) -> Response:
-        """Do the work in a thread of its own, in the place of this token; it is told when nobody waits any more."""
-        obstacle = self._slots.take(name)
-        if obstacle == "token":
-            raise _RequestError(429, "Busy", "a statement of this token is still running; wait for it.", retry=1)
-        if obstacle is not None:
-            raise _RequestError(503, "Busy", "too many statements are running; try again.", retry=_RETRY_SECONDS)
-        late = threading.Event()
-
-        def in_place() -> Response:
-            try:
-                return work(late)
-            finally:
-                self._slots.give_back(name)
-
+    async def _in_thread(self, work: Callable[[], Response]) -> Response:
         try:
-            working = asyncio.get_running_loop().run_in_executor(self._pool, in_place)
+            working = asyncio.get_running_loop().run_in_executor(self._pool, work)
         except RuntimeError:  # the service is being stopped
-            self._slots.give_back(name)
-            raise _RequestError(503, "TemporaryError", _BUSY, retry=_RETRY_SECONDS) from None
-        done, _ = await asyncio.wait({working}, timeout=self._limits.seconds)
-        if done:
-            return working.result()
-        late.set()
-        working.add_done_callback(lambda one: one.cancelled() or one.exception())  # asked for, so that none is printed
-        await asyncio.to_thread(
-            self._audit.write, "late", request=request, token=name, statement=statement, incident=True
-        )
-        raise _RequestError(503, "TemporaryError", "the answer took too long.", incident=request, retry=_RETRY_SECONDS)
+            raise _RefusedError(503, "TemporaryError", _BUSY, retry=5) from None
+        return await working
 
-    def _answer(self, name: str, request: str, statement: str, late: threading.Event, *, arrow: bool) -> Response:
+    def _ask(self, asking: _Asking, spec: Spec) -> Response:
         """Ask the gate, between two lines of the audit log."""
-        facts: dict[str, Any] = {"request": request, "token": name, "statement": statement}
+        facts: dict[str, Any] = {"request": asking.id, "token": asking.token, "question": spec.to_dict()}
         self._audit.write("asked", **facts)
         try:
-            answer = self._gate.sql(statement)
-            body = arrow_stream(answer) if arrow else json_document(answer)
-            response, outcome = Response(body, media_type=ARROW if arrow else JSON), "answered"
-            facts["releases"] = [release.id for release in answer.releases]
+            release = self._gate.ask(spec)
+            content = release.to_bytes()
+            facts["release"] = release.id
+            if len(content) > self._limits.answer_bytes:
+                raise ArgumentError(
+                    f"the answer is larger than the {self._limits.answer_bytes} bytes that the policy allows; ask for "
+                    "fewer columns, or for a larger k."
+                )
+            replayed = {"Pkdp-Replayed": str(release.replayed).lower()}
+            response, outcome = Response(content, headers=replayed, media_type=PARQUET), "answered"
         except Exception as error:
-            problem = _refusal(error, request)
-            facts |= {"error": error, "incident": problem.incident is not None}
+            problem = _refusal(error, asking.id)
+            facts |= {"error": error, "incident": problem.incident}
             response, outcome = problem.response(), "failed" if problem.status >= 500 else "refused"
-        self._audit.write(outcome, status=response.status_code, late=late.is_set() or None, **facts)
+        self._audit.write(outcome, status=response.status_code, **facts)
         return response
 
-    def _incident(self, request: str, error: Exception) -> _RequestError:
-        """Return what an analyst is told about an error outside any statement; the curator finds it in the log."""
-        problem = _refusal(error, request)
-        if problem.incident is not None:
-            try:
-                self._audit.write("failed", request=request, error=error, incident=True, status=500)
-            except TemporaryError:
-                return _refusal(TemporaryError(), request)
-        return problem
+
+class _Asking:
+    """A request, and what is known about it so far."""
+
+    def __init__(self, request: Request) -> None:
+        self.request, self.id = request, secrets.token_hex(8)
+        self.address = request.client.host if request.client else ""
+        self.token: str | None = None
+        self.running = False
 
 
-class _Guard:
-    """Lets only requests through that call this host by its name and that no foreign web page has sent.
+class _Failures:
+    """How often requests without a valid token came from each address within a minute.
 
-    A page that an analyst's browser shows could otherwise send requests here (cross-site request forgery) and,
-    by giving its own name this host's address (DNS rebinding), read the answers.
+    A right token is let in all the same: 256 random bits need no lock against guessing, and a lock would let anybody
+    who can connect shut the analysts out. What is bounded is how much a guesser can make the audit log grow: from all
+    addresses together, which a guesser may have many of, ten times as much as from one.
     """
 
-    def __init__(self, app: ASGIApp, *, hosts: frozenset[str]) -> None:
-        self._app, self._hosts = app, hosts
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._found: OrderedDict[str, deque[float]] = OrderedDict()
+        self._all: deque[float] = deque()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            if scope["type"] == "websocket":
-                await send({"type": "websocket.close", "code": 1008})
-            return
-        problem = self._objection(Request(scope))
-        if problem is not None:
-            await problem.response()(scope, receive, _with_headers(send))
-            return
-        await self._app(scope, receive, _with_headers(send))
-
-    def _objection(self, request: Request) -> _RequestError | None:
-        given = [host.lower() for host in request.headers.getlist("host")]
-        match = _HOST.fullmatch(given[0]) if len(given) == 1 else None
-        if match is None or match[1].strip("[]") not in self._hosts:
-            return _RequestError(400, "WrongHost", "the request's Host header is not a name of this service.")
-        own = {f"http://{given[0]}", f"https://{given[0]}"}
-        from_elsewhere = any(origin.lower() not in own for origin in request.headers.getlist("origin"))
-        if from_elsewhere or request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            return _RequestError(400, "WrongOrigin", "the request comes from a web page of another origin.")
-        if request.url.query:
-            return _RequestError(
-                400, "BadRequest", "nothing is read from a URL: tokens go into a header, SQL into the body."
-            )
+    def wait(self, address: str) -> int | None:
+        """Count one failure, and return how many seconds to wait, or None while there are not too many."""
+        now = monotonic()
+        times = self._found.setdefault(address, deque())
+        self._found.move_to_end(address)
+        while len(self._found) > _ADDRESSES:
+            self._found.popitem(last=False)
+        for counted, most in ((times, self._most), (self._all, 10 * self._most)):
+            while counted and counted[0] <= now - _WINDOW:
+                counted.popleft()
+            if len(counted) >= most:
+                return int(counted[0] + _WINDOW - now) + 1
+        times.append(now)
+        self._all.append(now)
         return None
 
 
-def _with_headers(send: Send) -> Send:
-    """Return `send` with the headers of every answer: nothing of it is to be stored or guessed at."""
+def _in_pieces(send: Send, seconds: float) -> Send:
+    """Return `send` as every answer is sent: in pieces, in time, and not to be stored or guessed at.
+
+    The server takes a piece when the one before it is on its way: after the last one, which is empty, all is.
+    """
+    ends: list[float] = []
+
+    async def one(message: Message) -> None:
+        if not ends:
+            ends.append(asyncio.get_running_loop().time() + seconds)
+        async with asyncio.timeout_at(ends[0]):
+            await send(message)
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            message["headers"] = [
-                *message.get("headers", ()),
-                (b"cache-control", b"no-store"),
-                (b"x-content-type-options", b"nosniff"),
-            ]
-        await send(message)
+            more = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"), (b"connection", b"close"))
+            await one({**message, "headers": [*message.get("headers", ()), *more]})
+            return
+        body = message.get("body", b"")
+        for start in range(0, len(body), _CHUNK):
+            await one({**message, "body": body[start : start + _CHUNK], "more_body": True})
+        await one({**message, "body": b"", "more_body": message.get("more_body", False)})
 
     return sending
 
 
-async def _http_error(_: Request, error: Exception) -> Response:
-    """Answer a path or a method that there is not."""
-    status = error.status_code if isinstance(error, HTTPException) else 400
-    kind = {404: "NotFound", 405: "MethodNotAllowed"}.get(status, "BadRequest")
-    return _RequestError(status, kind, "there are POST /sql, GET /policy and GET /health.").response()
-
-
-def _refusal(error: Exception, request: str) -> _RequestError:
-    """Return what an analyst is told about an error; only our own texts about query and policy are passed on."""
+def _refusal(error: Exception, request: str) -> _RefusedError:
+    """Return what an analyst is told about an error; only our own texts about question and policy are passed on."""
     if isinstance(error, ArgumentError):
-        return _RequestError(400, "ArgumentError", str(error))
-    if isinstance(error, _PRIVACY):
-        return _RequestError(403, type(error).__name__, str(error))
+        return _RefusedError(400, "ArgumentError", str(error))
+    if isinstance(error, REFUSALS):
+        return _RefusedError(403, type(error).__name__, str(error))
     if isinstance(error, TemporaryError):
-        return _RequestError(503, "TemporaryError", _BUSY, retry=_RETRY_SECONDS)
+        return _RefusedError(503, "TemporaryError", _BUSY, retry=5)
     # Also what a ledger, a source or a configuration is blamed for: that is for the curator.
-    return _RequestError(500, "InternalError", _UNANSWERED, incident=request)
-
-
-def _wants_arrow(request: Request) -> bool:
-    """Whether the request's Accept header names Arrow; JSON is the answer to everything else."""
-    named = ",".join(request.headers.getlist("accept")).lower().split(",")
-    return any(one.partition(";")[0].strip() == ARROW for one in named)
-
-
-def _sql_of(body: bytes) -> str:
-    """Return the statement in ``{"sql": …}``, and nothing else may be there."""
-    shape = _RequestError(400, "BadRequest", 'the body must be {"sql": "SELECT …"}, in JSON and UTF-8.')
-    try:
-        pairs = json.loads(body.decode("utf-8"), object_pairs_hook=list)
-    except (ValueError, RecursionError):
-        raise shape from None
-    if not (isinstance(pairs, list) and len(pairs) == 1 and isinstance(pairs[0], tuple)):
-        raise shape
-    key, statement = pairs[0]
-    if key != "sql" or not isinstance(statement, str):
-        raise shape
-    if any(character == "\x00" or "\ud800" <= character <= "\udfff" for character in statement):
-        raise shape
-    return statement
+    return _RefusedError(500, "InternalError", _UNANSWERED, incident=request)

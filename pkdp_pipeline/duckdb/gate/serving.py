@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import ipaddress
 import logging
 import math
 import signal
@@ -13,16 +12,19 @@ import threading
 import warnings
 from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pkdp_pipeline.duckdb.gate.client import is_loopback
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 
 if TYPE_CHECKING:
+    import uvicorn
     from starlette.types import ASGIApp
 
-__all__ = ["bound", "run", "service_names"]
+__all__ = ["bound", "run", "server", "service_names"]
 
 _CONNECTIONS = 128
+_HEADER_SECONDS = 10.0
 
 
 def service_names(host: str, *, allow_remote: bool = False, names: tuple[str, ...] = ()) -> frozenset[str]:
@@ -45,7 +47,7 @@ def service_names(host: str, *, allow_remote: bool = False, names: tuple[str, ..
     given = frozenset(name.lower().strip("[]") for name in names)
     if any(not name or set(name) & set("/:@ ") for name in names):
         raise ArgumentError("--name must be a host name, such as gate.example.org, without http:// and without a port.")
-    if _is_loopback(host):
+    if is_loopback(host):
         return given | {"localhost", "127.0.0.1", "::1"} | {host.lower()}
     if not allow_remote:
         raise ArgumentError(
@@ -92,52 +94,66 @@ def bound(host: str, port: int) -> socket.socket:
     return listening
 
 
-def run(app: ASGIApp, listening: socket.socket, *, on_start: Callable[[], None], patience: float) -> None:
+def server(app: ASGIApp, *, patience: float, longest: float, header_seconds: float = _HEADER_SECONDS) -> uvicorn.Server:
+    """Return a server whose connections end.
+
+    Parameters
+    ----------
+    app : ASGI application
+    patience : float
+        For how many seconds running requests are waited for when it stops.
+    longest : float
+        How many seconds any connection may last.
+    header_seconds : float, optional
+        How long the headers of a request may take to arrive.
+    """
+    import uvicorn
+
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            loop="asyncio",
+            http=_protocol(header_seconds, longest),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=_CONNECTIONS,
+            timeout_graceful_shutdown=math.ceil(patience),
+        )
+    )
+
+
+def run(serving: uvicorn.Server, listening: socket.socket, *, on_start: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT; requests that are being answered then are answered first.
 
     For a process that does nothing else: logging and warnings are switched off.
 
     Parameters
     ----------
-    app : ASGI application
+    serving : uvicorn.Server
     listening : socket.socket
     on_start : callable
         Called once signals are heeded.
-    patience : float
-        For how many seconds running requests are waited for.
     """
-    import uvicorn
-
     # Neither requests nor texts of errors, which may quote the data, get to the terminal or into the journal.
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     sys.excepthook = lambda kind, *_: _only_the_type(kind)
     threading.excepthook = lambda given: _only_the_type(given.exc_type)
-    config = uvicorn.Config(
-        app,
-        loop="asyncio",
-        http="h11",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        limit_concurrency=_CONNECTIONS,
-        timeout_graceful_shutdown=math.ceil(patience),
-    )
-    server = uvicorn.Server(config)
 
     # The server stops at these signals and then raises them once more, for the handlers that were there before.
     # With these the process ends with exit code 0, for being told to stop is no failure, and a signal that comes
     # before the server listens to it is not lost.
     def stop(_: int, __: FrameType | None) -> None:
-        server.should_exit = True
+        serving.should_exit = True
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         on_start()
-        server.run(sockets=[listening])
+        serving.run(sockets=[listening])
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -147,10 +163,30 @@ def _only_the_type(kind: type[BaseException]) -> None:
     sys.stderr.write(f"pkdp: a defect of pkdp_pipeline: {kind.__name__}. Please report it.\n")
 
 
-def _is_loopback(host: str) -> bool:
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+def _protocol(header_seconds: float, seconds: float) -> Any:
+    """Return uvicorn's protocol, for connections that end: without headers in time, and in the end anyway."""
+    from asyncio import Transport
+
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Connection(H11Protocol):
+        def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            # What is sent is on its way before more is taken: an answer is sent when its last piece is.
+            transport.set_write_buffer_limits(0)
+
+            def without_headers() -> None:
+                if not self.cycle:
+                    transport.abort()
+
+            self._ends = (
+                self.loop.call_later(header_seconds, without_headers),
+                self.loop.call_later(seconds, transport.abort),
+            )
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            for end in self._ends:
+                end.cancel()
+            super().connection_lost(exc)
+
+    return Connection

@@ -1,4 +1,4 @@
-"""The vault: the database with the data, opened read-only, which no analyst's statement can reach."""
+"""The vault: the database with the data, opened read-only, which its owner alone can read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def open_vault(path: str | os.PathLike[str]) -> duckdb.DuckDBPyConnection:
     Raises
     ------
     ConfigError
-        If it is no DuckDB file, or this process has it open in another way.
+        If it is no DuckDB file, others than its owner can read or write it, or this process has it open otherwise.
     TemporaryError
         If another process is writing to it.
     """
@@ -60,4 +60,10 @@ def _file(path: Any) -> Path:
         raise ConfigError(
             f"the database {str(file)!r} does not exist or is not a file; give the path of a DuckDB file."
         )
+    for one in (file, file.with_name(f"{file.name}.wal")):
+        if one.exists() and one.stat().st_mode & 0o077:
+            raise ConfigError(
+                f"others than its owner can read or write {str(one)!r}, past the gate: chmod 600 it, and run the gate "
+                "as its owner, a user whom no analyst can become."
+            )
     return file

@@ -11,6 +11,7 @@ import duckdb
 
 from pkdp_pipeline.duckdb.gate.gate import Gate
 from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.releases.release import Release
 
 PEOPLE = """
 CREATE TABLE events AS
@@ -33,7 +34,24 @@ def database(folder: Path) -> Path:
     path = folder / "people.duckdb"
     with duckdb.connect(str(path)) as connection:
         connection.execute(PEOPLE)
+    path.chmod(0o600)
     return path
+
+
+def histogram(by: Any = "country", **further: Any) -> dict[str, Any]:
+    """Return a question for a histogram of the people."""
+    return {"table": "events", "histogram": by, **further}
+
+
+def count(**further: Any) -> dict[str, Any]:
+    """Return a question for a count of the people."""
+    return {"table": "events", "count": True, **further}
+
+
+def rows(release: Release) -> list[tuple[Any, ...]]:
+    """Return a release's rows; None where suppressed."""
+    table = release.table.astype(object).where(release.table.notna(), None)
+    return list(table.itertuples(index=False, name=None))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +63,7 @@ class Scene:
     ledger: Ledger
 
     def state(self) -> tuple[object, ...]:
-        """Return what a refused statement leaves as it was: files, data and ledger."""
+        """Return what a refused question leaves as it was: files, data and ledger."""
         files = sorted(path for path in self.folder.rglob("*") if "ledger" not in path.name)
         contents = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files if path.is_file()]
         return files, contents, self.ledger.head(), len(list(self.ledger.entries(given_back=True)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from analyst import Scene, database, policy
+from analyst import Scene, database, histogram, policy
 
 from pkdp_pipeline.duckdb.gate.gate import Gate
 from pkdp_pipeline.ledger import Ledger
@@ -17,8 +17,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     folder = tmp_path_factory.mktemp("gate")
     path, ledger = database(folder), folder / "ledger.sqlite"
     (folder / "people.csv").write_text("uid,country\n1,secret\n", encoding="utf-8")
-    limits = {"seconds": 5.0, "rows": 5_000}
-    rules = policy(ledger=ledger, period="2020", limits=limits)
+    rules = policy(ledger=ledger, period="2020")
     with Gate(path, policy=rules) as gate, Ledger.open(ledger) as witness:
-        gate.sql("FROM pkdp_histogram('events', 'country')")
+        gate.ask(histogram())
         yield Scene(gate=gate, folder=folder, ledger=witness)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import stat
@@ -9,7 +10,7 @@ import threading
 
 import pytest
 
-from pkdp_pipeline.duckdb.gate.audit_log import AuditLog, places
+from pkdp_pipeline.duckdb.gate.audit_log import AuditLog, verify_audit_log
 from pkdp_pipeline.errors import ConfigError, TemporaryError
 
 
@@ -24,13 +25,16 @@ def path(tmp_path):
 
 def test_a_line_says_when_who_what_and_with_which_outcome(path):
     log = AuditLog(path)
-    log.write("asked", request="1", token="ana", statement="SELECT 'ö\n'")
-    log.write("answered", request="1", token="ana", releases=["a", "b"], status=200)
+    question = {"table": "ö\n", "count": True}
+    log.write("asked", request="1", token="ana", question=question)
+    log.write("answered", request="1", token="ana", release="a", status=200)
     asked, answered = lines(path)
     assert asked.pop("time").endswith("+00:00")
-    assert asked == {"outcome": "asked", "request": "1", "token": "ana", "statement": "SELECT 'ö\n'"}
+    assert asked.pop("previous") == "0" * 64
+    assert asked == {"outcome": "asked", "request": "1", "token": "ana", "question": question}
     assert answered.pop("time") >= "2013"
-    assert answered == {"outcome": "answered", "request": "1", "token": "ana", "releases": ["a", "b"], "status": 200}
+    assert answered.pop("previous") == hashlib.sha256(path.read_bytes().splitlines()[0]).hexdigest()
+    assert answered == {"outcome": "answered", "request": "1", "token": "ana", "release": "a", "status": 200}
 
 
 def test_the_owner_alone_reads_and_writes_it(path):
@@ -85,7 +89,7 @@ def test_lines_of_many_threads_do_not_mix(path):
 
     def write(number):
         for turn in range(20):
-            logs[number % 2].write("asked", request=f"{number}-{turn}", statement=text)
+            logs[number % 2].write("asked", request=f"{number}-{turn}", question=text)
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(6)]
     for thread in threads:
@@ -94,7 +98,7 @@ def test_lines_of_many_threads_do_not_mix(path):
         thread.join()
     found = lines(path)
     assert {line["request"] for line in found} == {f"{number}-{turn}" for number in range(6) for turn in range(20)}
-    assert {line["statement"] for line in found} == {text}
+    assert {line["question"] for line in found} == {text}
 
 
 def failed_on(value):
@@ -109,7 +113,7 @@ def failed_on(value):
 
 def test_an_unexpected_error_is_written_without_its_text(path):
     error = failed_on("secret value")
-    AuditLog(path).write("failed", request="7", error=error, incident=True)
+    AuditLog(path).write("failed", request="7", error=error, incident="7")
     assert "secret" not in path.read_text()
     line = lines(path)[0]
     assert (line["error"], line["incident"]) == ("ValueError", "7")
@@ -117,10 +121,53 @@ def test_an_unexpected_error_is_written_without_its_text(path):
     assert all("test_audit_log.py:" in one for one in line["where"])
 
 
-def test_causes_in_a_circle_end():
+def test_causes_in_a_circle_end(path):
     one, other = ValueError(), KeyError()
     one.__cause__, other.__cause__ = other, one
-    assert places(one) == ["ValueError", "KeyError"]
+    AuditLog(path).write("failed", error=one, incident="7")
+    assert lines(path)[0]["where"] == ["ValueError", "KeyError"]
+
+
+def test_the_chain_goes_through_writers_crashes_and_rotated_files(path):
+    log, other = AuditLog(path), AuditLog(path)
+    log.write("one")
+    before = path.with_suffix(".1")
+    path.rename(before)
+    log.write("two")
+    assert lines(path)[0]["previous"] == verify_audit_log(before)[1]
+    other.write("three")
+    log.write("four")
+    whole = path.read_bytes()
+    for cut in (3, 40, 100):  # a crash in the middle of a line
+        path.write_bytes(whole)
+        AuditLog(path).write("five")
+        torn = path.read_bytes()[: len(whole) + cut]
+        path.write_bytes(torn)
+        assert verify_audit_log(path)[0] == 4
+        AuditLog(path).write("six")
+        assert path.read_bytes().startswith(torn + b"\n")
+        last = path.read_bytes().splitlines()[-1]
+        assert verify_audit_log(path) == (5, hashlib.sha256(last).hexdigest())
+
+
+def test_every_change_of_a_log_is_seen(path):
+    log = AuditLog(path)
+    for number in range(5):
+        log.write("asked", request=str(number))
+    whole = path.read_bytes().splitlines(keepends=True)
+    assert verify_audit_log(path)[0] == 5
+    changes = [
+        *([*whole[:n], *whole[n + 1 :]] for n in range(1, 4)),  # a line removed
+        *([*whole[:n], whole[n].replace(b"asked", b"other"), *whole[n + 1 :]] for n in range(4)),
+        *([*whole[:n], whole[n][:20] + b"\n", *whole[n + 1 :]] for n in range(4)),
+        *([*whole[:n], b"\n", *whole[n:]] for n in range(5)),
+        *([*whole[:n], whole[n], *whole[n:]] for n in range(5)),
+        [whole[0], whole[2], whole[1], *whole[3:]],
+    ]
+    for changed in changes:
+        path.write_bytes(b"".join(changed))
+        with pytest.raises(ConfigError, match="does not follow"):
+            verify_audit_log(path)
 
 
 @pytest.mark.parametrize("make", ["folder", "link", "pipe", "missing folder"])
@@ -147,4 +194,4 @@ def test_what_cannot_be_written_is_said(path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(TemporaryError):
-        log.write("asked", statement="SELECT 1")
+        log.write("asked", question="x")

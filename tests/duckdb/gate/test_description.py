@@ -8,8 +8,7 @@ import duckdb
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.duckdb.gate.catalog import look_up
-from pkdp_pipeline.duckdb.gate.description import describe, totals
+from pkdp_pipeline.duckdb.gate.description import describe, look_up, totals
 from pkdp_pipeline.duckdb.gate.gate import Gate
 from pkdp_pipeline.duckdb.gate.policy import Policy
 from pkdp_pipeline.model.unit import EACH_ROW
@@ -21,8 +20,8 @@ POLICY = {
         "Homes": {"unit": EACH_ROW, "columns": ["day"], "k": 30, "period": "2013"},
     },
 }
-VISITS = "FROM pkdp_count('visits', noise := 0.5, release_threshold := 60)"
-HOMES = "FROM pkdp_count('homes', noise := 0.25, release_threshold := 120)"
+VISITS = {"table": "visits", "count": True, "noise": 0.5, "release_threshold": 60}
+HOMES = {"table": "homes", "count": True, "noise": 0.25, "release_threshold": 120}
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +33,7 @@ def database(tmp_path_factory):
             "4711 AS secret FROM range(100)"
         )
         connection.execute("CREATE TABLE homes AS SELECT day, secret FROM visits")
+    path.chmod(0o600)
     return path
 
 
@@ -45,7 +45,7 @@ def policy():
 
 def test_a_policy_as_json_in_the_catalogs_spelling(database, policy):
     read = Policy.read(policy)
-    told = describe(read, look_up(read, database))
+    told = describe(read, look_up(read, database)[0])
     assert json.loads(json.dumps(told)) == told
     visits, homes = told["tables"]["visits"], told["tables"]["Homes"]
     assert visits["unit"] == ["person"]
@@ -69,26 +69,26 @@ def test_a_policy_as_json_in_the_catalogs_spelling(database, policy):
 )
 def test_the_examples_of_a_policy_promise_what_their_answers_do(database, policy, more):
     read = Policy.read(policy | more)
-    for table in describe(read, look_up(read, database))["tables"].values():
+    for table in describe(read, look_up(read, database)[0])["tables"].values():
         for example in table["examples"]:
             with Gate(database, policy=policy | more) as gate:
-                (release,) = gate.sql(example["sql"]).releases
+                release = gate.ask(example["question"])
             # A release adds the facts of its publication.
             assert release.certificate.sentence().startswith(example["promise"].partition(" Protects")[0])
 
 
 def test_an_example_that_nobody_can_certify_says_why(database, policy):
     read = Policy.read(policy | {"budget": ()})
-    for table in describe(read, look_up(read, database))["tables"].values():
+    for table in describe(read, look_up(read, database)[0])["tables"].values():
         assert [one["promise"][:15] for one in table["examples"]] == ["Not certifiable"] * 2
 
 
 def test_totals_are_of_each_unit(database, policy):
-    tables = look_up(Policy.read(policy), database)
+    tables, _ = look_up(Policy.read(policy), database)
     with Gate(database, policy=policy) as gate:
         assert [one["sentence"][:20] for one in totals(gate.total, tables)] == ["Nothing is published"] * 2
-        gate.sql(VISITS)
-        gate.sql(HOMES)
+        gate.ask(VISITS)
+        gate.ask(HOMES)
         people, rows = totals(gate.total, tables)
     assert (people["unit"], rows["unit"]) == (["person"], "each row")
     assert people["sentence"].startswith("Private at ε = 0.5,")
@@ -101,7 +101,7 @@ def test_a_total_that_nobody_can_say_is_no_error(database, policy):
     def total(_):
         raise pkdp.NoEvidenceError("say how.")
 
-    assert totals(total, look_up(Policy.read(policy), database)) == [
+    assert totals(total, look_up(Policy.read(policy), database)[0]) == [
         {"unit": unit, "sentence": "say how.", "certificate": None} for unit in (["person"], "each row")
     ]
 
@@ -115,6 +115,7 @@ def test_types_do_not_list_the_values_of_an_enum(tmp_path):
             "CREATE TABLE t AS SELECT range AS uid, 'a'::word AS cell, ['a'::word] AS tags, 1.5::DECIMAL(9,2) AS price "
             "FROM range(9)"
         )
+    path.chmod(0o600)
     read = Policy.read({"tables": {"t": {"unit": "uid", "columns": ["cell", "tags", "price"], "k": 20}}})
-    told = describe(read, look_up(read, path))
+    told = describe(read, look_up(read, path)[0])
     assert told["tables"]["t"]["columns"] == {"cell": "ENUM", "tags": "ENUM[]", "price": "DECIMAL(9,2)"}

@@ -1,16 +1,26 @@
-"""What one statement may use: time, memory, rows, and what cannot be interrupted is refused before it begins."""
+"""What one question may use: time, memory, cells. Nobody else waits for it, and it says nothing about the data."""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pytest
-from analyst import database, policy
+from analyst import count, database, histogram, policy, rows
 
 from pkdp_pipeline.duckdb.gate.gate import Gate
-from pkdp_pipeline.errors import ArgumentError
-
-COUNTRIES = [("US", 100), ("NO", 100), ("DE", 100)]
+from pkdp_pipeline.duckdb.gate.worker import Worker
+from pkdp_pipeline.errors import ArgumentError, ConfigError, PkdpError, TemporaryError
+from pkdp_pipeline.ledger import Ledger
 
 
 @pytest.fixture(scope="module")
@@ -19,65 +29,151 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return database(tmp_path_factory.mktemp("people"))
 
 
-def _chain(query: str) -> str:
-    """Return table expressions that would double, one after the other."""
-    names = [f"a{number} AS ({query.format(number - 1)})" for number in range(1, 30)]
-    return f"WITH a0 AS (SELECT 1 x), {', '.join(names)} FROM a29"
+def slow(folder: Path) -> tuple[Path, Callable[[int], None]]:
+    """Return a database with a second table, `slowly`, and what makes it take for ever, or not any more."""
+    path, csv = database(folder), folder / "length.csv"
+
+    def write(length: int) -> None:
+        csv.write_text(f"length\n{length}\n", encoding="utf-8")
+
+    write(1)
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            "CREATE VIEW slowly AS SELECT uid, flag AND 0 = (SELECT count(*) FROM range(length) a, range(length) b "
+            f"WHERE a.range * b.range = uid + 0.5) AS flag FROM events, read_csv('{csv}')"
+        )
+    return path, write
 
 
-@pytest.mark.parametrize(
-    ("statement", "limit"),
-    [
-        ("SELECT sum(a.i * b.i * c.i) FROM range(100000) a(i), range(100000) b(i), range(100000) c(i)", "seconds"),
-        ("SELECT sum((SELECT count(*) FROM range(100000) b(j) WHERE j < i)) FROM range(100000) a(i)", "MB|seconds"),
-        (
-            "SELECT sum(pkdp_epsilon('count', k := i, p_max := 0.1, p_min := 0.01, unknown := 1000 * i, "
-            "delta := 1e-9)) FROM range(20, 9000) t(i)",
-            "seconds",
-        ),
-        ("SELECT sum(a.i) OVER (), b.i FROM range(100000) a(i), range(1000) b(i)", "MB|seconds"),
-        ("SELECT count(DISTINCT a.i * b.i) FROM range(100000) a(i), range(1000) b(i)", "MB|seconds"),
-        ("FROM range(3000)", "2000 rows"),
-        ("SELECT 1 FROM range(100) a, range(100) b", "2000 rows"),
-        ("SELECT 1 FROM pkdp_histogram('events', 'country'), range(1000)", "2000 rows"),
-        ("SELECT '" + "x" * 5000 + "'", "longer than 5000"),
-        ("SELECT " + "(" * 100 + "1" + ")" * 100, "nested"),
-        ("SELECT " + "NOT " * 1000 + "true", "nested|depth"),
-        ("SELECT 1" + " + 1" * 900, "nested"),
-        ("SELECT " + "(SELECT " * 20 + "1" + ")" * 20, "planned"),
-        ("SELECT a" + ".a" * 2000, "so many parts"),
-        (_chain("FROM a{0} UNION ALL FROM a{0}"), "planned"),
-        (_chain("FROM a{0} p, a{0} q"), "planned"),
-        (_chain("SELECT (SELECT x FROM a{0}) x"), "planned"),
-        ("SELECT * FROM " + "(SELECT *, * FROM " * 20 + "(SELECT 1)" + ")" * 20, "planned"),
-        ("SELECT length(x) FROM " + "(SELECT x || x AS x FROM " * 25 + "(SELECT 'abc' x)" + ")" * 25, "concatenations"),
-        (
-            "SELECT length(x) FROM " + "(SELECT concat(x, x, x) AS x FROM " * 20 + "(SELECT 'a' x)" + ")" * 20,
-            "concatenations",
-        ),
-        ("SELECT median(a.i) FROM range(100000) a(i), range(100000) b(i)", "Aggregate first"),
-        (
-            "SELECT mode(i) OVER (ORDER BY i ROWS BETWEEN 500000 PRECEDING AND 500000 FOLLOWING) "
-            "FROM (SELECT a.i * 10 + b.i AS i FROM range(100000) a(i), range(10) b(i))",
-            "mode over a window",
-        ),
-        (
-            "SELECT sum(DISTINCT i) OVER (ORDER BY i ROWS BETWEEN 500000 PRECEDING AND 500000 FOLLOWING EXCLUDE TIES) "
-            "FROM (SELECT a.i * 10 + b.i AS i FROM range(100000) a(i), range(10) b(i))",
-            "DISTINCT sum over a window",
-        ),
-        ("SELECT 1 FROM range(9) t(a) GROUP BY CUBE (a, a + 1, a + 2, a + 3, a + 4, a + 5, a + 6)", "grouping sets"),
-        ("SELECT " + ", ".join(f"pkdp_count('events', k := {k})" for k in range(20, 50)), "so many releases"),
-        ("SELECT pkdp_epsilon('histogram', k := 1000000000, p_max := 0.1, delta := 1e-6)", "at most 100000000"),
-        ("SELECT pkdp_count('events', k := 1000000000)", "at most 100000000"),
-    ],
-)
-def test_limits_hold_and_the_gate_goes_on(path: Path, statement: str, limit: str) -> None:
-    limits = {"seconds": 3.0, "rows": 2_000, "memory": "64MB", "statement_characters": 5_000}
-    with Gate(path, policy=policy(limits=limits)) as gate:
-        with pytest.raises(ArgumentError, match=limit):
-            gate.sql(statement)
-        assert gate.sql("FROM pkdp_histogram('events', 'country')").fetchall() == COUNTRIES
+def rules(folder: Path, **limits: Any) -> dict[str, Any]:
+    tables = {**policy()["tables"], "slowly": {"unit": "uid", "columns": ["flag"], "k": 20}}
+    budget = {"epsilon": 2.0, "delta": 1e-6, "part": "worst_case"}
+    return policy(tables=tables, budget=budget, ledger=str(folder / "ledger.sqlite"), period="2020", limits=limits)
+
+
+HANGING = {"table": "slowly", "histogram": "flag", "noise": 0.2, "release_threshold": 90}
+
+
+def charged(folder: Path) -> list[str]:
+    """Return what the ledger says of its entries, seen from outside."""
+    with Ledger.open(folder / "ledger.sqlite") as ledger:
+        return [entry.state for entry in ledger.entries(given_back=True)]
+
+
+def until(fact: Callable[[], object]) -> None:
+    ends = time.monotonic() + 60
+    while not fact():
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+
+
+def test_a_question_that_hangs_is_ended_hangs_nobody_and_condemns_no_table(tmp_path: Path) -> None:
+    path, write = slow(tmp_path)
+    told: list[PkdpError] = []
+    with Gate(path, policy=rules(tmp_path, seconds=12.0)) as gate:
+        write(10**7)
+
+        def hang() -> None:
+            with pytest.raises(PkdpError, match="was not answered; ask the curator") as caught:
+                gate.ask(HANGING)
+            told.append(caught.value)
+
+        asking = threading.Thread(target=hang)
+        asking.start()
+        until(lambda: charged(tmp_path))  # it is being counted
+        began = time.monotonic()
+        gate.ask(count(noise=0.3))
+        assert asking.is_alive()
+        asking.join(timeout=60)
+        assert time.monotonic() - began < 40
+        assert type(told[0]) is PkdpError
+        assert gate.unreadable == ()
+        assert charged(tmp_path) == ["reserved", "published"]
+        write(1)
+        # Asked again it takes over what is charged; its certificate is made anew, beside what came between.
+        assert [row[0] for row in rows(gate.ask(HANGING))] == [False, True]
+        assert [state for state in charged(tmp_path) if state != "given_back"] == ["published"] * 2
+    with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        ledger.verify()
+
+
+def test_running_out_of_memory_is_not_told_and_condemns_no_table(tmp_path: Path) -> None:
+    path, csv = database(tmp_path), tmp_path / "people.csv"
+    csv.write_text("n\n10\n", encoding="utf-8")
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            f"CREATE VIEW many AS SELECT hash(i) AS uid, true AS flag FROM range((SELECT n FROM '{csv}')) t(i)"
+        )
+    asked = policy(tables={"many": {"unit": "uid", "columns": ["flag"], "k": 2}}, limits={"memory": "30MB"})
+    with Gate(path, policy=asked) as gate:
+        csv.write_text("n\n30000000\n", encoding="utf-8")
+        with pytest.raises(PkdpError, match="was not answered") as told:
+            gate.ask({"table": "many", "count": True, "k": 2})
+        assert type(told.value) is PkdpError
+        assert gate.unreadable == ()
+        assert [entry.state for entry in gate._ledger.entries()] == ["reserved"]
+    with pytest.raises(ConfigError, match=r"table 'many' cannot be read with limits\.memory = '30MB'"):
+        Gate(path, policy=asked)
+
+
+def test_a_worker_that_is_killed_while_it_counts_says_nothing_about_the_table(tmp_path: Path) -> None:
+    path, write = slow(tmp_path)
+    with Gate(path, policy=rules(tmp_path)) as gate:
+        write(10**7)
+
+        def kill() -> None:
+            until(lambda: charged(tmp_path))
+            for worker in gate._workers._all:
+                os.kill(worker._process.pid, signal.SIGKILL)
+
+        killing = threading.Thread(target=kill)
+        killing.start()
+        with pytest.raises(PkdpError, match="was not answered"):
+            gate.ask(HANGING)
+        killing.join()
+        assert gate.unreadable == ()
+        gate.ask(count(noise=0.3))
+
+
+def test_a_worker_ends_with_its_gate_also_while_it_counts(tmp_path: Path) -> None:
+    path, write = slow(tmp_path)
+    script = (
+        "import sys, threading, time, pkdp_pipeline.duckdb as d\n"
+        f"gate = d.Gate({str(path)!r}, policy={rules(tmp_path)!r})\n"
+        "print(*[worker._process.pid for worker in gate._workers._all], flush=True)\n"
+        "input()\n"
+        f"gate.ask({HANGING!r})\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        worker = int(process.stdout.readline())
+        write(10**7)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        until(lambda: charged(tmp_path))
+        time.sleep(0.3)
+        process.kill()
+    until(lambda: not Path(f"/proc/{worker}").exists() or " Z " in Path(f"/proc/{worker}/stat").read_text())
+    # What was reserved when it was killed is taken over.
+    write(1)
+    with Gate(path, policy=rules(tmp_path)) as gate:
+        assert [row[0] for row in rows(gate.ask(HANGING))] == [False, True]
+        assert charged(tmp_path) == ["published"]
+
+
+def test_a_gate_whose_workers_all_count_is_busy(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Gate(path, policy=policy(limits={"seconds": 0.2})) as gate:
+        for _ in range(4):
+            gate._workers._places.acquire()
+        head = gate._ledger.head()
+        with pytest.raises(TemporaryError, match="busy"):
+            gate.ask(histogram())
+        assert gate._ledger.head() == head  # nothing is charged
+        gate._workers._places.release()
+        monkeypatch.setattr(Worker, "do", lambda *_, **__: pytest.fail("a replay needs no data"))
 
 
 def test_combinations_of_public_values_are_counted_before_they_are_made(path: Path) -> None:
@@ -85,22 +181,39 @@ def test_combinations_of_public_values_are_counted_before_they_are_made(path: Pa
     many = [str(value) for value in range(3_000)]
     table = {"unit": "uid", "columns": ["country", "note"], "k": 20, "domains": {"country": many, "note": many}}
     with Gate(path, policy=policy(tables={"events": table})) as gate:
-        with pytest.raises(ArgumentError, match="more cells than the 100000 rows"):
-            gate.sql("FROM pkdp_histogram('events', ['country', 'note'])")
-        assert len(gate.sql("FROM pkdp_histogram('events', 'country')")) == 3_000
+        with pytest.raises(ArgumentError, match="more than the 100000 cells that the policy allows"):
+            gate.ask(histogram(["country", "note"]))
+        assert len(gate.ask(histogram()).table) == 3_000
+    with pytest.raises(ConfigError, match=r"domains\.country has more values than the 2999 of limits\.cells"):
+        Gate(path, policy=policy(tables={"events": table}, limits={"cells": 2_999}))
 
 
 @pytest.mark.parametrize(
-    ("statement", "told"),
+    "text",
     [
-        ("SELECT CASE WHEN i > 5000 THEN ('x' || i)::INT END FROM range(9000) t(i)", "Conversion Error: .*'x5001'"),
-        ("SELECT a.i FROM range(5000) a(i), range(100000) b(i) WHERE a.i * b.i = -1 OR b.i = 1", "seconds|rows"),
+        "(" * 1_500 + "flag" + ")" * 1_500,
+        "NOT " * 900 + "flag",
+        "flag" + " OR flag" * 400,
+        " AND ".join(f"(country = '{one}' OR flag)" for one in range(120)),
+        "country IN (" + ", ".join(f"'{one}'" for one in range(700)) + ")",
+        "country = '" + "%a" * 1_900 + "'",
+        "country = '" + "\\" * 1_900 + "'''",
+        "country = 'a\x00b'",
+        "country = '\ud800'",
+        "flag " + "x" * 100_000,
     ],
 )
-def test_errors_after_the_first_rows_are_told_as_those_before(path: Path, statement: str, told: str) -> None:
-    """Arrow's reader gives them as an OSError."""
-    with (
-        Gate(path, policy=policy(limits={"seconds": 2.0})) as gate,
-        pytest.raises(ArgumentError, match=told),
-    ):
-        gate.sql(statement)
+def test_a_hostile_filter_harms_nobody(path: Path, text: str) -> None:
+    with Gate(path, policy=policy(limits={"seconds": 10.0})) as gate:
+        began = time.monotonic()
+        with suppress(PkdpError):
+            gate.ask(count(filter=text))
+        assert time.monotonic() - began < 20
+        assert gate.unreadable == ()
+
+
+def test_numbers_whose_certificates_take_for_ever_are_refused(path: Path) -> None:
+    with Gate(path, policy=policy()) as gate:
+        for further in ({"k": 10**9}, {"k": 10**400}, {"k": 25, "k_complement": 10**9}):
+            with pytest.raises(ArgumentError, match="at most 100000000"):
+                gate.ask(count(**further))

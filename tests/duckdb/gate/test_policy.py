@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from analyst import database, policy
+from analyst import database, histogram, policy, rows
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.duckdb.gate.description import threshold_warnings
@@ -76,7 +76,7 @@ def test_a_gate_publishes_beside_what_is_known(tmp_path: Path) -> None:
     known = [{"name": "the number of people", "tells": "people_present"}]
     given = {**table(protects="value", domains={}), "attacker": {"p_max_between": 0.6, "leakage": known}}
     with Gate(database(tmp_path), policy=given) as gate:
-        (release,) = gate.sql("FROM pkdp_histogram('events', 'country', k := 20)").releases
+        release = gate.ask(histogram(k=20))
         assert release.certificate.attacker.leakage == (pkdp.Leakage.total("the number of people"),)
         assert gate.policy.attacker_model().to_dict()["leakage"] == known
         assert "the number of people" in gate.total("uid").sentence()
@@ -125,9 +125,9 @@ def test_a_gate_publishes_beside_what_is_known(tmp_path: Path) -> None:
         (policy(ledger="x.sqlite"), "period is needed with a ledger"),
         (policy(limits={"seconds": 0}), "limits.seconds"),
         (policy(limits={"seconds": float("inf")}), "limits.seconds"),
-        (policy(limits={"memory": "lots"}), 'memory = "256MB"'),
-        (policy(limits={"rows": -1}), "limits.rows"),
-        (policy(limits={"statement_characters": 10**9}), "limits.statement_characters"),
+        (policy(limits={"memory": "lots"}), 'memory = "1GB"'),
+        (policy(limits={"answer_bytes": 10**9}), "limits.answer_bytes"),
+        (policy(limits={"cells": 2}), "tables.events.domains.country has more values than the 2 of limits.cells"),
         (policy(budget={"epsilon": -1.0, "delta": 0.0}), "budget"),
         (policy(evidence={"kind": "hope"}), "kind"),
         (policy(tables={"events": table()["tables"]["events"], "EVENTS": table()["tables"]["events"]}), "twice"),
@@ -138,7 +138,7 @@ def test_a_gate_publishes_beside_what_is_known(tmp_path: Path) -> None:
         (policy(budget=2.0), "budget: must be a table, or a list of tables: write budget = { epsilon = 1.0, delta ="),
         (policy(limits={"seconds": "1m"}), "limits.seconds: must be a number: write seconds = 60."),
         (policy(limits=5), "limits: must be a table: write limits = { seconds = 30 }."),
-        (policy(limits={"rows": -1}), "limits.rows: must be greater than 0: write rows = 100000."),
+        (policy(limits={"cells": -1}), "limits.cells: must be greater than 0: write cells = 100000."),
         (policy(dataset=5), 'dataset: must be a text, in quotes: write dataset = "visits".'),
         (policy(tables={"raw": table()["tables"]}), "tables.raw: has a table in it: a name with dots is written in"),
         (policy(tables={"raw": table()["tables"]}), '[tables."raw.events"]'),
@@ -204,12 +204,12 @@ def test_a_policy_has_to_fit_the_database(path: Path, given: dict[str, Any], com
 def test_columns_may_be_written_in_any_letter_case(path: Path) -> None:
     given = table(unit="UID", columns=["Country"], domains={"Country": ["US"]})
     with Gate(path, policy=given) as gate:
-        answer = gate.sql("FROM pkdp_histogram('events', 'COUNTRY')")
-    assert answer.columns == ("country", "count")
-    assert answer.fetchall() == [("US", 100)]
+        release = gate.ask(histogram("COUNTRY"))
+    assert list(release.table.columns) == ["country", "count"]
+    assert rows(release) == [("US", 100)]
 
 
 def test_a_domain_of_dates(path: Path) -> None:
     days = [datetime.date(2020, 1, 1), datetime.date(2020, 1, 5)]
     with Gate(path, policy=table(columns=["day"], domains={"day": days})) as gate:
-        assert gate.sql("FROM pkdp_histogram('events', 'day')").fetchall() == [(days[0], 200), (days[1], None)]
+        assert [row[1] for row in rows(gate.ask(histogram("day")))] == [200, None]

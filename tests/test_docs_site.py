@@ -32,7 +32,6 @@ ALSO = (
     "releases.accessor.PkdpAccessor",
     "certificates.composed.ComposedCertificate",
     "model.evidence.Evidence",
-    "duckdb.gate.answer.Answer",
     "theorems.guarantee.Guarantee",
     "ledger.Entry",
     "ledger.Reservation",

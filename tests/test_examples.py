@@ -151,8 +151,8 @@ def test_the_census_data_are_what_their_page_says(tmp_path):
 def test_the_budget_of_the_example_stops_a_smaller_k(folder):
     run_job(load_job(folder / "daily_flights.toml"), DAY)
     text = (folder / "daily_flights.toml").read_text(encoding="utf-8")
-    (folder / "bolder.toml").write_text(text.replace("k = 50 ", "k = 40 "), encoding="utf-8")
-    bolder = load_job(folder / "bolder.toml")
+    (folder / "daily_flights.toml").write_text(text.replace("k = 50 ", "k = 40 "), encoding="utf-8")
+    bolder = load_job(folder / "daily_flights.toml")
     Path(folder / "data").unlink()
     with pytest.raises(BudgetExceededError, match=r"allowed: 1\.2"):
         run_job(bolder, datetime.date(2013, 1, 3))

@@ -60,6 +60,7 @@ def _file(path: Any) -> Path:
         raise ConfigError(
             f"the database {str(file)!r} does not exist or is not a file; give the path of a DuckDB file."
         )
+    file = file.resolve()  # DuckDB keeps the write-ahead log beside the file that a link names
     for one in (file, file.with_name(f"{file.name}.wal")):
         if one.exists() and one.stat().st_mode & 0o077:
             raise ConfigError(

@@ -592,6 +592,20 @@ def test_a_database_that_was_replaced_is_not_counted_under_the_old_reading(tmp_p
             gate.ask(histogram())
 
 
+def test_the_write_ahead_log_of_a_linked_database_is_its_owners_alone(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    path = database(tmp_path / "real")
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("PRAGMA disable_checkpoint_on_shutdown")
+        connection.execute("INSERT INTO hidden FROM events")
+    log = path.with_name(f"{path.name}.wal")
+    log.chmod(0o644)
+    link = tmp_path / "link.duckdb"
+    link.symlink_to(path)
+    with pytest.raises(ConfigError, match=r"others than its owner can read or write .*\.wal"):
+        Gate(link, policy=policy())
+
+
 def test_the_database_is_never_written(path: Path) -> None:
     before = path.read_bytes()
     with Gate(path, policy=policy()) as gate:

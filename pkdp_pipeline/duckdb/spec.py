@@ -148,7 +148,8 @@ class Spec:
         content: object = question
         if isinstance(question, (str, bytes)):
             try:
-                content = json.loads(question, object_pairs_hook=_object)
+                text = question if isinstance(question, str) else question.decode()  # json guesses UTF-16 and UTF-32
+                content = json.loads(text, object_pairs_hook=_object)
             except (ValueError, RecursionError):
                 content = None
         if not isinstance(content, Mapping):

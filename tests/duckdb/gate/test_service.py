@@ -284,6 +284,7 @@ def test_the_encodings_of_json(served):
         b'{"table": "events\\u0000", "count": true}',
         b'{"table": "events", "count": true, "filter": "\\ud800"}',
         b'{"table": "events\xff", "count": true}',
+        '{"table": "events", "count": true}'.encode("utf-16"),
         b'{"table": "events", "count": true, "noise": NaN}',
         b"[" * 60000,
         b"1" * 60000,

@@ -53,8 +53,8 @@ def connect(url: str, *, token: str) -> duckdb.DuckDBPyConnection:
     try:
         policy = json.loads(content)
         columns = {name: dict(table["columns"]) for name, table in policy["tables"].items()}
-        service.seconds = 4 * float(policy["limits"]["seconds"]) + 60  # it waits its turn there, and is counted
-    except (ValueError, LookupError, TypeError, AttributeError):
+        service.seconds = 4 * min(max(0, policy["limits"]["seconds"]), 3_600) + 60  # it waits its turn, and is counted
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise ConfigError("what answers at this address is no gate; check url.") from None
 
     def ask(spec: Spec) -> Release:
@@ -120,10 +120,18 @@ class _Service:
         self._token = token.strip()
         try:
             parts = urlsplit(url)
-            host, port = parts.hostname, parts.port
+            host, port = parts.hostname if url.isprintable() and " " not in url else None, parts.port
+            (host or "").encode("idna")  # as it is looked up
+            parts.path.encode("ascii")
         except (ValueError, TypeError, AttributeError):
             host = None
-        if host is None or parts.scheme not in ("https", "http") or parts.query or parts.fragment or parts.username:
+        if (
+            host is None
+            or parts.scheme not in ("https", "http")
+            or parts.query
+            or parts.fragment
+            or "@" in parts.netloc
+        ):
             raise ArgumentError("url must be a gate's address, such as 'https://gate.example.org'.")
         if parts.scheme == "http" and not is_loopback(host):
             raise ArgumentError("url must begin with https://: over http anybody on the way reads the token.")
@@ -162,7 +170,7 @@ def _told(status: int, content: bytes) -> PkdpError:
     try:
         error = json.loads(content)["error"]
         kind, message = str(error["type"]), str(error["message"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return ConfigError(f"what answers at this address is no gate (status {status}); check url.")
     if kind in _TOLD:
         told: PkdpError = getattr(errors, kind)(message)

@@ -106,6 +106,12 @@ def test_who_may_not_connect(scene: Scene) -> None:
         "https://u:p@h",
         "https://h?x=1",
         "https://h:x",
+        "https://:p@h",
+        "https://h h",
+        "https://h/\n",
+        "https://h/é",
+        "https://h..org",
+        f"https://{'h' * 70}.org",
     ):
         with pytest.raises(ArgumentError, match="url must be"):
             connect(url, token=scene.token)
@@ -122,8 +128,8 @@ def test_who_may_not_connect(scene: Scene) -> None:
 
 
 @contextmanager
-def answering(content: bytes) -> Iterator[tuple[str, list[bytes]]]:
-    """Serve one connection after the other with the same bytes; give the address, and what was asked."""
+def answering(*contents: bytes) -> Iterator[tuple[str, list[bytes]]]:
+    """Serve one connection after the other with these bytes, in turn; give the address, and what was asked."""
     got: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
@@ -136,7 +142,7 @@ def answering(content: bytes) -> Iterator[tuple[str, list[bytes]]]:
                 with closing(connection):
                     got.append(connection.recv(65_536))
                     try:
-                        connection.sendall(content)
+                        connection.sendall(contents[(len(got) - 1) % len(contents)])
                     except OSError:
                         return
 
@@ -162,6 +168,8 @@ def test_a_token_is_for_one_host_alone(scene: Scene) -> None:
         (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n[[]]", "no gate"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "no gate"),
         (b"HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\n[]", "no gate"),
+        (b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 200_000, "no gate"),
+        (b"HTTP/1.1 500 No\r\n\r\n" + b"[" * 200_000, "no gate"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{}", "cannot be reached"),
         (b"SSH-2.0-OpenSSH\r\n", "cannot be reached"),
         (b"HTTP/1.1 200 OK\r\n\r\n" + b" " * (2**26 + 1), "larger than"),
@@ -170,6 +178,19 @@ def test_a_token_is_for_one_host_alone(scene: Scene) -> None:
 def test_what_is_no_gate(scene: Scene, content: bytes, told: str) -> None:
     with answering(content) as (url, _), pytest.raises(PkdpError, match=told):
         connect(url, token=scene.token)
+
+
+@pytest.mark.parametrize("seconds", ["Infinity", "NaN", "-1000", "1e300", "1" + "0" * 400])
+def test_a_gate_may_say_anything_about_how_long_it_takes(seconds: str) -> None:
+    policy = f'{{"tables": {{"events": {{"columns": {{}}}}}}, "limits": {{"seconds": {seconds}}}}}'
+    error = '{"error": {"type": "ArgumentError", "message": "it was asked"}}'
+    answers = f"HTTP/1.1 200 OK\r\n\r\n{policy}", f"HTTP/1.1 400 No\r\n\r\n{error}"
+    with (
+        answering(*map(str.encode, answers)) as (url, _),
+        connect(url, token="pkdp_any") as con,
+        pytest.raises(duckdb.Error, match="it was asked"),
+    ):
+        con.sql("SELECT pkdp_count('events', k := 20)").fetchall()
 
 
 def lasts(scene: Scene, sent: bytes, *, read: bool = True) -> float:

@@ -316,7 +316,8 @@ def test_a_column_that_an_expectation_names_must_exist(job_file, basic):
 
 
 def test_rows_are_forgotten_after_the_check():
-    frame = pd.DataFrame({"town": [f"{SECRET} {number}" for number in range(3)]})
+    own = "Forgotten upon Avon"  # in no frame of another test, which pytest may still hold
+    frame = pd.DataFrame({"town": [f"{own} {number}" for number in range(3)]})
     asked = [
         ("expect_column_values_to_be_unique", {"column": "town"}),
         ("expect_column_values_to_be_null", {"column": "town"}),
@@ -325,7 +326,7 @@ def test_rows_are_forgotten_after_the_check():
     del frame
     gc.collect()
     frames = [thing for thing in gc.get_objects() if isinstance(thing, pd.DataFrame | pd.Series)]
-    assert not any(SECRET in str(frame) for frame in frames)
+    assert not any(own in str(frame) for frame in frames)
 
 
 def test_a_failed_expectation_writes_nothing_public_and_charges_nothing(job_file, basic, tmp_path):

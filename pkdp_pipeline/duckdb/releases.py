@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pkdp_pipeline.duckdb.cells import public_type, read_domain
+from pkdp_pipeline.duckdb.filters import from_sql
 from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.duckdb.tables import TableRef, column_named, quoted, resolve
 from pkdp_pipeline.errors import ArgumentError, ConfigError
@@ -134,9 +135,7 @@ class CuratorReleases:
         kinds = {name: public_type(name, columns[name]) for name in by or ()}
         where = None
         if spec.filter is not None:
-            from pkdp_pipeline.duckdb.filters import to_where
-
-            where = to_where(spec.filter, columns)
+            where = from_sql(spec.filter, columns)
         # A call that names a rule of its own does not inherit the columns that belong to another one.
         one_cell = spec.one_cell or self.one_cell
         inherits = spec.order_by is None and one_cell == self.one_cell

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pkdp_pipeline.duckdb.cells import public_type, read_domain
+from pkdp_pipeline.duckdb.filters import from_sql
 from pkdp_pipeline.duckdb.gate.allowed import ARGUMENTS
 from pkdp_pipeline.duckdb.gate.policy import Policy, TablePolicy
 from pkdp_pipeline.duckdb.releases import CuratorReleases
@@ -224,9 +225,7 @@ class PermittedReleases:
             else tuple(column_named("by", name, table.allowed, lacking=_LACKING) for name in spec.by)
         )
         if spec.filter is not None:
-            from pkdp_pipeline.duckdb.filters import to_where
-
-            to_where(spec.filter, table.allowed, lacking=_LACKING)
+            from_sql(spec.filter, table.allowed, lacking=_LACKING)
         self._check_numbers(table, spec)
         domain = None if by is None else self._domain(table, by)
         pure = spec.k is None and spec.k_complement is None and (by is None or domain is not None)

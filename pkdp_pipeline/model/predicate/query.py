@@ -84,12 +84,13 @@ def from_query(text: str) -> Predicate | None:
 class _Query:
     def __init__(self, text: str) -> None:
         self._names: list[str] = []
-        self._tree = _parsed(_WORDS.sub(self._placeholder, text))
-        if self._tree is None:
+        tree = _parsed(_WORDS.sub(self._placeholder, text))
+        if tree is None:
             raise ArgumentError(
                 "where is no query string that can be read; check its syntax: it is written like age >= 65 and "
                 "town == 'Ely', and a column whose name is no plain word stands in backticks."
             )
+        self._tree = tree
 
     def predicate(self) -> Predicate:
         return self._predicate(self._tree, negated=False)

@@ -14,7 +14,7 @@ import narwhals.stable.v2 as nw
 from pkdp_pipeline.engines.narwhals.columns import comparable, family
 from pkdp_pipeline.engines.narwhals.naming import column as by_name
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Constant, Predicate, check_families
+from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Predicate, check_families
 
 __all__ = ["condition"]
 
@@ -68,7 +68,7 @@ class _Expressions:
             return self._membership(name, list(condition.constants))
         return self._with_constant(name, condition.operator, condition.constants[0])
 
-    def _membership(self, column: str, constants: list[Constant]) -> nw.Expr:
+    def _membership(self, column: str, constants: list[Any]) -> nw.Expr:
         dtype = self._schema[column]
         limits = _limits(dtype)
         if limits is not None and all(isinstance(constant, int) for constant in constants):

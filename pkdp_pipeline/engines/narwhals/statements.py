@@ -85,8 +85,13 @@ def alike_query(rows: Rows, *, units: int, texts: list[str]) -> Rows:
 
 
 def _trimmed(rows: Rows, name: str) -> nw.Expr:
-    # Ibis names no signs of its own; those that it takes for spaces are these.
-    return nw.col(name).str.strip_chars(None if rows.implementation.is_ibis() else SPACES)
+    text = nw.col(name).str
+    # Ibis strips no signs that are named.
+    return (
+        text.replace_all(f"^[{SPACES}]+|[{SPACES}]+$", "")
+        if rows.implementation.is_ibis()
+        else text.strip_chars(SPACES)
+    )
 
 
 def _differs(key: str) -> nw.Expr:
@@ -104,7 +109,7 @@ def _chosen(rows: Rows, unit: list[str], cell: list[str], one_cell: str, orders:
     """Return one row per unit: the cell that the rule chooses, of equals the smallest, missing values last."""
     if one_cell in DRAWN:
         pairs = most_frequent(rows, unit, cell) if one_cell == "most_frequent" else rows.select(*unit, *cell).unique()
-        rows, orders = with_md5(pairs, "pick", _spelled([*unit, *cell])), ["pick"]
+        rows, orders = with_md5(pairs, "pick", _spelled(pairs, [*unit, *cell])), ["pick"]
     elif one_cell != "first":
         raise ArgumentError(f"one_cell has no rule {one_cell!r}.")
     ranked = [*orders, *cell]
@@ -119,8 +124,17 @@ def most_frequent(rows: Rows, unit: list[str], cell: list[str]) -> Rows:
     return held.filter(nw.col("often") == nw.col("often").max().over(*unit)).select(*unit, *cell)
 
 
-def _spelled(names: list[str]) -> nw.Expr:
+def _spelled(rows: Rows, names: list[str]) -> nw.Expr:
     """Return columns as text so that no two lists of values are spelled alike; see `engines.duckdb.statements`."""
-    texts = [nw.col(name).cast(nw.String) for name in names]
+    schema = rows.collect_schema()
+    texts = [_text(name, real=schema[name] == nw.Float64) for name in names]
     parts = [nw.concat_str(text.str.len_chars().cast(nw.String), text, separator=":") for text in texts]
     return nw.concat_str(*(part.fill_null("-") for part in parts))
+
+
+def _text(name: str, *, real: bool) -> nw.Expr:
+    column = nw.col(name)
+    if not real:
+        return column.cast(nw.String)
+    whole = nw.when(column.abs() < nw.lit(1e16)).then(column.cast(nw.Int64))
+    return nw.when(whole.cast(nw.Float64) == column).then(whole.cast(nw.String)).otherwise(column.cast(nw.String))

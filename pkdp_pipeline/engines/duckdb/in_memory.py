@@ -173,12 +173,12 @@ def _column_codes(column: pa.ChunkedArray) -> tuple[_Codes, pa.Array]:
             if column.null_count:
                 codes[column.is_null().to_numpy()] = most - least + 1
             return codes, pa.array(np.arange(least, most + 1)).cast(column.type)
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.large_string())
     if not len(column):
         return np.empty(0, dtype=np.int32), pa.array([], getattr(column.type, "value_type", column.type))
     if pa.types.is_floating(column.type):
         column = pc.add(column, pa.scalar(0.0, column.type))  # -0.0 and 0.0 are one cell, and have one name
-    if pa.types.is_string_view(column.type):
-        column = column.cast(pa.large_string())
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     coded = coded.combine_chunks() if coded.num_chunks != 1 else coded.chunk(0)
     codes = pc.fill_null(coded.indices, len(coded.dictionary)) if coded.null_count else coded.indices

@@ -8,9 +8,10 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from pkdp_pipeline.engines.answers import cell_counts
+from pkdp_pipeline.engines.duckdb.statements import numbered
 from pkdp_pipeline.engines.narwhals.columns import family, to_public
 from pkdp_pipeline.engines.narwhals.source import Source, asked
-from pkdp_pipeline.engines.narwhals.statements import alike_query, cells_query, numbered, spaced_query, tally_query
+from pkdp_pipeline.engines.narwhals.statements import alike_query, cells_query, spaced_query, tally_query
 from pkdp_pipeline.engines.question import CellCounts, Question, Tally
 
 __all__ = ["ENGINE", "NarwhalsEngine", "alike"]

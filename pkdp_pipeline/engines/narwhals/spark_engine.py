@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from pkdp_pipeline.engines.answers import cell_counts
+from pkdp_pipeline.engines.duckdb.statements import numbered
 from pkdp_pipeline.engines.narwhals.columns import to_public
 from pkdp_pipeline.engines.narwhals.engine import ENGINE as ANYWHERE
 from pkdp_pipeline.engines.narwhals.engine import alike
 from pkdp_pipeline.engines.narwhals.source import Source, asked
 from pkdp_pipeline.engines.narwhals.spark_codes import MOST, answered, counted_by_code, joinable
-from pkdp_pipeline.engines.narwhals.statements import numbered
 from pkdp_pipeline.engines.question import CellCounts, Question, Tally
 
 __all__ = ["ENGINE", "SparkEngine"]

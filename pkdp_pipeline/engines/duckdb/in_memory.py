@@ -109,9 +109,9 @@ def _by_code(rows: pa.Table, cells: _Cells, units: int) -> pa.Table:
     with connect() as connection:
         source = RelationRows(connection.from_arrow(rows), tuple(rows.column_names))
         answer = source.run(codes_statement(units=units, texts=texts, marked=marked))
-    # Where units have several cells, what is joined names none.
-    several = pc.any(answer["several_cells"]).as_py()
-    held = np.where(several, 0, pc.fill_null(answer["b0"], 0).to_numpy().astype(np.int64))
+    # Where units have several cells, or none are left but missing ones, what is joined may name none.
+    named = pc.and_(pc.fill_null(pc.greater(answer["n"], 0), False), not pc.any(answer["several_cells"]).as_py())
+    held = pc.fill_null(pc.if_else(named, answer["b0"], 0), 0).to_numpy().astype(np.int64)
     answer = answer.drop_columns("b0")
     for name, keys in cells.keys(held).items():
         answer = answer.append_column(name, keys)

@@ -286,7 +286,9 @@ def test_an_attempt_is_refused_and_changes_nothing(unchanged: Scene, attempt: An
 def test_an_analysts_own_sql_reaches_nothing_else(unchanged: Scene, statement: str) -> None:
     with unchanged.gate.connect() as con, pytest.raises(duckdb.Error) as refusal:
         con.execute(statement).fetchall()
-    assert not PRIVATE.search(str(refusal.value).replace(statement, ""))
+    # DuckDB 1.5 adds where in her own process a function of hers was called.
+    said = re.sub(r"\n\nAt:\n(  .*\n?)*", "", str(refusal.value))
+    assert not PRIVATE.search(said.replace(statement, ""))
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ test-programs: $(ENGINES) $(DUCKDB1)
 
 # These start programs of .venv-schedulers.
 test-schedulers: $(DEV) $(SCHEDULERS)
-	$(BIN)/python -m pytest -n $(WORKERS) -m "dagster or airflow" tests/integrations
+	$(BIN)/python -m pytest -n $(WORKERS) -m "dagster or airflow" tests/jobs/integrations
 
 slow: $(DEV)
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow

@@ -143,8 +143,13 @@ def answering(*contents: bytes) -> Iterator[tuple[str, list[bytes]]]:
                     got.append(connection.recv(65_536))
                     try:
                         connection.sendall(contents[(len(got) - 1) % len(contents)])
+                        # A body that comes after its headers, left unread, would reset the connection.
+                        connection.shutdown(socket.SHUT_WR)
+                        connection.settimeout(10)
+                        while connection.recv(65_536):
+                            pass
                     except OSError:
-                        return
+                        continue
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()

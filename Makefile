@@ -89,7 +89,7 @@ test: $(DEV)
 
 # What meets DuckDB most, with DuckDB 1.5. The rest of the package does not know which DuckDB there is.
 test-duckdb1: $(DUCKDB1)
-	$(BIN1)/python -m pytest -n $(WORKERS) -m "not slow and not spark and not ibis and not postgres and not dbt" \
+	$(BIN1)/python -m pytest -n $(WORKERS) -m "$(MARKS)" \
 		$(wildcard tests/duckdb) tests/engines tests/jobs tests/releases/test_accessor.py tests/releases/test_derived.py \
 		tests/releases/test_publish.py tests/releases/test_release.py
 

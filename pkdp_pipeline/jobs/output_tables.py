@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
 from pkdp_pipeline.jobs.environment import Address
+from pkdp_pipeline.jobs.outputs.formats import FORMATS
 from pkdp_pipeline.releases.options.tables import Name, PathName, Table
 
 __all__ = ["OutputTable", "RecordsTable"]
+
+if TYPE_CHECKING:
+    FormatName = str
+else:
+    FormatName = Literal[tuple(FORMATS)]
 
 
 class OutputTable(Table):
@@ -18,7 +24,7 @@ class OutputTable(Table):
     directory: PathName = Field(
         description="A folder, relative to the job file; each date has a folder of its own in it.", examples=["out"]
     )
-    formats: tuple[Literal["parquet", "csv"], ...] = Field(
+    formats: tuple[FormatName, ...] = Field(
         default=("parquet",), min_length=1, strict=False, description="The files of each release."
     )
     duckdb: PathName | None = Field(

@@ -202,7 +202,7 @@ def test_a_copy_that_cannot_be_kept_leaves_nothing_and_charges_nothing(job_file,
     if where == "made":
         monkeypatch.setattr(pd.DataFrame, "to_parquet", broken)
     else:
-        monkeypatch.setattr(os, "fchmod", broken)
+        monkeypatch.setattr(os, "replace", broken)
     with pytest.raises(ConfigError, match=f"cannot be {where}") as caught:
         run_job(job, DAY)
     assert "Secretville" not in str(caught.value)

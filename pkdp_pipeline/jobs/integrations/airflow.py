@@ -1,4 +1,4 @@
-"""Airflow 3: an operator that publishes one day of a job; see `docs/schedule.md`."""
+"""Airflow 3: an operator that publishes one day of a job; see `docs/running.md`."""
 
 from __future__ import annotations
 

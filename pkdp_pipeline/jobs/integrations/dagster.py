@@ -1,4 +1,4 @@
-"""Dagster: the releases of a job as assets, one partition for each day; see `docs/schedule.md`."""
+"""Dagster: the releases of a job as assets, one partition for each day; see `docs/running.md`."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ instead, so that a job's errors do not depend on its engine.
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.expectations import read_expectations
+from pkdp_pipeline.model.predicate import from_query
 from pkdp_pipeline.model.predicate.columns import twins
 
 if TYPE_CHECKING:
@@ -208,12 +208,10 @@ def check_named(job: Job, columns: Collection[str]) -> None:
 
 
 def needed_columns(job: Job, columns: Collection[str]) -> tuple[str, ...]:
-    """Return those of a source's columns that the job names, or whose name stands anywhere in a predicate."""
+    """Return those of a source's columns that the job names, its predicates included."""
     named = {column for _, column in declared_columns(job)}.union(job.checks.columns)
     named |= {column for expectation in read_expectations(job.checks) for column in expectation.columns}
     named |= set() if job.checks.fresh is None else {job.checks.fresh.column}
-    for where in (release.where for release in job.release if release.where is not None):
-        # What is no plain word stands in backticks, or is the whole predicate.
-        odd = (column for column in columns if not re.fullmatch(r"\w+", column))
-        named |= {where, *re.findall(r"\w+", where), *(name for name in odd if name.replace("`", "``") in where)}
+    for predicate in (from_query(release.where) for release in job.release if release.where is not None):
+        named |= set() if predicate is None else predicate.columns
     return tuple(column for column in columns if column in named)

@@ -104,7 +104,7 @@ def test_a_release_without_rows_leaves_only_its_entry(job, ask):
 
 
 @given(made=releases())
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_every_kind_of_key_comes_back_as_it_is_in_the_release(tmp_path_factory, made):
     folder = tmp_path_factory.mktemp("table")
     (folder / "job.toml").write_text(

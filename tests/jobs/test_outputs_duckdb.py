@@ -160,7 +160,14 @@ def test_a_column_becomes_wider_where_another_days_keys_need_it(job, ask, first,
 
 @pytest.mark.parametrize(
     ("first", "then"),
-    [(["Ås"], [1]), ([2**60 + 1], [0.5]), ([True], [1]), ([decimal.Decimal("0.1")], [0.5]), ([DAY], ["2020"])],
+    [
+        (["Ås"], [1]),
+        ([2**60 + 1], [0.5]),
+        ([True], [1]),
+        ([decimal.Decimal("0.1")], [0.5]),
+        ([DAY], ["2020"]),
+        ([decimal.Decimal("1" * 30)], [decimal.Decimal("0." + "1" * 20)]),
+    ],
 )
 def test_keys_that_would_not_stay_what_they_are_are_refused_and_the_old_day_stays(job, ask, first, then):
     write(job, DAY, release({"town": first}, [5]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import decimal
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -34,9 +33,9 @@ _TYPES = {
     "timestamp": "TIMESTAMP",
     "instant": "TIMESTAMP WITH TIME ZONE",
 }
-_WHOLE = {"BIGINT": 19, "UBIGINT": 20, "HUGEINT": 20}
-_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
-_MOMENTS = ("TIMESTAMP", "TIMESTAMP_NS")
+_HELD = re.compile(r"VARCHAR|BOOLEAN|U?BIGINT|HUGEINT|DECIMAL\(.*\)|DOUBLE|DATE|TIMESTAMP(_NS| WITH TIME ZONE)?")
+#: What may become what DuckDB takes for both: numbers, and points in time.
+_FAMILIES = (re.compile(r"U?BIGINT|HUGEINT|DECIMAL\(.*\)|DOUBLE"), re.compile(r"TIMESTAMP(_NS)?"))
 _MOST_DIGITS = 38
 _ROWS = "__pkdp_rows"
 
@@ -167,19 +166,13 @@ class _DuckDBStore:
 
     def wider(self, held: str, wanted: str) -> str | None:
         if held == wanted:
-            return held if held in (*_TYPES.values(), *_WHOLE, *_MOMENTS) or _DECIMAL.fullmatch(held) else None
-        if held in _WHOLE and wanted in _WHOLE:
-            return "HUGEINT"
-        if {held, wanted} == set(_MOMENTS):
-            return "TIMESTAMP_NS"
-        numbers = [_digits(kind) for kind in (held, wanted) if kind != "DOUBLE"]
-        if None in numbers:
+            return held if _HELD.fullmatch(held) else None
+        if not any(family.fullmatch(held) and family.fullmatch(wanted) for family in _FAMILIES):
             return None
-        if "DOUBLE" in (held, wanted):
-            return "DOUBLE"
-        before = max(digits for digits, _ in filter(None, numbers))
-        behind = max(scale for _, scale in filter(None, numbers))
-        return f"DECIMAL({before + behind},{behind})" if before + behind <= _MOST_DIGITS else None
+        values = f"SELECT NULL::{held} AS v UNION ALL SELECT NULL::{wanted}"
+        both = str(self.run(f"SELECT typeof(v) FROM ({values}) LIMIT 1")[0][0])
+        # Where the digits of both are too many, DuckDB would cut those behind the point.
+        return both if both == "DOUBLE" or _scale(both) >= max(_scale(held), _scale(wanted)) else None
 
     def is_real(self, kind: str) -> bool:
         return kind == "DOUBLE"
@@ -192,47 +185,22 @@ class _DuckDBStore:
         counts: Sequence[int | None],
         release_id: str,
     ) -> None:
+        import duckdb
         import pyarrow as pa
 
-        keys = [_arrow(table, column, kind) for column, kind in columns]
+        keys = [column.arrow for column, _ in columns]
         rows = pa.table([*keys, pa.array(counts, pa.int64())], names=[f"c{place}" for place in range(len(keys) + 1)])
         self._connection.register(_ROWS, rows)
-        listed = ", ".join(
-            [*(f"CAST(c{place} AS {kind})" for place, (_, kind) in enumerate(columns)), f"c{len(columns)}"]
-        )
-        self.run(f"INSERT INTO {self.place(table)} SELECT $1::DATE, {listed}, $2 FROM {_ROWS}", period, release_id)
-        self._connection.unregister(_ROWS)
+        listed = [*(f"CAST(c{place} AS {kind})" for place, (_, kind) in enumerate(columns)), f"c{len(columns)}"]
+        into = f"INSERT INTO {self.place(table)} SELECT $1::DATE, {', '.join(listed)}, $2 FROM {_ROWS}"
+        with suppress(duckdb.DataError):  # which would quote a key
+            self.run(into, period, release_id)
+            self._connection.unregister(_ROWS)
+            return
+        raise does_not_fit(_KEY, table, columns[0][0], columns[0][1])
 
 
-def _arrow(table: str, column: PublicColumn, kind: str) -> Any:
-    """Return the keys as Arrow values that DuckDB casts to `kind` without changing them."""
-    import pyarrow as pa
-
-    arrow = {
-        "VARCHAR": pa.string(),
-        "BOOLEAN": pa.bool_(),
-        "DOUBLE": pa.float64(),
-        "DATE": pa.date32(),
-        "TIMESTAMP": pa.timestamp("us"),
-        "TIMESTAMP_NS": pa.timestamp("ns"),
-        "TIMESTAMP WITH TIME ZONE": pa.timestamp("us", "UTC"),
-    }
-    number = _digits(kind)
-    plain = decimal.Decimal if number is not None else float if kind == "DOUBLE" else lambda value: value
-    held = None
-    with suppress(pa.ArrowException, OverflowError, ValueError, TypeError):  # which would quote a key
-        held = pa.array(
-            [None if value is None else plain(value) for value in column.values],
-            arrow[kind] if number is None else pa.decimal128(sum(number), number[1]),
-        )
-    if held is None:
-        raise does_not_fit(_KEY, table, column, kind)
-    return held
-
-
-def _digits(kind: str) -> tuple[int, int] | None:
-    """Return the digits before and behind the point of a type of exact numbers; None for other types."""
-    if kind in _WHOLE:
-        return _WHOLE[kind], 0
-    found = _DECIMAL.fullmatch(kind)
-    return None if found is None else (int(found[1]) - int(found[2]), int(found[2]))
+def _scale(kind: str) -> int:
+    """Return how many digits a type of numbers has behind the point."""
+    found = re.fullmatch(r"DECIMAL\(\d+,(\d+)\)", kind)
+    return 0 if found is None else int(found[1])

@@ -34,6 +34,7 @@ __all__ = [
 REGISTRY = "pkdp_releases"
 """The table that says which release a period's rows are."""
 
+_MOST_DIGITS = 38
 _OWN = ("period", "count", "release_id")
 
 
@@ -47,6 +48,8 @@ class PublicColumn:
     kind : str
         ``text``, ``boolean``, ``integer``, ``natural`` (above a signed 64-bit integer), ``decimal``, ``real``,
         ``date``, ``timestamp`` or ``instant``.
+    arrow : pyarrow.ChunkedArray
+        The keys as the release's file has them.
     values : tuple
         Canonical keys, None where missing.
     digits, scale : int
@@ -57,6 +60,7 @@ class PublicColumn:
 
     name: str
     kind: str
+    arrow: Any
     values: tuple[Key, ...]
     digits: int = 0
     scale: int = 0
@@ -300,5 +304,7 @@ def _column(name: str, keys: Any) -> PublicColumn:
     kind = next((kind for kind, matches in kinds.items() if matches(held)), "text")
     values = tuple(map(canonical_key, keys.to_pylist()))
     digits, scale = (held.precision, held.scale) if kind == "decimal" else (0, 0)
+    if pa.types.is_decimal256(held) and digits <= _MOST_DIGITS:  # which Arrow alone knows
+        keys = keys.cast(pa.decimal128(digits, scale))
     fine = kind in ("timestamp", "instant") and any(value is not None and value.nanosecond for value in values)
-    return PublicColumn(name=name, kind=kind, values=values, digits=digits, scale=scale, nanoseconds=fine)
+    return PublicColumn(name=name, kind=kind, arrow=keys, values=values, digits=digits, scale=scale, nanoseconds=fine)

@@ -27,7 +27,7 @@ from pkdp_pipeline.errors import ConfigError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from pkdp_pipeline.jobs.check_tables import ChecksTable
+    from pkdp_pipeline.jobs.tables import ChecksTable
 
 __all__ = ["ALLOWED", "Expectation", "Verdict", "check_expectations", "judge", "read_expectations"]
 
@@ -186,32 +186,19 @@ def _of_suite(path: str | None) -> list[tuple[str, Any, dict[str, Any]]]:
         problem = "is not valid JSON."
     if problem:
         raise ConfigError(f"checks.expectations: {str(file)!r} {problem}")
-    found = suite.get("expectations") if isinstance(suite, dict) else None
-    entries = found if isinstance(found, list) else [None]
-    if suite_parameters := isinstance(suite, dict) and suite.get("suite_parameters"):
-        entries = [None]
+    found = suite.get("expectations") if isinstance(suite, dict) and not suite.get("suite_parameters") else None
+    entries = found if isinstance(found, list) else [found]
     if not all(isinstance(one, dict) and "type" in one and isinstance(one.get("kwargs"), dict) for one in entries):
-        what = (
-            "has suite_parameters; write their values instead."
-            if suite_parameters
-            else (
-                "is no suite of Great Expectations 1.x, whose expectations have type and kwargs; write it with "
-                "json.dump(suite.to_json_dict(), file)."
-            )
+        raise ConfigError(
+            f"checks.expectations: {str(file)!r} is no suite of Great Expectations 1.x, whose expectations have type "
+            "and kwargs, or has suite_parameters for values; write it with json.dump(suite.to_json_dict(), file)."
         )
-        raise ConfigError(f"checks.expectations: {str(file)!r} {what}")
-    return [
-        (
-            f"{file.name}[{number}]",
-            entry["type"],
-            {
-                key: value
-                for key, value in (entry["kwargs"] | {"severity": entry.get("severity")}).items()
-                if value is not None
-            },
-        )
-        for number, entry in enumerate(entries, 1)
-    ]
+    read = []
+    for number, entry in enumerate(entries, 1):
+        given = {**entry["kwargs"], "severity": entry.get("severity")}
+        arguments = {key: value for key, value in given.items() if value is not None}
+        read.append((f"{file.name}[{number}]", entry["type"], arguments))
+    return read
 
 
 def _problems(kind: object, arguments: Mapping[str, Any]) -> Iterator[str]:

@@ -10,11 +10,10 @@ from typing import Literal, Self
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 from pkdp_pipeline.certificates.target import Asked
-from pkdp_pipeline.jobs.check_tables import ChecksTable, RetentionTable
 from pkdp_pipeline.jobs.environment import LedgerName
-from pkdp_pipeline.jobs.output_tables import OutputTable, RecordsTable
 from pkdp_pipeline.jobs.release_table import NoiseTable, OneCell, ReleaseTable
 from pkdp_pipeline.jobs.source_tables import AnySource
+from pkdp_pipeline.jobs.tables import ChecksTable, OutputTable, RecordsTable, RetentionTable
 from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.ledger.differencing import allows_overlap
 from pkdp_pipeline.model.attacker import AttackerModel

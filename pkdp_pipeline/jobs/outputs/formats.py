@@ -14,7 +14,7 @@ from pkdp_pipeline.model.keys import Key, canonical_key
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.jobs.output_tables import OutputTable
+    from pkdp_pipeline.jobs.tables import OutputTable
 
 __all__ = ["FORMATS", "csv_bytes", "write_files"]
 

@@ -207,7 +207,7 @@ def _problems(kind: object, arguments: Mapping[str, Any]) -> Iterator[str]:
         close = difflib.get_close_matches(str(kind), ALLOWED, n=1, cutoff=0.9)
         hint = f"did you mean {close[0]!r}?" if close else "docs/checks.md lists them, and what to write instead."
         yield f".type: {kind!r} is not among the expectations that a job can use; {hint}"
-    if not arguments.get("condition_parser", "great_expectations").startswith("great_expectations"):
+    if not str(arguments.get("condition_parser", "great_expectations")).startswith("great_expectations"):
         yield f".row_condition: {_CONDITION}"
     for key, value in arguments.items():
         if key == "row_condition" and not _is_condition(value):

@@ -179,7 +179,7 @@ def _plan(job_file: Path, job: Job, days: Sequence[datetime.date], report: str, 
 
 @contextmanager
 def _mendable(job_file: Path, days: Sequence[datetime.date], *, revise: bool) -> Iterator[None]:
-    """Let a refusal for privacy end with the command that shows a way out, where it does not show one itself."""
+    """Let a refusal for privacy end with the command that shows a way out."""
     try:
         yield
     except PkdpError as error:
@@ -193,8 +193,8 @@ def _mendable(job_file: Path, days: Sequence[datetime.date], *, revise: bool) ->
 
 
 def _way_out(job_file: Path, days: Sequence[datetime.date], error: PkdpError, *, revise: bool) -> str | None:
-    """Return the command that shows the smallest change; None where it has none to show, or the error shows one."""
-    if exit_code(error) != REFUSED or revise or "\n" in str(error):
+    """Return the command that shows the smallest change; None where it has none to show."""
+    if exit_code(error) != REFUSED or revise:
         return None
     first, last = days[0].isoformat(), days[-1].isoformat()
     dates = f"--date {first}" if len(days) == 1 else f"--from {first} --to {last}"

@@ -26,14 +26,14 @@ from pkdp_pipeline.jobs.outputs import (
 from pkdp_pipeline.jobs.reading import DayReader
 from pkdp_pipeline.jobs.recording import Done, check_recording, recorded
 from pkdp_pipeline.jobs.reporting import NothingPublishedError, check_report, write_report
-from pkdp_pipeline.jobs.requests import NamedRequest, check_together, requests_of
+from pkdp_pipeline.jobs.requests import NamedRequest, check_together, is_published, requests_of
 from pkdp_pipeline.jobs.retention import check_retention, forget_rows
 from pkdp_pipeline.jobs.sources import Source, open_source
 from pkdp_pipeline.jobs.stopping import Stopping
 from pkdp_pipeline.jobs.summary import summarise
 from pkdp_pipeline.jobs.together import Together
 from pkdp_pipeline.jobs.written import check_folder, check_ledger, own
-from pkdp_pipeline.ledger import Entry, Ledger, find_former
+from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.rehearsal import rehearsal
 from pkdp_pipeline.ledger.stretch import total_of_unit
 from pkdp_pipeline.releases.publish import publish, reserve
@@ -214,7 +214,7 @@ class JobSession:
 
     def _refuse(self, named: Sequence[NamedRequest], *, revise: bool) -> list[NamedRequest]:
         """Refuse what may not be published, all of the day together; return the releases that need data."""
-        if not revise and all(_is_published(self._ledger, one) for one in named):
+        if not revise and all(is_published(self._ledger, one) for one in named):
             return []
         with rehearsal(self._ledger) as trial:
             found = []
@@ -307,10 +307,6 @@ def _published() -> Iterator[None]:
             f"{error} What was asked for is published, and charged once: run again with the same date, and the "
             "outputs are written from the ledger."
         ) from error
-
-
-def _is_published(ledger: Ledger, one: NamedRequest) -> bool:
-    return (ledger.find(one.request.key(ledger.dataset)) or find_former(ledger, one.request)) is not None
 
 
 def _open_ledger(job: Job) -> Ledger:

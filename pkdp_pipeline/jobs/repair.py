@@ -1,0 +1,466 @@
+"""Repair: the smallest changes with which a refused job is certifiable, each tried before it is offered."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Literal
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import Item, Table
+
+from pkdp_pipeline.certificates.target import Target
+from pkdp_pipeline.errors import REFUSED, ArgumentError, ConfigError, PkdpError, exit_code
+from pkdp_pipeline.jobs.dry_run import Plan, PlannedRelease, plan_job
+from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.loading import job_text, load_job, read_job
+from pkdp_pipeline.jobs.requests import is_published, requests_of
+from pkdp_pipeline.ledger.copying import copied
+from pkdp_pipeline.ledger.differencing import covers_periods
+from pkdp_pipeline.ledger.leap import Leap
+from pkdp_pipeline.releases.publish import reserve
+from pkdp_pipeline.theorems.inversion import least_whole
+
+__all__ = ["Edit", "Edits", "Offer", "Repairs", "Search", "at", "edited", "repair", "words_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One value of a job file, set or removed.
+
+    Parameters
+    ----------
+    path : tuple of str and int
+        ``("release", 0, "k")`` is k of the first release.
+    value : object
+        What stands there from now on; None where nothing does.
+    """
+
+    path: tuple[str | int, ...]
+    value: Any
+
+
+Edits = tuple[Edit, ...]
+Kind = Literal["change", "less", "question"]
+"""What is published otherwise; what is not published; what has to be argued first, and is nobody's to assume."""
+
+_KINDS = ("change", "less", "question")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """One change with which a refused job is not refused.
+
+    Parameters
+    ----------
+    kind : {"change", "less", "question"}
+    words : str
+        What changes.
+    claim : str
+        Of a question: what has to be true, and has to be argued.
+    edits : tuple of Edit
+        Empty where nothing changes but the days.
+    keys : int
+        How many keys of the file get another value, come or go.
+    factor : float
+        How far the numbers go that change, as the sum of ``|ln(new / old)|``; infinite where a key comes or goes.
+    text : str
+        The whole file with the change in it.
+    diff : str
+        The changed lines, after ``-`` and ``+``; of a question empty: what is not argued is not to be pasted.
+    job : Job or None
+        The changed job.
+    plan : Plan or None
+        What it would do.
+    last_day : datetime.date or None
+        The last day that can be published as the job is, where that is the offer.
+    """
+
+    kind: Kind
+    words: str
+    claim: str = ""
+    edits: Edits = ()
+    keys: int = 0
+    factor: float = 0.0
+    text: str = ""
+    diff: str = ""
+    job: Job | None = None
+    plan: Plan | None = None
+    last_day: date | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repairs:
+    """What a job would do on some days and, where it is refused, what can be done about it.
+
+    Parameters
+    ----------
+    job : Job
+    days : tuple of datetime.date
+        Those that were asked about.
+    plan : Plan or None
+        What it would do as it is; None where its releases cannot stand together on any day.
+    error : PkdpError or None
+        Why it is refused; None where it is not.
+    short : bool
+        Whether it is not refused, but does not reach the target that was asked for.
+    target : Target or None
+        What changed releases were held to besides the budgets.
+    tried_days : tuple of datetime.date
+        On which days changes were tried: those that are not published yet.
+    offers : tuple of Offer
+        The smallest first; empty where nothing is refused, or nothing was found.
+    """
+
+    job: Job
+    days: tuple[date, ...]
+    plan: Plan | None
+    error: PkdpError | None = None
+    short: bool = False
+    target: Target | None = None
+    tried_days: tuple[date, ...] = ()
+    offers: tuple[Offer, ...] = ()
+
+    @property
+    def day(self) -> date | None:
+        """The day that is refused; None where none is, or every one."""
+        return None if self.plan is None or self.plan.refused is None else self.plan.refused.day
+
+
+def repair(path: str | os.PathLike[str], days: Sequence[date], *, target: Target | None = None) -> Repairs:
+    """Say what a job file would do and, where it is refused for privacy, which changes are the smallest.
+
+    No data are read; the ledger, the file and the outputs stay as they are.
+
+    Parameters
+    ----------
+    path : path-like
+        The job file.
+    days : sequence of datetime.date
+        In the order in which they would be published.
+    target : Target, optional
+        What the releases of a day have to reach besides the budgets, each an equal share. Left out, those that are
+        changed have to reach ε = 1 at δ = 1e-6 where there is no budget.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be used.
+    LedgerError, TemporaryError
+        If the ledger cannot be read.
+
+    Notes
+    -----
+    Every offer was tried: the change was written into the file's text, which was read as strictly as any, and run dry
+    on all days that are not published yet. A change is the least of its kind: with a k one smaller, with noise one
+    step less (three digits are offered) it is refused. Assumptions are never changes: they come last, as questions.
+    """
+    from pkdp_pipeline.jobs.changes import changes, fewer_releases, questions
+
+    job, asked = load_job(path), tuple(days)
+    plan, error = None, None
+    try:
+        plan = plan_job(job, asked)
+        error = None if plan.refused is None else plan.refused.refused
+    except PkdpError as refusal:
+        error = refusal
+    if error is not None and exit_code(error) != REFUSED:
+        raise error
+    if error is None and target is None:
+        return Repairs(job=job, days=asked, plan=plan)
+    search = Search(Path(path), asked, target)
+    if error is None and plan is not None and search.reached((), job, plan):
+        return Repairs(job=job, days=asked, plan=plan, target=target)
+    allowed = [] if plan is None else [one for one in plan.days if one.refused is None]
+    # A release that is refused comes after those of the day that are not.
+    position = None if plan is None or plan.refused is None else len(plan.refused.releases)
+    offers = [search.offer("change", edits) for edits in changes(search, position)]
+    if error is not None and any(release.outcome == "publish" for one in allowed for release in one.releases):
+        last = allowed[-1].day
+        offers.append(Offer(kind="less", words=f"the job as it is, up to {last.isoformat()}", last_day=last))
+    offers += [search.offer("less", edits) for edits in fewer_releases(search)]
+    offers += [search.offer("question", *asking) for asking in questions(search, position, error)]
+    return Repairs(
+        job=job,
+        days=asked,
+        plan=plan,
+        error=error,
+        short=error is None,
+        target=search.target,
+        tried_days=search.days,
+        offers=_in_order(offer for offer in offers if offer is not None),
+    )
+
+
+class Search:
+    """Tries changes of one job file; it reads the ledger, and touches nothing.
+
+    Parameters
+    ----------
+    file : pathlib.Path
+    days : sequence of datetime.date
+    target : Target, optional
+        See `repair`.
+
+    Attributes
+    ----------
+    content : dict
+        What the file says.
+    days : tuple of datetime.date
+        Those of the asked days that are not published yet: what is published stays.
+    """
+
+    def __init__(self, file: Path, days: Sequence[date], target: Target | None = None) -> None:
+        self.file, self.text = file, job_text(file)
+        self.content, self.job = tomllib.loads(self.text), read_job(self.text, file)
+        with self._copy(self.job) as ledger:
+            self.budgets, self.evidence = ledger.terms.budgets, ledger.terms.evidence
+            self._new = next(ledger.entries(), None) is None
+            there = {day: [is_published(ledger, one) for one in requests_of(self.job, day)] for day in days}
+        self.days = tuple(day for day in days if not all(there[day]))
+        self._alike = not any(map(any, (there[day] for day in self.days)))
+        self._all, self._one_day = target is not None, len(days) == 1
+        self.target = target if target is not None or self.budgets else Target(1.0)
+        self._tried: dict[str, tuple[Edits, str, Job, Plan] | None] = {}
+
+    def least(self, make: Callable[[int], Edits], start: int, most: int) -> Edits | None:
+        """Return the change for the smallest number from `start` to `most` that will do; None where none does.
+
+        `make` returns the change for a number; the larger the number, the better it protects.
+        """
+        if start > most or not self.fits(make(most)):
+            return None
+        number = least_whole(lambda n: self.fits(make(n)), start, most)
+        if number is not None and self._try(make(number), self.days) is None:
+            number = least_whole(lambda n: self._try(make(n), self.days) is not None, number, most)
+        return None if number is None else make(number)
+
+    def fits(self, edits: Edits) -> bool:
+        """Return whether a change would do, as far as the first two days show where all days are alike."""
+        tried = self._try(edits, self.days[:2] if self._alike else self.days)
+        if tried is None or len(tried[3].days) == len(self.days):
+            return tried is not None
+        budgets = tried[2].budgets() or self.budgets
+        if not budgets:
+            return True
+        with self._copy(tried[2], budget=()) as ledger:
+            day = Leap(ledger, self.job.unit)
+            for release, one in zip(tried[2].release, requests_of(tried[2], self.days[0]), strict=True):
+                attacker = tried[2].attacker_of(release)
+                reserve(one.request, attacker=attacker, ledger=ledger, alone=tried[2].alone)
+            foreseen = day.fits(len(self.days), budgets)
+        return self._try(edits, self.days) is not None if foreseen is None else foreseen
+
+    def offer(self, kind: Kind, edits: Edits, words: str = "", claim: str = "") -> Offer | None:
+        """Return a change as an offer; None where it is refused when it is tried."""
+        tried = self._try(edits, self.days)
+        if tried is None:
+            return None
+        made, text, job, plan = tried
+        pairs = [(at(self.content, edit.path), edit.value) for edit in made]
+        return Offer(
+            kind=kind,
+            words=words or words_of(self.content, made),
+            claim=claim,
+            edits=made,
+            keys=sum(_keys_changed(*pair) for pair in pairs),
+            factor=sum(_factor(*pair) for pair in pairs),
+            text=text,
+            diff="" if kind == "question" else _diff(self.text, text),
+            job=job,
+            plan=plan,
+        )
+
+    def reached(self, edits: Edits, job: Job, plan: Plan) -> bool:
+        """Return whether each release that is held to the target has its share of it."""
+        if self.target is None or not plan.days:
+            return True
+        epsilon, share = self.target.epsilon or math.inf, 1 / max(sum(one.kind != "total" for one in job.release), 1)
+        argued = any(edit.path[0] == "attacker" and edit.value is not None for edit in edits)
+        # Without evidence days add up by their noise alone.
+        apart = self._one_day and self._new
+        covered = apart or covers_periods(job.declared() or self.evidence)
+
+        def reaches(release: PlannedRelease) -> bool:
+            noised = release.certificate.worst_case_bound is not None and not covered
+            promised = release.certificate.worst_case if noised else release.certificate
+            return bool(promised.delta(epsilon * share) <= self.target.delta * share)  # type: ignore[union-attr]
+
+        return all(
+            reaches(release)
+            for asked, release in zip(job.release, plan.days[0].releases, strict=True)
+            if self._all or asked not in self.job.release or (argued and asked.attacker is None)
+        )
+
+    def _try(self, edits: Edits, days: tuple[date, ...]) -> tuple[Edits, str, Job, Plan] | None:
+        """Return the changed job with what it would do; None where it would be refused, or is short of the target."""
+        key = repr((edits, days[-1:]))
+        if key not in self._tried:
+            self._tried[key] = self._found(edits, days) if edits else None
+        return self._tried[key]
+
+    def _found(self, edits: Edits, days: tuple[date, ...]) -> tuple[Edits, str, Job, Plan] | None:
+        for made in self._ways(edits):
+            text = edited(self.text, made)
+            try:
+                job = read_job(text, self.file)
+                plan = plan_job(job, days)
+            except PkdpError as error:
+                if exit_code(error) != REFUSED and not isinstance(error, ConfigError | ArgumentError):
+                    raise
+                continue
+            if plan.refused is None and self.reached(made, job, plan):
+                return made, text, job, plan
+        return None
+
+    def _ways(self, edits: Edits) -> Iterator[Edits]:
+        """Yield the change, and the same without attackers that may say nothing any more beside noise."""
+        yield edits
+        noised = [edit.path[1] for edit in edits if edit.path[0] == "release" and "noise" in edit.path]
+        gone = any(edit.path[0] == "release" and len(edit.path) == 2 for edit in edits)
+        own = tuple(edit for number in noised for edit in self._only_leakage(("release", number, "attacker")))
+        common = self._only_leakage(("attacker",)) if noised or gone else ()
+        yield from (edits + way for way in dict.fromkeys((own, common, own + common)) if way)
+
+    def _only_leakage(self, path: tuple[str | int, ...]) -> Edits:
+        """Return what leaves an attacker with what is known besides, and removes one without."""
+        attacker = at(self.content, path) or {}
+        if "leakage" not in attacker:
+            return (Edit(path, None),) if attacker else ()
+        return tuple(Edit((*path, key), None) for key in attacker if key != "leakage")
+
+    def _copy(self, job: Job, **budget: Any) -> Any:
+        terms = {"budget": job.budgets() or None, **budget}
+        return copied(job.ledger, dataset=job.dataset, evidence=job.declared() or None, **terms)
+
+
+def at(content: Any, path: tuple[str | int, ...]) -> Any:
+    """Return what stands at a place; None where nothing does."""
+    for step in path:
+        try:
+            content = content[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return content
+
+
+def edited(text: str, edits: Iterable[Edit]) -> str:
+    """Return a TOML text with the edits made in it; comments and layout stay.
+
+    Raises
+    ------
+    ConfigError
+        If it is laid out in a way that cannot be edited.
+    """
+    try:
+        document = tomlkit.parse(text)
+        # Tables of a list go last and from its end, so that the numbers of the others stay true.
+        for edit in sorted(edits, key=lambda edit: -edit.path[-1] if isinstance(edit.path[-1], int) else -math.inf):
+            table, last = at(document, edit.path[:-1]), edit.path[-1]
+            if edit.value is None:
+                table.pop(last)
+                continue
+            body = table.value.body if isinstance(table, Table) and last not in table else []
+            below = []
+            while body and body[-1][0] is None:  # what stands below the last key may be about the next table
+                below.append(body.pop())
+            table[last] = _item(edit.value)
+            body.extend(reversed(below))
+        return tomlkit.dumps(document)
+    except TOMLKitError as error:
+        raise ConfigError(f"the job file cannot be edited as it is laid out: {type(error).__name__}.") from error
+
+
+def words_of(content: Mapping[str, Any], edits: Sequence[Edit]) -> str:
+    """Return in words what edits do, the releases by their names."""
+
+    def release(edit: Edit) -> int:
+        return int(edit.path[1]) if edit.path[0] == "release" else -1
+
+    told = []
+    for number, group in groupby(sorted(edits, key=release), key=release):
+        name = at(content, ("release", number, "name")) if number >= 0 else None
+        listed = [
+            f"without {name!r}" if len(edit.path) == 2 and name is not None else _said(content, edit) for edit in group
+        ]
+        inside = name is not None and not listed[0].startswith("without")
+        told.append(" and ".join(listed) + (f" in release {name!r}" if inside else ""))
+    return "; ".join(told)
+
+
+def _said(content: Mapping[str, Any], edit: Edit) -> str:
+    steps = edit.path[2:] if edit.path[0] == "release" else edit.path
+    key = "".join(f"[{step + 1}]" if isinstance(step, int) else f".{step}" for step in steps)[1:]
+    if edit.value is None:
+        return "no [attacker]" if edit.path == ("attacker",) else f"no {key}"
+    before, after = at(content, edit.path), _item(edit.value).as_string()
+    plain = before is not None and not isinstance(before, Mapping | list)
+    return f"{key} = {after} instead of {_item(before).as_string()}" if plain else f"{key} = {after}"
+
+
+def _item(value: Any) -> Item:
+    """Return a value as TOML in one line."""
+    if isinstance(value, Mapping):
+        inside = (f"{tomlkit.key(key).as_string()} = {_item(one).as_string()}" for key, one in value.items())
+        made: Item = tomlkit.value(f"{{ {', '.join(inside)} }}")
+        return made
+    if isinstance(value, list | tuple):
+        array = tomlkit.array()
+        array.extend(map(_item, value))
+        return array
+    return tomlkit.item(value)
+
+
+def _diff(old: str, new: str) -> str:
+    """Return the changed lines below the names of their tables; other lines can hold passwords."""
+    before, after = old.splitlines(), new.splitlines()
+    lines: list[str] = []
+    shown = None
+    for tag, start, end, first, last in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag == "equal":
+            continue
+        above = [number for number in range(start) if before[number].lstrip().startswith("[")]
+        if above and above[-1] != shown and not "".join(before[start:end]).lstrip().startswith("["):
+            shown = above[-1]
+            names = (line for line in before[shown:start] if line.split("=")[0].strip() == "name")
+            lines += [*([""] if lines else []), *(f"  {line}" for line in (before[shown], *names))]
+        changed = (("-", before[start:end]), ("+", after[first:last]))
+        lines += [f"{mark} {line}" for mark, listed in changed for line in listed if line.strip()]
+    return "\n".join(lines) + "\n"
+
+
+def _keys_changed(before: Any, after: Any) -> int:
+    """Return how many keys differ; those of a table count one by one."""
+    if isinstance(before, Mapping) or isinstance(after, Mapping):
+        old, new = ({} if one is None else one for one in (before, after))
+        return sum(_keys_changed(old.get(key), new.get(key)) for key in {*old, *new})
+    return int(before != after)
+
+
+def _factor(old: Any, new: Any) -> float:
+    numbers = all(isinstance(one, int | float) and one > 0 for one in (old, new))
+    return abs(math.log(new / old)) if numbers else math.inf
+
+
+def _in_order(offers: Iterable[Offer]) -> tuple[Offer, ...]:
+    """Return the offers, the smallest first; without those that hold a smaller one."""
+    found = list({(one.words, one.diff): one for one in offers}.values())
+    places = [{edit.path for edit in one.edits} for one in found]
+    rank = [_KINDS.index(one.kind) for one in found]
+    kept = [
+        number
+        for number in range(len(found))
+        if not any(
+            places[other] and places[other] < places[number] and rank[other] <= rank[number]
+            for other in range(len(found))
+        )
+    ]
+    return tuple(found[number] for number in sorted(kept, key=lambda n: (rank[n], found[n].keys, found[n].factor)))

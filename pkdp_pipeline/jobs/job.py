@@ -81,7 +81,7 @@ class Job(Table):
         description="What is read: files, a table of a DuckDB file, or a table of a PostgreSQL database.",
         examples=["data/*.parquet", {"postgres": "${PKDP_SOURCE}", "table": "public.flights"}],
     )
-    engine: Literal["duckdb", "polars", "spark"] = Field(
+    engine: Literal["duckdb", "spark"] = Field(
         default="duckdb", description="What reads and counts; the releases are the same."
     )
     period: PeriodTable = Field(description="One release for each day of a column.")

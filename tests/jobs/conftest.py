@@ -29,7 +29,7 @@ BASIC = """
 """
 
 
-ENGINES = ["duckdb", "polars", pytest.param("spark", marks=pytest.mark.spark)]
+ENGINES = ["duckdb", pytest.param("spark", marks=pytest.mark.spark)]
 
 
 @pytest.fixture

@@ -132,9 +132,9 @@ def test_a_replay_asks_no_engine(tmp_path, engine, monkeypatch):
 
 
 def test_another_engine_replays_what_one_has_published(tmp_path):
-    path = flights(tmp_path / "job", "polars")
+    path = flights(tmp_path / "job", "duckdb")
     first = run_job(load_job(path), DAY)
-    path.write_text(path.read_text(encoding="utf-8").replace('"polars"', '"duckdb"'), encoding="utf-8")
+    path.write_text(path.read_text(encoding="utf-8").replace('"duckdb"', '"spark"'), encoding="utf-8")
     again = run_job(load_job(path), DAY)
     assert again.replayed
     assert again.releases[0].release.id == first.releases[0].release.id

@@ -31,7 +31,7 @@ def test_a_job_is_read_with_absolute_paths(job_file, tmp_path):
 
 def test_an_engine_is_duckdb_unless_said_and_spark_reads_addresses(job_file, basic, tmp_path):
     assert load_job(job_file()).engine == "duckdb"
-    for engine in ("duckdb", "polars", "spark"):
+    for engine in ("duckdb", "spark"):
         job = load_job(job_file(f'engine = "{engine}"\n{basic}'))
         assert (job.engine, job.source.files) == (engine, (str(tmp_path / "visits.parquet"),))
     address = basic.replace("visits.parquet", "s3a://visits/all.parquet")
@@ -124,7 +124,7 @@ def test_composite_cells_are_read_as_tuples(job_file, basic):
         ('column = "day" }', 'column = "day", time_zone = "Mars" }', ["period.time_zone", "Europe/Oslo"]),
         ('source = "visits.parquet"', 'source = "visits.txt"', ["source", ".parquet"]),
         ('source = "visits.parquet"', 'source = "s3://visits/all.parquet"', ["source", "must be a file", "spark"]),
-        ('dataset = "visits"', 'dataset = "visits"\nengine = "sparc"', ["engine", "'duckdb', 'polars' or 'spark'"]),
+        ('dataset = "visits"', 'dataset = "visits"\nengine = "sparc"', ["engine", "'duckdb' or 'spark'"]),
         ("k = 5", 'k = 5\n[[release]]\nname = "People_by_town"\nk = 3', ["named 'people_by_town'"]),
     ],
 )

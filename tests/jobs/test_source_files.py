@@ -44,8 +44,6 @@ def rows(source, columns=("n",), day=DAY, **period):
     frame = source.day(PeriodTable(**({"column": "at"} | period)), day)
     if isinstance(frame, duckdb.DuckDBPyRelation):
         found = frame.project(", ".join(f'"{column}"' for column in columns)).fetchall()
-    elif type(frame).__module__.startswith("polars"):
-        found = frame.select(list(columns)).collect().rows()
     else:
         found = [tuple(row) for row in frame.select(*(f"`{column}`" for column in columns)).collect()]
     assert source.counts(PeriodTable(**({"column": "at"} | period)), day, [Rows()]) == [len(found)]

@@ -18,7 +18,6 @@ __all__ = ["SOURCES", "Kind", "Rows", "Source", "needed_columns", "open_source"]
 SOURCES: Mapping[str, str] = MappingProxyType(
     {
         "duckdb": "pkdp_pipeline.jobs.sources.duckdb_source",
-        "polars": "pkdp_pipeline.jobs.sources.polars_source",
         "spark": "pkdp_pipeline.jobs.sources.spark_source",
     }
 )

@@ -34,33 +34,13 @@ def home_of(engine: str) -> Home:
     ConfigError
         If the engine is not installed or does not start.
     """
-    homes: Mapping[str, Callable[[], Home]] = {"duckdb": _DuckDB, "polars": _Polars, "spark": _Spark}
+    homes: Mapping[str, Callable[[], Home]] = {"duckdb": _DuckDB, "spark": _Spark}
     return homes[engine]()
 
 
 class _DuckDB:
     def frame(self, connection: duckdb.DuckDBPyConnection, table: Any) -> Any:
         return connection.from_arrow(table)
-
-    def close(self) -> None:
-        pass
-
-
-class _Polars:
-    def __init__(self) -> None:
-        try:
-            import polars  # noqa: F401 (to say at once that it is missing)
-        except ImportError:
-            raise ConfigError(
-                'engine = "polars" needs Polars: pip install "pkdp-pipeline[polars]", or choose another engine.'
-            ) from None
-
-    def frame(self, connection: duckdb.DuckDBPyConnection, table: Any) -> Any:
-        import polars as pl
-
-        frame = pl.from_arrow(table)
-        assert isinstance(frame, pl.DataFrame)
-        return frame.lazy()
 
     def close(self) -> None:
         pass

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pkdp_pipeline.certificates.compose import compose
 from pkdp_pipeline.errors import PkdpError
-from pkdp_pipeline.jobs.advice import in_job_words
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.requests import check_together, requests_of
+from pkdp_pipeline.jobs.requests import check_together, in_job_words, requests_of
 from pkdp_pipeline.jobs.written import check_folder, check_ledger
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.copying import copied
@@ -126,12 +125,10 @@ def plan_job(job: Job, days: Sequence[date], *, revise: bool = False) -> Plan:
 def _planned(job: Job, ledger: Ledger, day: date, *, revise: bool) -> PlannedDay:
     named = requests_of(job, day)
     releases: list[PlannedRelease] = []
-    for asked, one in zip(job.release, named, strict=True):
+    for one in named:
         try:
             with in_job_words(one.name):
-                found = reserve(
-                    one.request, attacker=job.attacker_of(asked), ledger=ledger, alone=job.alone, revise=revise
-                )
+                found = reserve(one.request, attacker=one.attacker, ledger=ledger, alone=job.alone, revise=revise)
         except PkdpError as error:
             return PlannedDay(day=day, releases=tuple(releases), refused=error)
         outcome: Outcome = "replay" if isinstance(found, Entry) else "publish"

@@ -9,10 +9,13 @@ from __future__ import annotations
 import importlib.util
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.records import RunRecord
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.jobs.records import RunRecord
 
 __all__ = ["check_lineage", "lineage_ended", "lineage_started"]
 

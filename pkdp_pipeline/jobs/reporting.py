@@ -14,8 +14,7 @@ from pkdp_pipeline.jobs.environment import public_address
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import make_folder, write_atomically
 from pkdp_pipeline.jobs.requests import requests_of
-from pkdp_pipeline.jobs.summary import describe
-from pkdp_pipeline.jobs.together import Together
+from pkdp_pipeline.jobs.summary import Together, describe
 from pkdp_pipeline.jobs.written import certificates_of, check_ledger
 from pkdp_pipeline.ledger import Ledger, find_former
 from pkdp_pipeline.ledger.components import unit_text

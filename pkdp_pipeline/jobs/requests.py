@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 
-from pkdp_pipeline.errors import ArgumentError, ConfigError, DifferencingError
+from pkdp_pipeline.errors import (
+    ArgumentError,
+    ConfigError,
+    DifferencingError,
+    NoEvidenceError,
+    NotCertifiableError,
+    PkdpError,
+)
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.ledger import Ledger, check_differencing
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -14,7 +22,7 @@ from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.wording import JOB_FILE, worded_for
 from pkdp_pipeline.releases.request import Request
 
-__all__ = ["NamedRequest", "check_together", "is_published", "requests_of"]
+__all__ = ["NamedRequest", "check_together", "in_job_words", "is_published", "requests_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +80,23 @@ def check_together(named: Sequence[NamedRequest], *, dataset: str, evidence: tup
 def is_published(ledger: Ledger, one: NamedRequest) -> bool:
     """Return whether the ledger holds this release of this date."""
     return ledger.find(one.request.key(ledger.dataset)) is not None
+
+
+@contextmanager
+def in_job_words(release: str) -> Iterator[None]:
+    """Let an error from inside name the release, and say what to write in the job file."""
+    told = None
+    try:
+        yield
+    except PkdpError as error:
+        message = worded_for(error, JOB_FILE)
+        if isinstance(error, NoEvidenceError | NotCertifiableError):
+            message = f"release {release!r}: {message}"
+        if message == str(error):
+            raise
+        told = type(error)(message)
+    if told is not None:
+        raise told
 
 
 def _request(job: Job, release: ReleaseTable, day: date) -> Request:

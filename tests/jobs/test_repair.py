@@ -29,8 +29,9 @@ from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.backfilling import backfill, days_of
 from pkdp_pipeline.jobs.changes import EPSILONS, _cross_tabulated
 from pkdp_pipeline.jobs.dry_run import plan_job
+from pkdp_pipeline.jobs.edits import Edit, at, edited
 from pkdp_pipeline.jobs.loading import read_job
-from pkdp_pipeline.jobs.repair import Edit, Repairs, at, edited, repair
+from pkdp_pipeline.jobs.repair import Repairs, repair
 from pkdp_pipeline.model.attacker import AttackerModel
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

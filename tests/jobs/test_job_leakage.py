@@ -107,7 +107,7 @@ def test_what_an_attacker_says_is_what_a_job_file_reads(tells, shared, epsilon, 
         ('[[attacker.leakage]]\nnaem = "n"\n', "did you mean 'name'?"),
         (
             '[[attacker.leakage]]\ntells = "anything"\n',
-            'leakage[1].name: is required: write name = "the number of',
+            "leakage[1].name: is required: write name = ",
         ),
         ('[[attacker.leakage]]\nname = "n"\ntells = "peopel_present"\n', "did you mean 'people_present'?"),
         ('[[attacker.leakage]]\nname = "n"\nshared_by = ["valeu"]\n', "did you mean 'value'?"),

@@ -76,7 +76,7 @@ _RULES: Mapping[str, str] = MappingProxyType(
         "string_type": "must be text in quotes.",
         "string_too_short": "must not be empty.",
         "too_short": "must not be an empty list.",
-        "string_pattern_mismatch": "must fit the pattern of a plain name: letters, digits and _ (in a file's name - too), "
+        "string_pattern_mismatch": "must fit the pattern of a plain name: letters, digits and _, in files' names -, "
         "beginning with a letter.",
     }
 )

@@ -175,21 +175,10 @@ def first(offers, kind: str = "change"):
             '[attacker]\np_max = 0.3\nknown = 30\ninfluence = "active"\n',
             [(("release", 0, "k"), 71)],
         ),
-        (ADULTS + "k = 1\n", ATTACKER, [(("release", 0, "k"), 60)]),
         (
             TOWNS + "k = 20\n",
             "",
             [(("release", 0, "noise"), {"epsilon": 1.0}), (("release", 0, "release_threshold"), 34)],
-        ),
-        (
-            TOWNS + "k = 20\n",
-            "[attacker]\np_max = 1.0\n",
-            [(("release", 0, "noise"), {"epsilon": 1.0}), (("release", 0, "release_threshold"), 34)],
-        ),
-        (
-            TOWNS + 'k = 20\nprotects = "value"\n',
-            "",
-            [(("release", 0, "noise"), {"epsilon": 0.5}), (("release", 0, "release_threshold"), 47)],
         ),
         (ADULTS + "k = 20\nnoise = { epsilon = 0.5 }\n", "", [(("release", 0, "k"), None)]),
         (ADULTS, "", [(("release", 0, "noise"), {"epsilon": 1.0})]),
@@ -272,15 +261,15 @@ def test_a_budget_over_days_is_kept_by_the_smallest_k(tmp_path):
 
 def test_days_that_are_published_stay_and_count(tmp_path):
     visits().to_parquet(tmp_path / "visits.parquet")
-    terms = 'evidence = { kind = "independent_given_habits" }\n' + PARTIAL
+    terms = 'evidence = { kind = "independent_given_habits" }\n' + PARTIAL.replace("2.0", "1.5")
     path = written(tmp_path, job(TOWNS + "k = 60\n", terms=terms))
-    fresh = first(repair(path, DAYS).offers).edits[0].value
     run_job(load_job(path), DAY)
-    found = repair(path, DAYS)
-    assert found.tried_days == DAYS[1:]
-    assert (
-        first(check(path, DAYS, found=found)).edits[0].value > fresh
-    )  # the day that is published has spent more than its part
+    found = repair(path, DAYS[:3])
+    assert found.tried_days == DAYS[1:3]
+    smallest = first(check(path, DAYS[:3], found=found))
+    assert [edit.path for edit in smallest.edits] == [("release", 0, "k")]
+    # The published day, and both that come.
+    assert smallest.plan.before.epsilon(1e-6) < smallest.plan.after.epsilon(1e-6) <= 1.5
 
 
 def test_windows_are_looked_at_one_by_one(tmp_path):
@@ -440,7 +429,6 @@ def test_where_nothing_helps_nothing_is_offered(tmp_path):
 @pytest.mark.parametrize(
     ("releases", "attacker", "terms", "days"),
     [
-        (TOWNS + "k = 1\n", ATTACKER, "", DAYS[:1]),
         (TOWNS + "k = 20\n", "", "", DAYS[:2]),
         (ADULTS, "", "budget = { epsilon = 1.0, delta = 0.0 }\n", DAYS),
         (TOWNS + "k = 60\n", ATTACKER, 'evidence = { kind = "independent_given_habits" }\n' + PARTIAL, DAYS),
@@ -492,7 +480,7 @@ def refusable(draw):
     attacker = tomlkit.dumps({"attacker": declared}).lstrip() if declared else ""
     terms = rng.choice(["", "", 'evidence = { kind = "independent_given_habits" }\n'])
     terms += rng.choice(["", PARTIAL, "budget = { epsilon = 1.5, delta = 1e-6 }\n"])
-    return job(releases, attacker=attacker, terms=terms), rng.choice([1, 1, 2, 3])
+    return job(releases, attacker=attacker, terms=terms), rng.choice([1, 1, 2])
 
 
 def campaign(tmp_path, examples: int) -> dict[str, int]:
@@ -523,7 +511,7 @@ def campaign(tmp_path, examples: int) -> dict[str, int]:
 
 
 def test_whatever_is_offered_for_generated_jobs_runs_and_nothing_nearer_does(tmp_path):
-    seen = campaign(tmp_path, 4)
+    seen = campaign(tmp_path, 3)
     assert seen["refused"] >= 1
     assert seen["change"] >= 1
 

@@ -21,7 +21,7 @@ from pkdp_pipeline.releases.publish import reserve
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
 
-__all__ = ["DELTA", "Plan", "PlannedDay", "PlannedRelease", "plan_job"]
+__all__ = ["DELTA", "Plan", "PlannedDay", "PlannedRelease", "plan_day", "plan_job"]
 
 DELTA = 1e-6
 """Where ε is stated."""
@@ -109,7 +109,7 @@ def plan_job(job: Job, days: Sequence[date], *, revise: bool = False) -> Plan:
         check_ledger(job, ledger, certificates)
         before = total_of_unit(ledger, job.unit)
         for day in days:
-            planned.append(_planned(job, ledger, day, revise=revise))
+            planned.append(plan_day(job, ledger, day, revise=revise))
             if planned[-1].refused is not None:
                 break
         allowed = [one.day for one in planned if one.refused is None]
@@ -122,7 +122,8 @@ def plan_job(job: Job, days: Sequence[date], *, revise: bool = False) -> Plan:
         )
 
 
-def _planned(job: Job, ledger: Ledger, day: date, *, revise: bool) -> PlannedDay:
+def plan_day(job: Job, ledger: Ledger, day: date, *, revise: bool = False) -> PlannedDay:
+    """Return what would become of a day, and charge it to a copy of the ledger."""
     named = requests_of(job, day)
     releases: list[PlannedRelease] = []
     for one in named:

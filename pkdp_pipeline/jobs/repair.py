@@ -6,22 +6,22 @@ import math
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
 from pkdp_pipeline.certificates.target import Target
-from pkdp_pipeline.errors import REFUSED, ArgumentError, ConfigError, PkdpError, exit_code
-from pkdp_pipeline.jobs.dry_run import Plan, PlannedRelease, plan_job
+from pkdp_pipeline.errors import REFUSED, ArgumentError, ConfigError, DifferencingError, PkdpError, exit_code
+from pkdp_pipeline.jobs.dry_run import Plan, PlannedDay, PlannedRelease, plan_day, plan_job
 from pkdp_pipeline.jobs.edits import Edit, Edits, at, diff, distance, edited, keys_changed, words_of
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.loading import job_text, load_job, read_job
-from pkdp_pipeline.jobs.requests import is_published, requests_of
+from pkdp_pipeline.jobs.requests import check_together, is_published, requests_of
 from pkdp_pipeline.ledger.copying import copied
 from pkdp_pipeline.ledger.differencing import covers_periods
 from pkdp_pipeline.ledger.leap import Leap
-from pkdp_pipeline.releases.publish import reserve
 from pkdp_pipeline.theorems.inversion import least_whole
 
 __all__ = ["Offer", "Repairs", "Search", "repair"]
@@ -155,7 +155,7 @@ def repair(path: str | os.PathLike[str], days: Sequence[date], *, target: Target
     if error is None and target is None:
         return Repairs(job=job, days=asked, plan=plan)
     search = Search(Path(path), asked, target)
-    if error is None and plan is not None and search.reached((), job, plan):
+    if error is None and plan is not None and all(search.reached((), job, day) for day in plan.days[:1]):
         return Repairs(job=job, days=asked, plan=plan, target=target)
     allowed = [] if plan is None else [one for one in plan.days if one.refused is None]
     # A release that is refused comes after those of the day that are not.
@@ -204,7 +204,7 @@ class Search:
             self._new = next(ledger.entries(), None) is None
             there = {day: [is_published(ledger, one) for one in requests_of(self.job, day)] for day in days}
         self.days = tuple(day for day in days if not all(there[day]))
-        self._alike = not any(map(any, (there[day] for day in self.days)))
+        self._alike = bool(self.days) and not any(map(any, (there[day] for day in self.days)))
         self._all, self._one_day = target is not None, len(days) == 1
         self.target = target if target is not None or self.budgets else Target(1.0)
         self._tried: dict[str, tuple[Edits, str, Job, Plan] | None] = {}
@@ -217,29 +217,38 @@ class Search:
         if start > most or not self.fits(make(most)):
             return None
         number = least_whole(lambda n: self.fits(make(n)), start, most)
-        if number is not None and self._try(make(number), self.days) is None:
-            number = least_whole(lambda n: self._try(make(n), self.days) is not None, number, most)
+        if number is not None and self._try(make(number)) is None:
+            number = least_whole(lambda n: self._try(make(n)) is not None, number, most)
         return None if number is None else make(number)
 
     def fits(self, edits: Edits) -> bool:
-        """Return whether a change would do, as far as the first two days show where all days are alike."""
-        tried = self._try(edits, self.days[:2] if self._alike else self.days)
-        if tried is None or len(tried[3].days) == len(self.days):
-            return tried is not None
-        budgets = tried[2].budgets() or self.budgets
-        if not budgets:
-            return True
-        with self._copy(tried[2], budget=()) as ledger:
-            day = Leap(ledger, self.job.unit)
-            for release, one in zip(tried[2].release, requests_of(tried[2], self.days[0]), strict=True):
-                attacker = tried[2].attacker_of(release)
-                reserve(one.request, attacker=attacker, ledger=ledger, alone=tried[2].alone)
-            foreseen = day.fits(len(self.days), budgets)
-        return self._try(edits, self.days) is not None if foreseen is None else foreseen
+        """Return whether a change would do: foreseen from the first two days where all are alike, else tried."""
+        if not self._alike:
+            return self._try(edits) is not None
+        for made, _, job in self._read(edits):
+            budgets = job.budgets() or self.budgets
+            try:
+                check_together(requests_of(job, self.days[0]), dataset=job.dataset, evidence=job.declared())
+            except (DifferencingError, ConfigError):
+                continue
+            with self._copy(job, budget=()) as ledger:
+                extrapolation = Leap(ledger, job.unit)
+                first = plan_day(job, ledger, self.days[0])
+                if first.refused is not None or not self.reached(made, job, first):
+                    continue
+                foreseen = extrapolation.fits(len(self.days), budgets)
+                # Another day may need evidence.
+                if len(self.days) > 1 and plan_day(job, ledger, self.days[1]).refused is not None:
+                    continue
+            if foreseen is None:
+                return self._try(edits) is not None
+            if foreseen:
+                return True
+        return False
 
     def offer(self, kind: Kind, edits: Edits, words: str = "", claim: str = "") -> Offer | None:
         """Return a change as an offer; None where it is refused when it is tried."""
-        tried = self._try(edits, self.days)
+        tried = self._try(edits)
         if tried is None:
             return None
         made, text, job, plan = tried
@@ -257,9 +266,9 @@ class Search:
             plan=plan,
         )
 
-    def reached(self, edits: Edits, job: Job, plan: Plan) -> bool:
+    def reached(self, edits: Edits, job: Job, day: PlannedDay) -> bool:
         """Return whether each release that is held to the target has its share of it."""
-        if self.target is None or not plan.days:
+        if self.target is None:
             return True
         epsilon, share = self.target.epsilon or math.inf, 1 / max(sum(one.kind != "total" for one in job.release), 1)
         argued = any(edit.path[0] == "attacker" and edit.value is not None for edit in edits)
@@ -274,30 +283,34 @@ class Search:
 
         return all(
             reaches(release)
-            for asked, release in zip(job.release, plan.days[0].releases, strict=True)
+            for asked, release in zip(job.release, day.releases, strict=True)
             if self._all or asked not in self.job.release or (argued and asked.attacker is None)
         )
 
-    def _try(self, edits: Edits, days: tuple[date, ...]) -> tuple[Edits, str, Job, Plan] | None:
+    def _try(self, edits: Edits) -> tuple[Edits, str, Job, Plan] | None:
         """Return the changed job with what it would do; None where it would be refused, or is short of the target."""
-        key = repr((edits, days[-1:]))
+        key = repr(edits)
         if key not in self._tried:
-            self._tried[key] = self._found(edits, days) if edits else None
+            self._tried[key] = next(self._found(edits), None)
         return self._tried[key]
 
-    def _found(self, edits: Edits, days: tuple[date, ...]) -> tuple[Edits, str, Job, Plan] | None:
-        for made in self._ways(edits):
-            text = edited(self.text, made)
+    def _found(self, edits: Edits) -> Iterator[tuple[Edits, str, Job, Plan]]:
+        for made, text, job in self._read(edits):
             try:
-                job = read_job(text, self.file)
-                plan = plan_job(job, days)
+                plan = plan_job(job, self.days)
             except PkdpError as error:
                 if exit_code(error) != REFUSED and not isinstance(error, ConfigError | ArgumentError):
                     raise
                 continue
-            if plan.refused is None and self.reached(made, job, plan):
-                return made, text, job, plan
-        return None
+            if plan.refused is None and self.reached(made, job, plan.days[0]):
+                yield made, text, job, plan
+
+    def _read(self, edits: Edits) -> Iterator[tuple[Edits, str, Job]]:
+        """Yield the changed job in each way in which it can be read."""
+        for made in self._ways(edits) if edits else ():
+            text = edited(self.text, made)
+            with suppress(ConfigError, ArgumentError):
+                yield made, text, read_job(text, self.file)
 
     def _ways(self, edits: Edits) -> Iterator[Edits]:
         """Yield the change, and the same without attackers that may say nothing any more beside noise."""

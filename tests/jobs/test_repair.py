@@ -352,7 +352,7 @@ def test_histograms_under_the_same_rules_are_cross_tabulated_with_the_larger_k(t
     assert made == both | {"domain": domain}
     total = '[[release]]\nname = "a"\nk = 10\n[[release]]\nname = "a_by_sex"\nby = "sex"\nk = 50\n'
     made = _cross_tabulated(load_job(written(tmp_path, job(total))))
-    assert made == {"name": "a_by_sex", "by": ["sex"], "k": 50}  # the count is the sum of the cells
+    assert made == {"name": "a_by_sex", "by": "sex", "k": 50}  # the count is the sum of the cells
 
 
 @pytest.mark.parametrize(
@@ -511,7 +511,7 @@ def campaign(tmp_path, examples: int) -> dict[str, int]:
 
 
 def test_whatever_is_offered_for_generated_jobs_runs_and_nothing_nearer_does(tmp_path):
-    seen = campaign(tmp_path, 3)
+    seen = campaign(tmp_path, 2)
     assert seen["refused"] >= 1
     assert seen["change"] >= 1
 

@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.errors import ArgumentError, ConfigError, DifferencingError, LedgerError, NoEvidenceError, PkdpError
+from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, NoEvidenceError, PkdpError
 from pkdp_pipeline.jobs.environment import public_address
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import make_folder, write_atomically
@@ -17,7 +17,7 @@ from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.jobs.summary import describe
 from pkdp_pipeline.jobs.together import Together
 from pkdp_pipeline.jobs.written import certificates_of, check_ledger
-from pkdp_pipeline.ledger import Ledger, find_former
+from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.components import unit_text
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.evidence import BoundedDependence
@@ -197,12 +197,6 @@ def _held(job: Job, ledger: Ledger, history: History) -> Mapping[int, str]:
         except ValueError:  # a month, or a label: not a period of a job
             continue
         keys = {one.request.key(ledger.dataset): one for one in named}
-        for one in (one for key, one in keys.items() if all(line.key != key for line in lines)):
-            if len(lines) == sum(line.key in keys for line in lines):
-                break  # every release of the day is known by its key
-            with suppress(DifferencingError):  # a former version's label may be this day, and nobody can tell
-                former = find_former(ledger, one.request)
-                keys |= {} if former is None else {former.key: one}
         held |= {line.holding.entry: keys[line.key].name for line in lines if line.key in keys}
     return held
 

@@ -33,7 +33,7 @@ from pkdp_pipeline.jobs.stopping import Stopping
 from pkdp_pipeline.jobs.summary import summarise
 from pkdp_pipeline.jobs.together import Together
 from pkdp_pipeline.jobs.written import check_folder, check_ledger, own
-from pkdp_pipeline.ledger import Entry, Ledger, find_former
+from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.rehearsal import rehearsal
 from pkdp_pipeline.ledger.stretch import total_of_unit
 from pkdp_pipeline.releases.publish import publish, reserve
@@ -310,7 +310,7 @@ def _published() -> Iterator[None]:
 
 
 def _is_published(ledger: Ledger, one: NamedRequest) -> bool:
-    return (ledger.find(one.request.key(ledger.dataset)) or find_former(ledger, one.request)) is not None
+    return ledger.find(one.request.key(ledger.dataset)) is not None
 
 
 def _open_ledger(job: Job) -> Ledger:

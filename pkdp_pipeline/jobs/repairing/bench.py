@@ -20,7 +20,7 @@ from pkdp_pipeline.jobs.repairing.edits import Edit, applied, at
 from pkdp_pipeline.jobs.repairing.patching import patched
 from pkdp_pipeline.jobs.requests import NamedRequest, check_together, requests_of
 from pkdp_pipeline.jobs.toml_text import document
-from pkdp_pipeline.ledger import Budget, Ledger, find_former
+from pkdp_pipeline.ledger import Budget, Ledger
 from pkdp_pipeline.ledger.copying import copied
 from pkdp_pipeline.ledger.differencing import allows_overlap, covers_periods
 from pkdp_pipeline.ledger.leap import Leap
@@ -297,6 +297,4 @@ def _holds(ledger: Ledger, job: Job, day: date) -> bool:
 
 
 def _published(ledger: Ledger, named: Sequence[NamedRequest]) -> list[bool]:
-    return [
-        (ledger.find(one.request.key(ledger.dataset)) or find_former(ledger, one.request)) is not None for one in named
-    ]
+    return [ledger.find(one.request.key(ledger.dataset)) is not None for one in named]

@@ -58,9 +58,9 @@ def request_of(spec: Spec, table: TableRef, rules: Request, *, lacking: str = LA
     kinds = {name: public_type(name, columns[name]) for name in by or ()}
     where = None
     if spec.filter is not None:
-        from pkdp_pipeline.duckdb.filters import to_where
+        from pkdp_pipeline.duckdb.filters import from_sql
 
-        where = to_where(spec.filter, columns, lacking=lacking)
+        where = from_sql(spec.filter, columns, lacking=lacking)
     # A call that names a rule of its own does not inherit the columns that belong to another one.
     one_cell = spec.one_cell or rules.one_cell
     inherits = spec.order_by is None and one_cell == rules.one_cell

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pkdp_pipeline.model.predicate import from_query
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -30,8 +32,8 @@ class Question:
     unit : tuple of str
         Columns that name a unit; empty where each row is a unit of its own.
     where : object, optional
-        Which rows satisfy the predicate: a column, a query string, and for pandas a boolean Series or a
-        callable. A missing answer is "no".
+        Which rows count: a predicate or its query string, and for pandas a boolean Series or a callable. A missing
+        answer is "no".
     by : tuple of str
         Columns that name a cell; empty for a tally.
     one_cell : {"error", "most_frequent", "first", "hash"}
@@ -46,6 +48,10 @@ class Question:
     by: tuple[str, ...] = ()
     one_cell: str = "error"
     order_by: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.where, str):
+            object.__setattr__(self, "where", from_query(self.where))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

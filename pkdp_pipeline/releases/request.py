@@ -19,6 +19,7 @@ from pkdp_pipeline.model.domain import Domain
 from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, mechanism_name, mechanism_to_dict
 from pkdp_pipeline.model.mechanisms.noise_law import LARGEST_EPSILON
 from pkdp_pipeline.model.period import Period
+from pkdp_pipeline.model.predicate import Predicate, from_query
 from pkdp_pipeline.model.unit import EachRow
 from pkdp_pipeline.releases.noise import check_noise
 
@@ -128,14 +129,14 @@ class Request:
         else:
             self._check_count()
 
-    def _set(self, name: Literal["unit", "by", "order_by", "period", "domain"], value: object) -> None:
+    def _set(self, name: Literal["unit", "by", "where", "order_by", "period", "domain"], value: object) -> None:
         object.__setattr__(self, name, value)
 
     def _check_where(self) -> None:
         where = self.where
-        if where is None or isinstance(where, pd.Series) or (isinstance(where, str) and where.strip()):
-            return
-        if isinstance(where, str) or not callable(where):
+        if isinstance(where, str) and where.strip():
+            self._set("where", from_query(where))
+        elif where is not None and not isinstance(where, (pd.Series, Predicate)) and not callable(where):
             raise ArgumentError("where must be a boolean Series, a column name, a query string or a callable.")
 
     def _check_histogram(self) -> None:
@@ -182,7 +183,12 @@ class Request:
     @property
     def has_opaque_where(self) -> bool:
         """Whether the predicate cannot be written down: only a label can name it."""
-        return self.where is not None and not isinstance(self.where, str)
+        return self.where is not None and not isinstance(self.where, Predicate)
+
+    @property
+    def predicate(self) -> str | None:
+        """The text of the predicate, one for equal questions; None where every row counts or it has none."""
+        return str(self.where) if isinstance(self.where, Predicate) else None
 
     def key(self, dataset: str) -> str:
         """Return the sha256, in hex, under which a ledger finds this request again.
@@ -205,7 +211,7 @@ class Request:
             "dataset": dataset,
             "unit": list(self.unit),
             "period": self.period,
-            "where": {"label": self.label} if self.has_opaque_where else self.where,
+            "where": {"label": self.label} if self.has_opaque_where else self.predicate,
             "by": None if self.by is None else list(self.by),
             "domain": None if self.domain is None else self.domain.canonical(),
             "mechanism": mechanism_to_dict(self.mechanism),
@@ -239,7 +245,7 @@ class Request:
             label=self.description,
             mechanism=self.mechanism,
             by=self.by,
-            where=None if self.has_opaque_where else self.where,
+            where=self.predicate,
             opaque=self.has_opaque_where,
             protects=self.protects,
             table=self.table,

@@ -190,7 +190,7 @@ def _check_answers(request: Request, ledger: Ledger, entry: Entry, release: Rele
 
 def context_of(request: Request, dataset: str | None = None) -> Context:
     """Return the public facts of the request; with a data set, those of one that a ledger knows."""
-    where = f"the predicate labelled {request.label!r}" if request.has_opaque_where else request.where
+    where = f"the predicate labelled {request.label!r}" if request.has_opaque_where else request.predicate
     return Context(
         unit=request.unit,
         where=where,

@@ -12,6 +12,9 @@ import duckdb
 import pandas as pd
 from hypothesis import strategies as st
 
+from pkdp_pipeline.duckdb.filters import from_sql
+from pkdp_pipeline.model.predicate import from_query
+
 COLUMNS = {
     "n": "INTEGER",
     "x": "DOUBLE",
@@ -63,6 +66,15 @@ VALUES: dict[str, list[Any]] = {
     "m": [decimal.Decimal(text) for text in ("-0.01", "0", "0.5", "1", "1.25", "2", "2.01", "-1")],
     "Grö ße": [-1, 0, 1, 2, 5_000_000_000],
 }
+
+
+def to_where(sql: str, columns: dict[str, str]) -> str | None:
+    """Return the text of a SQL filter's predicate, which as a query string is the same predicate."""
+    predicate = from_sql(sql, columns)
+    if predicate is None:
+        return None
+    assert from_query(str(predicate)) == predicate
+    return str(predicate)
 
 
 def rows() -> list[tuple[Any, ...]]:

@@ -10,11 +10,12 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+from filter_cases import to_where
 
-from pkdp_pipeline.duckdb.filters import to_where
 from pkdp_pipeline.engines.duckdb.predicate import predicate_sql
 from pkdp_pipeline.engines.duckdb.selection import selected_rows
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.predicate import from_query
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,7 @@ def _selected(connection: duckdb.DuckDBPyConnection, kind: str, values: list[str
     rows = ", ".join(f"({i}, '{value}'::{kind})" for i, value in enumerate(values))
     found = connection.execute(
         f"SELECT id FROM (VALUES {rows}, (-1, NULL)) AS t(id, v) "
-        f"WHERE {'true' if where is None else predicate_sql(where, {'v': kind})} ORDER BY id"
+        f"WHERE {'true' if where is None else predicate_sql(from_query(where), {'v': kind})} ORDER BY id"
     )
     return [row[0] for row in found.fetchall()]
 
@@ -170,7 +171,7 @@ def test_a_constant_is_the_nearest_number_of_the_type(connection, kind):
         assert i in _selected(connection, kind, values, f"v IN ({value}, 7)")
     frame = pd.DataFrame({"v": np.array(values, dtype=np.float32 if kind == "FLOAT" else np.float64)})
     for i, value in enumerate(values[:6]):
-        assert list(np.flatnonzero(selected_rows(frame, to_where(f"v = {value}", {"v": kind})))) == [i]
+        assert list(np.flatnonzero(selected_rows(frame, from_query(to_where(f"v = {value}", {"v": kind}))))) == [i]
 
 
 @pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE"])
@@ -185,7 +186,7 @@ def test_nan_is_missing(connection, kind):
         "v IS DISTINCT FROM 1": [1, 2],
     }.items():
         selected = [i for i in _selected(connection, kind, ["1", "nan", "3"], sql) if i >= 0]
-        assert selected == wanted == list(np.flatnonzero(selected_rows(frame, to_where(sql, {"v": kind}))))
+        assert selected == wanted == list(np.flatnonzero(selected_rows(frame, from_query(to_where(sql, {"v": kind})))))
 
 
 def test_texts_of_an_enum_and_a_uuid(connection):
@@ -202,8 +203,8 @@ def test_every_column_can_be_asked_for_null(connection, kind):
     connection.execute("CREATE OR REPLACE TABLE other (id INTEGER, v " + kind + ")")
     connection.execute("INSERT INTO other VALUES (1, NULL)")
     assert connection.execute(
-        f"SELECT id FROM other WHERE {predicate_sql(to_where('v IS NULL', {'v': kind}), {'v': kind})}"
+        f"SELECT id FROM other WHERE {predicate_sql(from_query(to_where('v IS NULL', {'v': kind})), {'v': kind})}"
     ).fetchall()
     assert not connection.execute(
-        f"SELECT id FROM other WHERE {predicate_sql(to_where('v IS NOT NULL', {'v': kind}), {'v': kind})}"
+        f"SELECT id FROM other WHERE {predicate_sql(from_query(to_where('v IS NOT NULL', {'v': kind})), {'v': kind})}"
     ).fetchall()

@@ -10,14 +10,14 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
-from filter_cases import COLUMNS, Speller, filled, frame, trees
+from filter_cases import COLUMNS, Speller, filled, frame, to_where, trees
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pkdp_pipeline.duckdb.filters import to_where
 from pkdp_pipeline.engines.duckdb.predicate import predicate_sql
 from pkdp_pipeline.engines.duckdb.selection import selected_rows
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.predicate import from_query
 
 TYPES = {
     "age": "TINYINT",
@@ -83,15 +83,15 @@ def test_a_filter_selects_what_sql_selects_however_it_is_spelled(people, tree, s
     if where is False:
         assert wanted == []
         return
-    assert _ids(people, "true" if where is None else predicate_sql(where, COLUMNS)) == wanted
-    selected = selected_rows(FRAME, where)
+    assert _ids(people, "true" if where is None else predicate_sql(from_query(where), COLUMNS)) == wanted
+    selected = selected_rows(FRAME, where and from_query(where))
     assert wanted == list(range(len(FRAME)) if selected is None else np.flatnonzero(selected))
 
 
 @given(text=st.text(max_size=60) | st.text(alphabet="nsb'\"(),=<>!-.1e \n", max_size=40))
 def test_what_is_no_filter_gives_our_error(text):
     with suppress(ArgumentError):
-        assert to_where(text, COLUMNS) is None or predicate_sql(to_where(text, COLUMNS), COLUMNS)
+        assert to_where(text, COLUMNS) is None or predicate_sql(from_query(to_where(text, COLUMNS)), COLUMNS)
 
 
 @given(text=st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20))
@@ -100,9 +100,11 @@ def test_any_text_is_found_again(people, text):
     where = to_where(f"name = {literal}", TYPES)
 
     texts = "(SELECT unnest([?, 'no' || ?]::VARCHAR[]) AS name)"
-    found = people.execute(f"SELECT name FROM {texts} WHERE {predicate_sql(where, TYPES)}", [text, text]).fetchall()
+    found = people.execute(
+        f"SELECT name FROM {texts} WHERE {predicate_sql(from_query(where), TYPES)}", [text, text]
+    ).fetchall()
     assert found == [(text,)]
-    assert list(selected_rows(pd.DataFrame({"name": [text, "no" + text]}), where)) == [True, False]
+    assert list(selected_rows(pd.DataFrame({"name": [text, "no" + text]}), from_query(where))) == [True, False]
 
 
 EQUAL = [
@@ -124,27 +126,27 @@ EQUAL = [
     ("Flag == False or Flag.isna()", ["flag IS NOT TRUE", "flag IS DISTINCT FROM true", "NOT flag IS TRUE"]),
     ("age in [1, 2, 3]", ["age IN (3, 1, 2, 1.0)", "age = 1 OR 2 = age OR age IN (3)", "NOT age NOT IN (1,2,3)"]),
     ("age == 1", ["age IN (1)", "age = 1 AND age IS NOT NULL", "age IS NOT DISTINCT FROM 1", "age IN (1, 1000, 1.5)"]),
-    ("age.notna() and age != 1", ["age <> 1", "NOT age = 1", "1 != age", "age NOT IN (1)"]),
+    ("age != 1 and age.notna()", ["age <> 1", "NOT age = 1", "1 != age", "age NOT IN (1)"]),
     ("age <= 5 and age >= 1", ["age BETWEEN 1 AND 5", "age >= 1 AND age <= 5", "NOT (age < 1 OR age > 5)"]),
     ("age < 1 or age > 5", ["age NOT BETWEEN 1 AND 5", "NOT age BETWEEN 1 AND 5", "age > 5 OR age < 1"]),
     ("age.notna()", ["age < 1000", "age IS NOT NULL", "age <> 1.5", "age >= -128", "age = 1 OR age IS NOT NULL"]),
     ("age.isna()", ["age IS NULL", "NOT age IS NOT NULL", "age IS NULL OR age > 1000"]),
     ("f > 0.10000000149011612", ["f > 0.1", "f > 1e-1", "f > 0.100000001"]),
     ("x in [0, 2.5]", ["x = -0.0 OR x = 2.50", "x IN (25e-1, 0)"]),
-    ("price == 1 or price == 2.5", ["price IN (1, 2.5, 2.5001)", "price = 2.5 OR price = 1"]),
+    ("price in [1, 2.5]", ["price IN (1, 2.5, 2.5001)", "price = 2.5 OR price = 1"]),
     ("d >= '2020-01-31'", ["d >= '2020-01-31'", "DATE '2020-01-31' <= d", "d >= TIMESTAMP '2020-01-31 00:00:00'"]),
     ("d > '2020-01-31'", ["d > date'2020-01-31'", "d > TIMESTAMP '2020-01-31 12:00:00'"]),
-    ("d <= '2020-01-31' and d >= '2020-01-31'", ["d = '2020-01-31'", "d IN (DATE '2020-01-31')"]),
+    ("d == '2020-01-31'", ["d = '2020-01-31'", "d IN (DATE '2020-01-31')"]),
     ("t < '2020-01-31 12:00:00.5'", ["t < '2020-01-31T12:00:00.500'", "NOT t >= TIMESTAMP '2020-01-31 12:00:00.5'"]),
     ("ts <= '2020-01-31 12:00:00'", ["ts < '2020-01-31 12:00:00.5'", "ts <= '2020-01-31 12:00'"]),
     ("tz >= '2019-12-31 22:00:00+00:00'", ["tz >= '2020-01-01 00:00:00+02'", "tz >= TIMESTAMPTZ '2019-12-31 22:00Z'"]),
-    ('name == "it\'s \\x60\\x40"', ["name = 'it''s `@'"]),
+    ('name == "it\'s `@"', ["name = 'it''s `@'"]),
     ("u == '00000000-0000-0000-0000-00000000000a'", ["u = '00000000-0000-0000-0000-00000000000A'"]),
-    ("`other flag` == True", ['"OTHER flag"', '"other flag" = TRUE']),
+    ("`other flag`", ['"OTHER flag"', '"other flag" = TRUE']),
     ("`class` == 1", ["class = 1"]),
-    ("`pkdp_backtick_1` == 1", ["pkdp_backtick_1 = 1"]),
-    ("(a == 1)", ["a = 1"]),
-    ("`a == 1` == True", ['"a == 1"']),
+    ("pkdp_backtick_1 == 1", ["pkdp_backtick_1 = 1"]),
+    ("a == 1", ["a = 1"]),
+    ("`a == 1`", ['"a == 1"']),
     (None, ["TRUE", "flag OR TRUE", "NOT FALSE", "age IS NULL OR age IS NOT NULL", "age IS NULL OR age < 200"]),
 ]
 
@@ -166,67 +168,65 @@ def test_a_filter_that_is_never_true_is_refused(sql):
 
 REFUSED = {
     # Other statements, and text that would end one.
-    "age > 1; DROP TABLE people": "a semicolon",
-    "age > 1 -- AND flag": "a comment",
-    "age > 1 /* x */": "a comment",
-    "age > 1 --": "a comment",
-    "1=1) OR (1=1": "not of a column with a constant",
-    "flag) OR (flag": "cannot stand there",
-    "name = '' OR ''=''": "not of a column with a constant",
-    "name = 'a' 'b'": "cannot stand there",
-    "name = 'a": "a text that does not end",
-    'name = "b"': "Texts are written with",
-    "flag UNION SELECT 1": "cannot stand there",
-    "flag LIMIT 1": "cannot stand there",
-    "flag ORDER BY age": "cannot stand there",
-    "flag GROUP BY 1": "cannot stand there",
+    "age > 1; DROP TABLE people": "outside quotes",
+    "age > 1 -- AND flag": "outside quotes",
+    "age > 1 /* x */": "outside quotes",
+    "age > 1 --": "outside quotes",
+    "1=1) OR (1=1": "cannot be read",
+    "flag) OR (flag": "cannot be read",
+    "name = '' OR ''=''": "a column must stand",
+    "name = 'a' 'b'": "cannot be read",
+    "name = 'a": "cannot be read",
+    'name = "b"': "a constant must stand",
+    "flag UNION SELECT 1": "cannot be read",
+    "flag LIMIT 1": "cannot be read",
+    "flag ORDER BY age": "cannot be read",
+    "flag GROUP BY 1": "cannot be read",
     # What would read other data or run code.
-    "age IN (SELECT 1)": "SELECT",
-    "EXISTS (SELECT 1)": "a function",
-    "age = (SELECT max(age) FROM people)": "SELECT",
-    "length(name) = 1": "a function, length",
-    "getenv('HOME') = 'x'": "a function, getenv",
-    "age = random()": "a function, random",
-    "error(name)": "a function, error",
-    "age = CAST('1' AS INTEGER)": "a function, CAST",
-    "CASE WHEN flag THEN TRUE END": "CASE",
-    "age = ANY(list)": "a function, ANY",
-    "list[1] = 1": "a list",
-    "list = [1]": "a list",
-    "name = {'a': 1}": "a struct",
+    "age IN (SELECT 1)": "a subquery",
+    "EXISTS (SELECT 1)": "a subquery",
+    "age = (SELECT max(age) FROM people)": "a subquery",
+    "length(name) = 1": "a function or operator, length",
+    "getenv('HOME') = 'x'": "a function or operator, getenv",
+    "age = random()": "a function or operator|cannot be read",
+    "error(name)": "a function or operator, error",
+    "age = CAST('1' AS INTEGER)": "a constant must stand",
+    "CASE WHEN flag THEN TRUE END": "a constant must stand",
+    "age = ANY(list)": "a subquery",
+    "list[1] = 1": "outside quotes",
+    "list = [1]": "outside quotes",
+    "name = {'a': 1}": "outside quotes",
     "people.age = 1": "a dot",
     "rowid = 1": "names column 'rowid'",
     "current_user = 'x'": "names column 'current_user'",
     # Other operators and constants.
-    "age::INTEGER = 1": "a cast",
-    "age + 1 = 2": "arithmetic",
-    "age = 1 + 1": "arithmetic",
-    "age = 2 - 1": "arithmetic",
-    "age = -age": "arithmetic",
-    "age = - -1": "arithmetic",
-    "age * 2 = 2": "an operator",
-    "name || 'x' = 'x'": "an operator",
-    "name ~ 'x'": "an operator",
-    "~age = 1": "an operator",
-    "name LIKE 'x%'": "'LIKE', which cannot stand there",
-    "name NOT LIKE 'x%'": "'LIKE', which cannot stand there",
-    "name SIMILAR TO 'x'": "cannot stand there",
-    "name COLLATE NOCASE = 'x'": "cannot stand there",
-    "age = $1": "a parameter",
-    "age = ?": "a parameter",
-    "age = :age": "a parameter",
-    "age = @age": "an operator",
-    "name = E'a'": "E before a text",
-    "name = x'00'": "x before a text",
-    "name = $$a$$": "a parameter",
-    "name = U&'a'": "names column|an operator",
-    "age = 1_000": "cannot be read",
+    "age::INTEGER = 1": "outside quotes",
+    "age + 1 = 2": r"a function or operator, \+",
+    "age = 1 + 1": r"a function or operator, \+",
+    "age = 2 - 1": "a function or operator, \\-",
+    "age = -age": "a function or operator, \\-",
+    "age * 2 = 2": "outside quotes",
+    "name || 'x' = 'x'": "outside quotes",
+    "name ~ 'x'": "outside quotes",
+    "~age = 1": "outside quotes",
+    "name LIKE 'x%'": "a function or operator, \\~\\~",
+    "name NOT LIKE 'x%'": "a function or operator, !\\~\\~",
+    "name SIMILAR TO 'x'": "a function or operator, regexp_full_match",
+    "name COLLATE NOCASE = 'x'": "a column must stand",
+    "age = $1": "outside quotes",
+    "age = ?": "outside quotes",
+    "age = :age": "outside quotes",
+    "age = @age": "outside quotes",
+    "name = E'a'": "outside quotes",
+    "name = x'00'": "outside quotes",
+    "name = $$a$$": "outside quotes",
+    "name = U&'a'": "outside quotes",
     "age = 0x10": "cannot be read",
     "age = 1e9999": "too large or too small",
     "age = 1e-999999999999999999999999999": "too large or too small",
     "age = 1.2.3": "cannot be read",
-    "d > CURRENT_DATE": "names column 'CURRENT_DATE'",
-    "d > INTERVAL '1' DAY": "INTERVAL",
+    "d > CURRENT_DATE": "a constant must stand",
+    "d > INTERVAL '1' DAY": "a function or operator, to_days",
     "clock > '12:00'": "IS NULL and IS NOT NULL",
     "bytes = 'x'": "IS NULL and IS NOT NULL",
     "list = 1": "IS NULL and IS NOT NULL",
@@ -237,30 +237,27 @@ REFUSED = {
     "1": "where a condition must stand",
     "'TRUE'": "where a condition must stand",
     "flag AND 1": "where a condition must stand",
-    "age = big": "a comparison of two columns",
+    "age = big": "a constant must stand",
     "age IN (big)": "where a constant must stand",
     "age BETWEEN 1 AND big": "where a constant must stand",
-    "5 BETWEEN age AND big": "after something that is not a column",
-    "1 IN (1)": "after something that is not a column",
-    "1 = 1": "not of a column with a constant",
-    "(age = 1) = TRUE": "not of a column with a constant",
-    "(age = 1) IS NULL": "after something that is not a column",
-    "age = 1 = TRUE": "one comparison of another",
-    "1 < age < 5": "one comparison of another",
-    "age = 1 IS TRUE": "one comparison of another",
-    "age IS NULL IS NULL": "one comparison of another",
-    "age ISNULL": "cannot stand there",
-    "age IS 1": "cannot stand there",
+    "5 BETWEEN age AND big": "a column must stand",
+    "1 IN (1)": "a column must stand",
+    "1 = 1": "a column must stand",
+    "(age = 1) = TRUE": "a column must stand",
+    "(age = 1) IS NULL": "a column must stand",
+    "age = 1 = TRUE": "cannot be read",
+    "1 < age < 5": "cannot be read",
+    "age = 1 IS TRUE": "a column must stand",
+    "age IS NULL IS NULL": "a column must stand",
+    "age IS 1": "cannot be read",
     "age IS TRUE": "as a condition",
-    "age IS UNKNOWN": "cannot stand there",
-    "age IN ()": "cannot stand there|parenthesis",
-    "age IN (1,)": "parenthesis|cannot stand there",
-    "age IN 1": "cannot stand there",
-    "age BETWEEN 1": "at its end",
-    "age =": "at its end",
-    "age = AND": "cannot stand there",
-    "(age = 1": "not closed",
-    "age = 1)": "cannot stand there",
+    "age IN ()": "a function or operator|cannot be read",
+    "age IN 1": "a function or operator|cannot be read",
+    "age BETWEEN 1": "cannot be read",
+    "age =": "cannot be read",
+    "age = AND": "cannot be read",
+    "(age = 1": "cannot be read",
+    "age = 1)": "cannot be read",
     "": "empty",
     " \n": "empty",
     # NULL anywhere but in IS NULL.
@@ -302,18 +299,18 @@ REFUSED = {
     "x > 1e309": "beyond the range",
     "wide > 12345678901.5": "more than 15 digits",
     # Letters that look like others.
-    "name = ‘a’": "the quote ‘",
-    "name = ＇a＇": "the quote ＇",
-    "“name” = 'a'": "the quote “",
-    "ｎame = 'a'": "the letter",
-    "age\u00a0= 1": "the character",
-    "age ＝ 1": "the character",
-    "age = １": "cannot be read",
-    "age = 1\u037e DROP TABLE people": "the character",
+    "name = ‘a’": "outside quotes",
+    "name = ＇a＇": "outside quotes",
+    "“name” = 'a'": "outside quotes",
+    "ｎame = 'a'": "outside quotes",
+    "age\u00a0= 1": "outside quotes",
+    "age ＝ 1": "outside quotes",
+    "age = １": "outside quotes",
+    "age = 1\u037e DROP TABLE people": "outside quotes",
     "age = 1\0": "no text may hold",
     "name = '\ud800'": "no text may hold",
     "name = '\0'": "no text may hold",
-    "`age` = 1": "a backtick",
+    "`age` = 1": "outside quotes",
     "nmae = 'a'": "Did you mean 'name'",
 }
 
@@ -335,10 +332,12 @@ def test_everything_else_is_refused(sql, reason):
         "(" * 3_999,
         "flag AND " * 1_000 + "flag",
         "age IN (" + "1," * 3_000 + "1)",
+        "NOT " * 900 + "flag",
+        "NOT " * 998 + "flag",
     ],
 )
 def test_long_and_deep_filters_are_refused_by_name(sql):
-    with pytest.raises(ArgumentError, match=r"longer than 4000 characters|more than 50 parentheses"):
+    with pytest.raises(ArgumentError, match=r"longer than 4000|more than 50|too deeply|cannot be read"):
         to_where(sql, TYPES)
 
 
@@ -346,13 +345,13 @@ def test_what_is_just_within_the_limits_is_read_by_both_engines(people):
     deep = "n = 7"
     for level in range(50):
         deep = f"({deep} {'AND' if level % 2 else 'OR'} n <> {level % 5})"
-    flat = "NOT " * 700 + " AND ".join(f"n <> {number}" for number in range(2, 90))
+    flat = "NOT " * 100 + " AND ".join(f"n <> {number}" for number in range(2, 90))
     for sql in (deep, flat):
         where = to_where(sql, COLUMNS)
         wanted = _ids(people, sql)
         assert 0 < len(wanted) < len(FRAME)
-        assert _ids(people, predicate_sql(where, COLUMNS)) == wanted
-        assert list(np.flatnonzero(selected_rows(FRAME, where))) == wanted
+        assert _ids(people, predicate_sql(from_query(where), COLUMNS)) == wanted
+        assert list(np.flatnonzero(selected_rows(FRAME, from_query(where)))) == wanted
 
 
 def test_names_are_resolved_as_duckdb_does():
@@ -366,7 +365,6 @@ def test_names_are_resolved_as_duckdb_does():
             to_where(f"{name} = 1", {"straße": "INTEGER", "ıd": "INTEGER"})
 
 
-@pytest.mark.parametrize("name", ["a`b", "a@b", "ﬁ", "a\nb", "a\u200bb"])
-def test_a_name_that_a_query_string_cannot_hold_is_refused(name):
-    with pytest.raises(ArgumentError, match="rename the column"):
-        to_where(f'"{name}" = 1', {name: "INTEGER"})
+@pytest.mark.parametrize("name", ["a`b", "a@b", "ﬁ", "a\nb", "a\u200bb", "class", "é0", "`", "'", "a == 1"])
+def test_every_name_can_be_written(name):
+    assert from_query(to_where(f'"{name}" = 1', {name: "INTEGER"})).columns == {name}

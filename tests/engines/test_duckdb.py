@@ -22,6 +22,7 @@ from pkdp_pipeline.engines.duckdb.predicate import predicate_sql
 from pkdp_pipeline.engines.duckdb.relation_rows import asked as told_by_duckdb
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 from pkdp_pipeline.model.keys import canonical_key
+from pkdp_pipeline.model.predicate import from_query
 
 RULES = ("error", "most_frequent", "first", "hash")
 TEXTS = st.sampled_from([None, "", "a", "b", "é", "a'b"])
@@ -399,7 +400,7 @@ def test_nan_is_missing_where_the_statistics_of_a_file_name_one_value_only(tmp_p
 )
 def test_what_a_relation_cannot_be_asked_is_refused_before_it_is_read(query):
     with pytest.raises(ArgumentError, match="where"):
-        predicate_sql(query, {"p": "VARCHAR", "q": "BIGINT"})
+        predicate_sql(from_query(query), {"p": "VARCHAR", "q": "BIGINT"})
 
 
 def test_text_in_a_query_is_a_value_whatever_it_looks_like():
@@ -433,9 +434,10 @@ def asked(frame, **fields):
         ({"unit": ("lists",)}, "compared"),
         ({"order_by": ("lists",), "one_cell": "first"}, "ordered"),
         ({"where": "c"}, "must be boolean"),
-        ({"where": "c > 3"}, "could not be evaluated"),
-        ({"where": "c == @SECRET"}, "'@'"),
-        ({"where": "new = 3"}, "must be"),
+        ({"where": "c > 3"}, "number with text"),
+        ({"where": "mixed == 3"}, "mixed"),
+        ({"where": "c == @SECRET"}, "backticks"),
+        ({"where": "new = 3"}, "cannot|be read|backticks"),
         ({"where": lambda frame: frame["nobody"]}, "raised KeyError"),
         ({"where": lambda frame: [True]}, "gave a list"),
         ({"where": pd.Series([True])}, "one boolean per row"),

@@ -91,7 +91,7 @@ def test_predicates_units_and_orders_read_the_column_that_is_named(build, name):
     frame = build(table(name).assign(**{"^fl.*$": [True] * 4 + [False] * 5}))
     counted = pkdp.count(frame, f"`{name}` == 'right'", unit="person", attacker=ATTACKER)
     assert counted.table["count"].tolist() == [6]
-    flagged = pkdp.count(frame, "^fl.*$", unit="person", attacker=ATTACKER)
+    flagged = pkdp.count(frame, "`^fl.*$`", unit="person", attacker=ATTACKER)
     assert flagged.table["count"].tolist() == [4]
     people = pkdp.count(frame, unit=name, attacker=ATTACKER)
     assert people.table["count"].tolist() == [2]

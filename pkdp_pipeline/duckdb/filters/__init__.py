@@ -1,5 +1,5 @@
-"""SQL filters: parsed, never spliced, and written as the one query string that all equal spellings share."""
+"""SQL filters: read by DuckDB's own parser, never spliced, into the predicate that query strings give as well."""
 
-from pkdp_pipeline.duckdb.filters.where import to_where
+from pkdp_pipeline.duckdb.filters.reading import from_sql
 
-__all__ = ["to_where"]
+__all__ = ["from_sql"]

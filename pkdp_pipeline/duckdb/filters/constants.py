@@ -6,15 +6,17 @@ import datetime
 import re
 import struct
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn
 
-from pkdp_pipeline.duckdb.filters.tree import Constant, Value
 from pkdp_pipeline.duckdb.tables import is_enum, type_name
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.predicate import Condition, Constant, Disjunction, Operator, Predicate, among, conjunction
 
-__all__ = ["Grid", "grid", "grid_value", "is_time", "on_grid", "other_value"]
+__all__ = ["Literal", "compared", "members"]
+
 
 _WHOLE = {
     "TINYINT": (-(2**7), 2**7 - 1),
@@ -52,94 +54,140 @@ _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _LARGEST_EXACT = 10**15
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant as it is written: a number, text, boolean, date, timestamp or instant."""
+
+    kind: str
+    value: Fraction | str | bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
     """The values a column can hold, where they are equally spaced: multiples of `step`, in nanoseconds for times."""
 
     step: Fraction
     low: Fraction | None = None
     high: Fraction | None = None
 
-
-def is_time(kind: str) -> bool:
-    """Return whether a column of this SQL type holds dates or times that a filter can compare."""
-    return kind in _TIMES
-
-
-def grid(kind: str) -> Grid | None:
-    """Return the values that a column of this SQL type can hold, or None where they are not equally spaced."""
-    if kind in _WHOLE:
-        low, high = _WHOLE[kind]
-        return Grid(step=Fraction(1), low=Fraction(low), high=Fraction(high))
-    decimals = _DECIMAL.fullmatch(kind)
-    if decimals:
-        step = Fraction(1, 10 ** int(decimals[2]))
-        high_value = (10 ** int(decimals[1]) - 1) * step
-        return Grid(step=step, low=-high_value, high=high_value)
-    return Grid(step=Fraction(_TIMES[kind])) if kind in _TIMES else None
+    def holds(self, exact: Fraction) -> bool:
+        outside = (self.low is not None and exact < self.low) or (self.high is not None and exact > self.high)
+        return not outside and not exact % self.step
 
 
-def grid_value(column: str, kind: str, constant: Constant) -> Fraction:
-    """Return the number a constant is on the grid of a column of this SQL type; it may lie between two values.
+def compared(column: str, kind: str, sign: Operator, literal: Literal) -> Predicate:
+    """Return that a column of this SQL type has a value on one side (<, <=, > or >=) of a constant.
 
     Raises
     ------
     ArgumentError
-        If the constant is of another kind than the column, or is no date where one is needed.
+        If the constant is of another kind than the column, or the column's values have no order.
     """
-    if kind in _TIMES:
-        return Fraction(_nanoseconds(column, kind, constant))
-    if constant.kind != "number" or not isinstance(constant.value, Fraction):
-        _mismatch(column, kind, constant)
-    return constant.value
+    grid = _grid(kind)
+    if grid is None:
+        constant = _off_grid(column, kind, literal)
+        if kind not in ("FLOAT", "DOUBLE", "VARCHAR"):
+            raise ArgumentError(
+                f"filter orders column {column!r}, which has type {type_name(kind)}: compare it with = or IN instead."
+            )
+        return Condition(column, sign, constant)
+    exact = _exact(column, kind, literal)
+    below = sign in ("<", "<=")
+    every, none = Condition(column, "isna", negated=True), Disjunction(())
+    # Every value of the column, or none, may lie on that side.
+    if grid.high is not None and (exact > grid.high or (exact == grid.high and sign in ("<=", ">"))):
+        return every if below else none
+    if grid.low is not None and (exact < grid.low or (exact == grid.low and sign in ("<", ">="))):
+        return none if below else every
+    if rest := exact % grid.step:
+        # Between two values of the column: those up to the smaller one are below it, all others above.
+        exact, sign = exact - rest, "<=" if below else ">"
+    return Condition(column, sign, _on_grid(column, kind, exact))
 
 
-def on_grid(column: str, kind: str, exact: Fraction) -> Value:
-    """Return the value of a column that is `exact` on its grid."""
+def members(column: str, kind: str, literals: Iterable[Literal], *, negated: bool) -> Predicate:
+    """Return that a column of this SQL type has a value that equals one of some constants, or none where `negated`.
+
+    Raises
+    ------
+    ArgumentError
+        If a constant is of another kind than the column, or its values can be compared with none.
+    """
+    grid = _grid(kind)
+    constants: list[Constant] = []
+    for literal in literals:
+        if grid is None:
+            constants.append(_off_grid(column, kind, literal))
+        elif grid.holds(exact := _exact(column, kind, literal)):
+            constants.append(_on_grid(column, kind, exact))
+    if kind == "BOOLEAN":
+        constants = [value for value in (False, True) if (value in constants) != negated]
+        negated = len(constants) > 1
+        constants = [] if negated else constants
+    if not constants:
+        return Condition(column, "isna", negated=True) if negated else Disjunction(())
+    found = among(column, constants, negated=negated)
+    return conjunction([found, Condition(column, "isna", negated=True)]) if negated else found
+
+
+def _grid(kind: str) -> _Grid | None:
+    """Return the values that a column of this SQL type can hold, or None where they are not equally spaced."""
+    if kind in _WHOLE:
+        low, high = _WHOLE[kind]
+        return _Grid(Fraction(1), Fraction(low), Fraction(high))
+    decimals = _DECIMAL.fullmatch(kind)
+    if decimals:
+        step = Fraction(1, 10 ** int(decimals[2]))
+        largest = (10 ** int(decimals[1]) - 1) * step
+        return _Grid(step, -largest, largest)
+    return _Grid(Fraction(_TIMES[kind])) if kind in _TIMES else None
+
+
+def _exact(column: str, kind: str, literal: Literal) -> Fraction:
+    """Return the number a constant is on the grid of a column; it may lie between two of its values."""
     if kind in _TIMES:
-        return Value(order=exact, text=repr(_time_text(kind, int(exact))))
+        return Fraction(_nanoseconds(column, kind, literal))
+    if literal.kind != "number" or not isinstance(literal.value, Fraction):
+        _mismatch(column, kind, literal)
+    return literal.value
+
+
+def _on_grid(column: str, kind: str, exact: Fraction) -> Constant:
+    """Return the constant that is `exact` on a column's grid."""
+    if kind in _TIMES:
+        return _time_text(kind, int(exact))
     if exact.denominator == 1:
-        return Value(order=exact, text=str(exact.numerator))
-    if abs(exact / (grid(kind) or Grid(step=Fraction(1))).step) > _LARGEST_EXACT:
+        return exact.numerator
+    if abs(exact / (_grid(kind) or _Grid(Fraction(1))).step) > _LARGEST_EXACT:
         raise ArgumentError(
             f"filter compares column {column!r} with a fraction of more than 15 digits, which cannot be compared "
             "exactly; write fewer digits or a whole number."
         )
-    return Value(order=exact, text=repr(float(exact)))
+    return float(exact)
 
 
-def other_value(column: str, kind: str, constant: Constant) -> Value:
-    """Return the value that a constant is in a column whose values have no grid: text, a double, a boolean.
-
-    Raises
-    ------
-    ArgumentError
-        If the constant is of another kind than the column, or the column's values cannot be compared with any.
-    """
-    value = constant.value
+def _off_grid(column: str, kind: str, literal: Literal) -> Constant:
+    """Return the constant of a column whose values have no grid: text, a double, a boolean."""
+    value = literal.value
     if kind in ("FLOAT", "DOUBLE"):
-        if constant.kind != "number" or not isinstance(value, Fraction):
-            _mismatch(column, kind, constant)
+        if literal.kind != "number" or not isinstance(value, Fraction):
+            _mismatch(column, kind, literal)
         return _floating(column, kind, value)
     if kind == "BOOLEAN":
         if not isinstance(value, bool):
-            _mismatch(column, kind, constant)
-        return Value(order=value, text=str(value))
-    if kind == "VARCHAR" or is_enum(kind):
-        if constant.kind != "text" or not isinstance(value, str):
-            _mismatch(column, kind, constant)
-        return Value(order=value, text=_quoted(value))
-    if kind == "UUID":
-        if constant.kind != "text" or not isinstance(value, str):
-            _mismatch(column, kind, constant)
-        return _uuid(column, value)
+            _mismatch(column, kind, literal)
+        return value
+    if kind in ("VARCHAR", "UUID") or is_enum(kind):
+        if literal.kind != "text" or not isinstance(value, str):
+            _mismatch(column, kind, literal)
+        return _uuid(column, value) if kind == "UUID" else value
     raise ArgumentError(
         f"filter compares column {column!r}, which has type {type_name(kind)}: such columns have only "
         "IS NULL and IS NOT NULL."
     )
 
 
-def _mismatch(column: str, kind: str, constant: Constant) -> NoReturn:
+def _mismatch(column: str, kind: str, literal: Literal) -> NoReturn:
     wanted = "a number, without quotes"
     if kind == "BOOLEAN":
         wanted = "TRUE or FALSE"
@@ -149,11 +197,11 @@ def _mismatch(column: str, kind: str, constant: Constant) -> NoReturn:
         wanted = "a date, such as DATE '2024-01-31'" if kind == "DATE" else "a time, such as '2024-01-31 12:00:00'"
         wanted += " or, with its offset, '2024-01-31 12:00:00+00:00'" if kind == _INSTANT else ""
     raise ArgumentError(
-        f"filter compares column {column!r}, which has type {type_name(kind)}, with a {constant.kind}: write {wanted}."
+        f"filter compares column {column!r}, which has type {type_name(kind)}, with a {literal.kind}: write {wanted}."
     )
 
 
-def _floating(column: str, kind: str, exact: Fraction) -> Value:
+def _floating(column: str, kind: str, exact: Fraction) -> Constant:
     """Return the nearest value that the column can hold."""
     try:
         number = float(exact)
@@ -164,35 +212,27 @@ def _floating(column: str, kind: str, exact: Fraction) -> Value:
             f"filter compares column {column!r} with a number beyond the range of {kind}; leave the comparison out, "
             "or ask for IS NOT NULL."
         ) from None
-    number += 0.0
-    text = str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
-    return Value(order=number, text=text)
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
-def _quoted(text: str) -> str:
-    """Return text as query strings spell it: backticks and @ would be read as something else, even within quotes."""
-    return repr(text).replace("`", "\\x60").replace("@", "\\x40")
-
-
-def _uuid(column: str, text: str) -> Value:
+def _uuid(column: str, text: str) -> str:
     try:
-        spelled = str(uuid.UUID(text))
+        return str(uuid.UUID(text))
     except ValueError:
         raise ArgumentError(f"filter compares column {column!r}, a UUID, with a text that is none.") from None
-    return Value(order=spelled, text=repr(spelled))
 
 
-def _nanoseconds(column: str, kind: str, constant: Constant) -> int:
+def _nanoseconds(column: str, kind: str, literal: Literal) -> int:
     """Return the nanoseconds since 1970 of a date or time, in UTC for columns with a time zone."""
-    text = constant.value
-    if constant.kind in ("number", "boolean") or not isinstance(text, str):
-        _mismatch(column, kind, constant)
+    text = literal.value
+    if literal.kind in ("number", "boolean") or not isinstance(text, str):
+        _mismatch(column, kind, literal)
     # Without an offset, an instant would depend on the time zone of whoever asks.
     zoned = kind == _INSTANT
-    if constant.kind == ("timestamp" if zoned else "instant") or (zoned and constant.kind == "date"):
-        _mismatch(column, kind, constant)
+    if literal.kind == ("timestamp" if zoned else "instant") or (zoned and literal.kind == "date"):
+        _mismatch(column, kind, literal)
     found = _WRITTEN.fullmatch(text)
-    whole_days = constant.kind == "date" or (kind == "DATE" and constant.kind == "text")
+    whole_days = literal.kind == "date" or (kind == "DATE" and literal.kind == "text")
     if found is None or bool(found["zone"]) != zoned or (found["time"] and whole_days) or (zoned and not found["time"]):
         _unreadable(column, zoned=zoned, whole_days=whole_days)
     hour, minute, second, hours, minutes = (

@@ -122,9 +122,9 @@ def permitted(
     if spec.histogram is not None:
         by = tuple(column_named("histogram", name, offered.columns, lacking=_LACKING) for name in spec.histogram)
     if spec.filter is not None:
-        from pkdp_pipeline.duckdb.filters import to_where
+        from pkdp_pipeline.duckdb.filters import from_sql
 
-        to_where(spec.filter, offered.columns, lacking=_LACKING)
+        from_sql(spec.filter, offered.columns, lacking=_LACKING)
     _check_numbers(table, spec, noise=bool(budgets))
     domain = None if by is None else _domain(table, by, policy.limits.cells)
     public = by is None or domain is not None

@@ -13,7 +13,7 @@ import pandas as pd
 
 from pkdp_pipeline.engines.duckdb.cell_codes import CellCodes, encode_cells
 from pkdp_pipeline.engines.duckdb.connecting import connect
-from pkdp_pipeline.engines.duckdb.selection import selected_rows
+from pkdp_pipeline.engines.duckdb.selection import plain, selected_rows
 from pkdp_pipeline.engines.duckdb.statements import alike_statement, cells_statement, numbered, tally_statement
 from pkdp_pipeline.engines.duckdb.unit_types import has_spaces, holds_several_types, holds_text
 from pkdp_pipeline.engines.places import counted_by_place, tallied_by_place
@@ -38,7 +38,7 @@ class PandasEngine:
             check_columns(argument, names, list(frame.columns))
         selected = selected_rows(frame, question.where)
         wanted = dict.fromkeys((*question.unit, *question.by, *question.order_by))
-        read = {name: _plain(frame[name]) for name in wanted}
+        read = {name: plain(frame[name]) for name in wanted}
         rows = {name: column if selected is None else column.loc[selected] for name, column in read.items()}
         codes = encode_cells([rows[name] for name in question.by], ordered=question.one_cell != "error")
         counted = _by_place([rows[name] for name in question.unit], codes, question)
@@ -66,7 +66,7 @@ class PandasEngine:
         """See `Engine.tally`."""
         check_columns("unit", question.unit, list(frame.columns))
         selected = selected_rows(frame, question.where)
-        units = {name: _plain(frame[name]) for name in question.unit}
+        units = {name: plain(frame[name]) for name in question.unit}
         hits = np.ones(len(frame), dtype=bool) if selected is None else selected
         if len(units) == 1 and _has_places(*units.values()):
             tallied = tallied_by_place(next(iter(units.values())).to_numpy(), hits)
@@ -89,26 +89,13 @@ class PandasEngine:
         }
         if not any(map(has_spaces, texts.values())):
             return Units()
-        rows = _unit_columns({name: _plain(frame[name]) for name in unit}, Question(unit=unit))
+        rows = _unit_columns({name: plain(frame[name]) for name in unit}, Question(unit=unit))
         rows |= {name: column.astype("str").array for name, column in texts.items()}
         answer = _aggregate(rows, alike_statement(units=len(unit), texts=list(texts)))
         return Units(alike=bool(answer["alike"].iloc[0]))
 
 
 ENGINE = PandasEngine()
-
-
-def _plain(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column in which NaN is missing and 0.0 equals -0.0, as pandas has it for its own reals."""
-    import pyarrow as pa
-
-    if isinstance(column.dtype, pd.ArrowDtype) and pa.types.is_floating(column.dtype.pyarrow_dtype):
-        return pd.Series(
-            column.to_numpy(dtype=column.dtype.pyarrow_dtype.to_pandas_dtype(), na_value=np.nan),
-            index=column.index,
-            name=column.name,
-        )
-    return column
 
 
 def _by_place(units: list[pd.Series[Any]], codes: CellCodes, question: Question) -> CellCounts | None:

@@ -1,53 +1,34 @@
-"""The condition of a query string in DuckDB's SQL; its text is parsed, never spliced."""
+"""A predicate as a condition of DuckDB's SQL."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
+from itertools import groupby
 
 from pkdp_pipeline.engines.duckdb.relation_types import is_number
 from pkdp_pipeline.engines.duckdb.statements import literal, quoted
-from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.predicate import (
-    Column,
-    Comparison,
-    Conjunction,
-    Disjunction,
-    Flag,
-    Membership,
-    Missing,
-    Negation,
-    Node,
-    Value,
-    has_offset,
-    no_offset,
-    parse_query,
-)
+from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Constant, Predicate, check_families
 
 __all__ = ["predicate_sql"]
 
-_OPERATORS: Mapping[str, str] = MappingProxyType({"==": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="})
 _NUMBERS = frozenset(
     [sign + size for sign in ("", "U") for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")]
     + ["FLOAT", "DOUBLE"]
 )
 
 
-def predicate_sql(query: str, kinds: Mapping[str, str]) -> str:
-    """Return the SQL condition of a query string; it is true or false, never NULL.
+def predicate_sql(predicate: Predicate, kinds: Mapping[str, str]) -> str:
+    """Return the SQL condition of a predicate; it is true or false, never NULL.
 
     `kinds` has the relation's columns and their SQL types.
-
-    A comparison with a missing value, of which NaN is one, is false, ``!=`` and ``not in`` are true, as pandas
-    has it for its default dtypes.
 
     Raises
     ------
     ArgumentError
-        See `parse_query`.
+        See `check_families`.
     """
-    tree = parse_query(query, {name: _family(kind) for name, kind in kinds.items()}, frame="relation")
-    return _condition(tree, kinds)
+    check_families(predicate, {name: _family(kind) for name, kind in kinds.items()})
+    return _sql(predicate, kinds)
 
 
 def _family(kind: str) -> str:
@@ -56,6 +37,8 @@ def _family(kind: str) -> str:
         return kind  # a list or an array
     if kind == "VARCHAR" or kind.startswith("ENUM") or kind == "UUID":
         return "text"
+    if kind == "TIMESTAMP WITH TIME ZONE":
+        return "instant"
     if kind.startswith(("DATE", "TIME")):
         return "time"
     if kind in _NUMBERS or kind.startswith("DECIMAL"):
@@ -63,46 +46,40 @@ def _family(kind: str) -> str:
     return "boolean" if kind == "BOOLEAN" else kind
 
 
-def _condition(node: Node, kinds: Mapping[str, str]) -> str:
-    match node:
-        case Conjunction(parts=parts):
-            return "(" + " AND ".join(_condition(part, kinds) for part in parts) + ")"
-        case Disjunction(parts=parts):
-            return "(" + " OR ".join(_condition(part, kinds) for part in parts) + ")"
-        case Negation(part=part):
-            return f"(NOT {_condition(part, kinds)})"
-        case Missing(column=column):
-            return f"({_operand(column, kinds)} IS NULL)"
-        case Flag(column=column):
-            return f"coalesce({_operand(column, kinds)}, false)"
-        case Membership(column=column, values=values):
-            for value in values:
-                _check_instant(column, value, kinds)
-            listed = ", ".join(_operand(value, kinds) for value in values)
-            return f"coalesce({_operand(column, kinds)} IN ({listed}), false)"
-        case Comparison(left=left, operator=operator, right=right):
-            _check_instant(left, right, kinds)
-            _check_instant(right, left, kinds)
-            return f"coalesce({_operand(left, kinds)} {_OPERATORS[operator]} {_operand(right, kinds)}, false)"
+def _sql(predicate: Predicate, kinds: Mapping[str, str]) -> str:
+    if isinstance(predicate, Condition):
+        test = _test(predicate, kinds)
+        return f"(NOT {test})" if predicate.negated else test
+    word = " AND " if isinstance(predicate, Conjunction) else " OR "
+    return f"({word.join(_sql(part, kinds) for part in predicate.parts)})"
 
 
-def _check_instant(column: Column | Value, value: Column | Value, kinds: Mapping[str, str]) -> None:
-    """Raise `ArgumentError` for a text that is another instant in every session's time zone."""
-    if not (isinstance(column, Column) and isinstance(value, Value) and isinstance(value.value, str)):
-        return
-    if kinds[column.name] == "TIMESTAMP WITH TIME ZONE" and not has_offset(value.value):
-        raise ArgumentError(no_offset(column.name))
-
-
-def _operand(operand: Column | Value, kinds: Mapping[str, str]) -> str:
+def _test(condition: Condition, kinds: Mapping[str, str]) -> str:
+    column, operand = _column(condition.column, kinds), condition.operand
+    if condition.operator == "isna":
+        return f"({column} IS NULL)"
     if isinstance(operand, Column):
-        column = quoted(operand.name)
-        # NaN is missing, as in pandas; DuckDB would take it for the largest number, equal to itself.
-        nan = kinds[operand.name] in ("FLOAT", "DOUBLE")
-        return f"(CASE WHEN {is_number(column)} THEN {column} END)" if nan else column
-    value = operand.value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return literal(value)
-    return f"{value!r}::DOUBLE" if isinstance(value, float) else f"{value}"
+        compared = f"{column} {condition.operator} {_column(operand.name, kinds)}"
+    elif condition.operator == "in":
+        # Whole numbers and reals apart: one list makes all of them doubles.
+        lists = groupby(sorted(condition.constants, key=_is_real), key=_is_real)
+        compared = " OR ".join(f"{column} IN ({', '.join(map(_constant, constants))})" for _, constants in lists)
+    else:
+        compared = f"{column} {condition.operator} {_constant(condition.constants[0])}"
+    return f"coalesce({compared}, false)"
+
+
+def _column(name: str, kinds: Mapping[str, str]) -> str:
+    column = quoted(name)
+    # NaN is missing, as in pandas; DuckDB would take it for the largest number, equal to itself.
+    return f"(CASE WHEN {is_number(column)} THEN {column} END)" if kinds[name] in ("FLOAT", "DOUBLE") else column
+
+
+def _is_real(constant: Constant) -> bool:
+    return isinstance(constant, float)
+
+
+def _constant(constant: Constant) -> str:
+    if isinstance(constant, str):
+        return literal(constant)
+    return f"{constant!r}::DOUBLE" if isinstance(constant, float) else str(constant).lower()

@@ -23,6 +23,7 @@ from pkdp_pipeline.engines.duckdb.statements import (
 )
 from pkdp_pipeline.engines.question import CellCounts, Question, Tally, Units
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.predicate import Predicate
 from pkdp_pipeline.model.predicate.columns import check_columns
 
 if TYPE_CHECKING:
@@ -118,16 +119,12 @@ class _Source:
     def condition(self, where: Any) -> str:
         if where is None:
             return "true"
-        if not isinstance(where, str):
-            raise ArgumentError(
-                "where must be a column name or a query string when the frame is a DuckDB relation, not "
-                f"{type(where).__name__}; anything else: filter the relation itself, or add a boolean column to it."
-            )
-        if where not in self._columns:
+        if isinstance(where, Predicate):
             return predicate_sql(where, self._kinds)
-        if self.kind(where) != "BOOLEAN":
-            raise ArgumentError(f"where must be boolean; column {where!r} has type {self.kind(where)}.")
-        return f"coalesce({quoted(where)}, false)"
+        raise ArgumentError(
+            "where must be a column name or a query string when the frame is a DuckDB relation, not "
+            f"{type(where).__name__}; anything else: filter the relation itself, or add a boolean column to it."
+        )
 
     def rows(self, selected: list[str], condition: str = "true") -> RelationRows:
         return RelationRows(self._relation, tuple(selected), condition)

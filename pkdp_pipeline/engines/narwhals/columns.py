@@ -26,7 +26,7 @@ def family(dtype: Any) -> str:
     if isinstance(dtype, _TEXT):
         return "text"
     if isinstance(dtype, (nw.Date, nw.Datetime)):
-        return "time"
+        return "time" if getattr(dtype, "time_zone", None) is None else "instant"
     if isinstance(dtype, (*_WHOLE, *_REAL, nw.Decimal)):
         return "number"
     return "boolean" if isinstance(dtype, nw.Boolean) else str(dtype)

@@ -1,4 +1,4 @@
-"""The condition of a query string as a Narwhals expression."""
+"""A predicate as a Narwhals expression."""
 
 from __future__ import annotations
 
@@ -14,27 +14,13 @@ import narwhals.stable.v2 as nw
 from pkdp_pipeline.engines.narwhals.columns import comparable, family
 from pkdp_pipeline.engines.narwhals.naming import column as by_name
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.predicate import (
-    Column,
-    Comparison,
-    Conjunction,
-    Disjunction,
-    Flag,
-    Membership,
-    Missing,
-    Negation,
-    Node,
-    Value,
-    no_offset,
-    parse_query,
-)
+from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Predicate, check_families
 
 __all__ = ["condition"]
 
 _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
     {"==": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 )
-_FLIPPED: Mapping[str, str] = MappingProxyType({"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="})
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?(Z|[+-]\d\d:\d\d)?")
 
 
@@ -46,21 +32,17 @@ def condition(where: Any, schema: Mapping[str, Any], *, spark: bool = False) -> 
     Raises
     ------
     ArgumentError
-        If `where` is neither a boolean column nor a query string that can be read.
+        If `where` is no predicate, or one that cannot be asked of these columns.
     """
     if where is None:
         return None
-    if not isinstance(where, str):
+    if not isinstance(where, Predicate):
         raise ArgumentError(
             f"where must be a column name or a query string for a frame of this kind, not {type(where).__name__}; "
             "anything else: filter the frame itself, or add a boolean column to it."
         )
-    if where in schema:
-        if not isinstance(schema[where], nw.Boolean):
-            raise ArgumentError(f"where must be boolean; column {where!r} has type {schema[where]}.")
-        return by_name(where).fill_null(False)
-    tree = parse_query(where, {name: family(dtype) for name, dtype in schema.items()}, frame="frame")
-    return _Expressions(schema, spark).of(tree)
+    check_families(where, {name: family(dtype) for name, dtype in schema.items()})
+    return _Expressions(schema, spark).of(where)
 
 
 class _Expressions:
@@ -68,35 +50,26 @@ class _Expressions:
         self._schema = schema
         self._spark = spark
 
-    def of(self, node: Node) -> nw.Expr:
-        match node:
-            case Conjunction(parts=parts):
-                return nw.all_horizontal(*map(self.of, parts), ignore_nulls=False)
-            case Disjunction(parts=parts):
-                return nw.any_horizontal(*map(self.of, parts), ignore_nulls=False)
-            case Negation(part=part):
-                return ~self.of(part)
-            case Missing(column=column):
-                return self._column(column).is_null()
-            case Flag(column=column):
-                return self._column(column).fill_null(False)
-            case Membership(column=column, values=values):
-                return self._membership(column, [value.value for value in values])
-            case Comparison(left=left, operator=sign, right=right):
-                return self._comparison(left, sign, right)
+    def of(self, predicate: Predicate) -> nw.Expr:
+        if isinstance(predicate, Condition):
+            test = self._test(predicate)
+            return ~test if predicate.negated else test
+        joined = nw.all_horizontal if isinstance(predicate, Conjunction) else nw.any_horizontal
+        return joined(*map(self.of, predicate.parts), ignore_nulls=False)
 
-    def _comparison(self, left: Column | Value, sign: str, right: Column | Value) -> nw.Expr:
-        if isinstance(left, Value):
-            left, sign, right = right, _FLIPPED[sign], left
-        if isinstance(left, Value):
-            raise ArgumentError("where compares a constant with a constant; compare a column with one.")
-        if isinstance(right, Value):
-            return self._with_constant(left, sign, right.value)
-        compared: nw.Expr = _OPERATORS[sign](self._column(left), self._column(right))
-        return compared.fill_null(False)
+    def _test(self, condition: Condition) -> nw.Expr:
+        name, operand = condition.column, condition.operand
+        if condition.operator == "isna":
+            return self._column(name).is_null()
+        if isinstance(operand, Column):
+            compared: nw.Expr = _OPERATORS[condition.operator](self._column(name), self._column(operand.name))
+            return compared.fill_null(False)
+        if condition.operator == "in":
+            return self._membership(name, list(condition.constants))
+        return self._with_constant(name, condition.operator, condition.constants[0])
 
-    def _membership(self, column: Column, constants: list[Any]) -> nw.Expr:
-        dtype = self._schema[column.name]
+    def _membership(self, column: str, constants: list[Any]) -> nw.Expr:
+        dtype = self._schema[column]
         limits = _limits(dtype)
         if limits is not None and all(isinstance(constant, int) for constant in constants):
             constants = [constant for constant in constants if limits[0] <= constant <= limits[1]] or constants[:1]
@@ -106,25 +79,25 @@ class _Expressions:
         found = [self._with_constant(column, "==", constant) for constant in constants]
         return nw.any_horizontal(*found, ignore_nulls=False)
 
-    def _with_constant(self, column: Column, sign: str, constant: Any) -> nw.Expr:
-        dtype, values = self._schema[column.name], self._column(column)
+    def _with_constant(self, column: str, sign: str, constant: Any) -> nw.Expr:
+        dtype, values = self._schema[column], self._column(column)
         limits = _limits(dtype)
         if limits is not None and isinstance(constant, int) and not _inside(limits, constant):
             # Outside the column's range a constant compares with all its values alike.
             return ~values.is_null() if _OPERATORS[sign](0, constant) else values.is_null() & nw.lit(False)
         if isinstance(dtype, (nw.Date, nw.Datetime)):
-            constant = _moment(column.name, dtype, constant)
+            constant = _moment(column, dtype, constant)
         literal = nw.lit(constant)
         if self._spark and isinstance(constant, datetime) and constant.tzinfo is None:
             literal = nw.lit(constant.isoformat(sep=" ")).cast(nw.Datetime("us"))
         compared: nw.Expr = _OPERATORS[sign](values, literal)
         return compared.fill_null(False)
 
-    def _column(self, column: Column) -> nw.Expr:
-        dtype = self._schema[column.name]
+    def _column(self, column: str) -> nw.Expr:
+        dtype = self._schema[column]
         if family(dtype) in ("text", "number"):
-            return comparable("where", column.name, dtype)
-        return by_name(column.name)
+            return comparable("where", column, dtype)
+        return by_name(column)
 
 
 def _limits(dtype: Any) -> tuple[int, int] | None:
@@ -157,6 +130,4 @@ def _moment(name: str, dtype: Any, text: str) -> date | datetime:
             f"where compares column {name!r}, which has type {dtype}, with a text that it cannot equal; write the "
             f"constant as {written!r}."
         )
-    if zone is not None and moment.tzinfo is None:
-        raise ArgumentError(no_offset(name))
     return moment

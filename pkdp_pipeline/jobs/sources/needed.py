@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.checks.expectations import read_expectations
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.sources.source import no_such_column
+from pkdp_pipeline.model.predicate import from_query
 from pkdp_pipeline.model.predicate.columns import twins
 
 __all__ = ["check_named", "check_unique", "named_columns", "needed_columns", "two_columns"]
@@ -52,18 +52,11 @@ def named_columns(job: Job) -> tuple[str, ...]:
 
 
 def needed_columns(job: Job, columns: Collection[str]) -> tuple[str, ...]:
-    """Return those of a source's columns that the job names, or whose name stands anywhere in a predicate."""
+    """Return those of a source's columns that the job names, its predicates included."""
     named = set(named_columns(job))
-    predicates = [release.where for release in job.release if release.where is not None]
-    words = {word for where in predicates for word in re.findall(r"\w+", where)}
-    return tuple(
-        column
-        for column in columns
-        if column in named
-        or column in words
-        or (re.fullmatch(r"\w+", column) is None and any(column.replace("`", "``") in where for where in predicates))
-        or column in predicates
-    )
+    predicates = [from_query(release.where) for release in job.release if release.where is not None]
+    compared = frozenset().union(*(predicate.columns for predicate in predicates if predicate is not None))
+    return tuple(column for column in columns if column in named or column in compared)
 
 
 def check_unique(columns: Sequence[str]) -> None:

@@ -1,34 +1,35 @@
-"""Query strings: parsed and checked once into a small tree, from which each engine makes its own condition."""
+"""Which rows count: one small tree, read from query strings and from SQL, that every engine walks."""
 
 from __future__ import annotations
 
-from pkdp_pipeline.model.predicate.instants import has_offset, no_offset
-from pkdp_pipeline.model.predicate.parsing import parse_query
+from pkdp_pipeline.model.predicate.families import check_families
+from pkdp_pipeline.model.predicate.query import from_query
 from pkdp_pipeline.model.predicate.tree import (
+    FLIPPED,
     Column,
-    Comparison,
+    Condition,
     Conjunction,
+    Constant,
     Disjunction,
-    Flag,
-    Membership,
-    Missing,
-    Negation,
-    Node,
-    Value,
+    Operator,
+    Predicate,
+    among,
+    conjunction,
+    disjunction,
 )
 
 __all__ = [
+    "FLIPPED",
     "Column",
-    "Comparison",
+    "Condition",
     "Conjunction",
+    "Constant",
     "Disjunction",
-    "Flag",
-    "Membership",
-    "Missing",
-    "Negation",
-    "Node",
-    "Value",
-    "has_offset",
-    "no_offset",
-    "parse_query",
+    "Operator",
+    "Predicate",
+    "among",
+    "check_families",
+    "conjunction",
+    "disjunction",
+    "from_query",
 ]

@@ -1,96 +1,234 @@
-"""The tree of a query string: what it compares, without any engine's words.
+"""The tree of a predicate, in one form for equal questions, and the text by which a ledger knows it.
 
-A comparison with a missing value is false; `!=` and `not in` are the negations of `==` and `in`, so they are
-true for missing values, as pandas has it for its default dtypes. Every node is true or false for every row.
+Its leaves are conditions on a column; NOT is at the leaves only. A comparison with a missing value is false, and its
+negation true, as pandas has it for its default dtypes: every node is true or false for every row.
 """
 
 from __future__ import annotations
 
+import keyword
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import Literal, TypeAlias
 
 __all__ = [
+    "FLIPPED",
     "Column",
-    "Comparison",
+    "Condition",
     "Conjunction",
+    "Constant",
     "Disjunction",
-    "Flag",
-    "Membership",
-    "Missing",
-    "Negation",
-    "Node",
-    "Operand",
-    "Value",
+    "Operator",
+    "Predicate",
+    "among",
+    "conjunction",
+    "constant_family",
+    "disjunction",
 ]
 
+#: A real number is finite.
+Constant: TypeAlias = str | bool | int | float
+Operator: TypeAlias = Literal["==", "<", "<=", ">", ">=", "in", "isna"]
+#: The operators that say the same with both sides exchanged.
+FLIPPED: Mapping[Operator, Operator] = MappingProxyType({"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="})
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the frame, by its own name."""
+    """A column that another one is compared with."""
 
     name: str
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Value:
-    """A constant; a real one is finite."""
-
-    value: str | bool | int | float
+    def __str__(self) -> str:
+        return _name(self.name)
 
 
-Operand: TypeAlias = Column | Value
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One test of a column, or its negation.
+
+    Parameters
+    ----------
+    column : str
+    operator : {"==", "<", "<=", ">", ">=", "in", "isna"}
+    operand : Column, constant or tuple of constants
+        Several constants for "in", none for "isna".
+    negated : bool
+    """
+
+    column: str
+    operator: Operator
+    operand: Column | Constant | tuple[Constant, ...] = ()
+    negated: bool = False
+
+    @property
+    def constants(self) -> tuple[Constant, ...]:
+        """The constants that the column is compared with."""
+        if isinstance(self.operand, Column):
+            return ()
+        return self.operand if isinstance(self.operand, tuple) else (self.operand,)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The names of the columns."""
+        return frozenset([self.column, *([self.operand.name] if isinstance(self.operand, Column) else [])])
+
+    @property
+    def conditions(self) -> Iterator[Condition]:
+        """The conditions of the tree."""
+        yield self
+
+    @property
+    def present(self) -> frozenset[str]:
+        """Columns that have a value wherever it is true."""
+        return self.columns if self.negated == (self.operator == "isna") else frozenset()
+
+    def __str__(self) -> str:
+        name = _name(self.column)
+        if self.operator == "isna":
+            return f"{name}.notna()" if self.negated else f"{name}.isna()"
+        if self.operator == "in":
+            return f"{name} {'not in' if self.negated else 'in'} [{', '.join(map(repr, self.constants))}]"
+        operand = str(self.operand) if isinstance(self.operand, Column) else repr(self.operand)
+        if self.operator == "==":
+            flag = self.operand is True and not self.negated
+            return name if flag else f"{name} {'!=' if self.negated else '=='} {operand}"
+        return f"{'not ' if self.negated else ''}{name} {self.operator} {operand}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """``==``, ``<``, ``<=``, ``>`` or ``>=`` between two operands of one family, of which one at least is a column."""
+@dataclass(frozen=True, slots=True)
+class _Several:
+    parts: tuple[Predicate, ...]
 
-    left: Operand
-    operator: str
-    right: Operand
+    @property
+    def columns(self) -> frozenset[str]:
+        """The names of the columns."""
+        return frozenset().union(*(part.columns for part in self.parts))
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Membership:
-    """Whether a column equals one of several constants of its family; there is at least one."""
-
-    column: Column
-    values: tuple[Value, ...]
+    @property
+    def conditions(self) -> Iterator[Condition]:
+        """The conditions of the tree."""
+        return (condition for part in self.parts for condition in part.conditions)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Missing:
-    """Whether a column has no value."""
+class Conjunction(_Several):
+    """All of several predicates; of none, it is true of every row."""
 
-    column: Column
+    __slots__ = ()
 
+    @property
+    def present(self) -> frozenset[str]:
+        """Columns that have a value wherever it is true."""
+        return frozenset().union(*(part.present for part in self.parts))
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flag:
-    """Whether a boolean column is true."""
-
-    column: Column
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Negation:
-    """What a condition is not."""
-
-    part: Node
+    def __str__(self) -> str:
+        return " and ".join(map(_enclosed, self.parts))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conjunction:
-    """All of several conditions."""
+class Disjunction(_Several):
+    """Any of several predicates; of none, it is true of no row."""
 
-    parts: tuple[Node, ...]
+    __slots__ = ()
+
+    @property
+    def present(self) -> frozenset[str]:
+        """Columns that have a value wherever it is true."""
+        return frozenset.intersection(*(part.present for part in self.parts)) if self.parts else frozenset()
+
+    def __str__(self) -> str:
+        return " or ".join(map(_enclosed, self.parts))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Disjunction:
-    """Any of several conditions."""
-
-    parts: tuple[Node, ...]
+Predicate: TypeAlias = Condition | Conjunction | Disjunction
 
 
-Node: TypeAlias = Comparison | Membership | Missing | Flag | Negation | Conjunction | Disjunction
+def among(column: str, constants: Iterable[Constant], *, negated: bool = False) -> Condition:
+    """Return whether a column equals one of some constants, of which there is at least one."""
+    distinct = {repr(constant): constant for constant in constants}
+    values = sorted(distinct.values(), key=lambda value: (constant_family(value), value))
+    if len(values) == 1:
+        return Condition(column, "==", values[0], negated)
+    return Condition(column, "in", tuple(values), negated)
+
+
+def conjunction(parts: Iterable[Predicate]) -> Predicate:
+    """Return the AND of predicates in its one form."""
+    members = [each for part in parts for each in (part.parts if isinstance(part, Conjunction) else (part,))]
+    present = Conjunction(tuple(members)).present
+    # Where a column has a value, it may be unequal to several constants at once, however missing values are negated.
+    unequal: dict[str, list[Constant]] = {}
+    kept: list[Predicate] = []
+    for member in members:
+        if isinstance(member, Condition) and _equals(member) and member.negated and member.column in present:
+            unequal.setdefault(member.column, []).extend(member.constants)
+        else:
+            kept.append(member)
+    kept += [among(column, constants, negated=True) for column, constants in unequal.items()]
+    missing = frozenset().union(*(each.columns for each in kept if _is_missing(each)))
+    flags = {(each.column, each.operand) for each in kept if isinstance(each, Condition) and _is_flag(each)}
+    contradiction = missing & present or len(flags) > len({column for column, _ in flags})
+    if contradiction or any(isinstance(member, Disjunction) and not member.parts for member in kept):
+        return Disjunction(())
+    implied = Conjunction(tuple(member for member in kept if not _is_notna(member))).present
+    return _joined(Conjunction, [each for each in kept if not (_is_notna(each) and each.columns <= implied)])
+
+
+def disjunction(parts: Iterable[Predicate], *, booleans: Collection[str] = ()) -> Predicate:
+    """Return the OR of predicates in its one form; a column of `booleans` is true or false wherever it has a value."""
+    equal: dict[str, list[Constant]] = {}
+    kept: list[Predicate] = []
+    for part in parts:
+        for member in part.parts if isinstance(part, Disjunction) else (part,):
+            if isinstance(member, Condition) and _equals(member) and not member.negated:
+                equal.setdefault(member.column, []).extend(member.constants)
+            else:
+                kept.append(member)
+    for column, constants in equal.items():
+        every = column in booleans and len(set(constants)) > 1
+        kept.append(Condition(column, "isna", negated=True) if every else among(column, constants))
+    notna = frozenset().union(*(member.columns for member in kept if _is_notna(member)))
+    missing = frozenset().union(*(each.columns for each in kept if _is_missing(each)))
+    if missing & notna or any(isinstance(member, Conjunction) and not member.parts for member in kept):
+        return Conjunction(())
+    return _joined(Disjunction, [each for each in kept if _is_notna(each) or not each.present & notna])
+
+
+def constant_family(constant: Constant) -> str:
+    """Return what a constant can be compared with."""
+    if isinstance(constant, bool):
+        return "boolean"
+    return "text" if isinstance(constant, str) else "number"
+
+
+def _equals(condition: Condition) -> bool:
+    return condition.operator in ("==", "in") and not isinstance(condition.operand, Column)
+
+
+def _is_flag(condition: Condition) -> bool:
+    return condition.operator == "==" and isinstance(condition.operand, bool) and not condition.negated
+
+
+def _is_missing(predicate: Predicate) -> bool:
+    return isinstance(predicate, Condition) and predicate.operator == "isna" and not predicate.negated
+
+
+def _is_notna(predicate: Predicate) -> bool:
+    return isinstance(predicate, Condition) and predicate.operator == "isna" and predicate.negated
+
+
+def _joined(kind: type[Conjunction | Disjunction], parts: Iterable[Predicate]) -> Predicate:
+    distinct = {str(part): part for part in parts}
+    if len(distinct) == 1:
+        return next(iter(distinct.values()))
+    return kind(tuple(distinct[text] for text in sorted(distinct)))
+
+
+def _enclosed(predicate: Predicate) -> str:
+    return str(predicate) if isinstance(predicate, Condition) else f"({predicate})"
+
+
+def _name(name: str) -> str:
+    """Return a column's name as query strings spell it."""
+    plain = name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
+    return name if plain else "`" + name.replace("`", "``") + "`"

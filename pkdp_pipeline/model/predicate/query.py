@@ -1,0 +1,199 @@
+"""From a query string to a predicate: everything but comparisons of columns is refused, before any data are read."""
+
+from __future__ import annotations
+
+import ast
+import io
+import math
+import re
+import tokenize
+from itertools import pairwise
+
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.predicate.tree import (
+    FLIPPED,
+    Column,
+    Condition,
+    Constant,
+    Operator,
+    Predicate,
+    among,
+    conjunction,
+    constant_family,
+    disjunction,
+)
+
+__all__ = ["from_query"]
+
+_OPERATORS: dict[type[ast.cmpop], Operator] = {
+    ast.Eq: "==",
+    ast.NotEq: "==",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+}
+#: Texts, names in backticks, and words that are not ASCII, which Python would read by their compatibility form. What
+#: is left of quotes and comments cannot be read.
+_WORDS = re.compile(
+    r"""(?P<unreadable>'''|\"{3}|\#)|(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+    r"""|`(?P<name>(?:[^`]|``)+)`|(?P<word>\w*[^\W\x00-\x7f]\w*)|(?P<alone>['"`])""",
+    re.DOTALL,
+)
+_MISSING = {"isna": False, "isnull": False, "notna": True, "notnull": True}
+
+#: What a query string does that it may not, by the kind of node.
+_DOES: dict[type[ast.AST], str] = {
+    ast.Call: "calls a function",
+    ast.BinOp: "calculates",
+    ast.UnaryOp: "calculates",
+    ast.Attribute: "asks for a part of a column",
+    ast.Subscript: "asks for a part of a column",
+    ast.Compare: "compares a comparison",
+    ast.BoolOp: "compares a condition",
+    ast.cmpop: "compares by 'is'",
+    ast.Name: "has a column where a constant is needed",
+}
+
+
+def from_query(text: str) -> Predicate | None:
+    """Return the predicate of a query string; None where it is true of every row, whatever the rows are.
+
+    Equal texts are equal predicates: a column's name means that column, in backticks where it is no plain word.
+
+    Raises
+    ------
+    ArgumentError
+        If it uses anything but columns, constants, comparisons, in and not in lists, isna() and notna(), and, or,
+        not and parentheses, compares constants, or is true of no row.
+    """
+    query = _Query(text)
+    try:
+        predicate = query.predicate()
+    except RecursionError:
+        predicate = None
+    if predicate is None:
+        raise ArgumentError("where is nested too deeply; write it with fewer parentheses.")
+    if not isinstance(predicate, Condition) and not predicate.parts:
+        if predicate == disjunction(()):
+            raise ArgumentError("where is true of no row, whatever the rows are; correct it or leave it out.")
+        return None
+    return predicate
+
+
+class _Query:
+    def __init__(self, text: str) -> None:
+        self._names: list[str] = []
+        tree = _parsed(_WORDS.sub(self._placeholder, text))
+        if tree is None:
+            raise ArgumentError(
+                "where is no query string that can be read; check its syntax: it is written like age >= 65 and "
+                "town == 'Ely', and a column whose name is no plain word stands in backticks."
+            )
+        self._tree = tree
+
+    def predicate(self) -> Predicate:
+        return self._predicate(self._tree, negated=False)
+
+    def _placeholder(self, found: re.Match[str]) -> str:
+        """Return a word for a name that Python would not read as it is written."""
+        if found["unreadable"] or found["alone"]:
+            return "\0"
+        if found["text"]:
+            return found[0]
+        self._names.append(found["word"] or found["name"].replace("``", "`"))
+        # No word of the query itself is left that is not ASCII.
+        return f" é{len(self._names) - 1} "
+
+    def _predicate(self, node: ast.expr, *, negated: bool) -> Predicate:
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return self._predicate(node.operand, negated=not negated)
+        if isinstance(node, ast.BoolOp):
+            parts = [self._predicate(part, negated=negated) for part in node.values]
+            return conjunction(parts) if isinstance(node.op, ast.And) != negated else disjunction(parts)
+        if isinstance(node, ast.Compare):
+            sides = pairwise([node.left, *node.comparators])
+            compared = [
+                self._compared(left, operator, right, negated=negated)
+                for operator, (left, right) in zip(node.ops, sides, strict=True)
+            ]
+            return disjunction(compared) if negated else conjunction(compared)
+        if isinstance(node, ast.Call):
+            return self._missing(node, negated=negated)
+        return Condition(self._name(node), "==", True, negated)
+
+    def _compared(self, left: ast.expr, operator: ast.cmpop, right: ast.expr, *, negated: bool) -> Condition:
+        negated ^= isinstance(operator, (ast.NotEq, ast.NotIn))
+        if isinstance(operator, (ast.In, ast.NotIn)):
+            if not isinstance(right, (ast.List, ast.Tuple, ast.Set)) or not right.elts:
+                raise ArgumentError("where: write 'in' with a list of constants, for example column in ['a', 'b'].")
+            constants = [self._constant(value) for value in right.elts]
+            families = {constant_family(constant) for constant in constants}
+            if len(families) > 1:
+                raise ArgumentError(f"where has a list of {' and '.join(sorted(families))}; write one type.")
+            inside = among(self._name(left), constants)
+            return Condition(inside.column, "in", inside.constants, negated) if negated else inside
+        if type(operator) not in _OPERATORS:
+            raise self._refused(operator)
+        first, second, sign = self._operand(left), self._operand(right), _OPERATORS[type(operator)]
+        if not isinstance(first, Column) or (isinstance(second, Column) and second.name < first.name):
+            first, second, sign = second, first, FLIPPED[sign]
+        if not isinstance(first, Column):
+            raise ArgumentError("where compares a constant with a constant; compare a column with one.")
+        return Condition(first.name, sign, second, negated)
+
+    def _missing(self, node: ast.Call, *, negated: bool) -> Condition:
+        function = node.func
+        if not isinstance(function, ast.Attribute) or function.attr not in _MISSING or node.args or node.keywords:
+            raise self._refused(node)
+        if not isinstance(function.value, ast.Name):
+            raise self._refused(node)
+        return Condition(self._name(function.value), "isna", negated=negated != _MISSING[function.attr])
+
+    def _operand(self, node: ast.expr) -> Column | Constant:
+        return Column(self._name(node)) if isinstance(node, ast.Name) else self._constant(node)
+
+    def _name(self, node: ast.expr) -> str:
+        if not isinstance(node, ast.Name):
+            raise self._refused(node)
+        return node.id if node.id.isascii() else self._names[int(node.id[1:])]
+
+    def _constant(self, node: ast.expr) -> Constant:
+        negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+        constant = node.operand if isinstance(node, ast.UnaryOp) and negative else node
+        value = constant.value if isinstance(constant, ast.Constant) else None
+        if isinstance(value, (bool, str)) and not negative:
+            return value
+        if isinstance(value, float) and math.isfinite(value):
+            value = int(value) if value.is_integer() and abs(value) < 2**53 else value
+            return -value if negative else value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return -value if negative else value
+        raise self._refused(constant)
+
+    def _refused(self, node: ast.expr | ast.cmpop) -> ArgumentError:
+        does = next((words for kind, words in _DOES.items() if isinstance(node, kind)), "holds")
+        shown = "" if isinstance(node, ast.cmpop) else f": {ast.unparse(node)}"
+        shown = re.sub(r"\bé(\d+)\b", lambda found: f"`{self._names[int(found[1])]}`", shown)
+        return ArgumentError(
+            f"where {does}{shown}. A query string may use columns, constants, comparisons, in and not in lists, isna() "
+            "and notna(), and, or, not, &, |, ~ and parentheses. Anything else: filter the frame itself, or add a "
+            "boolean column to it."
+        )
+
+
+def _parsed(text: str) -> ast.expr | None:
+    try:
+        return ast.parse(_loosened(text), mode="eval").body
+    except (SyntaxError, ValueError, tokenize.TokenError, RecursionError, MemoryError):
+        return None
+
+
+def _loosened(query: str) -> str:
+    """Give & and | the precedence of `and` and `or`, as pandas does in query strings."""
+    words = {"&": "and", "|": "or", "~": "not"}
+    tokens = []
+    for token in tokenize.generate_tokens(io.StringIO(query.strip()).readline):
+        word = words.get(token.string) if token.type == tokenize.OP else None
+        tokens.append((tokenize.NAME, word) if word else (token.type, token.string))
+    return tokenize.untokenize(tokens).strip()

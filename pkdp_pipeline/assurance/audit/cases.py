@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, Life
-from pkdp_pipeline.assurance.attacks.matching import told
+from pkdp_pipeline.assurance.attacks.matching import knows_total
 from pkdp_pipeline.assurance.audit.operators import Question, Scenario
 from pkdp_pipeline.assurance.audit.people import Layout
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
@@ -137,7 +137,7 @@ def crowds_for(certificate: ReleaseCertificate) -> tuple[Trial, ...]:
     if isinstance(mechanism, Count) and mechanism.k_complement is not None and floor > 0.0:
         # Nearly everybody is counted: then the target may be one of the few who are not.
         found.setdefault(Crowd(unknown=(Group(people=least + 4, chances=(1.0,)),), **base), "all others are counted")  # type: ignore[arg-type]
-    return tuple(Trial(name=name, days=(told(crowd, attacker),)) for crowd, name in found.items())
+    return tuple(Trial(name=name, days=(knows_total(crowd, attacker),)) for crowd, name in found.items())
 
 
 def _least(floor: float, cells: int) -> tuple[float, ...]:

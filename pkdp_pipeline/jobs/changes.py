@@ -217,7 +217,11 @@ def _cross_tabulated(job: Job) -> dict[str, Any] | None:
     words = takewhile(lambda same: len(set(same)) == 1, zip(*(name.split("_") for name in names), strict=False))
     start = "".join(f"{word}_" for word, *_ in words) if len(names) > 1 else ""  # a_by_b and a_by_c: a_by_b_and_c
     name = (start + "_and_".join(name.removeprefix(start) for name in names))[:100]
-    table: dict[str, Any] = {"name": name, "by": by if len(by) > 1 else by[0], "k": max(release.k or 0 for release in histograms)}
+    table: dict[str, Any] = {
+        "name": name,
+        "by": by if len(by) > 1 else by[0],
+        "k": max(release.k or 0 for release in histograms),
+    }
     if all(release.domain is None for release in histograms):
         return table
     domain: dict[str, Any] = {}

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.jobs.checks.expectations import read_expectations
+from pkdp_pipeline.jobs.expectations import check_expectations
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.places import absolute, misplaced
 from pkdp_pipeline.jobs.requests import requests_of
@@ -162,7 +162,7 @@ def _read(file: Path, content: dict[str, Any]) -> tuple[Job | None, list[str]]:
     wrong = misplaced(job)
     try:
         requests_of(job, date(2000, 1, 1))  # any date: a request is checked without data
-        read_expectations(job.checks)
+        check_expectations(job.checks)
     except (ArgumentError, ConfigError) as error:
         wrong.append(str(error))
     if not wrong:

@@ -222,7 +222,7 @@ def _checks(job: Job, day: date) -> tuple[CheckLine, ...]:
     Without a record they are those that stop the job: nothing is published of a day that breaks one.
     """
     from pkdp_pipeline.display.report.content import CheckLine
-    from pkdp_pipeline.jobs.checks.stated import stated_rules
+    from pkdp_pipeline.jobs.checks import stated_rules
 
     recorded = _recorded_checks(job, day)
     if recorded is not None:

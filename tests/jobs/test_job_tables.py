@@ -11,10 +11,10 @@ import pytest
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs import loading
-from pkdp_pipeline.jobs.check_tables import FreshTable, RowsTable
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.loading import load_job
 from pkdp_pipeline.jobs.source_tables import DuckDBSourceTable, FileSourceTable, PostgresSourceTable
+from pkdp_pipeline.jobs.tables import FreshTable, RowsTable
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.releases.options.tables import Table
 

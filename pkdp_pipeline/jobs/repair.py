@@ -141,8 +141,6 @@ def repair(path: str | os.PathLike[str], days: Sequence[date], *, target: Target
     on all days that are not published yet. A change is the least of its kind: with a k one smaller, with noise one
     step less (three digits are offered) it is refused. Assumptions are never changes: they come last, as questions.
     """
-    from pkdp_pipeline.jobs.changes import changes, fewer_releases, questions
-
     job, asked = load_job(path), tuple(days)
     plan, error = None, None
     try:
@@ -157,15 +155,7 @@ def repair(path: str | os.PathLike[str], days: Sequence[date], *, target: Target
     search = Search(Path(path), asked, target)
     if error is None and plan is not None and all(search.reached((), job, day) for day in plan.days[:1]):
         return Repairs(job=job, days=asked, plan=plan, target=target)
-    allowed = [] if plan is None else [one for one in plan.days if one.refused is None]
-    # A release that is refused comes after those of the day that are not.
-    position = None if plan is None or plan.refused is None else len(plan.refused.releases)
-    offers = [search.offer("change", edits) for edits in changes(search, position)]
-    if error is not None and any(release.outcome == "publish" for one in allowed for release in one.releases):
-        last = allowed[-1].day
-        offers.append(Offer(kind="less", words=f"the job as it is, up to {last.isoformat()}", last_day=last))
-    offers += [search.offer("less", edits) for edits in fewer_releases(search)]
-    offers += [search.offer("question", *asking) for asking in questions(search, position, error)]
+    offers = _offers(search, plan, error) if search.days else ()  # what is published stays
     return Repairs(
         job=job,
         days=asked,
@@ -174,8 +164,23 @@ def repair(path: str | os.PathLike[str], days: Sequence[date], *, target: Target
         short=error is None,
         target=search.target,
         tried_days=search.days,
-        offers=_in_order(offer for offer in offers if offer is not None),
+        offers=_in_order(offers),
     )
+
+
+def _offers(search: Search, plan: Plan | None, error: PkdpError | None) -> Iterator[Offer]:
+    from pkdp_pipeline.jobs.changes import changes, fewer_releases, questions
+
+    allowed = [] if plan is None else [one for one in plan.days if one.refused is None]
+    # A release that is refused comes after those of the day that are not.
+    position = None if plan is None or plan.refused is None else len(plan.refused.releases)
+    yield from filter(None, (search.offer("change", edits) for edits in changes(search, position)))
+    if error is not None and any(release.outcome == "publish" for one in allowed for release in one.releases):
+        last = allowed[-1].day
+        yield Offer(kind="less", words=f"the job as it is, up to {last.isoformat()}", last_day=last)
+    yield from filter(None, (search.offer("less", edits) for edits in fewer_releases(search)))
+    asked = questions(search, position, error)
+    yield from filter(None, (search.offer("question", *question) for question in asked))
 
 
 class Search:

@@ -101,7 +101,7 @@ class JobSession:
     ----------
     job : Job
     stopping : Stopping, optional
-        Decides where a signal takes effect.
+        Decides where a signal takes effect; also an attribute.
 
     Raises
     ------
@@ -113,7 +113,7 @@ class JobSession:
 
     def __init__(self, job: Job, *, stopping: Stopping | None = None) -> None:
         self._job = job
-        self._stopping = stopping or Stopping()
+        self.stopping = stopping or Stopping()
         self._held = ExitStack()
         self._ledger: Ledger
         self._source: Source | None = None
@@ -152,7 +152,7 @@ class JobSession:
         Without `report` the date gets no report of its own, whatever the job says: see `write_report`.
         """
         job = self._job
-        self._stopping.check()
+        self.stopping.check()
         if not self._checked:
             check_records(job)
         with recorded(job, day) as record:
@@ -165,7 +165,7 @@ class JobSession:
             named = requests_of(job, day)
             new_ledger = not self._known and next(self._ledger.entries(), None) is None
             to_read = self._refuse(named, revise=revise)
-            rows = _DayRows(job, day, self._opened, self._stopping)
+            rows = _DayRows(job, day, self._opened, self.stopping)
             record.checks = rows.verdicts
             if to_read:
                 rows.check(to_read)
@@ -232,7 +232,7 @@ class JobSession:
     ) -> list[tuple[str, Release]]:
         """Publish release after release, each as soon as it is made; `published` is extended on the way."""
         for asked, one in zip(self._job.release, named, strict=True):
-            self._stopping.check()
+            self.stopping.check()
             try:
                 with in_job_words(one.name):
                     release = publish(

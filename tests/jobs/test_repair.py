@@ -231,6 +231,14 @@ def test_a_job_that_runs_can_be_asked_for_more(tmp_path):
     assert {offer.kind for offer in offers} == {"change", "question"}
 
 
+def test_what_is_published_stays(tmp_path):
+    visits().to_parquet(tmp_path / "visits.parquet")
+    path = written(tmp_path, job(TOWNS + "k = 60\n"))
+    run_job(load_job(path), DAY)
+    found = repair(path, [DAY], target=Target(epsilon=0.9))
+    assert (found.short, found.tried_days, found.offers) == (True, (), ())
+
+
 def test_the_second_day_needs_noise_or_evidence(tmp_path):
     path = written(tmp_path, job(TOWNS + "k = 60\n"))
     found = repair(path, DAYS[:2])

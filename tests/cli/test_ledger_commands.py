@@ -31,7 +31,7 @@ from pkdp_pipeline.releases.release import Release
 
 SCHEMAS = Path(pkdp.__file__).parent / "schemas"
 SCHEMA = json.loads((SCHEMAS / "ledger.v1.json").read_text(encoding="utf-8"))
-CERTIFICATE = json.loads((SCHEMAS / "certificate.v2.json").read_text(encoding="utf-8"))
+CERTIFICATE = json.loads((SCHEMAS / "certificate.v1.json").read_text(encoding="utf-8"))
 FRAME = pd.DataFrame({"u": range(200), "carrier": ["AA"] * 120 + ["UA"] * 80})
 ATTACKER = pkdp.AttackerModel(p_max=0.1)
 HABITS = pkdp.IndependentGivenHabits()

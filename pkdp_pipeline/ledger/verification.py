@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
-from pkdp_pipeline.ledger import accounts
+from pkdp_pipeline.ledger.account import compare_account
 from pkdp_pipeline.ledger.chain import Event, checked
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.entries import Entries, place
@@ -37,7 +37,7 @@ def verify(database: Database, dataset: str, *, head: str | None, contents: bool
             _check_names(database, dataset)
             events = checked(Journal(database).events(dataset), dataset=dataset, head=head)
             _compare(_replayed(events, contents=contents), _stored(database, dataset))
-            accounts.rebuild_and_compare(database, dataset, Entries(database).each(dataset))
+            compare_account(database, dataset, Entries(database).each(dataset))
             check_strays(database)
     except (LedgerError, TemporaryError):
         raise

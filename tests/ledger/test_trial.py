@@ -348,7 +348,7 @@ def test_postgresql_keeps_the_same_state_and_refuses_the_same(postgres_url):
         told.append((heard, book.state(), book.total("tailnum").sentence()))
     assert told[0] == told[1]
     assert told[0][0]
-    database.execute("UPDATE tally SET times = times + 1")
+    database.execute("UPDATE holding SET kind = 'noised'")
     with pytest.raises(LedgerError, match="altered"):
         books[1].verify()
     with pytest.raises(DifferencingError, match="label without dates"):

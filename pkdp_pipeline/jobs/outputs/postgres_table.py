@@ -13,13 +13,14 @@ import pandas as pd
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.environment import public_address
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.outputs.public_columns import PublicColumn
-from pkdp_pipeline.jobs.outputs.tables import check_names, check_tables, replace_period
+from pkdp_pipeline.jobs.outputs.tables import PublicColumn, check_names, check_tables, replace_period
 from pkdp_pipeline.ledger.postgres_errors import trouble_of
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     import psycopg
+
+    from pkdp_pipeline.jobs.job import Job
 
 __all__ = ["check_postgres", "write_postgres"]
 

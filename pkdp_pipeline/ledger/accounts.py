@@ -20,12 +20,12 @@ from pkdp_pipeline.ledger.account import (
     unit_text,
 )
 from pkdp_pipeline.ledger.admission import Admission, admission_of, admit, least_admission
+from pkdp_pipeline.ledger.budget_check import BudgetCheck
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.parts import certificate_of, compared, counted, describe, read_parts, store_part
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import add_up, unit_named
-from pkdp_pipeline.ledger.trial import Trial
 
 __all__ = [
     "Admission",
@@ -84,7 +84,7 @@ def charge(
         after = before.plus(holding)
         _check_still_adds_up(db, dataset, before, after, holding, terms)
         if terms.budgets:
-            Trial(db, dataset, standing, terms, before, before).hold(certified, after)
+            BudgetCheck(db, dataset, standing, terms, before, before).hold(certified, after)
     store_holding(db, dataset, holding, standing)
 
 
@@ -160,7 +160,7 @@ def recertified(
     if terms is not None:
         _check_still_adds_up(db, dataset, before, after, holding, terms)
     if held is not None and limited:
-        Trial(db, dataset, standing, held, before, others, again=True).hold(certificate_of(description), after)
+        BudgetCheck(db, dataset, standing, held, before, others, again=True).hold(certificate_of(description), after)
     db.execute("UPDATE holding SET part = :part WHERE entry = :entry", part=holding.part, entry=entry)
 
 

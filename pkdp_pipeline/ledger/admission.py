@@ -13,7 +13,6 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger.account import Holding, Span, read_account
-from pkdp_pipeline.ledger.company import Member, has_noiseless, may_stand_apart, may_stand_together
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.differencing import (
     Beside,
@@ -23,6 +22,7 @@ from pkdp_pipeline.ledger.differencing import (
     refuse_overlap,
 )
 from pkdp_pipeline.ledger.overlap_cases import promised, untold
+from pkdp_pipeline.ledger.overlap_rules import Member, has_noiseless, may_stand_apart, may_stand_together
 from pkdp_pipeline.ledger.standing import Kind, Standing
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.attacker import AttackerModel

@@ -6,11 +6,11 @@ from collections import Counter
 
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger.account import Bundle, read_account, unit_text, units_of
+from pkdp_pipeline.ledger.budget_check import drawn, drawn_within
 from pkdp_pipeline.ledger.ceilings import fits_budget
 from pkdp_pipeline.ledger.ledger import Ledger
 from pkdp_pipeline.ledger.parts import read_parts
 from pkdp_pipeline.ledger.totals import whole_parts
-from pkdp_pipeline.ledger.trial import drawn, drawn_within
 from pkdp_pipeline.model.budget import Budget
 
 __all__ = ["Leap"]

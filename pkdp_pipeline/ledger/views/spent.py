@@ -13,11 +13,11 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger.account import Account, Bundle, read_account
+from pkdp_pipeline.ledger.budget_check import drawn
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.parts import read_parts
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import add_up, whole_parts
-from pkdp_pipeline.ledger.trial import drawn
 from pkdp_pipeline.model.budget import Budget
 
 __all__ = ["MOST_MORE", "Spent", "how_many_more", "spent"]

@@ -1,4 +1,4 @@
-"""Trial: what a release would add up to with everything charged before it, held to the budgets."""
+"""Budget check: what a release would add up to with everything charged before it, held to the budgets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pkdp_pipeline.theorems import WorstCase
 from pkdp_pipeline.theorems.beside_leakage import WorstBesidePrivate
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
-__all__ = ["Trial", "drawn", "drawn_within"]
+__all__ = ["BudgetCheck", "drawn", "drawn_within"]
 
 _LESS = "Nothing was read or charged. Ask for less (more noise, a larger k, fewer releases)"
 _AGAIN = "The table keeps the certificate it has. Ask about an attacker who knows less"
@@ -79,8 +79,8 @@ class _Asked:
     start: int | None = None
 
 
-class Trial:
-    """One release's trial.
+class BudgetCheck:
+    """What one release would add up to, held to the budgets.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.jobs.summary import Together, describe
 from pkdp_pipeline.jobs.written import certificates_of, check_ledger
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.ledger.components import unit_text
+from pkdp_pipeline.ledger.account import unit_text
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.evidence import BoundedDependence
 

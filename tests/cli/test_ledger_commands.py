@@ -435,7 +435,7 @@ def altered(path, statement):
     [
         "UPDATE event SET created_at = '1999' WHERE sequence = 4",
         "UPDATE event SET content = x'00' WHERE sequence = 4",
-        "UPDATE tally SET times = times + 1",
+        "UPDATE holding SET kind = 'noised'",
         "UPDATE entry SET revision = 7 WHERE id = 3",
         "UPDATE holding SET first_day = first_day + 1 WHERE entry = 5",
         "DELETE FROM dataset",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError
 from pkdp_pipeline.ledger import Ledger, accounts
-from pkdp_pipeline.ledger.components import unit_text
+from pkdp_pipeline.ledger.account import unit_text
 from pkdp_pipeline.ledger.database import Database, open_database
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 from pkdp_pipeline.ledger.totals import unit_named

@@ -89,7 +89,7 @@ def _asked_of(ledger: Ledger, request: Request, attacker: AttackerModel, *, revi
 
 
 def _spent(ledger: Ledger, unit: tuple[str, ...]) -> list[Spent]:
-    from pkdp_pipeline.ledger.components import unit_text
+    from pkdp_pipeline.ledger.account import unit_text
     from pkdp_pipeline.ledger.views.spent import spent
 
     return spent(ledger._database, ledger.dataset, unit_text(unit), ledger.terms)

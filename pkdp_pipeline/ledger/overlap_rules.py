@@ -1,4 +1,4 @@
-"""Company: releases that stand beside one another, and whether they may; it looks at no data."""
+"""Overlap rules: releases that stand beside one another, and whether they may; it looks at no data."""
 
 from __future__ import annotations
 

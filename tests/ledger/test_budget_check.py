@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pkdp_pipeline.certificates.compose import compose
 from pkdp_pipeline.errors import BudgetExceededError, DifferencingError, LedgerError
-from pkdp_pipeline.ledger import Period, ceilings, trial
+from pkdp_pipeline.ledger import Period, budget_check, ceilings
 from pkdp_pipeline.ledger.database import open_database
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -71,7 +71,7 @@ def test_a_hair_above_the_budget_is_named():
     book = opened(Budget(0.7, 0))
     for number in range(1, 10):
         book.add(noised(0.07), day(number))
-    drawn = trial.drawn([(certified(noised(0.07), AttackerModel(), "presence"), 10)])
+    drawn = budget_check.drawn([(certified(noised(0.07), AttackerModel(), "presence"), 10)])
     if drawn[0] <= Fraction(7, 10):
         book.add(noised(0.07), day(10))
     else:
@@ -89,7 +89,7 @@ def test_a_release_without_a_worst_case_needs_a_budget_for_one_part():
     book.add(TABLE, day(1))
     book.add(TABLE, day(2))
     message = refusal(book, Histogram(k=3), day(3))
-    least = trial.rounded_up(certified(Histogram(k=3), ATTACKER, "presence").delta(1.0))
+    least = budget_check.rounded_up(certified(Histogram(k=3), ATTACKER, "presence").delta(1.0))
     assert f"requested: none (its delta is {least} at epsilon = 1.0)" in message
     assert "together: none" in message
     assert "infinity" not in message
@@ -126,7 +126,7 @@ def test_company_makes_an_earlier_release_dearer_and_that_is_held_to_the_budget(
     book = opened(Budget(1.9, 1e-6, part="partial_knowledge"))
     book.add(wide, day(1))
     message = refusal(book, noised(0.01), day(1))
-    assert f"prior: epsilon = {trial.rounded_up(best(wide))}, requested: 0.01" in message
+    assert f"prior: epsilon = {budget_check.rounded_up(best(wide))}, requested: 0.01" in message
 
 
 def test_the_company_of_another_unit_is_held_to_the_budget_too():
@@ -348,7 +348,7 @@ def test_postgresql_keeps_the_same_state_and_refuses_the_same(postgres_url):
         told.append((heard, book.state(), book.total("tailnum").sentence()))
     assert told[0] == told[1]
     assert told[0][0]
-    database.execute("UPDATE tally SET times = times + 1")
+    database.execute("UPDATE holding SET kind = 'noised'")
     with pytest.raises(LedgerError, match="altered"):
         books[1].verify()
     with pytest.raises(DifferencingError, match="label without dates"):

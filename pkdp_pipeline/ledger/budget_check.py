@@ -1,4 +1,4 @@
-"""Trial: what a release would add up to with everything charged before it, held to the budgets."""
+"""Budget check: what a release would add up to with everything charged before it, held to the budgets."""
 
 from __future__ import annotations
 
@@ -12,16 +12,13 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.errors import BudgetExceededError, NoEvidenceError
-from pkdp_pipeline.ledger.bundle import Bundle
+from pkdp_pipeline.ledger.account import EVERYTHING, Account, Bundle, Span, unit_text
 from pkdp_pipeline.ledger.ceilings import fits_budget
-from pkdp_pipeline.ledger.components import Reach, unit_text
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.parts import read_parts
 from pkdp_pipeline.ledger.standing import Standing, kind_of
-from pkdp_pipeline.ledger.tally import leave, read_tally, units_of
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import add_up, unit_named, whole_parts
-from pkdp_pipeline.ledger.windows import window, windows
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.mechanisms import GeometricNoise
 from pkdp_pipeline.model.mechanisms.noise_law import SMALLEST_EPSILON, noise_scale
@@ -30,7 +27,7 @@ from pkdp_pipeline.theorems import WorstCase
 from pkdp_pipeline.theorems.beside_leakage import WorstBesidePrivate
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
-__all__ = ["Trial", "drawn", "drawn_within"]
+__all__ = ["BudgetCheck", "drawn", "drawn_within"]
 
 _LESS = "Nothing was read or charged. Ask for less (more noise, a larger k, fewer releases)"
 _AGAIN = "The table keeps the certificate it has. Ask about an attacker who knows less"
@@ -82,8 +79,8 @@ class _Asked:
     start: int | None = None
 
 
-class Trial:
-    """One release's trial. Make it before the release joins the running state, and `hold` it after that.
+class BudgetCheck:
+    """What one release would add up to, held to the budgets.
 
     Parameters
     ----------
@@ -92,56 +89,60 @@ class Trial:
     standing : Standing
         The release to be charged.
     terms : Terms
+    before : Account
+        What is charged already.
+    others : Account
+        The same without the release itself, where it is charged already.
     again : bool
         Whether it is charged already, and gets another certificate.
     """
 
-    def __init__(self, db: Database, dataset: str, standing: Standing, terms: Terms, *, again: bool = False) -> None:
+    def __init__(
+        self,
+        db: Database,
+        dataset: str,
+        standing: Standing,
+        terms: Terms,
+        before: Account,
+        others: Account,
+        *,
+        again: bool = False,
+    ) -> None:
         self._db, self._dataset, self._standing, self._terms = db, dataset, standing, terms
-        self._again = again
-        self._unit = unit_text(standing.unit)
-        reach = Reach.of(standing)
-        self._changed: dict[str, list[Reach]] = {self._unit: [reach]}
-        for component in reach.met(db, dataset):
-            # Releases that stood alone until now count with their worst case only.
-            rows = db.execute(
-                "SELECT h.unit, h.first_day, h.last_day, h.label FROM holding h JOIN component c ON c.id = h.component "
-                "WHERE h.component = :component AND c.dated + c.undated = 1",
-                component=component,
-            )
-            for unit, first, last, label in rows:
-                self._changed.setdefault(unit, []).append(Reach(first=first, last=last, label=label))
-        units = units_of(db, dataset)
-        if not terms.evidence and len(units) == 1 and units != [self._unit]:
+        self._again, self._prior = again, others
+        unit, span = unit_text(standing.unit), Span.of(standing)
+        self._changed: dict[str, list[Span]] = {unit: [span]}
+        for group in before.met(span):
+            if len(group) == 1:  # what stood alone until now counts with its worst case only
+                self._changed.setdefault(group[0].unit, []).append(group[0].span)
+        if not terms.evidence and len(before.units) == 1 and before.units != [unit]:
             # From now on these count beside another unit's.
-            self._changed[units[0]] = [Reach(first=None, last=None, label="")]
+            self._changed[before.units[0]] = [EVERYTHING]
 
-    def hold(self, certificate: ReleaseCertificate, entry: int) -> None:
-        """Hold the totals to the budgets, now that the release has joined.
+    def hold(self, certificate: ReleaseCertificate, account: Account) -> None:
+        """Hold the totals of an account to the budgets; the release is in it.
 
         Raises
         ------
         BudgetExceededError
-            If one is exceeded; the release has left the running state again.
+            If one is exceeded.
         NoEvidenceError
             If the releases do not add up.
         """
-        others = len(units_of(self._db, self._dataset)) > 1
+        others = len(account.units) > 1
         for unit in self._changed:
             for budget in self._terms.budgets:
-                for asked in self._asked(unit, budget):
-                    self._compare(budget, asked, certificate, entry, others=others)
+                for asked in self._asked(account, unit, budget):
+                    self._compare(budget, asked, certificate, others=others)
 
-    def _asked(self, unit: str, budget: Budget) -> Iterator[_Asked]:
+    def _asked(self, account: Account, unit: str, budget: Budget) -> Iterator[_Asked]:
         if budget.window_days is None:
-            yield _Asked(unit=unit, held=read_tally(self._db, self._dataset, unit))
+            yield _Asked(unit=unit, held=account.bundles(unit))
             return
-        for start, held in windows(self._db, self._dataset, unit, budget.window_days, self._changed[unit]):
+        for start, held in account.windows(unit, budget.window_days, self._changed[unit]):
             yield _Asked(unit=unit, held=held, start=start)
 
-    def _compare(
-        self, budget: Budget, asked: _Asked, certificate: ReleaseCertificate, entry: int, *, others: bool
-    ) -> None:
+    def _compare(self, budget: Budget, asked: _Asked, certificate: ReleaseCertificate, *, others: bool) -> None:
         parts = self._parts(asked.held)
         if drawn_within(drawn(whole_parts(asked.held, parts)), budget):
             return
@@ -150,11 +151,10 @@ class Trial:
         total = add_up(asked.held, parts, self._terms.evidence, beside_others=others)
         for measure in budget.measures:
             if not _delta(total, measure, budget.epsilon) <= budget.delta:
-                leave(self._db, self._dataset, entry)
                 raise BudgetExceededError(self._refusal(budget, measure, asked, total, certificate, others=others))
 
     def _parts(self, held: Mapping[Bundle, int]) -> Mapping[str, ReleaseCertificate]:
-        return read_parts(self._db, sorted({key for bundle in held for key, _ in bundle.parts}))
+        return read_parts(self._db, held)
 
     def _refusal(
         self,
@@ -166,7 +166,7 @@ class Trial:
         *,
         others: bool,
     ) -> Worded:
-        """Return the message; the release has left the running state."""
+        """Return the message."""
         where = f"data set {self._dataset!r}, unit {unit_named(asked.unit)}"
         if budget.window_days is not None:
             where += f", {budget.window_days} days"
@@ -186,9 +186,9 @@ class Trial:
 
             return Worded(lambda say: f"{start}{way(say)}. Nothing was charged.")
         prior = (
-            read_tally(self._db, self._dataset, asked.unit)
+            self._prior.bundles(asked.unit)
             if budget.window_days is None
-            else window(self._db, self._dataset, asked.unit, budget.window_days, asked.start)
+            else self._prior.window(asked.unit, budget.window_days, asked.start)
         )
         amounts = (self._amount(prior, measure, budget, others=others), _epsilon(certificate, measure, budget.delta))
         alone = _lesser(amounts[1], drawn([(certificate, 1)]), budget)

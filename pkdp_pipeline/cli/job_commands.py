@@ -75,7 +75,7 @@ def run(
     from pkdp_pipeline.cli.job_views import print_day, print_result
     from pkdp_pipeline.jobs import load_job
     from pkdp_pipeline.jobs.backfilling import missed_days, run_days
-    from pkdp_pipeline.jobs.recording import recorded_failure
+    from pkdp_pipeline.jobs.records import recorded
 
     if catch_up and revise:
         raise ArgumentError("--catch-up and --revise exclude each other: missed days have nothing to revise.")
@@ -87,7 +87,7 @@ def run(
         _plan(job_file, job, (*missed, day), named, revise=revise)
         return
     with _stoppable() as stopping, ExitStack() as held:
-        with recorded_failure(job, day):
+        with recorded(job, day, success=False):
             missed = missed_days(job, day) if catch_up else ()
         held.enter_context(_mendable(job_file, (*missed, day), revise=revise))
         session = held.enter_context(_session(job, (*missed, day)[0], stopping))
@@ -179,7 +179,7 @@ def _plan(job_file: Path, job: Job, days: Sequence[datetime.date], report: str, 
 
 @contextmanager
 def _mendable(job_file: Path, days: Sequence[datetime.date], *, revise: bool) -> Iterator[None]:
-    """Let a refusal for privacy end with the command that shows a way out, where it does not show one itself."""
+    """Let a refusal for privacy end with the command that shows a way out."""
     try:
         yield
     except PkdpError as error:
@@ -193,8 +193,8 @@ def _mendable(job_file: Path, days: Sequence[datetime.date], *, revise: bool) ->
 
 
 def _way_out(job_file: Path, days: Sequence[datetime.date], error: PkdpError, *, revise: bool) -> str | None:
-    """Return the command that shows the smallest change; None where it has none to show, or the error shows one."""
-    if exit_code(error) != REFUSED or revise or "\n" in str(error):
+    """Return the command that shows the smallest change; None where it has none to show."""
+    if exit_code(error) != REFUSED or revise:
         return None
     first, last = days[0].isoformat(), days[-1].isoformat()
     dates = f"--date {first}" if len(days) == 1 else f"--from {first} --to {last}"
@@ -227,10 +227,10 @@ def _stoppable() -> Iterator[Stopping]:
 def _session(job: Job, first: datetime.date, stopping: Stopping) -> Iterator[JobSession]:
     """Open a job's session, and tell the curator what is remarkable about it."""
     from pkdp_pipeline.jobs import JobSession
-    from pkdp_pipeline.jobs.recording import recorded_failure
+    from pkdp_pipeline.jobs.records import recorded
 
     with ExitStack() as held:
-        with recorded_failure(job, first):
+        with recorded(job, first, success=False):
             session = held.enter_context(JobSession(job, stopping=stopping))
         for remark in session.remarks:
             typer.echo(f"pkdp: {remark}", err=True)

@@ -213,7 +213,7 @@ def _counts(
 
 def _planned(question: Question) -> Planned:
     from pkdp_pipeline.cli.plan_views.planned import planned
-    from pkdp_pipeline.cli.plan_views.speech import in_flags
+    from pkdp_pipeline.cli.plan_views.words import in_flags
 
     try:
         return planned(question)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Any, Literal
 
 from pkdp_pipeline.cli.options import attacker_flags
 from pkdp_pipeline.cli.plan_views.public_file import Assumed, CountsFile
@@ -60,6 +60,11 @@ class Question:
     noise: bool = True
     declared_cells: bool = True
     choice: int | None = None
+
+    @property
+    def goal(self) -> dict[str, Any]:
+        """What is to be reached, as keywords of the functions of `planning`."""
+        return {name: getattr(self, name) for name in ("epsilon", "delta", "protects", "days", "evidence")}
 
     def command(self) -> str:
         """Return the command that asks this, to be pasted."""

@@ -46,7 +46,7 @@ LOADING = {"script": "src", "img": "src", "iframe": "src", "source": "src", "emb
 #: Made by `Ledger.open`, by pandas and by `certify` and `compose`: their own arguments are nobody's to give.
 NOT_CALLED = ("Ledger", "PkdpAccessor", "ReleaseCertificate", "ComposedCertificate")
 
-pytestmark = pytest.mark.xdist_group("docs_site")
+pytestmark = [pytest.mark.xdist_group("docs_site"), pytest.mark.docs]
 
 
 class Page(HTMLParser):

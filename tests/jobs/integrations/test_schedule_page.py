@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.docs
+
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples" / "schedule"
 FILES = ("airflow_dag.py", "crontab", "definitions.py", "pkdp-flights.service", "pkdp-flights.timer")

@@ -15,7 +15,7 @@ from pkdp_pipeline.releases.keywords import ExplainOptions, shows
 from pkdp_pipeline.releases.noise import expected_error
 from pkdp_pipeline.releases.publish import request_of
 from pkdp_pipeline.releases.request import Request
-from pkdp_pipeline.releases.reserving import check_ledger, context_of
+from pkdp_pipeline.releases.reserving import check_ledger
 from pkdp_pipeline.theorems import Protects
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _explanation(
     budgets: tuple[BudgetUse, ...] = (),
 ) -> Explanation:
     certificate = foreseen.certificate
-    context = context_of(request, dataset) if certificate is None else certificate.context
+    context = request.context(dataset) if certificate is None else certificate.context
     assert context is not None
     return Explanation(
         asked=request.description,

@@ -17,7 +17,7 @@ from pkdp_pipeline.composition.one_day_protected import one_day_protected
 from pkdp_pipeline.composition.part import Part, Total
 from pkdp_pipeline.composition.same_people import same_people, without_evidence
 from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.model.evidence import Evidence
+from pkdp_pipeline.model.evidence import KINDS, Evidence
 from pkdp_pipeline.model.wording import Speech, Worded
 
 __all__ = ["RULES", "apply_rule"]
@@ -40,15 +40,6 @@ RULES: Mapping[frozenset[str], Rule] = MappingProxyType(
     }
 )
 """What was declared → the rule that uses it."""
-
-_WHEN = (
-    ("DisjointUnits", "the parts are about different people, fixed in advance"),
-    ("IndependentGivenHabits", "a person's days are independent given her habits"),
-    ("OneDayProtected", "one day is protected, all others being given"),
-    ("BoundedDependence", "of each release on all earlier ones"),
-    ("BoundedParticipation", "nobody is in more of them; beside independence given habits"),
-    ("OncePerUnit", "everybody appears once"),
-)
 
 
 def apply_rule(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total:
@@ -80,7 +71,9 @@ def apply_rule(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total
 def _unsummed(reason: str, declared: frozenset[str], excepted: bool, say: Speech) -> str:
     # What was declared and led nowhere is no choice; bounded participation is one beside other evidence.
     choices = ", ".join(
-        f"{say.evidence(kind)} ({when})" for kind, when in _WHEN if kind not in declared - {"BoundedParticipation"}
+        f"{say.evidence(kind.__name__)} ({kind.holds})"
+        for kind in KINDS.values()
+        if kind.holds and kind.__name__ not in declared - {"BoundedParticipation"}
     )
     beside = say.same_people if excepted else ""
     return (

@@ -41,6 +41,8 @@ class Evidence(ABC):
     key: ClassVar[str] = ""
     if_false: ClassVar[str] = ""
     """What is the case when the declaration is false; empty where nothing is claimed that could be."""
+    holds: ClassVar[str] = ""
+    """When it holds, in the words of a refusal that names it as a choice; empty where it is none."""
 
     @property
     @abstractmethod
@@ -65,6 +67,7 @@ class DisjointUnits(Evidence):
 
     key: ClassVar[str] = "disjoint_units"
     if_false: ClassVar[str] = "the same people are in several of the releases"
+    holds: ClassVar[str] = "the parts are about different people, fixed in advance"
 
     @property
     def declares(self) -> str:
@@ -92,6 +95,7 @@ class IndependentGivenHabits(Evidence):
 
     key: ClassVar[str] = "independent_given_habits"
     if_false: ClassVar[str] = "a person's records depend on one another beyond known habits"
+    holds: ClassVar[str] = "a person's days are independent given her habits"
 
     @property
     def declares(self) -> str:
@@ -115,6 +119,7 @@ class OneDayProtected(Evidence):
 
     key: ClassVar[str] = "one_day_protected"
     if_false: ClassVar[str] = "a person's other records tell about this one"
+    holds: ClassVar[str] = "one day is protected, all others being given"
 
     @property
     def declares(self) -> str:
@@ -146,6 +151,7 @@ class BoundedDependence(Evidence):
 
     key: ClassVar[str] = "bounded_dependence"
     if_false: ClassVar[str] = "releases depend on earlier ones more than declared"
+    holds: ClassVar[str] = "of each release on all earlier ones"
 
     epsilon: float
     delta: float = 0.0
@@ -188,6 +194,7 @@ class BoundedParticipation(Evidence):
 
     key: ClassVar[str] = "bounded_participation"
     if_false: ClassVar[str] = "somebody takes part more often than declared"
+    holds: ClassVar[str] = "nobody is in more of them; beside independence given habits"
 
     times: int
 
@@ -220,6 +227,7 @@ class OncePerUnit(Evidence):
 
     key: ClassVar[str] = "once_per_unit"
     if_false: ClassVar[str] = "somebody appears in several of the releases"
+    holds: ClassVar[str] = "everybody appears once"
 
     @property
     def declares(self) -> str:

@@ -1,7 +1,7 @@
--- Ledger, schema 2, SQLite: one chain of events for each data set, and tables derived from it.
+-- Ledger, schema 1, SQLite: one chain of events for each data set, and tables derived from it.
 -- application_id is "pkdp" in ASCII, so that another SQLite file is never taken for a ledger.
 PRAGMA application_id = 1886086256;
-PRAGMA user_version = 2;
+PRAGMA user_version = 1;
 
 -- What happened, appended and never changed. The hash covers every column but sequence and, through
 -- previous, every earlier event of the data set.

@@ -1,11 +1,11 @@
--- Ledger, schema 2, PostgreSQL: one chain of events for each data set, and tables derived from it.
+-- Ledger, schema 1, PostgreSQL: one chain of events for each data set, and tables derived from it.
 -- Run inside the namespace pkdp, which search_path names.
 
 CREATE TABLE schema_version (
     version INTEGER NOT NULL PRIMARY KEY
 );
 
-INSERT INTO schema_version (version) VALUES (2);
+INSERT INTO schema_version (version) VALUES (1);
 
 -- What happened, appended and never changed. The hash covers every column but sequence and, through
 -- previous, every earlier event of the data set.

@@ -1,5 +1,5 @@
 -- What the ledger's accounts know, derived from the events: which releases stand together and what they add up
--- to. Loaded after the other tables of schema 2, in SQLite and PostgreSQL alike.
+-- to. Loaded after the other tables of schema 1, in SQLite and PostgreSQL alike.
 
 -- Every different certificate once, without the facts of its publication: mechanism, attacker, what is protected.
 CREATE TABLE part (

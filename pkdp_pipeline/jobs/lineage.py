@@ -15,12 +15,12 @@ from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo
 
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.model.version import VERSION
 
 if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
 
+    from pkdp_pipeline.jobs.job import Job
     from pkdp_pipeline.jobs.records import RunRecord
 
 __all__ = ["check_lineage", "lineage_ended", "lineage_started"]

@@ -27,7 +27,7 @@ from pkdp_pipeline.errors import (
 )
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.lineage import check_lineage, lineage_ended, lineage_started
-from pkdp_pipeline.jobs.outputs.files import why_no_folder
+from pkdp_pipeline.jobs.outputs.files import make_folder, write_atomically
 from pkdp_pipeline.jobs.stopping import Stopped
 from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.releases.release import Release
@@ -165,30 +165,14 @@ class RunRecord:
         if job.records is None or job.records.directory is None:
             return None
         folder = Path(job.records.directory)
-        try:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            folder.mkdir(mode=0o700, exist_ok=True)
-        except OSError as error:
-            why = why_no_folder(folder, error)
-            raise ConfigError(f"the folder {str(folder)!r} cannot be created: {why}.") from error
-        path = folder / f"{_stamp(self.started)}-{self.run}.json"
-        temporary = path.with_name(f".{path.name}.partial")
-        try:
-            # What killed runs have left; a younger one may belong to another job that is writing its own record.
-            for leftover in folder.glob(".*.json.partial"):
-                if leftover.name < f".{_stamp(self.started - timedelta(days=1))}":
+        make_folder(folder, 0o700)
+        # What killed runs have left; a younger one may belong to another job that is writing its own record.
+        for leftover in folder.glob(".*.json.partial"):
+            if leftover.name < f".{_stamp(self.started - timedelta(days=1))}":
+                with suppress(OSError):
                     leftover.unlink(missing_ok=True)
-            try:
-                with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                    file.write(self.to_json(job).encode())
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(temporary, path)
-            except BaseException:
-                temporary.unlink(missing_ok=True)
-                raise
-        except OSError as error:
-            raise ConfigError(f"the run record {str(path)!r} cannot be written: {error.strerror}.") from error
+        path = folder / f"{_stamp(self.started)}-{self.run}.json"
+        write_atomically(path, self.to_json(job).encode(), 0o600)
         return path
 
 

@@ -70,7 +70,7 @@ def test_a_run_in_a_process_of_its_own_leaves_no_rows_behind(job_file, basic, tm
         def counting(frame, request):
             counted = real(frame, request)
             print("counted", flush=True)
-            time.sleep({5 if stop else 0})
+            time.sleep({2 if stop else 0})
             return counted
         input.count_units = counting
         from pkdp_pipeline.cli.main import main

@@ -13,7 +13,6 @@ __all__ = [
     "make_folder",
     "remove_leftovers",
     "remove_leftovers_in",
-    "why_no_folder",
     "write_atomically",
 ]
 
@@ -37,10 +36,10 @@ def make_folder(folder: Path, mode: int = 0o777) -> None:
         folder.mkdir(mode, parents=True, exist_ok=True)
         _sync_folder(folder.parent)
     except OSError as error:
-        raise ConfigError(f"the folder {str(folder)!r} cannot be created: {why_no_folder(folder, error)}.") from error
+        raise ConfigError(f"the folder {str(folder)!r} cannot be created: {_why_no_folder(folder, error)}.") from error
 
 
-def why_no_folder(folder: Path, error: OSError) -> str:
+def _why_no_folder(folder: Path, error: OSError) -> str:
     """Return why a folder cannot be created, and what to do about it."""
     for place in (folder, *folder.parents):
         if place.is_file():

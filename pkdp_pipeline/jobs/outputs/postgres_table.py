@@ -12,7 +12,6 @@ import pandas as pd
 
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.environment import public_address
-from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs.tables import PublicColumn, check_names, check_tables, replace_period
 from pkdp_pipeline.ledger.postgres_errors import trouble_of
 from pkdp_pipeline.releases.release import Release

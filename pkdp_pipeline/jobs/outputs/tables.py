@@ -124,25 +124,20 @@ def check_names(job: Job, key: str, *, longest: int, reserved: Sequence[str] = (
     reserved : sequence of str
         Names that no column can have.
     """
+    own = {*_OWN, *reserved}
     for release in job.release:
+        by = [column.lower() for column in release.by or ()]
+        problem = ""
         if release.name.casefold() == REGISTRY:
-            raise ConfigError(f"{key}: a release cannot be named {REGISTRY!r}, the table of all releases: rename it.")
-        by = release.by or ()
-        for name in (release.name, *by):
-            if len(name.encode()) > longest:
-                raise ConfigError(f"{key}: the name {name!r} is longer than {longest} bytes: shorten it.")
-        lower = [column.lower() for column in by]
-        for column, name in zip(by, lower, strict=True):
-            if name in _OWN or name in reserved:
-                raise ConfigError(
-                    f"{key}: release {release.name!r} has a column {column!r}, which is a name of the table's own: "
-                    f"rename it in the source, or remove {key}."
-                )
-            if lower.count(name) > 1:
-                raise ConfigError(
-                    f"{key}: release {release.name!r} has columns whose names differ in letter case only, {column!r} "
-                    f"among them: rename one in the source, or remove {key}."
-                )
+            problem = f"is named {REGISTRY!r}, as the table of all releases is"
+        elif long := [name for name in (release.name, *(release.by or ())) if len(name.encode()) > longest]:
+            problem = f"has the name {long[0]!r}, which is longer than {longest} bytes"
+        elif taken := [column for column in by if column in own]:
+            problem = f"has a column {taken[0]!r}, which is a name of the table's own"
+        elif twice := [column for column in by if by.count(column) > 1]:
+            problem = f"has columns whose names differ in letter case only, {twice[0]!r} among them"
+        if problem:
+            raise ConfigError(f"{key}: release {release.name!r} {problem}: rename it, or remove {key}.")
 
 
 def check_tables(store: TableStore, job: Job) -> None:

@@ -40,7 +40,7 @@ def verify(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="A release (Parquet), a certificate or a report (JSON).", show_default=False
+            metavar="FILE", help="A release, a certificate or a report.", show_default=False
         ),
     ],
     *,

@@ -366,17 +366,6 @@ def test_a_test_that_does_not_exist_is_noticed():
         named_tests("[x](../tests/test_docs_site.py): `test_no_such_thing`")
 
 
-def test_the_page_about_spark_shows_the_tested_example():
-    page = (DOCS / "spark.md").read_text(encoding="utf-8")
-    example = (ROOT / "examples" / "spark_histogram.py").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```text\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    code = [block for block in blocks if not block.startswith("pip ")]
-    assert len(code) == 2
-    assert all(block in example for block in code)
-    # tests/engines/test_spark.py runs the example.
-    assert "spark_histogram.py" in (ROOT / "tests" / "engines" / "test_spark.py").read_text(encoding="utf-8")
-
-
 # In a browser
 
 

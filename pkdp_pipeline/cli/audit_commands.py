@@ -86,7 +86,7 @@ def _battery(
     if context.invoked_subcommand is not None:
         return
     from pkdp_pipeline.assurance.audit.battery import battery
-    from pkdp_pipeline.assurance.audit.frames import STANDARD, check_engine, installed
+    from pkdp_pipeline.assurance.audit.operators import STANDARD, check_engine, installed
     from pkdp_pipeline.assurance.audit.running import audit_cases
 
     engines = tuple(map(check_engine, engine)) if engine else installed(STANDARD)

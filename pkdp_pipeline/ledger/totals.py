@@ -179,8 +179,7 @@ def _check(
     if suppressed or unknown or count > 1 or (count and (kinds - {"pure noise"} or apart)):
         start = (
             "these releases do not add up: noiseless ones stand beside others about the same people in overlapping "
-            "periods. They were let in under bounded dependence, or before this version; declare it if it can be "
-            "argued, "
+            "periods. They were let in under bounded dependence; declare it if it can be argued, "
         )
         raise NoEvidenceError(Worded(lambda say: f"{start}{say.declare('BoundedDependence')}."))
 

@@ -71,8 +71,6 @@ def reserve(
     LedgerError, TemporaryError
         If the ledger cannot be used.
     """
-    from pkdp_pipeline.ledger import find_former
-
     key, standing = request.key(ledger.dataset), request.standing()
 
     def offer(admission: Admission, head: str) -> ReleaseCertificate:
@@ -85,8 +83,7 @@ def reserve(
         _hold(certificate, request, ledger)
         return certificate
 
-    # A ledger of an older version may hold it under a former spelling of the data set or the period.
-    entry = None if revise else ledger.find(key) or find_former(ledger, request)
+    entry = None if revise else ledger.find(key)
     if entry is not None:
         return entry
     told = attacker if isinstance(attacker, AttackerModel) else None

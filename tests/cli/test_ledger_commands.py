@@ -817,19 +817,6 @@ def test_no_ledger_is_made_where_there_is_none(tmp_path, command):
     assert sorted(one.name for one in tmp_path.iterdir()) == ["empty", "other", "text"]
 
 
-def test_a_ledger_of_schema_1_is_left_as_it_is(tmp_path):
-    path = tmp_path / "old.sqlite"
-    script = Path(pkdp.__file__).resolve().parents[1] / "sql" / "ledger" / "schema_1.sql"
-    raw = sqlite3.connect(path)
-    raw.executescript(script.read_text(encoding="utf-8"))
-    raw.close()
-    before = path.read_bytes()
-    done = run("show", path)
-    assert done.exit_code == 2
-    assert "schema 1" in done.stderr
-    assert path.read_bytes() == before
-
-
 def test_a_ledger_with_nothing_in_it(tmp_path):
     path = tmp_path / "new.sqlite"
     Ledger.open(path).close()

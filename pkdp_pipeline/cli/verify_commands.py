@@ -39,9 +39,7 @@ def add_verify_command(app: typer.Typer, guard: Guard) -> None:
 def verify(
     file: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE", help="A release (Parquet), a certificate or a report (JSON).", show_default=False
-        ),
+        typer.Argument(metavar="FILE", help="A release, a certificate or a report.", show_default=False),
     ],
     *,
     ledger: Annotated[

@@ -12,6 +12,7 @@ from pkdp_pipeline.certificates.compose import compose
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.release_certificate import release_certificate
 from pkdp_pipeline.display.report.noise_words import noise_sentence
+from pkdp_pipeline.display.report.plain_words import asked_sentence
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.ledger import Entry
@@ -109,20 +110,7 @@ def markdown_table(table: pd.DataFrame, most: int | None = None) -> list[str]:
 
 def describe(job: Job, asked: ReleaseTable) -> str:
     """Return one sentence on what is counted and what is published."""
-    unit = ", ".join(job.unit)
-    where = f", where {asked.where}" if asked.where else ""
-    counted = f"Distinct {unit} by {', '.join(asked.by)}{where}" if asked.by else f"Distinct {unit}{where}"
-    subject = "a cell" if asked.by else "the count"
-    steps = []
-    if asked.k is not None:
-        steps.append(f"{subject} is published only when it is at least k = {asked.k}")
-    if asked.k_complement is not None:
-        steps.append(f"{subject} is published only when the rest is at least {asked.k_complement}")
-    if asked.noise is not None:
-        steps.append(f"two-sided geometric noise with epsilon = {asked.noise.epsilon!r} is added")
-    if asked.release_threshold is not None:
-        steps.append(f"it is shown only when the noisy number is at least {asked.release_threshold}")
-    return f"{counted}: {'; '.join(steps)}." if steps else f"{counted}."
+    return asked_sentence(", ".join(job.unit), asked.by, asked.where, asked)
 
 
 def noise_line(release: Release) -> list[str]:

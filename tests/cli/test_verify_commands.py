@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 
 import jsonschema
 import pandas as pd
@@ -8,7 +9,6 @@ import pytest
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.assurance.verification import structure
 from pkdp_pipeline.cli import main as cli
 
 
@@ -67,7 +67,9 @@ def test_what_is_none_of_ours_exits_with_two(folder, name):
 
 
 def test_json_follows_its_schema(folder):
-    validator = jsonschema.Draft202012Validator(structure._schema("verification.v1.json"))
+    validator = jsonschema.Draft202012Validator(
+        json.loads(files("pkdp_pipeline").joinpath("schemas", "verification.v1.json").read_text(encoding="utf-8"))
+    )
     for name, code in (("towns.parquet", 0), ("lowered.json", 3)):
         done = run(folder / name, "--json", "--draws", "500", "--confidence", "0.99")
         assert done.exit_code == code

@@ -8,29 +8,29 @@ from typing import Any
 
 from pkdp_pipeline.assurance.verification.claims import Claim, failed, not_checked, passed
 from pkdp_pipeline.assurance.verification.opening import BREAKS
-from pkdp_pipeline.assurance.verification.own_texts import own_text_claim
 from pkdp_pipeline.assurance.verification.recomputing import (
     Nested,
     Recomputed,
     other_words,
     read_certificate,
     recompute,
-    sentence_pairs,
 )
 from pkdp_pipeline.assurance.verification.structure import fault
 from pkdp_pipeline.certificates.codec import SCHEMA
 from pkdp_pipeline.certificates.differences import described, outcome_of
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.model.plain_text import printable
-from pkdp_pipeline.model.version import VERSION
 
-__all__ = ["STRUCTURE", "is_disguised", "made_again", "number_claims", "structure_claim"]
+__all__ = ["STRUCTURE", "made_again", "number_claims", "structure_claim"]
 
 STRUCTURE = {SCHEMA: "certificate.v1.json"}
 """The published schema of each form."""
 
 _NUMBERS = "Every stored number is what the mechanism and the declared attacker give."
-_VERSION = re.compile(r"[0-9]+(\.[0-9]+)*([a-z.+][0-9a-z.+]*)?")
+_OWN = "No text that was written into it by hand promises anything."
+_SENTENCE = re.compile(r"[εδ]|[.!?:;]\s+\S")
+_SHOWN = 160
 _WORDS = "Sentence, assumptions and theorems are those of what is certified."
 
 
@@ -86,18 +86,13 @@ def _words(nested: list[Nested], found: Recomputed, prefix: str) -> Iterator[Cla
         yield _foreign(nested, found, key)
     else:
         yield passed(key, _WORDS, "All of them are word by word what this version writes.")
-    yield own_text_claim(nested, f"{prefix}.own_texts")
-    if found.foreign:
-        yield _sentences([one for one in nested if not one.ours], f"{prefix}.sentence_numbers")
+    yield _own_texts(nested, f"{prefix}.own_texts")
 
 
 def _foreign(nested: list[Nested], found: Recomputed, key: str) -> Claim:
     """Return what can be said of words that another version is named for."""
     named = ", ".join(map(printable, found.foreign))
     others = [one for one in nested if not one.ours]
-    for one in others:
-        if is_disguised(one.document["library"]["version"]):
-            return failed(key, _WORDS, f"{one.path} names a version as none of ours is written: {named}.")
     different = [f"{one.path}.{name}" for one in others for name in other_words(one)]
     if not different:
         return passed(key, _WORDS, f"Written by {named}; all of them are word by word what this version writes.")
@@ -112,30 +107,19 @@ def _foreign(nested: list[Nested], found: Recomputed, key: str) -> Claim:
     )
 
 
-def is_disguised(version: str) -> bool:
-    """Return whether a version is none, or is this one in another spelling: 0.3.00, 00.3.0, 0.3."""
-    return version != VERSION and (_VERSION.fullmatch(version) is None or _spelled(version) == _spelled(VERSION))
-
-
-def _spelled(version: str) -> str:
-    return re.sub(r"(\.0+)+(?![.0-9])", "", re.sub(r"(?<![0-9])0+(?=[0-9])", "", version))
-
-
-def _sentences(foreign: list[Nested], key: str) -> Claim:
-    words = "The pairs of ε and δ that a sentence in other words names are certified."
-    pairs, whole = 0, True
-    for one in foreign:
-        found, every = sentence_pairs(one)
-        whole = whole and every
-        for epsilon, delta, holds in found:
-            pairs += 1
-            if not holds:
-                return failed(
-                    key, words, f"{one.path} names ε = {epsilon:g}, δ = {delta:g}, which is not certified.", pairs=pairs
-                )
-    read = f"{pairs} {'pair' if pairs == 1 else 'pairs'} read, each certified"
-    if not whole:
-        return not_checked(key, words, f"{read}; but it also names ε or δ in a way that cannot be read.", pairs=pairs)
-    if not pairs:
-        return not_checked(key, words, "No sentence names a pair that can be read.", pairs=0)
-    return passed(key, words, f"{read}. What else it says was not read.", pairs=pairs)
+def _own_texts(nested: list[Nested], key: str) -> Claim:
+    """Return which texts the certificate only repeats: no program can tell whether one of them promises anything."""
+    texts: dict[str, str] = {}
+    for one in nested:
+        for place, text in enumerate(one.certificate.caveats):
+            texts.setdefault(text, f"{one.path}.caveats[{place}]")
+        about = one.certificate.context if isinstance(one.certificate, ReleaseCertificate) else None
+        names = () if about is None else (*about.unit, about.where, about.period, about.dataset, about.table)
+        for name in names:
+            if name is not None and _SENTENCE.search(name.removeprefix("label: ")):
+                texts.setdefault(name, f"{one.path}.context")
+    if not texts:
+        return passed(key, _OWN, "It repeats nothing but names.")
+    (text, path), more = next(iter(texts.items())), f" And {len(texts) - 1} more." if len(texts) > 1 else ""
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return not_checked(key, _OWN, f"It repeats what its maker wrote, as a limit or a name. {path} says: {shown}{more}")

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pkdp_pipeline.assurance.verification.claims import Kind
-from pkdp_pipeline.assurance.verification.strict_json import read_json
+from pkdp_pipeline.display.report import Format
+from pkdp_pipeline.display.report.json_form import carried
 from pkdp_pipeline.errors import ArgumentError, ConfigError, PkdpError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BREAKS", "Opened", "opened"]
+__all__ = ["BREAKS", "Opened", "opened", "read_json"]
 
 BREAKS: tuple[type[Exception], ...] = (
     PkdpError,
@@ -31,6 +33,8 @@ BREAKS: tuple[type[Exception], ...] = (
 
 _MOST_BYTES = 1 << 30
 _PARQUET = b"PAR1"
+_DEEPEST = 100
+"""No certificate or report is nested so deep; what walks through a document relies on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,6 +59,8 @@ class Opened:
         All that a release's file carries besides the table.
     problem : str
         Why a release's certificate could not be read; empty where it could.
+    form : {"html", "md", "json"}
+        Of a report.
     """
 
     kind: Kind
@@ -66,6 +72,7 @@ class Opened:
     table: pd.DataFrame | None = None
     metadata: dict[bytes, bytes] | None = None
     problem: str = ""
+    form: Format = "json"
 
 
 def opened(path: str | os.PathLike[str]) -> Opened:
@@ -82,20 +89,66 @@ def opened(path: str | os.PathLike[str]) -> Opened:
     if content.startswith(_PARQUET):
         return _release(content, name)
     try:
-        document = read_json(content)
-    except ArgumentError as error:
+        text = content.decode("utf-8")
+        inside = None if text.startswith("{") else carried(text)
+        document = read_json(text if inside is None else inside)
+    except (ArgumentError, UnicodeError) as error:
+        why = str(error) if isinstance(error, ArgumentError) else "it holds what is not Unicode text."
         raise ArgumentError(
-            f"{name!r} is neither a release (Parquet) nor a certificate or report (JSON) that can be read: {error}"
+            f"{name!r} is neither a release (Parquet) nor a certificate (JSON) nor a report that carries its content: "
+            f"{why}"
         ) from None
     schema = document.get("schema") if isinstance(document, dict) else None
-    if schema == "pkdp-certificate/1":
+    if inside is None and schema == "pkdp-certificate/1":
         return Opened(kind="certificate", name=name, content=content, document=document)
     if schema == "pkdp-report/1":
-        return Opened(kind="report", name=name, content=content, document=document)
+        form: Format = "json" if inside is None else "html" if text.startswith("<!DOCTYPE") else "md"
+        return Opened(kind="report", name=name, content=content, document=document, form=form)
     raise ArgumentError(
-        f"{name!r} is JSON, but neither a certificate nor a report of a form that this version reads: its field "
-        "'schema' must say 'pkdp-certificate/1' or 'pkdp-report/1' (pkdp report --format json)."
+        f"{name!r} is neither a certificate nor a report of a form that this version reads: the field 'schema' must "
+        "say 'pkdp-certificate/1' or 'pkdp-report/1'."
     )
+
+
+def read_json(content: bytes | str) -> Any:
+    """Return the document of a JSON text, as every reader reads it.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not JSON in UTF-8, names a field twice, holds a number that is not finite, or is nested too deep.
+    """
+    try:
+        text = content.decode("utf-8") if isinstance(content, bytes) else content
+        document = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        json.dumps(document, ensure_ascii=False, allow_nan=False).encode("utf-8")
+        _check_depth(document)
+    except ArgumentError:
+        raise
+    except RecursionError:
+        raise ArgumentError("it is nested too deep.") from None
+    except ValueError as error:  # not JSON, not finite, not Unicode, or thousands of digits
+        place = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise ArgumentError(f"it is not JSON that everybody reads alike{place}.") from None
+    return document
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ArgumentError("it names a field twice.")
+    return found
+
+
+def _no_constant(_: str) -> NoReturn:
+    raise ArgumentError("it holds a number that is not finite.")
+
+
+def _check_depth(document: Any, depth: int = 0) -> None:
+    if depth > _DEEPEST:
+        raise RecursionError
+    for inner in document.values() if isinstance(document, dict) else document if isinstance(document, list) else ():
+        _check_depth(inner, depth + 1)
 
 
 def _content(path: str | os.PathLike[str]) -> bytes:

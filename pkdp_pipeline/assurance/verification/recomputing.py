@@ -8,18 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from pkdp_pipeline.assurance.verification.reading_words import read_pairs
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate
-from pkdp_pipeline.certificates.differences import SEARCHED, Difference, differences
+from pkdp_pipeline.certificates.differences import Difference, differences
 from pkdp_pipeline.model.version import VERSION
 
-__all__ = ["Nested", "Recomputed", "other_words", "read_certificate", "recompute", "sentence_pairs"]
+__all__ = ["Nested", "Recomputed", "other_words", "read_certificate", "recompute"]
 
 _NUMBERS = ("grid", "worst_case")
 _TEXTS = ("sentence", "assumptions", "steps", "theorems")
-_SPARE = 1.0 + SEARCHED
-_FARTHEST = 1e300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -109,27 +106,6 @@ def recompute(nested: list[Nested]) -> Recomputed:
         words=tuple(words),
         foreign=tuple(dict.fromkeys(foreign)),
     )
-
-
-def sentence_pairs(one: Nested) -> tuple[tuple[tuple[float, float, bool], ...], bool]:
-    """Return the (ε, δ) that a sentence names, and whether each is certified; and whether it names no others.
-
-    A sentence in another version's words is not compared, but its numbers can be.
-    """
-    read = read_pairs(str(one.document.get("sentence", "")))
-    declared = {
-        pair[:2]
-        for evidence in getattr(one.certificate, "evidence", ())
-        for pair in read_pairs(evidence.declares).pairs
-    }
-    found: list[tuple[float, float, bool]] = []
-    for epsilon, delta, before, after in read.pairs:
-        if before.endswith("at most ") and (epsilon, delta) in declared:
-            continue  # what is declared about dependence, no guarantee
-        anyone = after.lstrip().startswith("against anyone at all") or "noise alone" in before[-60:].rpartition(".")[2]
-        guarantee = one.certificate.worst_case if anyone else one.certificate
-        found.append((epsilon, delta, epsilon < _FARTHEST and guarantee.delta(epsilon * _SPARE) <= delta * _SPARE))
-    return tuple(found), read.whole
 
 
 def other_words(one: Nested) -> tuple[str, ...]:

@@ -1,219 +1,363 @@
-"""The claims of a report: everything in it that follows from the certificates it carries, computed again."""
+"""The claims of a report: the page is made again from the content it carries, and that from its certificates."""
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
+import math
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
 from pkdp_pipeline.assurance.verification.claims import Claim, failed, not_checked, passed
-from pkdp_pipeline.assurance.verification.opening import BREAKS
-from pkdp_pipeline.assurance.verification.recomputing import Nested
-from pkdp_pipeline.assurance.verification.report_tables import series_fault, table_fault
+from pkdp_pipeline.assurance.verification.opening import BREAKS, Opened
+from pkdp_pipeline.assurance.verification.tables import least_shown
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.differences import SEARCHED, Difference, described, differences, outcome_of
+from pkdp_pipeline.certificates.composed import ComposedCertificate
+from pkdp_pipeline.certificates.differences import SEARCHED, described, differences, outcome_of
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.certificates.sentences import moved
-from pkdp_pipeline.display.report.json_form import promise_document
+from pkdp_pipeline.certificates.sentences import moved, rounded_up
+from pkdp_pipeline.display.report import Format, check_extra, render
+from pkdp_pipeline.display.report.json_form import promise_document, report_of_document
+from pkdp_pipeline.display.report.plain_words import asked_sentence
 from pkdp_pipeline.display.report.promises import promise_of
+from pkdp_pipeline.ledger.views.words import budget_words
+from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.model.mechanisms import Count, Mechanism
+from pkdp_pipeline.model.plain_text import joined, printable
 from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.releases.noise import expected_error
 
-__all__ = ["EVERYTHING", "Promised", "promise_claims", "release_claims"]
+__all__ = ["content_claims", "page_claim"]
 
-EVERYTHING = "everything published"
+_EVERYTHING = "everything published"
 """Name of the promise about all releases of the ledger together."""
 
-_READING = "Statement, curve, knowledge and scenarios of the promise are those of its certificate."
-_RELEASES = "What is said of every release is what its promise gives."
+_PAGE = "The file is, byte by byte, what its content renders to."
+_CONTENT = "What follows from the certificates that the report carries is what they give."
 _TABLES = "Every table and series keeps the rules of the mechanism that its certificate names."
+_TOTAL = "The ledger's total, its points over time and its budgets are what the certificates add up to."
+_ORIGIN = "Names, questions, files, checks, remarks and reasons are those of the job and the ledger that it names."
+
+_CURVE = re.compile(r"\bpromises\[(\d+)\]\.curve\.(attained|certified)\[(\d+)\]$")
+_NUMBERS = ("protects", "delta", "epsilon", "numbers", "worst_case")
+_LOOSE = 0.98
+"""A total may be evaluated a little more closely than the promise of one release in it, by no more than this."""
+
+Promised = Sequence[Certificate | None]
+"""The certificate of each promise, made again; None where the report withholds it, or it cannot be certified."""
 
 
-_CURVE = re.compile(r"\bcurve\.(attained|certified)\[(\d+)\]$")
+class _BrokenError(Exception):
+    """What a report says that cannot be."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Promised:
-    """One promise of a report.
-
-    Parameters
-    ----------
-    place : int
-    document : mapping
-        As it is stored.
-    certificate : Certificate or None
-        Made again; None where the report does not carry it, or it cannot be certified.
-    """
-
-    place: int
-    document: dict[str, Any]
-    certificate: Certificate | None
-
-    @classmethod
-    def of(cls, place: int, document: dict[str, Any], made: list[Nested] | None) -> Promised:
-        """Return the promise at a place, with its certificate."""
-        return cls(place=place, document=document, certificate=made[-1].certificate if made else None)
-
-    @property
-    def release(self) -> ReleaseCertificate | None:
-        """The certificate, where it is that of a release."""
-        return self.certificate if isinstance(self.certificate, ReleaseCertificate) else None
-
-
-def promise_claims(promised: Promised, version: object) -> Iterator[Claim]:
-    """Yield whether all that is read off a certificate is what it gives; `version` is that of the report."""
-    key = f"promises.{promised.place}.reading"
-    if promised.certificate is None:
-        yield not_checked(key, _READING, "The report does not carry its certificate, so nothing can be computed again.")
-        return
-    stored = promised.document
-    certificate, delta = promised.certificate, float(stored["statement"]["delta"])
-
-    def rewritten(share: float) -> Any:
-        with moved(share):
-            promise = promise_of(stored["name"], certificate, delta, documented=False)
-            return json.loads(json.dumps(promise_document(promise)))
-
+def page_claim(file: Opened) -> Claim:
+    """Return whether the file is what its content renders to."""
+    form: Format = file.form
+    if form == "html":
+        check_extra()
     try:
-        fresh = rewritten(0.0)
+        made = render(report_of_document(file.document), form).encode()
+    except Exception as error:  # a template or a drawing meets values that no report has
+        return failed("report.page", _PAGE, f"Its content cannot be rendered ({type(error).__name__}).")
+    if made == file.content:
+        return passed("report.page", _PAGE, f"Rendered again: the same {len(made)} bytes.")
+    lines = zip(made.splitlines(), file.content.splitlines(), strict=False)
+    first = next((number for number, (mine, other) in enumerate(lines, 1) if mine != other), None)
+    where = "its end" if first is None else f"line {first}"
+    named = file.document["provenance"]["version"]
+    other = "" if named == VERSION else f" It names version {named}, and this is {VERSION}: verify it with that one."
+    return failed("report.page", _PAGE, f"It is another one from {where} on.{other}")
+
+
+def content_claims(document: dict[str, Any], promised: Promised) -> Iterator[Claim]:
+    """Yield whether the content of a report is what its certificates give."""
+    try:
+        yield _content(document, promised)
+        yield _tables(document, promised)
+        yield _total(document, promised)
+    except _BrokenError as error:
+        yield failed("report.content", _CONTENT, f"{error}.")
     except BREAKS as error:
-        yield failed(key, _READING, f"They cannot be computed again ({type(error).__name__}).")
-        return
+        yield failed("report.content", _CONTENT, f"It cannot be computed again ({type(error).__name__}).")
+    yield not_checked("report.origin", _ORIGIN, "They are copied, and neither job nor ledger is in the report.")
+
+
+def _content(document: dict[str, Any], promised: Promised) -> Claim:
+    again = functools.partial(_again, document, promised)
+    fresh = again()
     found = differences(
         "",
-        stored,
+        document,
         fresh,
-        skip={"certificate", "name"},
+        skip={"certificate"},
         none_is_infinite=True,
-        rounding=_rounding(certificate, fresh),
-        rewritten=rewritten,
+        rounding=_rounding(fresh, promised),
+        rewritten=again,
     )
-    yield _judged(key, _READING, found, version, _counted(fresh))
+    if not all(one.is_weaker for one in found):
+        return failed("report.content", _CONTENT, f"{described(found)}.", different=[one.path for one in found][:20])
+    withheld = [place for place, one in enumerate(promised) if one is None]
+    if withheld:
+        words = f"The certificate of promises[{withheld[0]}] is not in it; the others give {outcome_of(found)}."
+        return not_checked("report.content", _CONTENT, words)
+    return passed("report.content", _CONTENT, f"Computed again from {len(promised)} certificates: {outcome_of(found)}.")
 
 
-def release_claims(document: dict[str, Any], promised: list[Promised]) -> Iterator[Claim]:
-    """Yield whether the releases of a report, and their tables, are as the promises they point to."""
-    found: list[Difference] = []
-    broken, open_ = [], []
-    for place, release in enumerate(document["releases"]):
-        path = f"releases[{place}]"
-        if not release["promise"] < len(promised):
-            broken.append(f"{path} points to a promise that is not there")
-            continue
-        its = promised[release["promise"]]
-        if its.certificate is None:
-            open_.append(path)
-            continue
-        if its.release is None:
-            broken.append(f"{path} points to a promise that is about several releases together")
-            continue
-        release_of = functools.partial(_release, its.release, release, float(its.document["statement"]["delta"]))
-        fresh = release_of()
-        found += differences(path, {name: release[name] for name in fresh}, fresh, rewritten=release_of)
-    version = document["provenance"]["version"]
-    if broken:
-        yield failed("releases.promises", _RELEASES, f"{broken[0]}.")
-    elif open_ and not found:
-        yield not_checked("releases.promises", _RELEASES, f"The certificate of {open_[0]} is not in the report.")
+def _again(document: dict[str, Any], promised: Promised, share: float = 0.0) -> dict[str, Any]:
+    """Return the content, with all that certificates give computed again; numbers in texts moved by a share."""
+    fresh = copy.deepcopy(document)
+    with moved(share):
+        for promise, certificate in zip(fresh["promises"], promised, strict=True):
+            if certificate is not None:
+                made = promise_of(promise["name"], certificate, float(promise["statement"]["delta"]), documented=False)
+                promise.update(json.loads(json.dumps(promise_document(made))))
+        for place, release in enumerate(fresh["releases"]):
+            its = _promise_of(release, promised, place)
+            if its is not None:
+                delta = float(fresh["promises"][release["promise"]]["statement"]["delta"])
+                release.update(_release(its, release, delta))
+                fresh["ledger"]["unit"], fresh["title"] = _about(its, fresh)
+    first, account = fresh["promises"][0], fresh["ledger"]
+    if fresh["lead"] is not None:
+        fresh["lead"], fresh["lead_reason"] = first["statement"], ""
+    if account["total"] is not None:
+        account["reason"] = ""
+    total = promised[0] if first["name"] == _EVERYTHING else None
+    if account["total"] is not None and first["name"] == _EVERYTHING:
+        account["total"] = first["statement"]
+    elif account["total"] is not None and account["releases"] == len(promised) == 1 and not account["remarks"]:
+        account["total"] |= {name: first["statement"][name] for name in _NUMBERS}
+    if isinstance(total, ComposedCertificate):
+        account["declared"] = [one.declares for one in total.evidence]
+    _last_point(account)
+    for budget in account["budgets"]:
+        declared = Budget(budget["epsilon"], budget["delta"], part=budget["part"], window_days=budget["window_days"])
+        budget["words"] = budget_words(declared, (budget["part"],))
+        budget.update(_spent(budget, account, total))
+    theorems: list[dict[str, str]] = []
+    for promise in fresh["promises"]:
+        theorems += [one for one in promise["statement"]["theorems"] if one not in theorems]
+    fresh["provenance"]["theorems"] = theorems
+    return fresh
+
+
+def _promise_of(release: dict[str, Any], promised: Promised, place: int) -> ReleaseCertificate | None:
+    """Return the certificate of the promise that a release points to; None where the report withholds it."""
+    its = promised[release["promise"]] if release["promise"] < len(promised) else False
+    if its is None or isinstance(its, ReleaseCertificate):
+        return its
+    raise _BrokenError(f"releases[{place}] points to no promise of one release")
+
+
+def _release(certificate: ReleaseCertificate, release: dict[str, Any], delta: float) -> dict[str, Any]:
+    """Return what a report says of a release, computed from the certificate that stands for its promise."""
+    error, about = expected_error(certificate.mechanism), certificate.context
+    if about is not None:
+        certificate = certificate.in_context(replace(about, period=release["period"]))
+    return {
+        "rule": error.suppression,
+        "k": certificate.mechanism.k,
+        "error": None if certificate.mechanism.noise is None else asdict(error),
+        "sentence": certificate.sentence(delta),
+    }
+
+
+def _about(certificate: ReleaseCertificate, document: dict[str, Any]) -> tuple[str, str]:
+    """Return the privacy unit and the data set that a certificate names; those of the report where it names none."""
+    about = certificate.context
+    unit, title = document["ledger"]["unit"], document["title"]
+    if about is None:
+        return unit, title
+    return ", ".join(map(printable, about.unit)), title if about.dataset is None else printable(about.dataset)
+
+
+def _last_point(account: dict[str, Any]) -> None:
+    """Put the total's numbers into the last point, where they are at its δ."""
+    total, points = account["total"], account["points"]
+    if total is None or not points or total["delta"] != account["delta"]:
+        return
+    points[-1]["epsilon"] = total["epsilon"]
+    worst, last = total["worst_case"], points[-1]["worst_case"]
+    if worst is None:
+        return
+    if worst["delta"] == account["delta"]:
+        points[-1]["worst_case"] = worst["epsilon"]
+    elif worst["delta"] == 0.0 and account["releases"] > 1 and (last is None or _shown(last) != worst["epsilon"]):
+        points[-1]["worst_case"] = worst["epsilon"]  # where δ = 0 is certified, the pair has the ε that is shown
+
+
+def _shown(epsilon: float) -> float:
+    return float(rounded_up(epsilon))
+
+
+def _spent(budget: dict[str, Any], account: dict[str, Any], total: Certificate | None) -> dict[str, Any]:
+    """Return what the total gives of a budget; what is stored where only the ledger gives it."""
+    state, own = budget["spent_state"], budget["part"] == "partial_knowledge"
+    if (budget["spent"] is None) == (state == "certified"):
+        raise _BrokenError("a budget says two different things about what is spent")
+    if budget["window_days"] is not None or state == "not known":
+        return {}
+    if total is not None:
+        spent = (total if own else total.worst_case).epsilon(float(budget["delta"]))
+    elif own and account["total"] is not None and budget["delta"] == account["total"]["delta"]:
+        spent = _infinite(account["total"]["epsilon"])
     else:
-        yield _judged("releases.promises", _RELEASES, found, version, len(document["releases"]))
-    yield _tables(document, promised)
+        return {}
+    if math.isinf(spent):
+        return {"spent": None, "spent_state": "none"}
+    return {"spent": spent, "spent_state": "certified"}
 
 
-def _tables(document: dict[str, Any], promised: list[Promised]) -> Claim:
-    rows = 0
-    for place, release in enumerate(document["releases"]):
-        its = promised[release["promise"]].release if release["promise"] < len(promised) else None
-        fault = table_fault(release["table"], its)
-        if fault:
-            return failed("releases.tables", _TABLES, f"releases[{place}].table: {fault}.")
-        rows += len(release["table"]["counts"])
-    certificates = [one.release for one in promised if one.release is not None]
-    for place, series in enumerate(document["series"]):
-        fault = series_fault(series, document["releases"], certificates)
-        if fault:
-            return failed("releases.tables", _TABLES, f"series[{place}]: {fault}.")
-    older = ""
-    if document["series"]:
-        older = " Counts of older periods were held to the lowest threshold only: their own tables are not in the file."
-    return passed(
-        "releases.tables",
-        _TABLES,
-        f"{rows} counts, in the tables of {_number(document['releases'])}.{older}",
-        rows=rows,
-    )
-
-
-def _rounding(certificate: Certificate, fresh: dict[str, Any]) -> Callable[[str], float]:
-    """Return by what share a number of a promise may differ elsewhere: as ε does, or as the curve at its ε."""
+def _rounding(fresh: dict[str, Any], promised: Promised) -> Callable[[str], float]:
+    """Return by what share a number may differ elsewhere: as ε does, or as the curve at its ε."""
 
     @functools.cache
-    def shares() -> dict[str, Any]:
-        curve = certificate.rounding(np.array(fresh["curve"]["epsilons"], dtype=np.float64))
-        return dict(zip(("attained", "certified"), curve, strict=True))
+    def shares(place: int) -> dict[str, Any]:
+        certificate = promised[place]
+        assert certificate is not None  # what is withheld is not computed again
+        epsilons = np.array(fresh["promises"][place]["curve"]["epsilons"], dtype=np.float64)
+        return dict(zip(("attained", "certified"), certificate.rounding(epsilons), strict=True))
 
     def rounding(path: str) -> float:
         found = _CURVE.search(path)
-        return SEARCHED if found is None else max(SEARCHED, float(shares()[found[1]][int(found[2])]))
+        return SEARCHED if found is None else max(SEARCHED, float(shares(int(found[1]))[found[2]][int(found[3])]))
 
     return rounding
 
 
-def _release(
-    certificate: ReleaseCertificate, release: dict[str, Any], delta: float, share: float = 0.0
-) -> dict[str, Any]:
-    """Return what a report says of a release, computed from the certificate that stands for its promise."""
-    mechanism = certificate.mechanism
-    error = expected_error(mechanism)
-    about = certificate.context
-    if about is not None:
-        certificate = certificate.in_context(replace(about, period=release["period"]))
-    with moved(share):
-        sentence = certificate.sentence(delta)
-    return {
-        "rule": error.suppression,
-        "k": mechanism.k,
-        "error": None
-        if mechanism.noise is None
-        else {
-            "mean_absolute": error.mean_absolute,
-            "standard_deviation": error.standard_deviation,
-            "bound_95": error.bound_95,
-            "suppression": error.suppression,
-        },
-        "sentence": sentence,
-    }
+def _tables(document: dict[str, Any], promised: Promised) -> Claim:
+    rows, key = 0, "releases.tables"
+    for place, release in enumerate(document["releases"]):
+        its = _promise_of(release, promised, place)
+        fault = _table_fault(release["table"], its) or _other_question(document, release, its)
+        if fault:
+            return failed(key, _TABLES, f"releases[{place}]: {fault}.")
+        rows += len(release["table"]["counts"])
+    least = [
+        least_shown(one.mechanism, found=_is_found(one)) for one in promised if isinstance(one, ReleaseCertificate)
+    ]
+    lowest = None if None in least else min((one for one in least if one is not None), default=None)
+    for place, series in enumerate(document["series"]):
+        fault = _series_fault(series, document["releases"], lowest)
+        if fault:
+            return failed(key, _TABLES, f"series[{place}]: {fault}.")
+    older = " Counts of older periods were held to the lowest threshold only." if document["series"] else ""
+    return passed(key, _TABLES, f"{rows} counts in {len(document['releases'])} tables.{older}", rows=rows)
 
 
-def _number(releases: list[Any]) -> str:
-    return "1 release" if len(releases) == 1 else f"{len(releases)} releases"
+def _table_fault(table: dict[str, Any], certificate: ReleaseCertificate | None) -> str:
+    """Return which rule a table breaks first; empty where it breaks none. Without a certificate, its shape alone."""
+    keys, counts, width = table["keys"], table["counts"], len(table["columns"])
+    if len(keys) != len(counts) or any(len(key) != width for key in keys) or len(set(map(tuple, keys))) < len(keys):
+        return "it has not one key and one count for every cell"
+    if certificate is None:
+        return ""
+    is_count = isinstance(certificate.mechanism, Count)
+    if is_count != (width == 0) or (is_count and (len(counts) != 1 or table["more"])):
+        return "its columns are not those of what the certificate is about"
+    found = _is_found(certificate)
+    if found and None in counts:
+        return "cells are found in the data, so a suppressed one has no row; here one has"
+    least = least_shown(certificate.mechanism, found=found)
+    if least is not None and any(count is not None and count < least for count in counts):
+        return f"a count is below {least}, which the mechanism never publishes"
+    return ""
 
 
-def _judged(key: str, words: str, found: list[Difference], version: object, compared: int) -> Claim:
-    """Return the claim for these differences; words of another version are not compared."""
-    other = version != VERSION
-    weaker = [one for one in found if one.is_weaker]
-    found = [one for one in found if not one.is_weaker]
-    numbers = [one for one in found if one.direction != "words"]
-    if numbers or (found and not other):
-        return failed(key, words, f"{described(numbers or found)}.", different=[str(one.path) for one in found][:20])
-    if found:
+def _other_question(document: dict[str, Any], release: dict[str, Any], certificate: ReleaseCertificate | None) -> str:
+    """Return that the question is not that of the table's columns and of the mechanism; empty where it is."""
+    if certificate is None:
+        return ""
+    columns, unit = release["table"]["columns"], document["ledger"]["unit"]
+    asked, where = release["asked"], "\0"
+    begins, ends = asked_sentence(unit, columns, where, certificate.mechanism).split(where)
+    if (asked.startswith(begins) and asked.endswith(ends)) or asked == asked_sentence(
+        unit, columns, None, certificate.mechanism
+    ):
+        return ""
+    return "the question is not that of its table and its promise"
+
+
+def _series_fault(series: dict[str, Any], releases: Sequence[dict[str, Any]], lowest: int | None) -> str:
+    """Return what is wrong with a series first: its shape, a low count, or the period whose table the report shows."""
+    periods, counts, cells = series["periods"], series["counts"], series["cells"]
+    if len(counts) != len(periods) or any(len(row) != len(cells) for row in counts):
+        return "it has not one count for every period and cell"
+    if len(set(periods)) < len(periods) or len(set(cells)) < len(cells):
+        return "a period or a cell is named twice"
+    if lowest is not None and any(count is not None and count < lowest for row in counts for count in row):
+        return f"a count is below {lowest}, which no mechanism of the report publishes"
+    for release in releases:
+        if release["name"] == series["name"] and release["period"] in periods:
+            names = [joined(key) or "count" for key in release["table"]["keys"]]
+            shown = dict(zip(names, release["table"]["counts"], strict=True))
+            # Names in quotation marks are made where texts and numbers would look the same.
+            clear = '"' not in "".join((*names, *cells)) and len(shown) == len(names) and not release["table"]["more"]
+            if clear and [shown.get(cell) for cell in cells] != counts[periods.index(release["period"])]:
+                return "its last period is not what the table of that release says"
+    return ""
+
+
+def _is_found(certificate: ReleaseCertificate) -> bool:
+    """Return whether cells are found in the data, so that a suppressed one has no row."""
+    if isinstance(certificate.mechanism, Count):
+        return False
+    return certificate.context is None or certificate.context.cells != "declared"
+
+
+def _total(document: dict[str, Any], promised: Promised) -> Claim:
+    """Return whether the total counts what is charged; its numbers are compared with the rest of the content."""
+    account, key = document["ledger"], "report.total"
+    total, points, first = account["total"], account["points"], promised[0]
+    numbers = [point["releases"] for point in points]
+    if numbers != sorted(numbers) or (numbers and numbers[-1] != account["releases"]):
+        return failed(key, _TOTAL, "The points do not count up to the releases that are charged.")
+    if total is None:
+        return not_checked(key, _TOTAL, "There is none; whether the releases really do not add up is in the ledger.")
+    if document["promises"][0]["name"] == _EVERYTHING and first is not None:
+        counted = first.releases if isinstance(first, ComposedCertificate) else 1
+        if counted != account["releases"]:
+            return failed(key, _TOTAL, f"The total adds up {counted} releases, and {account['releases']} are charged.")
+        parts = set(_mechanisms(first))
+        if any(isinstance(one, ReleaseCertificate) and one.mechanism not in parts for one in promised):
+            return failed(key, _TOTAL, "The total has no part like one of the promises.")
+    else:
+        for place, promise in enumerate(document["promises"]):
+            if _is_below(total, promise["statement"]):
+                return failed(key, _TOTAL, f"It is lower than promises[{place}], which is part of it.")
+    if first is None or (document["promises"][0]["name"] != _EVERYTHING and account["releases"] > 1):
         return not_checked(
-            key, words, f"Its numbers are the same; the wording is that of version {version}, which is not compared."
-        )
-    return passed(
-        key, words, f"{compared} {'value' if compared == 1 else 'values'} computed again, {outcome_of(weaker)}."
+            key, _TOTAL, "Not all certificates of what is charged are in the report. The ledger has them: give it with "
+            "--ledger.",
+        )  # fmt: skip
+    if len(points) > 1 or any(budget["window_days"] is not None for budget in account["budgets"]):
+        return not_checked(key, _TOTAL, "The total is; earlier points and windows are computed from the ledger only.")
+    return passed(key, _TOTAL, "They are.")
+
+
+def _mechanisms(certificate: Certificate) -> Iterator[Mechanism]:
+    if isinstance(certificate, ReleaseCertificate):
+        yield certificate.mechanism
+    elif isinstance(certificate, ComposedCertificate):
+        for part, _ in certificate.parts:
+            yield from _mechanisms(part)
+
+
+def _is_below(total: dict[str, Any], part: dict[str, Any]) -> bool:
+    """Return whether a number of a total is lower than that of one of its parts."""
+    if total["protects"] != part["protects"] or total["delta"] != part["delta"]:
+        return False
+    known = {pair["epsilon"]: pair["delta"] for pair in part["numbers"]}
+    return _infinite(total["epsilon"]) < _infinite(part["epsilon"]) * _LOOSE or any(
+        pair["delta"] < known.get(pair["epsilon"], 0.0) * _LOOSE for pair in total["numbers"]
     )
 
 
-def _counted(value: Any) -> int:
-    if isinstance(value, dict):
-        return sum(map(_counted, value.values()))
-    if isinstance(value, list | tuple):
-        return sum(map(_counted, value))
-    return 1
+def _infinite(value: float | None) -> float:
+    return math.inf if value is None else float(value)

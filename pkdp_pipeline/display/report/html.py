@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.display.figures.style import CSS_DARK, CSS_LIGHT
 from pkdp_pipeline.display.report import plain_words
 from pkdp_pipeline.display.report.content import BudgetLine, Promise, ReleaseView, Report
+from pkdp_pipeline.display.report.json_form import carrying
 from pkdp_pipeline.display.report.noise_words import selected_from
 from pkdp_pipeline.display.report.pictures import Pictures, about
 from pkdp_pipeline.display.report.readings import (
@@ -32,6 +32,8 @@ __all__ = ["to_html"]
 
 def to_html(report: Report) -> str:
     """Return the page; equal reports have equal bytes. It needs jinja2 and matplotlib."""
+    from markupsafe import Markup
+
     numbers: Counter[str] = Counter()
 
     def number(kind: str) -> int:
@@ -43,6 +45,7 @@ def to_html(report: Report) -> str:
         .get_template("report.html.jinja")
         .render(
             report=report,
+            content=Markup(carrying(report)),
             pictures=Pictures(report=report),
             number=number,
             about=lambda promise: about(report, promise),
@@ -72,7 +75,6 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "document": _document,
         "down": plain_words.rounded_down,
         "epsilon": plain_words.epsilon_text,
         "first_sentence": _first_sentence,
@@ -149,10 +151,6 @@ def _first_sentence(text: str) -> tuple[str, str]:
 def _whole(number: int) -> str:
     """Return a whole number with its thousands apart, and a minus sign that is one."""
     return f"{number:,}".replace("-", "\N{MINUS SIGN}")
-
-
-def _document(certificate: Mapping[str, Any]) -> str:
-    return json.dumps(certificate, indent=1, ensure_ascii=False, sort_keys=True)
 
 
 def _spent(budget: BudgetLine, anyone: str) -> str:

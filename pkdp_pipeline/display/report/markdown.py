@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.certificates.statement import KnowledgeCurve, Statement
 from pkdp_pipeline.display.report.content import LedgerAccount, Promise, PublishedTable, ReleaseView, Report, Series
+from pkdp_pipeline.display.report.json_form import carrying
 from pkdp_pipeline.display.report.noise_words import noise_sentence
 from pkdp_pipeline.display.report.plain_words import rounded_down, whom
 from pkdp_pipeline.display.report.readings import attained_at
@@ -21,7 +22,7 @@ _POINTS = 9
 
 def to_markdown(report: Report) -> str:
     """Return the report as Markdown; equal reports have equal bytes."""
-    return "\n".join(_lines(report)).rstrip("\n") + "\n"
+    return "\n".join(_lines(report)).rstrip("\n") + f"\n\n{carrying(report)}\n"
 
 
 def _lines(report: Report) -> Iterator[str]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from typing import Any
 
 from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.certificates.statement import Statement
 
 __all__ = [
     "anyone",
+    "asked_sentence",
     "chance",
     "epsilon_text",
     "factor",
@@ -28,6 +31,24 @@ __all__ = [
 
 
 _IF = ", if what was declared is true"
+
+
+def asked_sentence(unit: str, by: Sequence[str] | None, where: str | None, rules: Any) -> str:
+    """Return one sentence on what is counted, and what is done before it is published.
+
+    `rules` is a mechanism, or what a job file asks for: it has the mechanism's names.
+    """
+    subject, steps = "a cell" if by else "the count", []
+    if rules.k is not None:
+        steps.append(f"{subject} is published only when it is at least k = {rules.k}")
+    if (complement := getattr(rules, "k_complement", None)) is not None:
+        steps.append(f"{subject} is published only when the rest is at least {complement}")
+    if rules.noise is not None:
+        steps.append(f"two-sided geometric noise with epsilon = {rules.noise.epsilon!r} is added")
+    if rules.release_threshold is not None:
+        steps.append(f"it is shown only when the noisy number is at least {rules.release_threshold}")
+    counted = f"Distinct {unit}" + (f" by {', '.join(by)}" if by else "") + (f", where {where}" if where else "")
+    return f"{counted}: {'; '.join(steps)}." if steps else f"{counted}."
 
 
 def rounded_down(value: float, digits: int = 3) -> str:

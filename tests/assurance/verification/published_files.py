@@ -27,6 +27,7 @@ __all__ = [
     "job",
     "ledger",
     "outcome",
+    "page",
     "release",
     "report",
     "resealed",
@@ -98,6 +99,8 @@ def release(kind: str = "found") -> bytes:
 def written(folder: Path, content: bytes | str | dict[str, Any], name: str = "file") -> Path:
     """Write a file and return where."""
     path = folder / name
+    if isinstance(content, dict) and content.get("schema") == "pkdp-report/1":  # as we write it
+        content = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     text = json.dumps(content) if isinstance(content, dict) else content
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return path
@@ -198,7 +201,8 @@ def job(kind: str = "quiet") -> Path:
 
 
 @functools.cache
-def _report(kind: str, day: int | None, audience: str) -> str:
+def page(kind: str = "quiet", day: int | None = None, audience: str = "public", form: str = "json") -> str:
+    """Return the report of a job, about one day or about all of them, as it is published."""
     import datetime
 
     from pkdp_pipeline.display.report import render
@@ -206,12 +210,12 @@ def _report(kind: str, day: int | None, audience: str) -> str:
     from pkdp_pipeline.jobs.reporting import report_of
 
     date = None if day is None else datetime.date(2020, 1, day)
-    return render(report_of(load_job(job(kind)), date, audience=audience), "json")
+    return render(report_of(load_job(job(kind)), date, audience=audience), form)
 
 
 def report(kind: str = "quiet", day: int | None = None, audience: str = "public") -> dict[str, Any]:
-    """Return the report of a job, about one day or about all of them."""
-    return json.loads(_report(kind, day, audience))
+    """Return the content of a report."""
+    return json.loads(page(kind, day, audience))
 
 
 def ledger(kind: str = "quiet") -> Path:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import random
 
-import jsonschema
 import pytest
 from published_files import altered, certificate, composed, outcome, release, report, resealed, written
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.assurance.verification import structure, verify
+from pkdp_pipeline.assurance.verification import verify
 from pkdp_pipeline.assurance.verification import verify as checked
-from pkdp_pipeline.assurance.verification.strict_json import read_json
+from pkdp_pipeline.assurance.verification.opening import read_json
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 
 STRANGE = [
@@ -63,7 +62,7 @@ def test_releases_with_flipped_bytes_do_not_pass(tmp_path, seed):
     assert found is None or not found.passed or outcome(found, "release.content").outcome == "not_checked"
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(100))
 def test_certificates_with_strange_values_fail_in_words(tmp_path, seed):
     draw = random.Random(seed)
     document = json.loads(draw.choice([certificate(), composed()]).to_json())
@@ -79,7 +78,7 @@ def test_certificates_with_strange_values_fail_in_words(tmp_path, seed):
         assert pkdp.Certificate.from_json(json.dumps(changed)).verify()
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(40))
 def test_reports_with_strange_values_are_no_traceback(tmp_path, seed):
     draw, document = random.Random(seed), report("noisy", 2)
     path = draw.choice([path for path in places(document) if path])
@@ -151,23 +150,6 @@ def test_enormous_numbers_are_judged_in_words(tmp_path):
 def test_a_release_whose_certificate_is_no_json_fails(tmp_path):
     found = judged(written(tmp_path, resealed(release(), certificate=lambda _: {"a": 1})))
     assert not found.passed
-
-
-@pytest.mark.parametrize("name", ["certificate.v1.json", "report.v1.json", "verification.v1.json"])
-def test_the_schemas_are_read_as_everybody_reads_them(name):
-    root = structure._schema(name)
-    validator = jsonschema.Draft202012Validator(root)
-    made = {
-        "certificate.v1.json": [json.loads(certificate().to_json()), json.loads(composed("nested").to_json())],
-        "report.v1.json": [report(), report("noisy", 2)],
-    }
-    for document in made.get(name, [{}, None, {"schema": "x"}]):
-        assert validator.is_valid(document) == (structure.fault(document, name) == "")
-        draw = random.Random(name)
-        listed = [path for path in places(document) if path]
-        for _ in range(60 if listed else 0):
-            changed = altered(document, *draw.choice(listed), to=draw.choice(STRANGE))
-            assert validator.is_valid(changed) == (structure.fault(changed, name) == "")
 
 
 def test_strict_json_reads_what_is_sound():

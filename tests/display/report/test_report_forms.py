@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.display.report import check_extra, content, render
-from pkdp_pipeline.display.report.json_form import SCHEMA
+from pkdp_pipeline.display.report.json_form import SCHEMA, carried, report_of_document
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.model.plain_text import key_text
 
@@ -42,8 +42,11 @@ def report(request):
 
 
 def page(report) -> list:
-    """Return the tokens of the Markdown."""
-    return MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(render(report, "md"))
+    """Return the tokens of the Markdown, without the comment that carries its content."""
+    words, comment, rest = render(report, "md").partition("<!-- pkdp-report ")
+    assert comment
+    assert rest.count("-->") == 1
+    return MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(words)
 
 
 def shown(report) -> str:
@@ -213,6 +216,13 @@ def test_the_name_of_the_job_file_is_text():
 
 def test_numbers_of_the_markdown_are_written_in_one_way(report):
     assert not re.search(r"\de-0\d", shown(report))
+
+
+def test_what_a_page_carries_makes_it_again(report):
+    for form in ("md", "json"):
+        text = render(report, form)
+        inside = text if form == "json" else carried(text)
+        assert render(report_of_document(json.loads(inside)), form) == text
 
 
 def test_equal_reports_have_equal_bytes(report):

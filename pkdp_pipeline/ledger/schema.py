@@ -14,7 +14,7 @@ SCHEMA_VERSION = 1
 
 
 def schema_script(dialect: str) -> str:
-    """Return the SQL text that creates the tables: the ledger's own tables, then the running totals'."""
+    """Return the SQL text that creates the tables: the ledger's own tables, then the accounts'."""
     return _read(f"{dialect}.sql") + "\n" + _read("accounts.sql")
 
 

@@ -58,8 +58,7 @@ class Checked:
         again = f", {number_of(self.again, 'certificate')} issued again" if self.again else ""
         listed = [
             f"{number_of(self.releases + self.waiting, 'release')}{waiting}{again}: every stored table is as its "
-            f"certificate says. {number_of(self.certificates, 'different certificate')} recomputed; the stored running "
-            "state is what they add up to."
+            f"certificate says. {number_of(self.certificates, 'different certificate')} recomputed."
         ]
         if self.unreadable:
             listed.append(f"No gate answers about {', '.join(map(repr, self.unreadable))}, which could not be read.")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,10 +21,12 @@ from pkdp_pipeline.assurance.verification.structure import fault
 from pkdp_pipeline.certificates.codec import SCHEMA
 from pkdp_pipeline.certificates.differences import described, outcome_of
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.display.report.published import OWN_CAVEATS
 from pkdp_pipeline.errors import PkdpError
+from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.plain_text import printable
 
-__all__ = ["STRUCTURE", "made_again", "number_claims", "structure_claim"]
+__all__ = ["STRUCTURE", "made_again", "names_guarantee", "number_claims", "structure_claim"]
 
 STRUCTURE = {SCHEMA: "certificate.v1.json"}
 """The published schema of each form."""
@@ -30,6 +34,9 @@ STRUCTURE = {SCHEMA: "certificate.v1.json"}
 _NUMBERS = "Every stored number is what the mechanism and the declared attacker give."
 _OWN = "No text that was written into it by hand promises anything."
 _SENTENCE = re.compile(r"[εδ]|[.!?:;]\s+\S")
+_GUARANTEE = re.compile(
+    r"(ε|\beps(ilon)?) ?[=<≤:]? ?[0-9].*(δ|\bdelta) ?[=<≤:]? ?[0-9]|private at\b|against anyone\b", re.IGNORECASE
+)
 _SHOWN = 160
 _WORDS = "Sentence, assumptions and theorems are those of what is certified."
 
@@ -112,14 +119,33 @@ def _own_texts(nested: list[Nested], key: str) -> Claim:
     texts: dict[str, str] = {}
     for one in nested:
         for place, text in enumerate(one.certificate.caveats):
-            texts.setdefault(text, f"{one.path}.caveats[{place}]")
+            if text not in OWN_CAVEATS and not _is_about_units(text):
+                texts.setdefault(text, f"{one.path}.caveats[{place}]")
         about = one.certificate.context if isinstance(one.certificate, ReleaseCertificate) else None
         names = () if about is None else (*about.unit, about.where, about.period, about.dataset, about.table)
         for name in names:
             if name is not None and _SENTENCE.search(name.removeprefix("label: ")):
                 texts.setdefault(name, f"{one.path}.context")
     if not texts:
-        return passed(key, _OWN, "It repeats nothing but names.")
-    (text, path), more = next(iter(texts.items())), f" And {len(texts) - 1} more." if len(texts) > 1 else ""
+        return passed(key, _OWN, "It repeats nothing but names, and what the library says of units.")
+    promising = [(text, path) for text, path in texts.items() if names_guarantee(text)]
+    (text, path), more = (promising or list(texts.items()))[0], f" And {len(texts) - 1} more." if len(texts) > 1 else ""
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    if promising:
+        return failed(key, _OWN, f"{path} speaks of a guarantee, which nothing here certifies: {shown}{more}")
     return not_checked(key, _OWN, f"It repeats what its maker wrote, as a limit or a name. {path} says: {shown}{more}")
+
+
+def _is_about_units(text: str) -> bool:
+    """Return whether a text is what the library says of privacy units, by names that are no sentences."""
+    named = text.removeprefix("A person is one value of ")
+    try:
+        unit = () if named == text else ast.literal_eval(f"({named.removesuffix('.')},)")
+        return not any(map(_SENTENCE.search, unit)) and Context(unit=unit).facts()[0] == text
+    except (ValueError, SyntaxError, TypeError):
+        return False
+
+
+def names_guarantee(text: str) -> bool:
+    """Return whether a text that somebody wrote names an ε with a δ, or speaks as a guarantee does."""
+    return _GUARANTEE.search(unicodedata.normalize("NFKC", text)) is not None

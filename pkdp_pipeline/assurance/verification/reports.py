@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pkdp_pipeline.assurance.verification.certificates import names_guarantee
 from pkdp_pipeline.assurance.verification.claims import Claim, failed, not_checked, passed
 from pkdp_pipeline.assurance.verification.opening import BREAKS, Opened
 from pkdp_pipeline.assurance.verification.tables import least_shown
@@ -41,6 +42,7 @@ _PAGE = "The file is, byte by byte, what its content renders to."
 _CONTENT = "What follows from the certificates that the report carries is what they give."
 _TABLES = "Every table and series keeps the rules of the mechanism that its certificate names."
 _TOTAL = "The ledger's total, its points over time and its budgets are what the certificates add up to."
+_TEXTS = "No text that is copied from the job or the ledger speaks of a guarantee."
 _ORIGIN = "Names, questions, files, checks, remarks and reasons are those of the job and the ledger that it names."
 
 _CURVE = re.compile(r"\bpromises\[(\d+)\]\.curve\.(attained|certified)\[(\d+)\]$")
@@ -85,6 +87,7 @@ def content_claims(document: dict[str, Any], promised: Promised) -> Iterator[Cla
         yield failed("report.content", _CONTENT, f"{error}.")
     except BREAKS as error:
         yield failed("report.content", _CONTENT, f"It cannot be computed again ({type(error).__name__}).")
+    yield _texts(document)
     yield not_checked("report.origin", _ORIGIN, "They are copied, and neither job nor ledger is in the report.")
 
 
@@ -347,6 +350,21 @@ def _mechanisms(certificate: Certificate) -> Iterator[Mechanism]:
     elif isinstance(certificate, ComposedCertificate):
         for part, _ in certificate.parts:
             yield from _mechanisms(part)
+
+
+def _texts(document: dict[str, Any]) -> Claim:
+    account, source = document["ledger"], document["provenance"]
+    copied = [document["title"], document["period"], document["lead_reason"], source["job"]]
+    copied += [account["unit"], account["reason"], account["verify"], *account["remarks"]]
+    copied += [one["name"] for one in document["promises"]] + [one["rule"] for one in document["checks"]]
+    for one in document["releases"]:
+        copied += [one["name"], one["period"], one["asked"], *one["files"], *one["table"]["columns"]]
+    for one in document["series"]:
+        copied += [one["name"], *one["periods"], *one["cells"]]
+    promising = [text for text in copied if names_guarantee(text)]
+    if promising:
+        return failed("report.texts", _TEXTS, f"Nothing here certifies what one says: {printable(promising[0])}")
+    return passed("report.texts", _TEXTS, f"{len(copied)} texts were read.")
 
 
 def _is_below(total: dict[str, Any], part: dict[str, Any]) -> bool:

@@ -17,7 +17,7 @@ from pkdp_pipeline.ledger.views.history import History, Line
 from pkdp_pipeline.model.evidence import BoundedDependence
 from pkdp_pipeline.releases.release import Release
 
-__all__ = ["Company", "Published", "ReadRelease", "certificate_in", "guarantee_key"]
+__all__ = ["OWN_CAVEATS", "Company", "Published", "ReadRelease", "certificate_in", "guarantee_key"]
 
 Company = Literal["alone", "beside", "undone"]
 """Whether a release's certificate says what its promise is: it does; it does by itself, whatever stands beside it;
@@ -31,6 +31,8 @@ _UNDONE = (
     "Other releases about these people stand beside it, so that only its noise counts here: what its certificate says "
     "about an attacker who is unsure of other people would hold only if nothing else were published."
 )
+OWN_CAVEATS = (_BESIDE, _UNDONE)
+"""What a report adds to certificates: how a release stands beside others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -218,6 +218,18 @@ def test_texts_that_do_not_fit_are_found(tmp_path, path, to, key):
     checked(tmp_path, altered(report(), *path, to=to), key)
 
 
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [
+        (("ledger", "remarks"), ["Private at ε = 0.001, δ = 1e-12 against anyone."]),
+        (("releases", 0, "files"), ["Epsilon = 0.001, delta = 1e-12"]),
+        (("series", 0, "name"), "private at any ε"),
+    ],
+)
+def test_copied_texts_that_promise_are_found(tmp_path, path, to):
+    checked(tmp_path, altered(report(), *path, to=to), "report.texts")
+
+
 @pytest.mark.parametrize("form", ["html", "md"])
 def test_a_page_is_what_its_content_renders_to_and_nothing_else(tmp_path, form):
     genuine = page(form=form)

@@ -74,14 +74,15 @@ def plan(arguments: tuple[str, ...]) -> Any:
 
 def write(folder: Path, *, many: bool) -> None:
     """Write documents of every kind to a folder."""
-    from published_files import job, report
+    from published_files import job, page
 
     for name, certificate in certificates(many=many):
         (folder / f"{name}.certificate.json").write_text(certificate.to_json(), encoding="utf-8")
     for place, arguments in enumerate(PLANS):
         (folder / f"{place}.plan.json").write_text(json.dumps(plan(arguments)), encoding="utf-8")
     for kind in ("quiet", "noisy") if many else ("quiet",):
-        (folder / f"{kind}.report.json").write_text(json.dumps(report(kind)), encoding="utf-8")
+        for form in ("json", "html"):
+            (folder / f"{kind}.report.{form}").write_text(page(kind, form=form), encoding="utf-8")
         content = (job(kind).parent / "visits.sqlite").read_bytes()
         (folder / f"{kind}.sqlite").write_bytes(content)
         with pkdp.Ledger.open(folder / f"{kind}.sqlite", dataset="visits") as ledger:
@@ -96,7 +97,7 @@ def complaints(folder: Path) -> Iterator[str]:
             read.verify()
         except pkdp.PkdpError as error:
             yield f"{folder.name}/{file.name}: {error}"
-    for file in sorted((*folder.glob("*.report.json"), *folder.glob("*.total.json"))):
+    for file in sorted((*folder.glob("*.report.*"), *folder.glob("*.total.json"))):
         found = pkdp.verify(file, ledger=folder / f"{file.name.partition('.')[0]}.sqlite", draws=100)
         if not found.passed:
             yield f"{folder.name}/{file.name}: {found}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 import os
 import pickle
@@ -401,17 +400,6 @@ def test_a_year_of_days_is_small():
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_page_has_the_certificates_that_are_not_too_long():
-    report = REPORTS["day"]()
-    promise = report.promises[0]
-    shown = [one for one in tree("day").all("pre") if "document" in one.classes]
-    assert [json.loads(plain(one.text)) for one in shown] == [promise.certificate]
-    long = replace(promise, certificate={**promise.certificate, "parts": ["x" * 100_000]})
-    text = read(to_html(replace(report, promises=(long,)))).text
-    assert "too long for this page" in text
-    assert "xxx" not in text
-
-
 def test_names_that_wish_no_good_are_text():
     root, report = tree("hostile"), REPORTS["hostile"]()
     assert "<script" not in page("hostile")

@@ -7,10 +7,10 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import cast
 
-from pkdp_pipeline.engines.question import CellCounts, Engine, Question, Tally, Units
+from pkdp_pipeline.engines.question import CellCounts, Engine, Question, Tally
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 
-__all__ = ["ENGINES", "CellCounts", "Engine", "Question", "Tally", "Units", "engine_for"]
+__all__ = ["ENGINES", "CellCounts", "Engine", "Question", "Tally", "engine_for"]
 
 #: Top-level package and class name of a frame → the module whose ENGINE counts it, imported when first needed.
 ENGINES: Mapping[tuple[str, str], str] = MappingProxyType(
@@ -18,9 +18,9 @@ ENGINES: Mapping[tuple[str, str], str] = MappingProxyType(
         ("pandas", "DataFrame"): "pkdp_pipeline.engines.duckdb.pandas_engine",
         ("duckdb", "DuckDBPyRelation"): "pkdp_pipeline.engines.duckdb.relation_engine",
         ("_duckdb", "DuckDBPyRelation"): "pkdp_pipeline.engines.duckdb.relation_engine",
-        ("polars", "DataFrame"): "pkdp_pipeline.engines.narwhals.polars_engine",
-        ("polars", "LazyFrame"): "pkdp_pipeline.engines.narwhals.polars_engine",
-        ("pyarrow", "Table"): "pkdp_pipeline.engines.narwhals.arrow_engine",
+        ("polars", "DataFrame"): "pkdp_pipeline.engines.narwhals.memory_engine",
+        ("polars", "LazyFrame"): "pkdp_pipeline.engines.narwhals.memory_engine",
+        ("pyarrow", "Table"): "pkdp_pipeline.engines.narwhals.memory_engine",
         ("pyspark", "DataFrame"): "pkdp_pipeline.engines.narwhals.spark_engine",
         ("ibis", "Table"): "pkdp_pipeline.engines.narwhals.engine",
         ("narwhals", "DataFrame"): "pkdp_pipeline.engines.narwhals.wrapped",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-__all__ = ["DRAWN", "SPACES", "CellCounts", "Engine", "Question", "Tally", "Units"]
+__all__ = ["DRAWN", "SPACES", "CellCounts", "Engine", "Question", "Tally"]
 
 #: The rules of `one_cell` by which a hash draws one of a unit's cells, or one of its most frequent ones.
 DRAWN = frozenset({"hash", "most_frequent"})
@@ -67,35 +67,27 @@ class CellCounts:
         Whether a row has a missing value in a unit column; such rows are not counted.
     several_cells : bool
         Whether a unit was found in several cells and no rule said which one counts; then no cells are given.
+    mixed : bool
+        Whether a unit column holds values of several types, such as 7 and "7", in any row.
+    alike : bool
+        Whether two units, of any rows, differ by nothing but the `SPACES` around their texts.
     """
 
     keys: pd.DataFrame
     counts: npt.NDArray[np.int64]
     missing_unit: bool
     several_cells: bool
+    mixed: bool = False
+    alike: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """How many distinct units there are, and how many of them have a row that satisfies the predicate."""
+    """How many distinct units there are, and how many have a row that satisfies the predicate; see `CellCounts`."""
 
     satisfying: int
     population: int
     missing_unit: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Units:
-    """Whether some people may have several names in a frame.
-
-    Parameters
-    ----------
-    mixed : bool
-        Whether a unit column holds values of several types, such as 7 and "7".
-    alike : bool
-        Whether two units differ by nothing but the `SPACES` around their texts.
-    """
-
     mixed: bool = False
     alike: bool = False
 
@@ -112,8 +104,4 @@ class Engine(Protocol):
 
     def tally(self, frame: Any, question: Question) -> Tally:
         """Count the units that satisfy ``where`` in at least one of their rows, and all units."""
-        ...
-
-    def units(self, frame: Any, unit: tuple[str, ...]) -> Units:
-        """Look at the unit's columns in every row."""
         ...

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 import pandas as pd
 
-from pkdp_pipeline.engines import CellCounts, Question, Units, engine_for
+from pkdp_pipeline.engines import CellCounts, Question, engine_for
 from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError
 from pkdp_pipeline.model.domain import Domain
 from pkdp_pipeline.model.keys import canonical_key, kind_of_dtype, published_keys
@@ -38,8 +38,9 @@ class Counted:
         For a count: how many people do not satisfy the predicate.
     missing_unit, several_cells, undeclared_cells : bool
         Whether there are rows without a unit, units in several cells, and cells that the domain does not list.
-    units : Units
-        Whether some people may have several names, in any row of the frame: no predicate decides about it.
+    mixed_types, alike_units : bool
+        Whether a unit column holds values of several types, and whether two units differ by nothing but spaces around
+        them, in any row of the frame: no predicate decides about it.
     """
 
     request: Request
@@ -49,7 +50,8 @@ class Counted:
     missing_unit: bool = False
     several_cells: bool = False
     undeclared_cells: bool = False
-    units: Units = field(default_factory=Units)
+    mixed_types: bool = False
+    alike_units: bool = False
 
     def problems(self) -> list[str]:
         """Return what is not as the request declares it."""
@@ -57,12 +59,12 @@ class Counted:
         unit, by = (", ".join(map(repr, columns or ())) for columns in (request.unit, request.by))
         if self.missing_unit and request.missing_unit == "error":
             problems.append(f'rows have no value in unit {unit}; missing_unit="drop" leaves such rows out.')
-        if self.units.mixed:
+        if self.mixed_types:
             problems.append(
                 f"unit {unit} has values of several types, such as text and numbers: 7 and '7' would be two people. "
                 "Give it one type, for example with astype('str')."
             )
-        if self.units.alike:
+        if self.alike_units and request.units != "exact":
             problems.append(
                 f"unit {unit} has values that differ only by spaces around them: one person may be counted as two. "
                 'Strip them in the frame, or say that they are different people with units="exact".'
@@ -88,11 +90,7 @@ def count_units(frame: Any, request: Request) -> Counted:
     ArgumentError
         If the frame does not have what `request` names.
     """
-    engine, units = engine_for(frame), Units()
-    if request.unit:
-        units = _answered(lambda: engine.units(frame, request.unit))
-    if request.units == "exact":
-        units = replace(units, alike=False)
+    engine = engine_for(frame)
     question = Question(
         unit=request.unit,
         where=request.where,
@@ -108,7 +106,8 @@ def count_units(frame: Any, request: Request) -> Counted:
             counts=[tally.satisfying],
             others=tally.population - tally.satisfying,
             missing_unit=tally.missing_unit,
-            units=units,
+            mixed_types=tally.mixed,
+            alike_units=tally.alike,
         )
     cells = _answered(lambda: engine.cells(frame, question))
     keys, counts, strangers = cells.keys, cells.counts.tolist(), False
@@ -122,7 +121,8 @@ def count_units(frame: Any, request: Request) -> Counted:
         missing_unit=cells.missing_unit,
         several_cells=cells.several_cells,
         undeclared_cells=strangers,
-        units=units,
+        mixed_types=cells.mixed,
+        alike_units=cells.alike,
     )
 
 

@@ -194,3 +194,11 @@ def test_decimals_of_more_than_38_digits_are_refused_by_the_column():
     for question in (Question(unit=("u",), by=("m",)), Question(unit=("m",), by=("u",))):
         with pytest.raises(ArgumentError, match=r"column 'm' .* cast it in the frame, for example to text"):
             engine_for(table).cells(table, question)
+
+
+def test_rows_without_a_unit_in_several_cells_name_no_cell():
+    for cells in range(2, 9):
+        frame = pl.DataFrame({"u": [None] * cells + ["a"], "c": [f"c{cell}" for cell in range(cells)] + ["c0"]})
+        question = Question(unit=("u",), by=("c",))
+        for given_frame in (frame, frame.lazy(), frame.to_arrow(), frame.to_pandas()):
+            assert answered(engine_for(given_frame), given_frame, question) == ({("c0",): 1}, True)

@@ -1,199 +1,97 @@
-"""Counting the units of a pandas frame: columns become codes in pandas, NumPy or DuckDB counts them."""
+"""Counting the units of a pandas frame: its columns as Arrow's, counted where they are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Number
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pkdp_pipeline.engines.duckdb.cell_codes import CellCodes, encode_cells
-from pkdp_pipeline.engines.duckdb.connecting import connect
-from pkdp_pipeline.engines.duckdb.selection import plain, selected_rows
-from pkdp_pipeline.engines.duckdb.statements import alike_statement, cells_statement, numbered, tally_statement
-from pkdp_pipeline.engines.duckdb.unit_types import has_spaces, holds_several_types, holds_text
-from pkdp_pipeline.engines.places import counted_by_place, tallied_by_place
-from pkdp_pipeline.engines.question import DRAWN, CellCounts, Question, Tally, Units
-from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.engines.answers import cell_counts
+from pkdp_pipeline.engines.duckdb.in_memory import cells_of_rows, is_text, tally_of_rows
+from pkdp_pipeline.engines.duckdb.pandas_columns import (
+    holds_several_types,
+    key_column,
+    order_column,
+    public_dtype,
+    unit_column,
+)
+from pkdp_pipeline.engines.duckdb.selection import selected_rows
+from pkdp_pipeline.engines.duckdb.statements import numbered
+from pkdp_pipeline.engines.question import DRAWN, CellCounts, Question, Tally
+from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.model.predicate.columns import check_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["ENGINE", "PandasEngine"]
 
 
 @dataclass(frozen=True, slots=True)
 class PandasEngine:
-    """Counts the distinct units of a `pandas.DataFrame` with a private, in-memory DuckDB."""
+    """Counts the distinct units of a `pandas.DataFrame` in this process."""
 
     def cells(self, frame: pd.DataFrame, question: Question) -> CellCounts:
         """See `Engine.cells`."""
-        for argument, names in (
-            ("unit", question.unit),
-            ("by", question.by),
-            ("order_by", question.order_by),
-        ):
+        for argument, names in (("unit", question.unit), ("by", question.by), ("order_by", question.order_by)):
             check_columns(argument, names, list(frame.columns))
         selected = selected_rows(frame, question.where)
-        wanted = dict.fromkeys((*question.unit, *question.by, *question.order_by))
-        read = {name: plain(frame[name]) for name in wanted}
-        rows = {name: column if selected is None else column.loc[selected] for name, column in read.items()}
-        codes = encode_cells([rows[name] for name in question.by], ordered=question.one_cell != "error")
-        counted = _by_place([rows[name] for name in question.unit], codes, question)
-        if counted is not None:
-            return counted
-        columns = _unit_columns(rows, question)
-        packed = question.one_cell == "error" and bool(question.unit)
-        columns["b0"] = codes.packed() if packed else codes.codes
-        for position, name in enumerate(question.order_by):
-            columns[f"o{position}"] = _ranks(rows[name])
-        if question.one_cell in DRAWN:
-            columns["pick"] = codes.spelled()
-        statement = cells_statement(
-            units=len(question.unit),
-            keys=1,
-            one_cell=question.one_cell,
-            orders=len(question.order_by),
-            pick="pick",
-            packed_bits=codes.bits if packed else None,
-        )
-        answer = _aggregate(columns, statement)
-        return _cell_counts(answer, codes, question)
+        mixed, columns = _units(frame, question)
+        columns |= {f"b{i}": key_column(frame[name]) for i, name in enumerate(question.by)}
+        columns |= {f"o{i}": order_column(frame[name]) for i, name in enumerate(question.order_by)}
+        rows = _rows(columns, selected)
+        if selected is not None and not any(is_text(rows[name].type) for name in numbered("u", len(question.unit))):
+            rows = rows.filter(rows["hit"]).drop_columns("hit")
+        answer = _counted(cells_of_rows, rows, question)
+
+        def public(keys: Any, name: str) -> pd.Series[Any]:
+            return pd.Series(pd.arrays.ArrowExtensionArray(keys)).astype(public_dtype(frame[name].dtype))
+
+        return cell_counts(answer, question, public, mixed=mixed)
 
     def tally(self, frame: pd.DataFrame, question: Question) -> Tally:
         """See `Engine.tally`."""
         check_columns("unit", question.unit, list(frame.columns))
         selected = selected_rows(frame, question.where)
-        units = {name: plain(frame[name]) for name in question.unit}
-        hits = np.ones(len(frame), dtype=bool) if selected is None else selected
-        if len(units) == 1 and _has_places(*units.values()):
-            tallied = tallied_by_place(next(iter(units.values())).to_numpy(), hits)
-            if tallied is not None:
-                return Tally(satisfying=tallied[0], population=tallied[1], missing_unit=False)
-        columns = _unit_columns(units, question)
-        columns["hit"] = hits
-        answer = _aggregate(columns, tally_statement(units=len(question.unit)))
-        satisfying, population, missing = (answer[name].iloc[0] for name in answer.columns)
-        return Tally(satisfying=int(satisfying), population=int(population), missing_unit=bool(missing))
-
-    def units(self, frame: pd.DataFrame, unit: tuple[str, ...]) -> Units:
-        """See `Engine.units`."""
-        check_columns("unit", unit, list(frame.columns))
-        columns = [frame[name] for name in unit]
-        if any(map(holds_several_types, columns)):
-            return Units(mixed=True)
-        texts = {
-            name: column for name, column in zip(numbered("u", len(unit)), columns, strict=True) if holds_text(column)
-        }
-        if not any(map(has_spaces, texts.values())):
-            return Units()
-        rows = _unit_columns({name: plain(frame[name]) for name in unit}, Question(unit=unit))
-        rows |= {name: column.astype("str").array for name, column in texts.items()}
-        answer = _aggregate(rows, alike_statement(units=len(unit), texts=list(texts)))
-        return Units(alike=bool(answer["alike"].iloc[0]))
+        mixed, columns = _units(frame, question)
+        rows = _rows(columns, np.ones(len(frame), dtype=bool) if selected is None else selected)
+        tally: Tally = _counted(tally_of_rows, rows, question)
+        return Tally(
+            satisfying=tally.satisfying,
+            population=tally.population,
+            missing_unit=tally.missing_unit,
+            mixed=mixed,
+            alike=tally.alike,
+        )
 
 
 ENGINE = PandasEngine()
 
 
-def _by_place(units: list[pd.Series[Any]], codes: CellCodes, question: Question) -> CellCounts | None:
-    """Count units that are whole numbers close together; None for others and for other rules."""
-    if question.one_cell != "error" or len(units) != 1 or not _has_places(units[0]):
-        return None
-    found = counted_by_place(units[0].to_numpy(), codes.codes, codes.size)
-    if found is None:
-        return None
-    counts, several_cells = found
-    held = np.flatnonzero(counts) if not several_cells else np.empty(0, dtype=np.int64)
-    keys = codes.decode(held)
-    return CellCounts(
-        keys=pd.DataFrame(dict(zip(question.by, keys, strict=True)), copy=False),
-        counts=counts[held],
-        missing_unit=False,
-        several_cells=several_cells,
-    )
-
-
-def _has_places(units: pd.Series[Any]) -> bool:
-    """Return whether there are units, all whole numbers of NumPy's, none of which can be missing."""
-    return bool(len(units)) and isinstance(units.dtype, np.dtype) and units.dtype.kind in "iu"
-
-
-def _cell_counts(answer: pd.DataFrame, codes: CellCodes, question: Question) -> CellCounts:
-    several_cells = bool(answer["several_cells"].any())
-    # A cell that only rows without a unit mention has nobody in it.
-    held = answer.loc[(answer["n"] > 0) & (not several_cells)].sort_values("b0")
-    keys = codes.decode(held["b0"].to_numpy())
-    return CellCounts(
-        keys=pd.DataFrame(dict(zip(question.by, keys, strict=True)), copy=False),
-        counts=held["n"].to_numpy(dtype=np.int64),
-        missing_unit=bool(answer["missing_unit"].any()),
-        several_cells=several_cells,
-    )
-
-
-def _unit_columns(rows: Mapping[str, pd.Series[Any]], question: Question) -> dict[str, Any]:
-    names = numbered("u", len(question.unit))
+def _units(frame: pd.DataFrame, question: Question) -> tuple[bool, dict[str, Any]]:
+    """Return whether a unit's column holds several types, and u0, u1, …."""
+    columns = [frame[name] for name in question.unit]
     as_text = question.one_cell in DRAWN
-    return {
-        name: _unit_column(rows[column], as_text=as_text) for name, column in zip(names, question.unit, strict=True)
-    }
+    units = {f"u{i}": unit_column(column, as_text=as_text) for i, column in enumerate(columns)}
+    return any(map(holds_several_types, columns)), units
 
 
-def _unit_column(column: pd.Series[Any], *, as_text: bool) -> Any:
-    """Return the column in a form DuckDB compares as pandas does: whole numbers or text, missing ones NULL.
+def _rows(columns: dict[str, Any], selected: npt.NDArray[np.bool_] | None) -> pa.Table:
+    import pyarrow as pa
 
-    `as_text` keeps the unit's own name, which a code would replace by one that depends on the other units.
-    """
-    dtype = column.dtype
-    if isinstance(dtype, np.dtype) and dtype.kind in "iu":
-        return column.array
-    if isinstance(dtype, pd.StringDtype):
-        return column.array
-    codes, distinct = _factorized(column)
-    if as_text:
-        # What is equal is one unit, and has one spelling: 0.0 is -0.0, and 7 is 7.0.
-        values = pd.Series(distinct)
-        numbers = np.array([isinstance(value, Number) for value in values], dtype=bool)
-        names = (values + 0.0 if pd.api.types.is_float_dtype(values.dtype) else values).astype("str")
-        names = names.mask(numbers, names.str.removesuffix(".0"))
-        return names.array.take(codes, allow_fill=True)
-    return pd.arrays.IntegerArray(codes.astype(np.int64), codes < 0)
+    return pa.table(columns if selected is None else columns | {"hit": pa.array(selected)})
 
 
-def _ranks(column: pd.Series[Any]) -> Any:
-    """Return where each value stands in the column's order; missing ones NULL."""
-    codes, _ = _factorized(column, sort=True)
-    return pd.arrays.IntegerArray(codes.astype(np.int64), codes < 0)
-
-
-def _factorized(column: pd.Series[Any], *, sort: bool = False) -> tuple[npt.NDArray[np.intp], Any]:
-    problem = ""
-    try:
-        return column.factorize(sort=sort)
-    except (TypeError, NotImplementedError) as error:
-        problem = type(error).__name__
-    raise ArgumentError(
-        f"column {column.name!r} holds values that cannot be {'ordered' if sort else 'compared'} ({problem}); give it "
-        "one dtype, for example with astype('str')."
-    )
-
-
-def _aggregate(columns: dict[str, Any], statement: str) -> pd.DataFrame:
-    """Run one statement over ``pkdp_rows`` in a connection of its own, which is closed again."""
+def _counted(count: Any, rows: pa.Table, question: Question) -> Any:
+    """Return what is counted; what DuckDB says when it cannot could quote the data, and is not passed on."""
     import duckdb
 
     problem = ""
-    connection = connect()
     try:
-        connection.register("pkdp_rows", pd.DataFrame(columns, copy=False))
-        answer: pd.DataFrame = connection.sql(statement).to_arrow_table().to_pandas()
-        return answer
-    except duckdb.Error as error:
+        return count(rows, question)
+    except (duckdb.Error, ConfigError) as error:
         problem = type(error).__name__
-    finally:
-        connection.close()
-    # The engine's own text could quote the data.
     raise ConfigError(f"the frame could not be counted ({problem}); check the dtypes of the columns it is asked for.")

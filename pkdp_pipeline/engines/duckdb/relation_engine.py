@@ -5,23 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
-
+from pkdp_pipeline.engines.answers import cell_counts
 from pkdp_pipeline.engines.duckdb.predicate import predicate_sql
-from pkdp_pipeline.engines.duckdb.relation_codes import cells_by_code
+from pkdp_pipeline.engines.duckdb.relation_places import WHOLE, cells_by_place
 from pkdp_pipeline.engines.duckdb.relation_rows import RelationRows, asked
 from pkdp_pipeline.engines.duckdb.relation_types import check_one_type, comparable, nameable, to_public
-from pkdp_pipeline.engines.duckdb.statements import (
-    alike_statement,
-    cells_statement,
-    numbered,
-    quoted,
-    spaced_statement,
-    spelled,
-    tally_statement,
-)
-from pkdp_pipeline.engines.question import CellCounts, Question, Tally, Units
+from pkdp_pipeline.engines.duckdb.statements import cells_statement, numbered, quoted, tally_statement
+from pkdp_pipeline.engines.question import CellCounts, Question, Tally
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.predicate import Predicate
 from pkdp_pipeline.model.predicate.columns import check_columns
@@ -38,47 +28,44 @@ class RelationEngine:
 
     def cells(self, frame: duckdb.DuckDBPyRelation, question: Question) -> CellCounts:
         """See `Engine.cells`."""
-        source = _Source(frame)
+        schema = _Source(frame)
+        return cell_counts(
+            self.answer(frame, question), question, lambda keys, name: to_public(keys, schema.kind(name))
+        )
+
+    def answer(self, relation: duckdb.DuckDBPyRelation, question: Question) -> Any:
+        """Return what `cells_statement` gives, as an Arrow table."""
+        source = _Source(relation)
         keys = numbered("b", len(question.by))
         selected = [
             *source.units(question.unit),
             *(f"{source.key(name)} AS {key}" for name, key in zip(question.by, keys, strict=True)),
             *(f"{source.ordering(name)} AS o{i}" for i, name in enumerate(question.order_by)),
         ]
-        rows = source.rows(selected, source.condition(question.where))
-        if question.one_cell == "error" and question.unit:
-            kinds = [source.kind(name) for name in question.unit]
-            if (coded := cells_by_code(rows, kinds=kinds, keys=len(keys))) is not None:
-                return _cell_counts(coded, source, question)
+        condition, texts = source.condition(question.where), source.texts(question.unit)
+        # Names that differ by spaces are looked for in every row, whatever the predicate says.
+        marked = bool(texts) and question.where is not None
+        rows = source.rows([*selected, f"{condition} AS hit"]) if marked else source.rows(selected, condition)
+        if question.one_cell == "error" and [source.kind(name) in WHOLE for name in question.unit] == [True]:
+            answer = cells_by_place(rows, keys=len(keys))
+            if answer is not None:
+                return answer
         statement = cells_statement(
             units=len(question.unit),
             keys=len(keys),
             one_cell=question.one_cell,
             orders=len(question.order_by),
-            pick=spelled(keys),
+            texts=texts,
+            marked=marked,
         )
-        return _cell_counts(rows.run(statement), source, question)
+        return rows.run(statement)
 
     def tally(self, frame: duckdb.DuckDBPyRelation, question: Question) -> Tally:
         """See `Engine.tally`."""
         source = _Source(frame)
-        selected = [*source.units(question.unit), f"{source.condition(question.where)} AS hit"]
-        answer = source.rows(selected).run(tally_statement(units=len(question.unit)))
-        (row,) = answer.to_pylist()
-        return Tally(
-            satisfying=int(row["satisfying"]),
-            population=int(row["population"]),
-            missing_unit=bool(row["missing_unit"]),
-        )
-
-    def units(self, frame: duckdb.DuckDBPyRelation, unit: tuple[str, ...]) -> Units:
-        """See `Engine.units`."""
-        source = _Source(frame)
-        rows = source.rows(source.units(unit))
-        texts = [name for name, column in zip(numbered("u", len(unit)), unit, strict=True) if source.is_text(column)]
-        if not texts or not rows.run(spaced_statement(texts))["spaced"][0].as_py():
-            return Units()
-        return Units(alike=rows.run(alike_statement(units=len(unit), texts=texts))["alike"][0].as_py())
+        rows = source.rows([*source.units(question.unit), f"{source.condition(question.where)} AS hit"])
+        (answer,) = rows.run(tally_statement(units=len(question.unit), texts=source.texts(question.unit))).to_pylist()
+        return Tally(**answer)
 
 
 ENGINE = RelationEngine()
@@ -95,8 +82,9 @@ class _Source:
     def kind(self, name: str) -> str:
         return self._kinds[name]
 
-    def is_text(self, name: str) -> bool:
-        return self.kind(name) == "VARCHAR" or self.kind(name).startswith("ENUM(")
+    def texts(self, unit: tuple[str, ...]) -> list[str]:
+        named = zip(numbered("u", len(unit)), map(self.kind, unit), strict=True)
+        return [short for short, kind in named if kind == "VARCHAR" or kind.startswith("ENUM(")]
 
     def units(self, unit: tuple[str, ...]) -> list[str]:
         check_columns("unit", unit, self._columns)
@@ -128,18 +116,3 @@ class _Source:
 
     def rows(self, selected: list[str], condition: str = "true") -> RelationRows:
         return RelationRows(self._relation, tuple(selected), condition)
-
-
-def _cell_counts(answer: Any, source: _Source, question: Question) -> CellCounts:
-    import pyarrow.compute as pc
-
-    several_cells = bool(pc.any(answer["several_cells"]).as_py())
-    held = answer.slice(0, 0) if several_cells else answer.filter(pc.greater(answer["n"], 0))
-    return CellCounts(
-        keys=pd.DataFrame(
-            {name: to_public(held[f"b{i}"], source.kind(name)) for i, name in enumerate(question.by)}, copy=False
-        ),
-        counts=held["n"].to_numpy().astype(np.int64),
-        missing_unit=bool(pc.any(answer["missing_unit"]).as_py()),
-        several_cells=several_cells,
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import json
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,9 +20,8 @@ Answer = TypeVar("Answer")
 
 #: Rows in a batch of a stream: their arrays stay in the processor's caches.
 _BATCH = 1 << 17
-#: The operators of a plan that reads stored rows once, one by one, as DuckDB 2 and DuckDB 1 draw them.
+#: The operators of a plan that reads stored rows once, one by one, as DuckDB 2 and DuckDB 1 name them.
 _SCANS = frozenset({"PROJECTION", "FILTER", "SEQ_SCAN", "TABLE_SCAN", "PARQUET_SCAN", "READ_PARQUET"})
-_OPERATOR = re.compile(r"^╭─ ([^─]*?) ─[^╭]*$|^┌─+┐\n│ +(\S+) +│$|^┌─+┴─+┐\n│ +(\S+) +│$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,20 +58,23 @@ class RelationRows:
 
         Anything unknown, such as a join, a sample or a stream that can be read only once, is not.
         """
-        with self._query("SELECT * FROM pkdp_rows") as query:
-            plan = str(asked(lambda: query().explain()))
-        boxes = plan.count("╭") + plan.count("┌")
-        found = [next(filter(None, match)) for match in _OPERATOR.findall(plan)]
-        return boxes == len(found) and {name.upper().replace(" ", "_") for name in found} <= _SCANS
+        with self._query("SELECT * FROM pkdp_rows", before="EXPLAIN (FORMAT json) ") as query:
+            ((_, plan),) = asked(lambda: query().fetchall())
+        operators, names = json.loads(plan), set()
+        while operators:
+            operator = operators.pop()
+            names.add(operator["name"].strip().upper())
+            operators.extend(operator["children"])
+        return names <= _SCANS
 
     @contextmanager
-    def _query(self, statement: str) -> Iterator[Callable[[], Any]]:
+    def _query(self, statement: str, *, before: str = "") -> Iterator[Callable[[], Any]]:
         import duckdb
 
         # A name that no table the relation reads can have.
         source = f"pkdp_source_{secrets.token_hex(8)}"
         rows = f"SELECT {', '.join(self.selected)} FROM {source} WHERE {self.condition}"
-        query = f"WITH pkdp_rows AS NOT MATERIALIZED ({rows}) {statement}"
+        query = f"{before}WITH pkdp_rows AS NOT MATERIALIZED ({rows}) {statement}"
         try:
             yield lambda: self.relation.query(source, query)
         finally:

@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 import narwhals.stable.v2 as nw
 
+from pkdp_pipeline.engines.duckdb.statements import numbered
 from pkdp_pipeline.engines.narwhals.columns import comparable, nameable
 from pkdp_pipeline.engines.narwhals.conditions import condition
 from pkdp_pipeline.engines.narwhals.naming import opened
 from pkdp_pipeline.engines.narwhals.silence import quiet
-from pkdp_pipeline.engines.narwhals.statements import numbered
 from pkdp_pipeline.engines.question import Question
 from pkdp_pipeline.errors import ConfigError, PkdpError
 from pkdp_pipeline.model.predicate.columns import check_columns

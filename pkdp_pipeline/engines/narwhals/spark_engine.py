@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from pkdp_pipeline.engines.codes import MOST, answered, counted_by_code, joinable
-from pkdp_pipeline.engines.narwhals.answers import cell_counts
+from pkdp_pipeline.engines.answers import cell_counts
+from pkdp_pipeline.engines.duckdb.statements import numbered
+from pkdp_pipeline.engines.narwhals.columns import to_public
 from pkdp_pipeline.engines.narwhals.engine import ENGINE as ANYWHERE
+from pkdp_pipeline.engines.narwhals.engine import alike
 from pkdp_pipeline.engines.narwhals.source import Source, asked
-from pkdp_pipeline.engines.narwhals.statements import numbered
-from pkdp_pipeline.engines.question import CellCounts, Question, Tally, Units
+from pkdp_pipeline.engines.narwhals.spark_codes import MOST, answered, counted_by_code, joinable
+from pkdp_pipeline.engines.question import CellCounts, Question, Tally
 
 __all__ = ["ENGINE", "SparkEngine"]
 
@@ -28,16 +30,17 @@ class SparkEngine:
             rows = source.selected(question).to_native()
             answer = asked(lambda: _by_code(rows, units=len(question.unit), keys=len(question.by)))
             if answer is not None:
-                return cell_counts(answer, source.schema, question)
+                return cell_counts(
+                    answer,
+                    question,
+                    lambda keys, name: to_public(keys, source.schema[name]),
+                    alike=alike(source, question.unit),
+                )
         return ANYWHERE.cells(frame, question)
 
     def tally(self, frame: Any, question: Question) -> Tally:
         """See `Engine.tally`."""
         return ANYWHERE.tally(frame, question)
-
-    def units(self, frame: Any, unit: tuple[str, ...]) -> Units:
-        """See `Engine.units`."""
-        return ANYWHERE.units(frame, unit)
 
 
 ENGINE = SparkEngine()

@@ -6,18 +6,14 @@ from typing import Any, TypeAlias
 
 import narwhals.stable.v2 as nw
 
+from pkdp_pipeline.engines.duckdb.statements import numbered
 from pkdp_pipeline.engines.narwhals.digests import with_md5
 from pkdp_pipeline.engines.question import DRAWN, SPACES
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = ["alike_query", "cells_query", "most_frequent", "numbered", "spaced_query", "tally_query"]
+__all__ = ["alike_query", "cells_query", "spaced_query", "tally_query"]
 
 Rows: TypeAlias = "nw.LazyFrame[Any]"
-
-
-def numbered(letter: str, columns: int) -> list[str]:
-    """Return the names of that many columns of the rows, for example u0 and u1."""
-    return [f"{letter}{position}" for position in range(columns)]
 
 
 def cells_query(rows: Rows, *, units: int, keys: int, one_cell: str, orders: int = 0) -> Rows:
@@ -108,7 +104,7 @@ def _missing(unit: list[str]) -> nw.Expr:
 def _chosen(rows: Rows, unit: list[str], cell: list[str], one_cell: str, orders: list[str]) -> Rows:
     """Return one row per unit: the cell that the rule chooses, of equals the smallest, missing values last."""
     if one_cell in DRAWN:
-        pairs = most_frequent(rows, unit, cell) if one_cell == "most_frequent" else rows.select(*unit, *cell).unique()
+        pairs = _most_frequent(rows, unit, cell) if one_cell == "most_frequent" else rows.select(*unit, *cell).unique()
         rows, orders = with_md5(pairs, "pick", _spelled(pairs, [*unit, *cell])), ["pick"]
     elif one_cell != "first":
         raise ArgumentError(f"one_cell has no rule {one_cell!r}.")
@@ -118,7 +114,7 @@ def _chosen(rows: Rows, unit: list[str], cell: list[str], one_cell: str, orders:
     return marked.unique(unit, keep="first", order_by=order).select(*unit, *cell)
 
 
-def most_frequent(rows: Rows, unit: list[str], cell: list[str]) -> Rows:
+def _most_frequent(rows: Rows, unit: list[str], cell: list[str]) -> Rows:
     """Return the cells in which a unit has most rows, each once."""
     held = rows.group_by(*unit, *cell).agg(nw.len().alias("often"))
     return held.filter(nw.col("often") == nw.col("often").max().over(*unit)).select(*unit, *cell)

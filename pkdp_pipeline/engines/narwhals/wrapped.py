@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pkdp_pipeline.engines import engine_for
-from pkdp_pipeline.engines.question import CellCounts, Question, Tally, Units
+from pkdp_pipeline.engines.question import CellCounts, Question, Tally
 
 __all__ = ["ENGINE", "WrappedEngine"]
 
@@ -24,11 +24,6 @@ class WrappedEngine:
         """See `Engine.tally`."""
         native = frame.to_native()
         return engine_for(native).tally(native, question)
-
-    def units(self, frame: Any, unit: tuple[str, ...]) -> Units:
-        """See `Engine.units`."""
-        native = frame.to_native()
-        return engine_for(native).units(native, unit)
 
 
 ENGINE = WrappedEngine()

@@ -78,7 +78,7 @@ def rules_of_counts(counts: Mapping[str, Counted]) -> list[Rule]:
             'them, or write units = "exact" if they are different people'
         )
         if counted.request.units == "checked":
-            rules.append(Rule(text=text, number=int(counted.units.alike), most=0))
+            rules.append(Rule(text=text, number=int(counted.alike_units), most=0))
     for name, counted in counts.items():
         request = counted.request
         unit, by = _listed(request.unit), _listed(request.by or ())

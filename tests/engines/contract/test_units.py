@@ -14,8 +14,7 @@ import pytest
 from adapters import ADAPTERS, adapters
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.engines import Units, engine_for
-from pkdp_pipeline.engines.question import SPACES
+from pkdp_pipeline.engines import Question, engine_for
 from pkdp_pipeline.errors import ArgumentError
 
 SURE = pkdp.AttackerModel(p_max=0.5)
@@ -81,7 +80,7 @@ def test_texts_that_arrow_keeps_in_pandas_are_read_as_such():
     kept = pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
     with pytest.raises(pkdp.InputCheckError, match="only by spaces"):
         asked(frame.assign(person=pd.Series(people.dictionary_encode(), dtype=kept)))
-    with pytest.raises(ArgumentError, match="plain dtypes"):  # pandas cannot tell its values apart
+    with pytest.raises(pkdp.InputCheckError, match="only by spaces"):
         asked(frame.assign(person=pd.Series(people.cast(pa.string_view()), dtype=pd.ArrowDtype(pa.string_view()))))
 
 
@@ -91,6 +90,19 @@ def test_a_relation_with_a_type_of_several_is_refused(kind):
         relation = connection.sql(f"SELECT i::VARCHAR::{kind} AS person, 'a' AS clinic FROM range(30) r(i)")
         with pytest.raises(ArgumentError, match=r"'person' has type \w+, whose values may be text in one row"):
             asked(relation)
+
+
+def alike(frame, unit):
+    """Return whether names are alike, which every count of them says, whatever the predicate and the rule."""
+    engine, cells = engine_for(frame), {"by": unit[:1]}
+    found = {
+        engine.tally(frame, Question(unit=unit)).alike,
+        engine.tally(frame, Question(unit=unit, where=f"{unit[0]} != {unit[0]}")).alike,
+        *(engine.cells(frame, Question(unit=unit, one_cell=rule, **cells)).alike for rule in ("error", "hash")),
+        engine.cells(frame, Question(unit=unit, where=f"{unit[0]} != {unit[0]}", **cells)).alike,
+    }
+    assert len(found) == 1
+    return found.pop()
 
 
 def table(*people, clinics=None):
@@ -103,9 +115,6 @@ SPACED = {
     "tabs and line ends": ("\tann", "ann\r\n"),
     "missing beside": ("ann", None, "ann "),
     "not ASCII": ("Åse ", "Åse"),
-    "no-break space": ("Åse\u00a0", "Åse"),
-    "wide and thin": ("\u3000ann", "ann\u2009"),
-    "every kind": (f"{SPACES}ann{SPACES}", "ann"),
 }
 
 
@@ -113,16 +122,14 @@ SPACED = {
 @pytest.mark.parametrize("people", SPACED.values(), ids=SPACED)
 def test_names_that_differ_by_spaces_around_them_are_found(adapter, people):
     with adapter.frame(table(*people, "bob")) as frame:
-        assert engine_for(frame).units(frame, ("person",)) == Units(alike=True)
+        assert alike(frame, ("person",))
 
 
 @pytest.mark.parametrize("adapter", FRAMES)
-@pytest.mark.parametrize(
-    "people", [(), (None,), ("",), ("ann", "Ann", "an n"), ("ann ", " bob"), ("ann ", "ann "), ("\ufeffann", "ann")]
-)
+@pytest.mark.parametrize("people", [(), (None,), ("",), ("ann", "Ann", "an n"), ("ann ", " bob"), ("ann ", "ann ")])
 def test_other_names_are_told_apart(adapter, people):
     with adapter.frame(table(*people)) as frame:
-        assert engine_for(frame).units(frame, ("person",)) == Units()
+        assert not alike(frame, ("person",))
 
 
 @pytest.mark.parametrize("adapter", FRAMES)
@@ -130,11 +137,11 @@ def test_a_unit_of_several_columns_is_one_when_all_of_them_are(adapter):
     numbers = pa.array([1, 2, 1, None], pa.int64())
     rows = table("ann", "ann ", "bob", "bob ").append_column("house", numbers)
     with adapter.frame(rows) as frame:
-        assert engine_for(frame).units(frame, ("person", "house")) == Units()
-        assert engine_for(frame).units(frame, ("house",)) == Units()
+        assert not alike(frame, ("person", "house"))
+        assert not alike(frame, ("house",))
     with adapter.frame(pa.concat_tables([rows, rows.slice(1, 1).set_column(0, "person", [["ann"]])])) as frame:
-        assert engine_for(frame).units(frame, ("person", "house")) == Units(alike=True)
-        assert engine_for(frame).units(frame, ("house", "person")) == Units(alike=True)
+        assert alike(frame, ("person", "house"))
+        assert alike(frame, ("house", "person"))
 
 
 def test_categories_and_wrapped_frames_are_looked_at():
@@ -143,7 +150,7 @@ def test_categories_and_wrapped_frames_are_looked_at():
     with duckdb.connect() as connection:
         relation = connection.sql("SELECT 'ann'::ENUM('ann', 'ann ') AS person UNION ALL SELECT 'ann '")
         for frame in (coded, coded.to_pandas(), pl.from_arrow(coded), nw.from_native(coded), relation):
-            assert engine_for(frame).units(frame, ("person",)) == Units(alike=True)
+            assert alike(frame, ("person",))
 
 
 def test_they_are_refused_whatever_is_asked_unless_they_are_said_to_differ():
@@ -158,10 +165,6 @@ def test_they_are_refused_whatever_is_asked_unless_they_are_said_to_differ():
     assert frame.pkdp.count(unit="person", attacker=SURE, k=2, units="exact").value == 50
     with pytest.raises(ArgumentError, match="units"):
         asked(frame, units="trimmed")
-
-
-def test_spaces_are_what_python_strips():
-    assert set(SPACES) == {sign for sign in map(chr, range(0x110000)) if sign.isspace()}
 
 
 def test_every_engine_takes_part():

@@ -1,53 +1,16 @@
-"""Counting by hashes of cells: never another answer than a slow count, however the hashes fall."""
+"""Counting a relation's whole-numbered units in an array: never another answer than a slow count."""
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import or_
-
 import duckdb
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pkdp_pipeline.engines import Question, engine_for
-from pkdp_pipeline.engines.codes import MOST, counted_by_code, joinable
-from pkdp_pipeline.engines.duckdb.relation_codes import cells_by_code
+from pkdp_pipeline.engines.duckdb.relation_places import MOST, cells_by_place
 from pkdp_pipeline.engines.duckdb.relation_rows import RelationRows
 from pkdp_pipeline.errors import ConfigError
 
 QUESTION = Question(unit=("u",), by=("c",))
-
-
-@given(
-    codes=st.lists(st.integers(0, 255), min_size=1, max_size=6),
-    rows=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=20),
-)
-def test_joined_hashes_count_units_of_one_cell_and_give_up_on_others(codes, rows):
-    """Hashes of eight bits only, so that many are part of others or alike."""
-    hashes = np.array(codes, dtype=np.uint64)
-    if not joinable(hashes):
-        assert any(a & b == a for i, a in enumerate(codes) for j, b in enumerate(codes) if i != j)
-        return
-    cells = {unit: {cell % len(codes) for other, cell in rows if other == unit} for unit, _ in rows}
-    often: dict[int, int] = {}
-    for own in cells.values():
-        joined = reduce(or_, (codes[cell] for cell in own))
-        often[joined] = often.get(joined, 0) + 1
-    counts = counted_by_code(hashes, often)
-    assert (counts is None) == any(len(own) > 1 for own in cells.values())
-    if counts is not None:
-        assert counts.tolist() == [sum(own == {cell} for own in cells.values()) for cell in range(len(codes))]
-
-
-def test_too_many_cells_and_none_are_counted_another_way():
-    assert not joinable(np.array([], dtype=np.uint64))
-    # Of equally many bits each: none has all the bits of another.
-    numbers = np.arange(MOST + 1, dtype=np.uint64)
-    codes = numbers | (~numbers << np.uint64(32))
-    assert joinable(codes[:MOST])
-    assert not joinable(codes)
 
 
 @pytest.fixture
@@ -66,21 +29,19 @@ def rows_of(relation, unit=("u",), by=("c",)):
     return RelationRows(relation, (*selected, *(f"{column} AS b{i}" for i, column in enumerate(by))))
 
 
-def by_code(relation, unit=("u",), by=("c",)):
-    kinds = [str(dict(zip(relation.columns, relation.types, strict=True))[column]) for column in unit]
-    return cells_by_code(rows_of(relation, unit, by), kinds=kinds, keys=len(by))
+def by_place(relation, unit=("u",), by=("c",)):
+    return cells_by_place(rows_of(relation, unit, by), keys=len(by))
 
 
-@pytest.mark.parametrize("unit", [("u",), ("name",), ("real",), ("sparse",), ("u", "name")])
 @pytest.mark.parametrize("by", [("c",), ("d",), ("d", "c")])
-def test_stored_rows_are_counted_by_code(connection, tmp_path, unit, by):
+def test_stored_rows_are_counted_by_place(connection, tmp_path, by):
     connection.execute(f"COPY stored TO '{tmp_path}/stored.parquet'")
     for relation in (
         connection.table("stored"),
         connection.sql("SELECT * FROM stored WHERE u >= 0"),
         connection.read_parquet(str(tmp_path / "stored.parquet")),
     ):
-        answer = by_code(relation, unit, by)
+        answer = by_place(relation, ("u",), by)
         found = {tuple(row[f"b{i}"] for i in range(len(by))): row["n"] for row in answer.to_pylist()}
         names = ", ".join(by)
         plain = connection.sql(f"SELECT {names}, count(DISTINCT u) FROM stored GROUP BY {names}").fetchall()
@@ -92,14 +53,23 @@ def test_stored_rows_are_counted_by_code(connection, tmp_path, unit, by):
 def test_units_in_several_cells_and_without_a_name_are_noticed(connection, unit):
     connection.execute("INSERT INTO stored (c) VALUES ('cell 1'), ('nobody''s')")
     relation = connection.table("stored")
-    answer = by_code(relation, (unit,))
-    assert all(row["missing_unit"] for row in answer.to_pylist())
-    assert {row["b0"]: row["n"] for row in answer.to_pylist()}["nobody's"] == 0
+    if unit == "u":
+        answer = by_place(relation)
+        assert all(row["missing_unit"] for row in answer.to_pylist())
+        assert {row["b0"]: row["n"] for row in answer.to_pylist()}["nobody's"] == 0
     counted = engine_for(relation).cells(relation, Question(unit=(unit,), by=("c",)))
     assert (counted.missing_unit, counted.several_cells, int(counted.counts.sum())) == (True, False, 700)
     connection.execute("INSERT INTO stored SELECT * REPLACE ('cell 6' AS c) FROM stored WHERE u = 3 LIMIT 1")
-    assert by_code(relation, (unit,)) is None
+    assert unit != "u" or by_place(relation) is None
     assert engine_for(relation).cells(relation, Question(unit=(unit,), by=("c",))).several_cells
+
+
+def test_many_cells_and_units_far_apart_are_counted_another_way(connection):
+    many = connection.sql(f"SELECT i AS u, i // 2 AS c FROM range({2 * MOST + 2}) r(i)")
+    many.create("many")
+    for relation in (connection.table("many"), connection.sql("SELECT u * 10000019 AS u, c % 7 AS c FROM many")):
+        assert by_place(relation) is None
+        assert engine_for(relation).cells(relation, QUESTION).counts.sum() == 2 * MOST + 2
 
 
 @pytest.mark.parametrize(
@@ -125,20 +95,18 @@ def test_a_stream_that_can_be_read_only_once_is(connection):
 
 
 def test_hashes_that_tell_nothing_change_no_answer(connection, monkeypatch):
-    """With the same hash for all cells, or hashes that are part of each other, another way gives the answer."""
+    """With the same hash for several cells another way gives the answer."""
     relation = connection.table("stored")
     expected = engine_for(relation).cells(relation, QUESTION)
     plain = RelationRows.run
-    for hashed in ("0::UBIGINT", "(hash({0}) & 3)::UBIGINT", "((1::UBIGINT << (hash({0}) % 60)) - 1)::UBIGINT"):
+    for hashed in ("0::UBIGINT", "(hash(b0) & 3)::UBIGINT"):
 
         def run(self, statement, hashed=hashed):
-            return plain(self, statement.replace("hash(b0, 1)", hashed.format("b0")))
+            return plain(self, statement.replace("hash(b0, 1)", hashed))
 
         monkeypatch.setattr(RelationRows, "run", run)
-        monkeypatch.setattr(RelationRows, "batches", lambda self, statement: iter([run(self, statement)]))
-        for unit in ("u", "name"):
-            counted = engine_for(relation).cells(relation, Question(unit=(unit,), by=("c",)))
-            assert sorted(counted.counts) == sorted(expected.counts)
+        assert by_place(relation) is None
+        assert sorted(engine_for(relation).cells(relation, QUESTION).counts) == sorted(expected.counts)
 
 
 def test_rows_that_change_between_two_readings_change_no_answer(connection, monkeypatch):
@@ -146,14 +114,12 @@ def test_rows_that_change_between_two_readings_change_no_answer(connection, monk
 
     def run(self, statement):
         answer = plain(self, statement)
-        if "hash(b0, 1) AS code" in statement:
+        if "AS code FROM pkdp_rows GROUP BY b0" in statement:
             connection.execute("INSERT INTO stored (u, name, c) VALUES (9999, 'new', 'new cell')")
         return answer
 
     monkeypatch.setattr(RelationRows, "run", run)
-    for unit in ("u", "name"):
-        assert by_code(relation, (unit,)) is None
-        connection.execute("DELETE FROM stored WHERE u = 9999")
+    assert by_place(relation) is None
 
 
 def test_a_row_that_cannot_be_read_is_not_repeated(connection, tmp_path):

@@ -18,15 +18,16 @@ BIN2 := .venv-schedulers/bin
 SCHEDULERS := .venv-schedulers/.ready
 # What needs other programs (PostgreSQL, Java, dbt, Chromium, schedulers) has targets of its own.
 PROGRAMS := postgres or spark or ibis or dbt or browser
-MARKS ?= not slow and not ($(PROGRAMS) or dagster or airflow)
+ALONE := not slow and not ($(PROGRAMS) or dagster or airflow)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow lint types bench docs reports engines duckdb1 test-duckdb1 test-programs schedulers \
+.PHONY: help demo test test-docs slow lint types bench docs reports engines duckdb1 test-duckdb1 test-programs schedulers \
 	test-schedulers lock clean
 
 help:
 	@echo "make demo    publish 2013-01-02 of examples/daily_flights.toml, and write its report"
-	@echo "make test    run the tests, all but the slow campaigns and those that need other programs"
+	@echo "make test    run the tests, all but those of the targets below"
+	@echo "make test-docs  run the documentation's tests: the site, every snippet, the notebook"
 	@echo "make slow    run the slow campaigns only"
 	@echo "make lint    check style and formatting (ruff)"
 	@echo "make types   check types (mypy --strict)"
@@ -85,11 +86,15 @@ demo: $(READY)
 	$(BIN)/pkdp report examples/daily_flights.toml --date 2013-01-02 --out examples/out/2013-01-02/report.html
 
 test: $(DEV)
-	$(BIN)/python -m pytest -n $(WORKERS) -m "$(MARKS)"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "$(ALONE) and not docs"
+
+# The site, snippets, notebook and example reports of the documentation.
+test-docs: $(DEV)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "$(ALONE) and docs"
 
 # What meets DuckDB most, with DuckDB 1.5. The rest of the package does not know which DuckDB there is.
 test-duckdb1: $(DUCKDB1)
-	$(BIN1)/python -m pytest -n $(WORKERS) -m "$(MARKS)" \
+	$(BIN1)/python -m pytest -n $(WORKERS) -m "$(ALONE)" \
 		$(wildcard tests/duckdb) tests/engines tests/jobs tests/releases/test_accessor.py tests/releases/test_derived.py \
 		tests/releases/test_publish.py tests/releases/test_release.py
 

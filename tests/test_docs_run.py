@@ -40,7 +40,7 @@ from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.theorems import THEOREMS
 
 ROOT = Path(__file__).resolve().parents[1]
-pytestmark = pytest.mark.default_target
+pytestmark = [pytest.mark.default_target, pytest.mark.docs]
 
 PAGES = [
     path.relative_to(ROOT)

@@ -46,7 +46,7 @@ LOADING = {"script": "src", "img": "src", "iframe": "src", "source": "src", "emb
 #: Made by `Ledger.open`, by pandas and by `certify` and `compose`: their own arguments are nobody's to give.
 NOT_CALLED = ("Ledger", "PkdpAccessor", "ReleaseCertificate", "ComposedCertificate")
 
-pytestmark = pytest.mark.xdist_group("docs_site")
+pytestmark = [pytest.mark.xdist_group("docs_site"), pytest.mark.docs]
 
 
 class Page(HTMLParser):
@@ -364,17 +364,6 @@ def named_tests(text: str) -> list[str]:
 def test_a_test_that_does_not_exist_is_noticed():
     with pytest.raises(AssertionError):
         named_tests("[x](../tests/test_docs_site.py): `test_no_such_thing`")
-
-
-def test_the_page_about_spark_shows_the_tested_example():
-    page = (DOCS / "spark.md").read_text(encoding="utf-8")
-    example = (ROOT / "examples" / "spark_histogram.py").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```text\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    code = [block for block in blocks if not block.startswith("pip ")]
-    assert len(code) == 2
-    assert all(block in example for block in code)
-    # tests/engines/test_spark.py runs the example.
-    assert "spark_histogram.py" in (ROOT / "tests" / "engines" / "test_spark.py").read_text(encoding="utf-8")
 
 
 # In a browser

@@ -11,6 +11,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+pytestmark = pytest.mark.docs
+
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 #: Pictures differ with fonts and versions of matplotlib; that there is one does not.
 PICTURES = {"image/png"}

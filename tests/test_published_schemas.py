@@ -27,10 +27,10 @@ OPEN = {
 }
 #: Members that may be left out, with their schema; of objects that have required ones of the same name, with theirs.
 OPTIONAL = {
-    ("certificate.v2", "table"),
-    *(("certificate.v2", name) for name in ("leakage", "dependent", "secret", "shared_by")),
-    *(("certificate.v2", f"leakage.{name}") for name in ("epsilon", "delta")),
-    *(("certificate.v2", f"dependence_{name}") for name in ("epsilon", "delta")),
+    ("certificate.v1", "table"),
+    *(("certificate.v1", name) for name in ("leakage", "dependent", "secret", "shared_by")),
+    *(("certificate.v1", f"leakage.{name}") for name in ("epsilon", "delta")),
+    *(("certificate.v1", f"dependence_{name}") for name in ("epsilon", "delta")),
     ("ledger.v1", "table"),
     ("report.v1", "anyone"),
 }
@@ -92,12 +92,11 @@ def objects(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
 def test_every_file_is_a_schema_with_a_version():
     files = {path.name for path in schema_file("certificate").parent.glob("*.json")}
     assert {f"{name}.json" for name in schema_names()} == files
-    assert set(schema_names()) >= {"certificate.v1", "certificate.v2", "job.v1", "ledger.v1", "report.v1", "run.v1"}
-    assert schema_file("certificate").name == "certificate.v2.json"
-    assert schema("certificate.v1")["$id"] != schema("certificate")["$id"]
+    assert set(schema_names()) >= {"certificate.v1", "job.v1", "ledger.v1", "report.v1", "run.v1"}
+    assert schema_file("certificate").name == "certificate.v1.json"
 
 
-@pytest.mark.parametrize("name", ["", "certificates", "certificate.v9", "../certificate.v1", "certificate.v2.json"])
+@pytest.mark.parametrize("name", ["", "certificates", "certificate.v9", "../certificate.v1", "certificate.v1.json"])
 def test_a_schema_that_is_not_there_is_an_error(name):
     with pytest.raises(ArgumentError, match="there is no schema"):
         schema(name)
@@ -192,8 +191,7 @@ def test_a_ledger_entry_can_be_referred_to():
         assert not entry.is_valid(event | {"kind": "forgotten"})
         assert not entry.is_valid(event | {"surprise": 1})
         if event["certificate"] is not None:
-            form = {"pkdp-certificate/1": "certificate.v1", "pkdp-certificate/2": "certificate.v2"}
-            validator(form[event["certificate"]["schema"]]).validate(event["certificate"])
+            validator("certificate.v1").validate(event["certificate"])
 
 
 def test_the_package_holds_the_schemas(tmp_path):

@@ -15,7 +15,7 @@ from pkdp_pipeline.certificates.codec import SCHEMA
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.theorems import THEOREMS
 
-FILE = Path(pkdp.__file__).parent / "schemas" / "certificate.v2.json"
+FILE = Path(pkdp.__file__).parent / "schemas" / "certificate.v1.json"
 DOCUMENT = json.loads(FILE.read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(DOCUMENT)
 
@@ -131,7 +131,7 @@ def test_members_can_be_neither_missing_nor_invented(theorem):
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (("schema",), "pkdp-certificate/1"),
+        (("schema",), "pkdp-certificate/2"),
         (("protects",), "everything"),
         (("attacker", "p_max"), 1.5),
         (("attacker", "p_max"), "0.1"),

@@ -17,8 +17,6 @@ from pkdp_pipeline.releases.release import Release
 
 __all__ = ["Checked", "check"]
 
-_FIRST = "pkdp-certificate/1"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
@@ -36,8 +34,6 @@ class Checked:
         Certificates that were issued for a stored table again.
     certificates : int
         Different certificates that were recomputed.
-    old : int
-        Stored tables whose certificates have the first form, which cannot be compared word by word.
     held : int or None
         The event whose hash was given as the head; None if none was.
     unreadable : tuple of str
@@ -52,7 +48,6 @@ class Checked:
     waiting: int
     again: int
     certificates: int
-    old: int
     held: int | None
     unreadable: tuple[str, ...]
     changes: tuple[Change, ...]
@@ -66,11 +61,6 @@ class Checked:
             f"certificate says. {number_of(self.certificates, 'different certificate')} recomputed; the stored running "
             "state is what they add up to."
         ]
-        if self.old:
-            listed.append(
-                f"{number_of(self.old, 'stored table')} with a certificate of an older form, which is not compared "
-                "word by word: the bytes are intact."
-            )
         if self.unreadable:
             listed.append(f"No gate answers about {', '.join(map(repr, self.unreadable))}, which could not be read.")
         listed += [f"{change.words[0].upper()}{change.words[1:]}." for change in self.changes[1:]]
@@ -107,7 +97,7 @@ def check(reading: Reading, *, head: str | None) -> Checked:
         )
     ledger = reading.ledger
     ledger.verify(head)
-    events = old = 0
+    events = 0
     unreadable: list[str] = []
     held = None
     kinds: Counter[str] = Counter()
@@ -123,9 +113,6 @@ def check(reading: Reading, *, head: str | None) -> Checked:
             if event.content is None:
                 continue
             release = Release.from_bytes(event.content)
-            if json.loads(release.certificate.to_json()).get("schema") == _FIRST:
-                old += 1
-                continue
             try:
                 _recompute(release, recomputed)
             except ArgumentError as error:
@@ -138,7 +125,6 @@ def check(reading: Reading, *, head: str | None) -> Checked:
         waiting=kinds["reserved"] - kinds["published"] - kinds["given_back"],
         again=kinds["recertified"],
         certificates=len(recomputed),
-        old=old,
         held=held,
         unreadable=tuple(unreadable),
         changes=changes,

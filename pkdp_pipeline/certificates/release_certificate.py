@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,9 +10,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from pkdp_pipeline.certificates.certificate import Certificate, bracketed
-from pkdp_pipeline.certificates.codec import reads, written_here
-from pkdp_pipeline.certificates.differences import differences, refuse_altered
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.codec import reads
 from pkdp_pipeline.certificates.refusal import refusal
 from pkdp_pipeline.certificates.sentences import (
     against,
@@ -33,7 +31,7 @@ from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Mechanism, mechanism_from_dict, mechanism_name, mechanism_to_dict
 from pkdp_pipeline.theorems import Applicable, Applied, Protects, WorstCase, bounds_of
 from pkdp_pipeline.theorems.beside_leakage import Leaked
-from pkdp_pipeline.theorems.guarantee import Guarantee
+from pkdp_pipeline.theorems.guarantee import Guarantee, bracketed
 from pkdp_pipeline.theorems.rounding import Array
 
 __all__ = ["ReleaseCertificate", "attacker_of", "certify", "release_certificate"]
@@ -181,38 +179,6 @@ class ReleaseCertificate(Certificate):
             return f"Private at ε = 1, δ = {least} against {whom} ({reach}).", leading.theorem
         return f"Private at {pair(Guarantee((leading,)), epsilon, delta)} against {whom}.", leading.theorem
 
-    def verify_numbers(self) -> bool:
-        """Recompute the stored numbers, each at its own ε, whichever version of the library wrote them.
-
-        Another version may word the same certificate differently, and state it at other ε; what it claims in numbers
-        can be compared all the same. `verify` compares the words as well.
-
-        Returns
-        -------
-        bool
-            True. A difference raises, so that it cannot be overlooked.
-
-        Raises
-        ------
-        ArgumentError
-            If a stored number is not what the certificate is about gives.
-        """
-        stored = json.loads(self.to_json())
-        worst = stored.get("worst_case")
-        points = _epsilons(worst.get("grid")) if isinstance(worst, dict) else [0.0]
-        fresh = {
-            "grid": self._grid(_epsilons(stored["grid"])),
-            "worst_case": self._worst_case_document(points),
-        }
-        found = {"grid": stored["grid"], "worst_case": worst}
-        refuse_altered(differences("certificate", found, fresh, rounding=self.rounding_of(fresh)))
-        return True
-
-    @property
-    def has_own_words(self) -> bool:
-        """Whether this version of the library wrote it, so that `verify` can compare its words."""
-        return self._stored is None or written_here(json.loads(self._stored))
-
     def _bracket(self, epsilons: Array) -> tuple[Array, Array]:
         partial, worst = self.partial_bounds, self.worst_case_bound
         if epsilons.size > _FEW:
@@ -305,20 +271,6 @@ def _certificate_from_document(document: Mapping[str, Any]) -> ReleaseCertificat
     )
     context = document.get("context")
     return fresh if context is None else fresh.in_context(Context.from_dict(context))
-
-
-def _epsilons(grid: object) -> list[float]:
-    """Return the ε of a stored grid."""
-    found: list[float] = []
-    for row in grid if isinstance(grid, list) else []:
-        epsilon = row.get("epsilon") if isinstance(row, dict) else None
-        if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0 <= epsilon < 1e300:
-            found = []
-            break
-        found.append(float(epsilon))
-    if not found:
-        raise ArgumentError("the certificate's field 'grid' is malformed: it must hold δ at some ε of at least 0.")
-    return found
 
 
 def release_certificate(text: str) -> ReleaseCertificate:

@@ -10,22 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pkdp_pipeline.cli.ledger_commands import Guard
-from pkdp_pipeline.cli.mechanism_options import (
-    Dependent,
-    InfluenceOption,
-    K,
-    Known,
-    LeakageOption,
-    Noise,
-    PMax,
-    PMin,
-    ReleaseThreshold,
-    Secret,
-    TotalKnown,
-    Unknown,
-    UnknownMax,
-    attacker_from,
-)
+from pkdp_pipeline.cli.options import AsJson, attacker_options, mechanism_options
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Count, Histogram
 
 if TYPE_CHECKING:
     from pkdp_pipeline.assurance.audit import Audit
@@ -41,7 +28,6 @@ Samples = Annotated[int, typer.Option("--samples", help="Data sets per life and 
 Confidence = Annotated[float, typer.Option("--confidence", help="With which operators that keep to it pass.")]
 Engine = Annotated[str, typer.Option("--engine", help="pandas, duckdb, sql, polars, pyarrow, ibis or spark.")]
 Seed = Annotated[int, typer.Option("--seed", help="Of the data sets; noise has none.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes that share the work.")]
 
 _SAMPLES, _CONFIDENCE = 120, 0.999999
@@ -86,7 +72,7 @@ def _battery(
     if context.invoked_subcommand is not None:
         return
     from pkdp_pipeline.assurance.audit.battery import battery
-    from pkdp_pipeline.assurance.audit.frames import STANDARD, check_engine, installed
+    from pkdp_pipeline.assurance.audit.operators import STANDARD, check_engine, installed
     from pkdp_pipeline.assurance.audit.running import audit_cases
 
     engines = tuple(map(check_engine, engine)) if engine else installed(STANDARD)
@@ -103,25 +89,16 @@ def _battery(
     _show(found, "The battery", as_json)
 
 
+Protects = Annotated[str, typer.Option(metavar="presence|value", help="value of a count: its total is declared known.")]
+
+
+@mechanism_options(Count)
+@attacker_options(Count)
 def count(
     *,
-    k: K = None,
-    k_complement: Annotated[int | None, typer.Option(help="Published only when the rest is at least this.")] = None,
-    noise: Noise = None,
-    release_threshold: ReleaseThreshold = None,
-    protects: Annotated[
-        str, typer.Option(help="presence, or value: for an exact total that is declared as known.")
-    ] = "presence",
-    p_max: PMax = None,
-    p_min: PMin = None,
-    unknown: Unknown = None,
-    unknown_max: UnknownMax = None,
-    known: Known = 0,
-    influence: InfluenceOption = "passive",
-    total_known: TotalKnown = False,
-    leakage: LeakageOption = None,
-    dependent: Dependent = None,
-    secret: Secret = "record",
+    mechanism: Count,
+    protects: Protects = "presence",
+    attacker: AttackerModel,
     samples: Samples = _SAMPLES,
     confidence: Confidence = _CONFIDENCE,
     engine: Engine = "pandas",
@@ -130,49 +107,20 @@ def count(
 ) -> None:
     """Audit a count: how many people satisfy a predicate."""
     from pkdp_pipeline.assurance.audit import audit
-    from pkdp_pipeline.model.mechanisms import Count, GeometricNoise
 
-    mechanism = Count(
-        k=k,
-        k_complement=k_complement,
-        noise=None if noise is None else GeometricNoise(noise),
-        release_threshold=release_threshold,
-    )
-    attacker = attacker_from(
-        p_max=p_max,
-        p_min=p_min,
-        unknown=unknown,
-        unknown_max=unknown_max,
-        known=known,
-        influence=influence,
-        total_known=total_known,
-        leakage=leakage,
-        dependent=dependent,
-        secret=secret,
-    )
     found = audit(
         mechanism, attacker, protects=protects, engine=engine, samples=samples, confidence=confidence, seed=seed
     )
     _show(found, "A count", as_json)
 
 
+@mechanism_options(Histogram)
+@attacker_options(Histogram)
 def histogram(
     *,
-    k: K = None,
-    noise: Noise = None,
-    release_threshold: ReleaseThreshold = None,
-    protects: Annotated[str, typer.Option(help="presence or value.")] = "presence",
-    p_max: PMax = None,
-    p_min: PMin = None,
-    p_max_between: Annotated[float | None, typer.Option(help="Told one of two cells, how sure which.")] = None,
-    unknown: Unknown = None,
-    unknown_max: UnknownMax = None,
-    known: Known = 0,
-    influence: InfluenceOption = "passive",
-    total_known: TotalKnown = False,
-    leakage: LeakageOption = None,
-    dependent: Dependent = None,
-    secret: Secret = "record",
+    mechanism: Histogram,
+    protects: Protects = "presence",
+    attacker: AttackerModel,
     samples: Samples = _SAMPLES,
     confidence: Confidence = _CONFIDENCE,
     engine: Engine = "pandas",
@@ -181,24 +129,7 @@ def histogram(
 ) -> None:
     """Audit a histogram: counts per cell, each published on its own merits."""
     from pkdp_pipeline.assurance.audit import audit
-    from pkdp_pipeline.model.mechanisms import GeometricNoise, Histogram
 
-    mechanism = Histogram(
-        k=k, noise=None if noise is None else GeometricNoise(noise), release_threshold=release_threshold
-    )
-    attacker = attacker_from(
-        p_max=p_max,
-        p_min=p_min,
-        p_max_between=p_max_between,
-        unknown=unknown,
-        unknown_max=unknown_max,
-        known=known,
-        influence=influence,
-        total_known=total_known,
-        leakage=leakage,
-        dependent=dependent,
-        secret=secret,
-    )
     found = audit(
         mechanism, attacker, protects=protects, engine=engine, samples=samples, confidence=confidence, seed=seed
     )

@@ -74,8 +74,8 @@ def run(
     """Publish what a job asks for on one date, or replay what it has published."""
     from pkdp_pipeline.cli.job_views import print_day, print_result
     from pkdp_pipeline.jobs import load_job
-    from pkdp_pipeline.jobs.backfilling import missed_days, run_days
-    from pkdp_pipeline.jobs.recording import recorded_failure
+    from pkdp_pipeline.jobs.backfilling import missed_days
+    from pkdp_pipeline.jobs.records import recorded
 
     if catch_up and revise:
         raise ArgumentError("--catch-up and --revise exclude each other: missed days have nothing to revise.")
@@ -87,13 +87,13 @@ def run(
         _plan(job_file, job, (*missed, day), named, revise=revise)
         return
     with _stoppable() as stopping, ExitStack() as held:
-        with recorded_failure(job, day):
+        with recorded(job, day, success=False):
             missed = missed_days(job, day) if catch_up else ()
-        held.enter_context(_mendable(job_file, (*missed, day), revise=revise))
+        held.enter_context(_with_way_out(job_file, (*missed, day), revise=revise))
         session = held.enter_context(_session(job, (*missed, day)[0], stopping))
         try:
-            for _ in run_days(session, missed, progress=_unheard(print_day, sys.stdout)):
-                pass
+            for earlier in missed:
+                _unheard(print_day, sys.stdout)(session.run(earlier))
         except InputCheckError as error:
             raise InputCheckError(
                 f"{error} It is a day that was missed; {day.isoformat()} comes after it and was not begun. To go on "
@@ -123,44 +123,29 @@ def backfill(
     from pkdp_pipeline.cli.job_progress import Watch
     from pkdp_pipeline.cli.job_views import print_backfill
     from pkdp_pipeline.jobs import load_job
-    from pkdp_pipeline.jobs.backfilling import days_of, run_days
+    from pkdp_pipeline.jobs.backfilling import backfill_days, days_of
 
     job = load_job(job_file)
     days = days_of(chosen_day("--from", first, job), chosen_day("--to", last, job))
     if dry_run:
         _plan(job_file, job, days, "report.html about everything published", revise=revise)
         return
-    stopped: PkdpError | None = None
-    mendable = _mendable(job_file, days, revise=revise)
-    with _stoppable() as stopping, mendable, _session(job, days[0], stopping) as session:
+    with_way_out = _with_way_out(job_file, days, revise=revise)
+    with _stoppable() as stopping, with_way_out, _session(job, days[0], stopping) as session:
         with Watch(len(days)) as watch:
             saw = _unheard(watch.saw, sys.stderr)
-            try:
-                for _ in run_days(session, days, revise=revise, keep_going=keep_going, progress=saw, reports=False):
-                    pass
-            except PkdpError as error:
-                if isinstance(error, TemporaryError):
-                    stopping.check()
-                stopped = error
-        total = None
-        with suppress(PkdpError):  # what stopped the backfill, such as a locked ledger, may stop this as well
-            total = session.total()
-        report, unwritten = None, None
-        try:
-            report = session.write_report()
-        except PkdpError as error:
-            unwritten = error
-        _unheard(print_backfill, sys.stdout)(job, days, watch.tally, total, report)
-    if stopped is not None:
-        if (way := _way_out(job_file, days, stopped, revise=revise)) is not None:
+            result = backfill_days(session, days, revise=revise, keep_going=keep_going, progress=saw)
+        _unheard(print_backfill, sys.stdout)(job, days, result)
+    if result.stopped is not None:
+        if (way := _way_out(job_file, days, result.stopped, revise=revise)) is not None:
             typer.echo(f"pkdp: {_SMALLEST} {way}", err=True)
-        raise typer.Exit(exit_code(stopped))
-    if watch.tally.failed:
-        if unwritten is not None:
-            typer.echo(f"pkdp: {unwritten}", err=True)
-        raise typer.Exit(exit_code(watch.tally.failed[0].error))
-    if unwritten is not None:
-        raise unwritten
+        raise typer.Exit(exit_code(result.stopped))
+    if result.unreported is not None:
+        if not result.failed:
+            raise result.unreported
+        typer.echo(f"pkdp: {result.unreported}", err=True)
+    if result.failed:
+        raise typer.Exit(exit_code(result.failed[0].error))
 
 
 def _plan(job_file: Path, job: Job, days: Sequence[datetime.date], report: str, *, revise: bool) -> None:
@@ -168,7 +153,7 @@ def _plan(job_file: Path, job: Job, days: Sequence[datetime.date], report: str, 
     from pkdp_pipeline.cli.job_views import print_plan
     from pkdp_pipeline.jobs.dry_run import plan_job
 
-    with _mendable(job_file, days, revise=revise):
+    with _with_way_out(job_file, days, revise=revise):
         plan = plan_job(job, days, revise=revise)
     error = None if plan.refused is None else plan.refused.refused
     way = None if error is None else _way_out(job_file, days, error, revise=revise)
@@ -178,8 +163,8 @@ def _plan(job_file: Path, job: Job, days: Sequence[datetime.date], report: str, 
 
 
 @contextmanager
-def _mendable(job_file: Path, days: Sequence[datetime.date], *, revise: bool) -> Iterator[None]:
-    """Let a refusal for privacy end with the command that shows a way out, where it does not show one itself."""
+def _with_way_out(job_file: Path, days: Sequence[datetime.date], *, revise: bool) -> Iterator[None]:
+    """Let a refusal for privacy end with the command that shows a way out."""
     try:
         yield
     except PkdpError as error:
@@ -193,8 +178,8 @@ def _mendable(job_file: Path, days: Sequence[datetime.date], *, revise: bool) ->
 
 
 def _way_out(job_file: Path, days: Sequence[datetime.date], error: PkdpError, *, revise: bool) -> str | None:
-    """Return the command that shows the smallest change; None where it has none to show, or the error shows one."""
-    if exit_code(error) != REFUSED or revise or "\n" in str(error):
+    """Return the command that shows the smallest change; None where it has none to show."""
+    if exit_code(error) != REFUSED or revise:
         return None
     first, last = days[0].isoformat(), days[-1].isoformat()
     dates = f"--date {first}" if len(days) == 1 else f"--from {first} --to {last}"
@@ -227,10 +212,10 @@ def _stoppable() -> Iterator[Stopping]:
 def _session(job: Job, first: datetime.date, stopping: Stopping) -> Iterator[JobSession]:
     """Open a job's session, and tell the curator what is remarkable about it."""
     from pkdp_pipeline.jobs import JobSession
-    from pkdp_pipeline.jobs.recording import recorded_failure
+    from pkdp_pipeline.jobs.records import recorded
 
     with ExitStack() as held:
-        with recorded_failure(job, first):
+        with recorded(job, first, success=False):
             session = held.enter_context(JobSession(job, stopping=stopping))
         for remark in session.remarks:
             typer.echo(f"pkdp: {remark}", err=True)

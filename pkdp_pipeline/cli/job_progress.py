@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from datetime import date, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -19,22 +18,10 @@ from pkdp_pipeline.jobs.backfilling import FailedDay
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs import JobResult
 
-__all__ = ["Tally", "Watch"]
+__all__ = ["Watch"]
 
 _SECONDS = 30.0
 """How long there is silence between two lines."""
-
-
-@dataclass(slots=True)
-class Tally:
-    """The days that have ended, by what became of them."""
-
-    published: list[date] = field(default_factory=list)
-    replayed: list[date] = field(default_factory=list)
-    failed: list[FailedDay] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.published) + len(self.replayed) + len(self.failed)
 
 
 class Watch:
@@ -53,8 +40,7 @@ class Watch:
     def __init__(
         self, days: int, *, console: Console | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.tally = Tally()
-        self._days, self._clock = days, clock
+        self._days, self._ended, self._clock = days, 0, clock
         self._console = console or Console(file=sys.stderr, markup=False, highlight=False, emoji=False)
         self._held = ExitStack()
         self._bar: Progress | None = None
@@ -84,12 +70,10 @@ class Watch:
 
     def saw(self, done: JobResult | FailedDay) -> None:
         """Count a day that has ended; one that failed is told at once."""
+        self._ended += 1
         if isinstance(done, FailedDay):
-            self.tally.failed.append(done)
             self._console.print(f"pkdp: {done.day.isoformat()}: {done.error}", soft_wrap=True)
-        else:
-            (self.tally.replayed if done.replayed else self.tally.published).append(done.day)
-        if len(self.tally) == 1:
+        if self._ended == 1:
             self._begun = self._clock()  # the first day takes longer: everything is imported and opened
         if self._bar is not None:
             self._bar.update(self._task, advance=1, description=done.day.isoformat())
@@ -98,6 +82,6 @@ class Watch:
             self._console.print(f"pkdp: {self._line(done.day)}", soft_wrap=True)
 
     def _line(self, day: date) -> str:
-        each = (self._spoken - self._begun) / max(1, len(self.tally) - 1)
-        left = timedelta(seconds=round(each * (self._days - len(self.tally))))
-        return f"{len(self.tally)} of {self._days} days, up to {day.isoformat()}; about {left} left."
+        each = (self._spoken - self._begun) / max(1, self._ended - 1)
+        left = timedelta(seconds=round(each * (self._days - self._ended)))
+        return f"{self._ended} of {self._days} days, up to {day.isoformat()}; about {left} left."

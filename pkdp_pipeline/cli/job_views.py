@@ -15,7 +15,6 @@ from rich.text import Text
 
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.display.ledger.screen import Screen
-from pkdp_pipeline.jobs.backfilling import FailedDay
 from pkdp_pipeline.jobs.dry_run import DELTA, Plan, PlannedDay
 from pkdp_pipeline.jobs.summary import noise_line, public_rows
 from pkdp_pipeline.ledger.views.words import amount, no_epsilon, number_of
@@ -23,8 +22,8 @@ from pkdp_pipeline.model.plain_text import exactly
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
-    from pkdp_pipeline.cli.job_progress import Tally
     from pkdp_pipeline.jobs import Job, JobRelease, JobResult
+    from pkdp_pipeline.jobs.backfilling import BackfillResult, FailedDay
 
 __all__ = ["print_backfill", "print_day", "print_plan", "print_result"]
 
@@ -52,10 +51,9 @@ def print_result(result: JobResult, total: Certificate | None) -> None:
         console.print(f"Report: {result.report}", soft_wrap=True)
 
 
-def print_day(done: JobResult | FailedDay) -> None:
+def print_day(done: JobResult) -> None:
     """Print one line about a day that was caught up with."""
-    if not isinstance(done, FailedDay):
-        _console().print(f"{done.day.isoformat()}: {'replayed' if done.replayed else 'published'}", soft_wrap=True)
+    _console().print(f"{done.day.isoformat()}: {'replayed' if done.replayed else 'published'}", soft_wrap=True)
 
 
 def print_plan(job: Job, plan: Plan, report: str | None = None, way_out: str | None = None) -> None:
@@ -93,26 +91,23 @@ def print_plan(job: Job, plan: Plan, report: str | None = None, way_out: str | N
     screen.say("the source: whether the days pass their input checks is found out when they are run.")
 
 
-def print_backfill(
-    job: Job, days: Sequence[date], tally: Tally, total: Certificate | None, report: Path | None = None
-) -> None:
+def print_backfill(job: Job, days: Sequence[date], result: BackfillResult) -> None:
     """Print what became of the days of a backfill, and what the ledger adds up to."""
     screen = Screen()
     screen.title(f"{job.dataset}, {_stretch(days)}")
     screen.head("Days")
-    left = len(days) - len(tally)
-    listed = [
-        ("published", _days(len(tally.published))),
-        ("replayed", _days(len(tally.replayed))),
-        ("failed", f"{_days(len(tally.failed))}{_which(tally.failed)}"),
-        ("not reached", _days(left)),
-    ]
-    counts = (len(tally.published), len(tally.replayed), len(tally.failed), left)
-    screen.pairs(pair for pair, count in zip(listed, counts, strict=True) if count)
+    counts = {"published": len(result.published), "replayed": len(result.replayed), "failed": len(result.failed)}
+    counts["not reached"] = len(days) - sum(counts.values())
+    screen.pairs(
+        (name, _days(count) + (_which(result.failed) if name == "failed" else ""))
+        for name, count in counts.items()
+        if count
+    )
     screen.head("The ledger now")
-    screen.say(total.sentence() if total is not None else "Its releases do not add up: no evidence says how.")
+    screen.say("Its releases do not add up: no evidence says how." if result.total is None else result.total.sentence())
     screen.head("Files")
-    screen.lines([job.output.directory, *([] if report is None else [f"{report.name} there: everything published"])])
+    report = [] if result.report is None else [f"{result.report.name} there: everything published"]
+    screen.lines([job.output.directory, *report])
 
 
 def _print_release(console: Console, day: date, published: JobRelease) -> None:

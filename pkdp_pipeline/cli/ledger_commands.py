@@ -110,7 +110,7 @@ def total(
     """Print what everything charged adds up to: the sentence, the numbers, the rule, and what is left of budgets."""
     from pkdp_pipeline.display.ledger.screen import Screen
     from pkdp_pipeline.display.ledger.totalling import print_total
-    from pkdp_pipeline.ledger.tally import units_of
+    from pkdp_pipeline.ledger.account import units_of
     from pkdp_pipeline.ledger.totals import unit_named
     from pkdp_pipeline.ledger.views.changes import changed_since, term_changes
     from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading, stated_total

@@ -21,27 +21,14 @@ from pkdp_pipeline.cli.audit_commands import audit_app
 from pkdp_pipeline.cli.gate_commands import gate_app
 from pkdp_pipeline.cli.job_commands import add_job_commands
 from pkdp_pipeline.cli.ledger_commands import ledger_app
-from pkdp_pipeline.cli.mechanism_options import (
-    Dependent,
-    InfluenceOption,
-    K,
-    Known,
-    LeakageOption,
-    Noise,
-    PMax,
-    PMin,
-    ReleaseThreshold,
-    Secret,
-    TotalKnown,
-    Unknown,
-    UnknownMax,
-    attacker_from,
-)
+from pkdp_pipeline.cli.options import AsJson, attacker_options, mechanism_options
 from pkdp_pipeline.cli.plan_commands import plan_app
 from pkdp_pipeline.cli.report_commands import add_report_command
 from pkdp_pipeline.cli.schema_commands import add_schema_command
 from pkdp_pipeline.cli.verify_commands import add_verify_command
 from pkdp_pipeline.errors import DEFECT, PkdpError, exit_code
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Count, Histogram
 from pkdp_pipeline.model.version import VERSION
 
 if TYPE_CHECKING:
@@ -105,102 +92,44 @@ add_verify_command(app, _with_exit_codes)
 
 Epsilon = Annotated[float | None, typer.Option(help="Print delta at this epsilon.")]
 Delta = Annotated[float | None, typer.Option(help="Print epsilon at this delta.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the certificate as JSON.")]
+Protects = Annotated[str, typer.Option(metavar="presence|value", help="value of a count: its total is declared known.")]
 
 
 @certify_app.command()
 @_with_exit_codes
+@mechanism_options(Histogram)
+@attacker_options(Histogram)
 def histogram(
     *,
-    k: K = None,
-    noise: Noise = None,
-    release_threshold: ReleaseThreshold = None,
-    protects: Annotated[str, typer.Option(help="presence or value.")] = "presence",
-    p_max: PMax = None,
-    p_min: PMin = None,
-    p_max_between: Annotated[float | None, typer.Option(help="Told one of two cells, how sure which.")] = None,
-    unknown: Unknown = None,
-    unknown_max: UnknownMax = None,
-    known: Known = 0,
-    influence: InfluenceOption = "passive",
-    total_known: TotalKnown = False,
-    leakage: LeakageOption = None,
-    dependent: Dependent = None,
-    secret: Secret = "record",
+    mechanism: Histogram,
+    protects: Protects = "presence",
+    attacker: AttackerModel,
     epsilon: Epsilon = None,
     delta: Delta = None,
     as_json: AsJson = False,
 ) -> None:
     """Certify a histogram: counts per cell, each published on its own merits."""
     from pkdp_pipeline.certificates.release_certificate import certify
-    from pkdp_pipeline.model.mechanisms import GeometricNoise, Histogram
 
-    mechanism = Histogram(
-        k=k, noise=None if noise is None else GeometricNoise(noise), release_threshold=release_threshold
-    )
-    attacker = attacker_from(
-        p_max=p_max,
-        p_min=p_min,
-        p_max_between=p_max_between,
-        unknown=unknown,
-        unknown_max=unknown_max,
-        known=known,
-        influence=influence,
-        total_known=total_known,
-        leakage=leakage,
-        dependent=dependent,
-        secret=secret,
-    )
     _print_certificate(certify(mechanism, attacker, protects=protects), epsilon, delta, as_json)
 
 
 @certify_app.command()
 @_with_exit_codes
+@mechanism_options(Count)
+@attacker_options(Count)
 def count(
     *,
-    k: K = None,
-    k_complement: Annotated[int | None, typer.Option(help="Published only when the rest is at least this.")] = None,
-    noise: Noise = None,
-    release_threshold: ReleaseThreshold = None,
-    protects: Annotated[
-        str, typer.Option(help="presence, or value: for an exact total that is declared as known.")
-    ] = "presence",
-    p_max: PMax = None,
-    p_min: PMin = None,
-    unknown: Unknown = None,
-    unknown_max: UnknownMax = None,
-    known: Known = 0,
-    influence: InfluenceOption = "passive",
-    total_known: TotalKnown = False,
-    leakage: LeakageOption = None,
-    dependent: Dependent = None,
-    secret: Secret = "record",
+    mechanism: Count,
+    protects: Protects = "presence",
+    attacker: AttackerModel,
     epsilon: Epsilon = None,
     delta: Delta = None,
     as_json: AsJson = False,
 ) -> None:
     """Certify a count: how many people satisfy a predicate."""
     from pkdp_pipeline.certificates.release_certificate import certify
-    from pkdp_pipeline.model.mechanisms import Count, GeometricNoise
 
-    mechanism = Count(
-        k=k,
-        k_complement=k_complement,
-        noise=None if noise is None else GeometricNoise(noise),
-        release_threshold=release_threshold,
-    )
-    attacker = attacker_from(
-        p_max=p_max,
-        p_min=p_min,
-        unknown=unknown,
-        unknown_max=unknown_max,
-        known=known,
-        influence=influence,
-        total_known=total_known,
-        leakage=leakage,
-        dependent=dependent,
-        secret=secret,
-    )
     _print_certificate(certify(mechanism, attacker, protects=protects), epsilon, delta, as_json)
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pkdp_pipeline.cli.mechanism_options import Dependent, LeakageOption, Secret, TotalKnown, attacker_from
+from pkdp_pipeline.cli.ledger_commands import Guard
+from pkdp_pipeline.cli.options import AsJson, attacker_options, taking
 from pkdp_pipeline.cli.plan_job_commands import add_plan_job
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError, PkdpError
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Count, Histogram
 
 if TYPE_CHECKING:
     from pkdp_pipeline.cli.plan_views.planned import Planned
@@ -18,18 +20,9 @@ if TYPE_CHECKING:
     from pkdp_pipeline.cli.plan_views.question import Kind, Question
     from pkdp_pipeline.display.terminal.screen import Screen
 
-__all__ = ["Guard", "plan_app"]
-
-P = ParamSpec("P")
+__all__ = ["plan_app"]
 
 _LEFT = 130
-
-
-class Guard(Protocol):
-    """What turns a command's errors into exit codes."""
-
-    def __call__(self, command: Callable[P, None], /) -> Callable[P, None]:
-        """Return the command, guarded."""
 
 
 def plan_app(guard: Guard) -> typer.Typer:
@@ -51,171 +44,114 @@ def plan_app(guard: Guard) -> typer.Typer:
     return app
 
 
-PMax = Annotated[
-    float | None,
-    typer.Option(help="How sure the attacker can be, at most; for a histogram: told that it is that cell or absence."),
-]
-PMin = Annotated[float | None, typer.Option(help="How sure the attacker is, at least, that another person counts.")]
-Unknown = Annotated[int | None, typer.Option(help="At least so many people are unknown to the attacker.")]
-UnknownMax = Annotated[int | None, typer.Option(help="At most so many people are unknown to the attacker.")]
-Known = Annotated[int, typer.Option(help="People the attacker knows or controls.")]
-Influence = Annotated[str, typer.Option(help="passive: known for other reasons; active: known to be there.")]
-Epsilon = Annotated[float, typer.Option(help="The target: odds change by a factor of e^epsilon at most,")]
-Delta = Annotated[float, typer.Option(help="up to this probability.")]
-Days = Annotated[int, typer.Option(help="How many such releases are to reach the target together.")]
-Declared = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--evidence",
-        metavar="KIND",
-        help="What is declared so that several releases add up, such as independent_given_habits, once_per_unit, "
-        "bounded_participation:5; again for a second kind.",
+_OF_BOTH = {
+    "epsilon": (
+        Annotated[float, typer.Option(help="The target: odds change by a factor of e^epsilon at most,")],
+        1.0,
     ),
-]
-PublicFile = Annotated[
-    str | None,
-    typer.Option(
-        "--public-counts",
-        metavar="FILE.csv",
-        help="Counts that are public already, a row for each cell; by naming the file you declare that it is public. "
-        "Never the data to be protected.",
+    "delta": (Annotated[float, typer.Option(help="up to this probability.")], 1e-6),
+    "days": (Annotated[int, typer.Option(help="How many such releases are to reach the target together.")], 1),
+    "evidence": (
+        Annotated[
+            list[str] | None,
+            typer.Option(
+                metavar="KIND",
+                help="What is declared so that several releases add up, such as independent_given_habits, "
+                "once_per_unit, bounded_participation:5; again for a second kind.",
+            ),
+        ],
+        None,
     ),
-]
-CountColumn = Annotated[
-    str | None, typer.Option("--count-column", metavar="COL", help="The file's column of counts; without it: count.")
-]
-AssumedCells = Annotated[
-    int | None, typer.Option("--assumed-cells", metavar="N", help="Assume so many cells (without it, one)")
-]
-AssumedPeople = Annotated[int | None, typer.Option("--assumed-people", metavar="M", help="and so many people in all.")]
-AssumedSpread = Annotated[
-    str, typer.Option("--assumed-spread", metavar="even|zipf", help="All cells alike, or in proportion to 1/rank.")
-]
-NoNoise = Annotated[bool, typer.Option("--no-noise", help="Noise is not acceptable.")]
-Chosen = Annotated[
-    int | None, typer.Option("--choice", metavar="N", help="Look closely at this choice; without it, the first.")
-]
+    "public_counts": (
+        Annotated[
+            str | None,
+            typer.Option(
+                metavar="FILE.csv",
+                help="Counts that are public already, a row for each cell; by naming the file you declare that it is "
+                "public. Never the data to be protected.",
+            ),
+        ],
+        None,
+    ),
+    "count_column": (
+        Annotated[str | None, typer.Option(metavar="COL", help="The file's column of counts; without it: count.")],
+        None,
+    ),
+    "assumed_people": (
+        Annotated[int | None, typer.Option(metavar="M", help="Assume so many people in all.")],
+        None,
+    ),
+    "no_noise": (Annotated[bool, typer.Option("--no-noise", help="Noise is not acceptable.")], False),
+    "choice": (
+        Annotated[int | None, typer.Option(metavar="N", help="Look closely at this choice; without it, the first.")],
+        None,
+    ),
+}
+_OF_HISTOGRAMS = {
+    "protects": (
+        Annotated[
+            str,
+            typer.Option(metavar="presence|value", help="presence: who is there; value: who is in which cell."),
+        ],
+        "presence",
+    ),
+    "assumed_cells": (
+        Annotated[int | None, typer.Option(metavar="N", help="Assume so many cells; without it, one.")],
+        None,
+    ),
+    "assumed_spread": (
+        Annotated[str, typer.Option(metavar="even|zipf", help="All cells alike, or in proportion to 1/rank.")],
+        "even",
+    ),
+    "cells_from_data": (
+        Annotated[
+            bool,
+            typer.Option("--cells-from-data", help="The cells are not declared: their names come from the data."),
+        ],
+        False,
+    ),
+}
 Drawn = Annotated[
     bool | None,
     typer.Option("--curves/--no-curves", help="Draw curves, or none; without it, those that take no long time."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def histogram(
-    *,
-    p_max: PMax = None,
-    p_max_between: Annotated[
-        float | None, typer.Option(help="Told that a person is in one of two cells, how sure which, at most.")
-    ] = None,
-    p_min: PMin = None,
-    unknown: Unknown = None,
-    unknown_max: UnknownMax = None,
-    known: Known = 0,
-    influence: Influence = "passive",
-    total_known: TotalKnown = False,
-    leakage: LeakageOption = None,
-    dependent: Dependent = None,
-    secret: Secret = "record",
-    protects: Annotated[str, typer.Option(help="presence: who is there; value: who is in which cell.")] = "presence",
-    epsilon: Epsilon = 1.0,
-    delta: Delta = 1e-6,
-    days: Days = 1,
-    evidence: Declared = None,
-    public_counts: PublicFile = None,
-    count_column: CountColumn = None,
-    assumed_cells: AssumedCells = None,
-    assumed_people: AssumedPeople = None,
-    assumed_spread: AssumedSpread = "even",
-    cells_from_data: Annotated[
-        bool, typer.Option("--cells-from-data", help="The cells are not declared: their names come from the data.")
-    ] = False,
-    no_noise: NoNoise = False,
-    choice: Chosen = None,
-    curves: Drawn = None,
-    as_json: AsJson = False,
-) -> None:
+def _asked(
+    evidence: list[str] | None,
+    public_counts: str | None,
+    count_column: str | None,
+    assumed_people: int | None,
+    no_noise: bool,
+    assumed_cells: int | None = None,
+    assumed_spread: str = "even",
+    cells_from_data: bool = False,
+    **others: Any,
+) -> dict[str, Any]:
+    """Return the fields of a `Question`, without its kind and its attacker."""
+    from pkdp_pipeline.cli.plan_views.question import read_evidence_flags
+
+    return {
+        **others,
+        "evidence": read_evidence_flags(evidence or ()),
+        "counts": _counts(public_counts, count_column, assumed_cells, assumed_people, assumed_spread),
+        "noise": not no_noise,
+        "declared_cells": not cells_from_data,
+    }
+
+
+@attacker_options(Histogram)
+@taking("asked", _OF_HISTOGRAMS | _OF_BOTH, _asked)
+def histogram(*, attacker: AttackerModel, asked: dict[str, Any], curves: Drawn = None, as_json: AsJson = False) -> None:
     """Plan counts per cell: no noise at this k against noise at that epsilon."""
-    counts = _counts(public_counts, count_column, assumed_cells, assumed_people, assumed_spread)
-    attacker = {
-        "p_max": p_max,
-        "p_max_between": p_max_between,
-        "p_min": p_min,
-        "unknown": unknown,
-        "unknown_max": unknown_max,
-        "known": known,
-        "influence": influence,
-        "total_known": total_known,
-        "leakage": leakage,
-        "dependent": dependent,
-        "secret": secret,
-    }
-    question = _question(
-        "histogram",
-        attacker,
-        evidence,
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        days=days,
-        counts=counts,
-        noise=not no_noise,
-        declared_cells=not cells_from_data,
-        choice=choice,
-    )
-    _answer(question, curves=curves, as_json=as_json)
+    _answer("histogram", attacker, asked, curves=curves, as_json=as_json)
 
 
-def count(
-    *,
-    p_max: PMax = None,
-    p_min: PMin = None,
-    unknown: Unknown = None,
-    unknown_max: UnknownMax = None,
-    known: Known = 0,
-    influence: Influence = "passive",
-    total_known: TotalKnown = False,
-    leakage: LeakageOption = None,
-    dependent: Dependent = None,
-    secret: Secret = "record",
-    epsilon: Epsilon = 1.0,
-    delta: Delta = 1e-6,
-    days: Days = 1,
-    evidence: Declared = None,
-    public_counts: PublicFile = None,
-    count_column: CountColumn = None,
-    assumed_people: AssumedPeople = None,
-    no_noise: NoNoise = False,
-    choice: Chosen = None,
-    curves: Drawn = None,
-    as_json: AsJson = False,
-) -> None:
+@attacker_options(Count)
+@taking("asked", _OF_BOTH, _asked)
+def count(*, attacker: AttackerModel, asked: dict[str, Any], curves: Drawn = None, as_json: AsJson = False) -> None:
     """Plan one number: how many people satisfy a predicate."""
-    counts = _counts(public_counts, count_column, None, assumed_people, "even")
-    attacker = {
-        "p_max": p_max,
-        "p_min": p_min,
-        "unknown": unknown,
-        "unknown_max": unknown_max,
-        "known": known,
-        "influence": influence,
-        "total_known": total_known,
-        "leakage": leakage,
-        "dependent": dependent,
-        "secret": secret,
-    }
-    question = _question(
-        "count",
-        attacker,
-        evidence,
-        epsilon=epsilon,
-        delta=delta,
-        days=days,
-        counts=counts,
-        noise=not no_noise,
-        choice=choice,
-    )
-    _answer(question, curves=curves, as_json=as_json)
+    _answer("count", attacker, asked, curves=curves, as_json=as_json)
 
 
 def _ask(context: typer.Context) -> None:
@@ -254,17 +190,6 @@ def _ask(context: typer.Context) -> None:
         raise typer.Exit(_LEFT) from None
 
 
-def _question(kind: Kind, attacker: dict[str, Any], evidence: list[str] | None, **more: object) -> Question:
-    from pkdp_pipeline.cli.plan_views.question import Question, read_evidence_flags
-
-    return Question(
-        kind=kind,
-        attacker=attacker_from(**attacker),
-        evidence=read_evidence_flags(evidence or ()),
-        **more,  # type: ignore[arg-type]  # checked by the library
-    )
-
-
 def _counts(
     file: str | None, column: str | None, cells: int | None, people: int | None, spread: str
 ) -> CountsFile | Assumed | None:
@@ -288,7 +213,7 @@ def _counts(
 
 def _planned(question: Question) -> Planned:
     from pkdp_pipeline.cli.plan_views.planned import planned
-    from pkdp_pipeline.cli.plan_views.speech import in_flags
+    from pkdp_pipeline.cli.plan_views.words import in_flags
 
     try:
         return planned(question)
@@ -296,11 +221,12 @@ def _planned(question: Question) -> Planned:
         raise type(error)(in_flags(error)) from None
 
 
-def _answer(question: Question, *, curves: bool | None, as_json: bool) -> None:
+def _answer(kind: Kind, attacker: AttackerModel, asked: dict[str, Any], *, curves: bool | None, as_json: bool) -> None:
     from pkdp_pipeline.cli.plan_views.printing import print_choices, print_fragment
+    from pkdp_pipeline.cli.plan_views.question import Question
     from pkdp_pipeline.display.terminal.screen import Screen
 
-    made = _planned(question)
+    made = _planned(Question(kind=kind, attacker=attacker, **asked))
     if as_json:
         _print_json(made, curves=curves)
         return

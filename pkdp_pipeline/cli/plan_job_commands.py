@@ -15,8 +15,9 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError
 if TYPE_CHECKING:
     import datetime
 
+    from pkdp_pipeline.certificates.target import Target
     from pkdp_pipeline.jobs import Job
-    from pkdp_pipeline.jobs.repairing import Mending, Target
+    from pkdp_pipeline.jobs.repair import Repairs
 
 __all__ = ["add_plan_job"]
 
@@ -72,25 +73,25 @@ def _job(
 
     from rich.console import Console
 
-    from pkdp_pipeline.cli.plan_job_views import mending_document, print_mending
+    from pkdp_pipeline.cli.plan_job_views import print_repairs, repairs_document
     from pkdp_pipeline.errors import REFUSED, exit_code
     from pkdp_pipeline.jobs import load_job
-    from pkdp_pipeline.jobs.repairing import mend
+    from pkdp_pipeline.jobs.repair import repair
 
     if write is not None:
         _check_new(write, job_file)
     days = _days(load_job(job_file), date, first, last)
     with Console(stderr=True).status("Trying changes …") if sys.stderr.isatty() else nullcontext():
-        mending = mend(job_file, days, target=_target(epsilon, delta))
+        repairs = repair(job_file, days, target=_target(epsilon, delta))
     if as_json:
-        typer.echo(json.dumps(mending_document(mending), ensure_ascii=False, indent=2))
+        typer.echo(json.dumps(repairs_document(repairs), ensure_ascii=False, indent=2))
     else:
-        print_mending(mending)
-    if mending.error is None and not mending.short:
+        print_repairs(repairs)
+    if repairs.error is None and not repairs.short:
         return
     if write is not None:
-        _write(mending, write)
-    raise typer.Exit(REFUSED if mending.error is None else exit_code(mending.error))
+        _write(repairs, write)
+    raise typer.Exit(REFUSED if repairs.error is None else exit_code(repairs.error))
 
 
 def _days(job: Job, date: str | None, first: str | None, last: str | None) -> tuple[datetime.date, ...]:
@@ -105,11 +106,11 @@ def _days(job: Job, date: str | None, first: str | None, last: str | None) -> tu
 
 
 def _target(epsilon: float | None, delta: float | None) -> Target | None:
-    from pkdp_pipeline.jobs.repairing import Target
+    from pkdp_pipeline.certificates.target import Target
 
     if epsilon is None and delta is None:
         return None
-    return Target(epsilon=1.0 if epsilon is None else epsilon, delta=1e-6 if delta is None else delta)
+    return Target(1.0 if epsilon is None else epsilon, 1e-6 if delta is None else delta)
 
 
 def _check_new(file: Path, job_file: Path) -> None:
@@ -119,22 +120,15 @@ def _check_new(file: Path, job_file: Path) -> None:
         raise ArgumentError("--write must name a file in the job file's folder: the paths in it are relative to it.")
 
 
-def _write(mending: Mending, file: Path) -> None:
+def _write(repairs: Repairs, file: Path) -> None:
     """Write the job with the smallest change, its comments kept."""
-    smallest = next((offer for offer in mending.offers if offer.kind == "change"), None)
-    if smallest is None or smallest.trial is None:
+    smallest = next((offer for offer in repairs.offers if offer.kind == "change"), None)
+    if smallest is None:
         typer.echo("pkdp: nothing was written: no change was found.", err=True)
         return
-    if smallest.trial.text is None:
-        typer.echo(
-            "pkdp: nothing was written: the job file is laid out in a way that is not edited without losing comments; "
-            "write the lines above into it.",
-            err=True,
-        )
-        return
     try:
-        with file.open("x", encoding="utf-8") as target:
-            target.write(smallest.trial.text)
+        with file.open("x", encoding="utf-8", newline="") as target:
+            target.write(smallest.text)
     except OSError as error:
         raise ConfigError(f"--write {file} cannot be written: {error.strerror}.") from None
     typer.echo(f"pkdp: wrote {file}; its ledger and its outputs are those of the job.", err=True)

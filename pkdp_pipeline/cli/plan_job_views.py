@@ -10,16 +10,17 @@ from typing import Any
 
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.sentences import rounded_up
+from pkdp_pipeline.certificates.target import Target
 from pkdp_pipeline.cli.job_views import print_plan
 from pkdp_pipeline.display.terminal.screen import Screen
 from pkdp_pipeline.jobs.dry_run import DELTA, Plan
-from pkdp_pipeline.jobs.repairing import Mending, Offer, Target
+from pkdp_pipeline.jobs.repair import Offer, Repairs
 from pkdp_pipeline.ledger.views.words import amount, number_of
 from pkdp_pipeline.model.plain_text import exactly
 from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.releases.noise import expected_error
 
-__all__ = ["SCHEMA", "mending_document", "print_mending"]
+__all__ = ["SCHEMA", "print_repairs", "repairs_document"]
 
 SCHEMA = "pkdp-plan-job/1"
 
@@ -33,30 +34,30 @@ _ORDER = (
 )
 
 
-def print_mending(mending: Mending) -> None:
+def print_repairs(repairs: Repairs) -> None:
     """Print what a job would do and promise and, where it is refused, the changes that were tried."""
     screen = Screen()
-    if mending.plan is None:
-        screen.title(f"{Path(mending.job.file).name}: nothing is read, charged or written")
+    if repairs.plan is None:
+        screen.title(f"{Path(repairs.job.file).name}: nothing is read, charged or written")
         screen.head("It is refused on every day")
-        screen.say(str(mending.error).partition("\n\n")[0])
+        screen.say(str(repairs.error).partition("\n\n")[0])
     else:
-        print_plan(mending.job, mending.plan)
-        _print_promises(screen, mending.plan)
-    if mending.error is None and not mending.short:
+        print_plan(repairs.job, repairs.plan)
+        _print_promises(screen, repairs.plan)
+    if repairs.error is None and not repairs.short:
         screen.head("Nothing has to change")
-        aim = "" if mending.target is None else f" and reaches {_aim(mending.target)}"
-        screen.say(f"The job is certifiable as it is, on {_days(len(mending.days))}{aim}.")
+        aim = "" if repairs.target is None else f" and reaches {_aim(repairs.target)}"
+        screen.say(f"The job is certifiable as it is, on {_days(len(repairs.days))}{aim}.")
         return
-    if mending.short and mending.target is not None:
+    if repairs.short and repairs.target is not None:
         screen.head("It is not refused, but promises less than you ask for")
-        screen.say(f"The releases of a day are to reach {_aim(mending.target)}, each its share.")
-    kinds = {kind: [offer for offer in mending.offers if offer.kind == kind] for kind in ("change", "less", "question")}
-    _print_changes(screen, mending, kinds["change"])
+        screen.say(f"The releases of a day are to reach {_aim(repairs.target)}, each its share.")
+    kinds = {kind: [offer for offer in repairs.offers if offer.kind == kind] for kind in ("change", "less", "question")}
+    _print_changes(screen, repairs, kinds["change"])
     if kinds["less"]:
         screen.head("Or publish less")
         for offer in kinds["less"]:
-            screen.item(_less(mending, offer))
+            screen.item(_less(repairs, offer))
     if kinds["question"]:
         screen.head("Or argue one of these, if it is true")
         screen.say(_QUESTIONS)
@@ -64,28 +65,28 @@ def print_mending(mending: Mending) -> None:
             screen.item(f"{offer.words}. {offer.claim}")
 
 
-def mending_document(mending: Mending) -> dict[str, Any]:
+def repairs_document(repairs: Repairs) -> dict[str, Any]:
     """Return the same as a JSON-ready dictionary; `pkdp_pipeline/schemas/plan_job.v1.json` describes it."""
-    plan, error, target = mending.plan, mending.error, mending.target
+    plan, error, target = repairs.plan, repairs.error, repairs.target
     refused = None
     if error is not None:
-        day = None if mending.day is None else mending.day.isoformat()
+        day = None if repairs.day is None else repairs.day.isoformat()
         refused = {"day": day, "error": type(error).__name__, "message": str(error)}
     return {
         "schema": SCHEMA,
         "library": {"name": "pkdp_pipeline", "version": VERSION},
-        "job": Path(mending.job.file).name,
-        "from": mending.days[0].isoformat(),
-        "to": mending.days[-1].isoformat(),
-        "days": len(mending.days),
+        "job": Path(repairs.job.file).name,
+        "from": repairs.days[0].isoformat(),
+        "to": repairs.days[-1].isoformat(),
+        "days": len(repairs.days),
         "delta": DELTA,
         "refused": refused,
-        "short": mending.short,
+        "short": repairs.short,
         "target": None if target is None else {"epsilon": target.epsilon, "delta": target.delta},
         "releases": [] if plan is None else _releases(plan),
         "total": None if plan is None else _epsilon(plan),
-        "tried_days": len(mending.tried_days),
-        "offers": [_offer(offer) for offer in mending.offers],
+        "tried_days": len(repairs.tried_days),
+        "offers": [_offer(offer) for offer in repairs.offers],
     }
 
 
@@ -98,7 +99,7 @@ def _print_promises(screen: Screen, plan: Plan) -> None:
         screen.say(f"{release.name}: {release.certificate.sentence(DELTA)}")
 
 
-def _print_changes(screen: Screen, mending: Mending, offers: list[Offer]) -> None:
+def _print_changes(screen: Screen, repairs: Repairs, offers: list[Offer]) -> None:
     screen.head("The smallest change" if offers else "No change was found")
     if not offers:
         screen.say(
@@ -111,46 +112,42 @@ def _print_changes(screen: Screen, mending: Mending, offers: list[Offer]) -> Non
             screen.head("Other changes, in order")
         keys = "one key changes" if offer.keys == 1 else f"{offer.keys} keys change"
         screen.say(f"{offer.words} ({keys}):")
-        screen.pasted(f"\n{offer.fragment}\n")
-        screen.say(" ".join(_found(mending, offer)))
+        screen.pasted(f"\n{offer.diff}\n")
+        screen.say(" ".join(_found(repairs, offer)))
         if number + 1 < len(offers) and number:
             screen.lines([""])
     screen.head("What that means")
-    screen.say(" ".join(_meaning(mending)))
+    screen.say(" ".join(_meaning(repairs)))
 
 
-def _found(mending: Mending, offer: Offer) -> Iterable[str]:
+def _found(repairs: Repairs, offer: Offer) -> Iterable[str]:
     """Yield what the trial of a change has shown, and what the change costs."""
-    assert offer.trial is not None
-    days = number_of(len(mending.tried_days), "day")
-    yield f"Tried on {days}: nothing is refused, and what is published adds up to {_total(offer.trial.plan)}."
-    places = {edit.path[1] for edit in offer.edits if edit.path[0] == "release" and len(edit.path) > 2}
-    changed = {release.name for place, release in enumerate(mending.job.release) if place in places}
-    for release in offer.trial.job.release:
-        if release.name not in changed:
-            continue
+    assert offer.plan is not None
+    days = number_of(len(repairs.tried_days), "day")
+    yield f"Tried on {days}: nothing is refused, and what is published adds up to {_total(offer.plan)}."
+    for release in () if offer.job is None else offer.job.release:
         mechanism = release.mechanism()
-        if mechanism.noise is not None:
+        if release not in repairs.job.release and mechanism.noise is not None:
             off = rounded_up(expected_error(mechanism).mean_absolute)
             yield f"A number of {release.name!r} is off by {off} on average."
 
 
-def _meaning(mending: Mending) -> Iterable[str]:
+def _meaning(repairs: Repairs) -> Iterable[str]:
     yield "Every change was written into the file's text, read as strictly as any job, and run dry on each day."
-    if mending.target is not None:
-        yield f"What is changed of a day reaches {_aim(mending.target)}, together."
+    if repairs.target is not None:
+        yield f"What is changed of a day reaches {_aim(repairs.target)}, together."
     yield _ORDER
 
 
 def _aim(target: Target) -> str:
-    return f"ε = {exactly(target.epsilon)} at δ = {exactly(target.delta)}"
+    return f"ε = {exactly(target.epsilon or 0.0)} at δ = {exactly(target.delta)}"
 
 
-def _less(mending: Mending, offer: Offer) -> str:
+def _less(repairs: Repairs, offer: Offer) -> str:
     if offer.last_day is not None:
         return f"{offer.words}: that day is the last that is not refused."
-    assert offer.trial is not None
-    return f"{offer.words}: what is left adds up to {_total(offer.trial.plan)} on {_days(len(mending.tried_days))}."
+    assert offer.plan is not None
+    return f"{offer.words}: what is left adds up to {_total(offer.plan)} on {_days(len(repairs.tried_days))}."
 
 
 def _days(number: int) -> str:
@@ -200,7 +197,7 @@ def _offer(offer: Offer) -> dict[str, Any]:
         "edits": [
             {"path": list(edit.path), "value": json.loads(json.dumps(edit.value, default=str))} for edit in offer.edits
         ],
-        "fragment": offer.fragment or None,
+        "fragment": offer.diff or None,
         "last_day": None if offer.last_day is None else offer.last_day.isoformat(),
-        "total": None if offer.trial is None else _epsilon(offer.trial.plan),
+        "total": None if offer.plan is None else _epsilon(offer.plan),
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -91,18 +90,12 @@ def _check_out(job: Job, out: Path) -> None:
 
 
 def _own_files(job: Job) -> Iterator[tuple[str, Path]]:
-    from pkdp_pipeline.jobs.source_tables import DuckDBSourceTable, FileSourceTable
-
     yield "the job file", Path(job.file)
     if "://" not in job.ledger:
         for suffix in ("", "-wal", "-shm", "-journal"):
             yield "the ledger", Path(f"{job.ledger}{suffix}")
-    if isinstance(job.source, DuckDBSourceTable):
-        yield "the source", Path(job.source.duckdb)
-    if isinstance(job.source, FileSourceTable):
-        for pattern in job.source.files:
-            for file in () if "://" in pattern else glob.iglob(pattern, recursive=True):
-                yield "a file of the source", Path(file)
+    for file in job.source.own_files():
+        yield "the source", file
     # Reports may lie among what is published, and nothing else may be written over.
     for published in Path(job.output.directory).glob("*/*"):
         name = published.name

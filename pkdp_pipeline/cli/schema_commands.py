@@ -30,7 +30,7 @@ def schema(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME", help="As in certificate.v2; without a version, the newest. Left out: all are listed."
+            metavar="NAME", help="As in certificate.v1; without a version, the newest. Left out: all are listed."
         ),
     ] = None,
     path: Annotated[bool, typer.Option("--path", help="Print where the file is, not what it says.")] = False,

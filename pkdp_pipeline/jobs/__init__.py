@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.loading import load_job
-from pkdp_pipeline.jobs.running import run_job
-from pkdp_pipeline.jobs.session import JobRelease, JobResult, JobSession
+from pkdp_pipeline.jobs.session import JobRelease, JobResult, JobSession, run_job
 
 __all__ = ["Job", "JobRelease", "JobResult", "JobSession", "load_job", "run_job"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError
+from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.jobs.session import JobResult, JobSession
@@ -19,7 +19,7 @@ from pkdp_pipeline.ledger import Ledger
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
 
-__all__ = ["BackfillResult", "FailedDay", "Progress", "backfill", "days_of", "missed_days", "run_days"]
+__all__ = ["BackfillResult", "FailedDay", "backfill", "backfill_days", "days_of", "missed_days"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,10 +28,6 @@ class FailedDay:
 
     day: date
     error: PkdpError
-
-
-Progress = Callable[[JobResult | FailedDay], None]
-"""Called after each day, also after one that fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +41,15 @@ class BackfillResult:
     replayed : tuple of datetime.date
         Days that were published before; no data was read and nothing was charged.
     failed : tuple of FailedDay
-        Days whose input check failed, with `keep_going`.
+        Days whose input check failed, with `keep_going`; else the one that stopped it.
     total : Certificate or None
         What everything that the ledger holds about the job's unit adds up to; None where it does not add up.
     report : pathlib.Path or None
         The report of everything the job has published, where ``[output] report`` asks for it.
+    stopped : PkdpError or None
+        The error of the day that stopped it.
+    unreported : PkdpError or None
+        Why there is no report.
     """
 
     published: tuple[date, ...]
@@ -57,6 +57,8 @@ class BackfillResult:
     failed: tuple[FailedDay, ...]
     total: Certificate | None
     report: Path | None = None
+    stopped: PkdpError | None = None
+    unreported: PkdpError | None = None
 
 
 def backfill(
@@ -66,7 +68,7 @@ def backfill(
     *,
     revise: bool = False,
     keep_going: bool = False,
-    progress: Progress | None = None,
+    progress: Callable[[JobResult | FailedDay], None] | None = None,
     stopping: Stopping | None = None,
 ) -> BackfillResult:
     """Publish the days of a period in order; days that were published before are replayed.
@@ -96,54 +98,57 @@ def backfill(
         See `run_job`: the error of the first day that fails. The days before it are published.
     """
     days = days_of(first, last)
+    with JobSession(job, stopping=stopping) as session:
+        result = backfill_days(session, days, revise=revise, keep_going=keep_going, progress=progress)
+    error = result.stopped or result.unreported
+    if error is not None:
+        raise error
+    return result
+
+
+def backfill_days(
+    session: JobSession,
+    days: Sequence[date],
+    *,
+    revise: bool = False,
+    keep_going: bool = False,
+    progress: Callable[[JobResult | FailedDay], None] | None = None,
+) -> BackfillResult:
+    """Do what `backfill` does in a session that is open; the result has the errors, and none is raised."""
     ended: dict[bool, list[date]] = {False: [], True: []}
     failed: list[FailedDay] = []
-    with JobSession(job, stopping=stopping) as session:
+    stopped = unreported = total = report = None
+    for day in days:
+        done: JobResult | FailedDay
         try:
-            for done in run_days(session, days, revise=revise, keep_going=keep_going, progress=progress, reports=False):
-                if isinstance(done, FailedDay):
-                    failed.append(done)
-                else:
-                    ended[done.replayed].append(done.day)
-        except PkdpError:
-            with suppress(PkdpError):  # what stopped the backfill, such as a locked ledger, may stop this as well
-                session.write_report()
-            raise
-        total, report = session.total(), session.write_report()
+            done = session.run(day, revise=revise, report=False)
+            ended[done.replayed].append(day)
+        except PkdpError as error:
+            done = FailedDay(day=day, error=error)
+            failed.append(done)
+            stopped = None if keep_going and isinstance(error, InputCheckError) else error
+        if progress is not None:
+            progress(done)
+        if stopped is not None:
+            break
+    if isinstance(stopped, TemporaryError):
+        session.stopping.check()  # a signal came during the wait
+    # What stopped it, such as a locked ledger, may stop this as well.
+    with nullcontext() if stopped is None else suppress(PkdpError):
+        total = session.total()
+    try:
+        report = session.write_report()
+    except PkdpError as error:
+        unreported = error
     return BackfillResult(
         published=tuple(ended[False]),
         replayed=tuple(ended[True]),
         failed=tuple(failed),
         total=total,
         report=report,
+        stopped=stopped,
+        unreported=unreported,
     )
-
-
-def run_days(
-    session: JobSession,
-    days: Sequence[date],
-    *,
-    revise: bool = False,
-    keep_going: bool = False,
-    progress: Progress | None = None,
-    reports: bool = True,
-) -> Iterator[JobResult | FailedDay]:
-    """Run days in order, and yield what became of each; the error of the first that fails is raised.
-
-    With `keep_going`, days whose input check fails are yielded, and the next one is run. Without `reports` no day
-    gets a report of its own.
-    """
-    for day in days:
-        done: JobResult | FailedDay
-        try:
-            done = session.run(day, revise=revise, report=reports)
-        except PkdpError as error:
-            done = FailedDay(day=day, error=error)
-        if progress is not None:
-            progress(done)
-        if isinstance(done, FailedDay) and not (keep_going and isinstance(done.error, InputCheckError)):
-            raise done.error
-        yield done
 
 
 def days_of(first: date, last: date) -> tuple[date, ...]:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pkdp_pipeline.certificates.compose import compose
 from pkdp_pipeline.errors import PkdpError
-from pkdp_pipeline.jobs.advice import in_job_words
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.requests import check_together, requests_of
+from pkdp_pipeline.jobs.requests import check_together, in_job_words, requests_of
 from pkdp_pipeline.jobs.written import check_folder, check_ledger
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.copying import copied
@@ -22,7 +21,7 @@ from pkdp_pipeline.releases.publish import reserve
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
 
-__all__ = ["DELTA", "Plan", "PlannedDay", "PlannedRelease", "plan_job"]
+__all__ = ["DELTA", "Plan", "PlannedDay", "PlannedRelease", "plan_day", "plan_job"]
 
 DELTA = 1e-6
 """Where ε is stated."""
@@ -110,7 +109,7 @@ def plan_job(job: Job, days: Sequence[date], *, revise: bool = False) -> Plan:
         check_ledger(job, ledger, certificates)
         before = total_of_unit(ledger, job.unit)
         for day in days:
-            planned.append(_planned(job, ledger, day, revise=revise))
+            planned.append(plan_day(job, ledger, day, revise=revise))
             if planned[-1].refused is not None:
                 break
         allowed = [one.day for one in planned if one.refused is None]
@@ -123,15 +122,14 @@ def plan_job(job: Job, days: Sequence[date], *, revise: bool = False) -> Plan:
         )
 
 
-def _planned(job: Job, ledger: Ledger, day: date, *, revise: bool) -> PlannedDay:
+def plan_day(job: Job, ledger: Ledger, day: date, *, revise: bool = False) -> PlannedDay:
+    """Return what would become of a day, and charge it to a copy of the ledger."""
     named = requests_of(job, day)
     releases: list[PlannedRelease] = []
-    for asked, one in zip(job.release, named, strict=True):
+    for one in named:
         try:
             with in_job_words(one.name):
-                found = reserve(
-                    one.request, attacker=job.attacker_of(asked), ledger=ledger, alone=job.alone, revise=revise
-                )
+                found = reserve(one.request, attacker=one.attacker, ledger=ledger, alone=job.alone, revise=revise)
         except PkdpError as error:
             return PlannedDay(day=day, releases=tuple(releases), refused=error)
         outcome: Outcome = "replay" if isinstance(found, Entry) else "publish"

@@ -10,11 +10,10 @@ from typing import Literal, Self
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 from pkdp_pipeline.certificates.target import Asked
-from pkdp_pipeline.jobs.check_tables import ChecksTable, RetentionTable
 from pkdp_pipeline.jobs.environment import LedgerName
-from pkdp_pipeline.jobs.output_tables import OutputTable, RecordsTable
 from pkdp_pipeline.jobs.release_table import NoiseTable, OneCell, ReleaseTable
-from pkdp_pipeline.jobs.source_tables import FileSourceTable, SourceTable
+from pkdp_pipeline.jobs.source_tables import AnySource
+from pkdp_pipeline.jobs.tables import ChecksTable, OutputTable, RecordsTable, RetentionTable
 from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.ledger.differencing import allows_overlap
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -77,7 +76,7 @@ class Job(Table):
         description="The people the data are about: releases of one data set are held against one another.",
         examples=["flights"],
     )
-    source: SourceTable = Field(
+    source: AnySource = Field(
         description="What is read: files, a table of a DuckDB file, or a table of a PostgreSQL database.",
         examples=["data/*.parquet", {"postgres": "${PKDP_SOURCE}", "table": "public.flights"}],
     )
@@ -248,17 +247,7 @@ class Job(Table):
 
     @model_validator(mode="after")
     def _the_engine_reads_the_source(self) -> Self:
-        if not isinstance(self.source, FileSourceTable):
-            if self.engine != "duckdb":
-                raise ValueError('engine: databases are read with engine = "duckdb": write that, or leave engine out.')
-        elif self.engine != "spark":
-            if any("://" in file for file in self.source.files):
-                raise ValueError('source: must be a file; addresses are for engine = "spark".')
-            if not self.source.says_format:
-                raise ValueError(
-                    "source: must be files that end in .parquet, .pq, .csv or .csv.gz; of a folder write "
-                    '"folder/*.parquet", and for another suffix source = { files = "…", format = "csv" }.'
-                )
+        self.source.check_engine(self.engine)
         return self
 
     def declared(self) -> tuple[Evidence, ...]:

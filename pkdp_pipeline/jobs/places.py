@@ -8,7 +8,7 @@ from typing import Any
 
 from pkdp_pipeline.jobs.environment import public_address
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.source_tables import DuckDBSourceTable, PostgresSourceTable
+from pkdp_pipeline.jobs.source_tables import PostgresSourceTable
 
 __all__ = ["absolute", "misplaced"]
 
@@ -61,16 +61,18 @@ def _private_in_public(job: Job) -> list[str]:
 def _overwritten(job: Job) -> list[str]:
     found = []
     source, output = job.source, job.output
+    read = {os.path.realpath(file) for file in source.own_files()}
     if output.duckdb is not None:
-        if isinstance(source, DuckDBSourceTable) and _same(output.duckdb, source.duckdb):
+        file = os.path.realpath(output.duckdb)
+        if file in read:
             found.append(
                 "output.duckdb: is the source's file, and who reads the releases would read the data: write another."
             )
-        if "://" not in job.ledger and _same(output.duckdb, job.ledger):
+        if "://" not in job.ledger and file == os.path.realpath(job.ledger):
             found.append("output.duckdb: is the ledger's file: write another.")
         if job.retention is not None and _inside(output.duckdb, job.retention.directory):
             found.append("output.duckdb: lies inside retention.directory, which only the curator may read: move it.")
-    if isinstance(source, DuckDBSourceTable) and "://" not in job.ledger and _same(source.duckdb, job.ledger):
+    if "://" not in job.ledger and os.path.realpath(job.ledger) in read:
         found.append("ledger: is the source's file: write another.")
     if isinstance(source, PostgresSourceTable) and output.postgres is not None and source.table is not None:
         schema, _, table = source.table.rpartition(".")
@@ -87,7 +89,3 @@ def _overwritten(job: Job) -> list[str]:
 
 def _inside(place: str, folder: str) -> bool:
     return Path(os.path.realpath(place)).is_relative_to(os.path.realpath(folder))
-
-
-def _same(one: str, other: str) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)

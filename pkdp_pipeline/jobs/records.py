@@ -1,4 +1,4 @@
-"""Run records: one JSON file for each run of a job, for the curator; never beside what is public."""
+"""Records: what every run of a day has done, as a JSON file for the curator and as lineage events."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import math
 import os
 import platform
 import uuid
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from pkdp_pipeline.errors import (
     BudgetExceededError,
@@ -22,19 +23,20 @@ from pkdp_pipeline.errors import (
     NoEvidenceError,
     NotCertifiableError,
     PkdpError,
+    exit_code,
 )
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.outputs.files import why_no_folder
+from pkdp_pipeline.jobs.lineage import check_lineage, lineage_ended, lineage_started
+from pkdp_pipeline.jobs.outputs.files import make_folder, write_atomically
+from pkdp_pipeline.jobs.stopping import Stopped
 from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.releases.release import Release
 
-__all__ = ["CheckRecord", "ReleaseRecord", "RunRecord", "check_records", "write_record"]
+__all__ = ["ReleaseRecord", "RunRecord", "check_records", "recorded"]
 
 _SCHEMA = "pkdp.run.v1"
 _DELTA = 1e-6
 _REFUSED = (BudgetExceededError, DifferencingError, InputCheckError, NoEvidenceError, NotCertifiableError)
-
-Outcome = Literal["published", "replayed", "refused", "failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,95 +75,56 @@ class ReleaseRecord:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckRecord:
-    """One rule about the input and whether the day kept it; nothing of what was found."""
-
-    rule: str
-    passed: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class RunRecord:
-    """What one run of a job has done.
+    """What one run of a job does; it is filled while the run goes on.
 
     Parameters
     ----------
+    day : datetime.date
     run : str
         UUID of the run; its lineage events have the same.
-    day : datetime.date
     started, ended : datetime.datetime
         In UTC; `ended` is None while it runs.
+    published : list of (str, Release)
+        Each release under its name in the job file.
+    checks : sequence of (str, bool)
+        Rules about the input and whether the day kept them; nothing of what was found.
+    files : sequence of path-like
+    head : str or None
+        Hash of the ledger's last event about the day.
     outcome : {"published", "replayed", "refused", "failed"} or None
     exit_code : int
     error : PkdpError class name and message, or None
         An error that is not one of ours has its kind alone: its words may quote data.
-    releases : tuple of ReleaseRecord
-    checks : tuple of CheckRecord
-    files : tuple of str
-    head : str or None
-        Hash of the ledger's last event about the day.
     """
 
-    run: str
     day: date
-    started: datetime
+    run: str = field(default_factory=lambda: str(uuid.uuid4()))
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
     ended: datetime | None = None
-    outcome: Outcome | None = None
+    published: list[tuple[str, Release]] = field(default_factory=list)
+    checks: Sequence[tuple[str, bool]] = ()
+    files: Sequence[str | os.PathLike[str]] = ()
+    head: str | None = None
+    outcome: Literal["published", "replayed", "refused", "failed"] | None = None
     exit_code: int = 0
     error: tuple[str, str | None] | None = None
-    releases: tuple[ReleaseRecord, ...] = ()
-    checks: tuple[CheckRecord, ...] = ()
-    files: tuple[str, ...] = ()
-    head: str | None = None
 
-    @classmethod
-    def begin(cls, day: date) -> Self:
-        """Return the record of a run that starts now."""
-        return cls(run=str(uuid.uuid4()), day=day, started=datetime.now(UTC))
+    @property
+    def releases(self) -> tuple[ReleaseRecord, ...]:
+        """What is recorded of the releases."""
+        return tuple(ReleaseRecord.of(name, release) for name, release in self.published)
 
-    def succeeded(
-        self,
-        releases: Sequence[tuple[str, Release]],
-        *,
-        files: Sequence[str | os.PathLike[str]] = (),
-        head: str | None = None,
-        checks: Sequence[CheckRecord] = (),
-    ) -> Self:
-        """Return the record of the run as it ended: everything is published, or was before."""
-        replayed = all(release.replayed for _, release in releases)
-        return replace(
-            self,
-            ended=datetime.now(UTC),
-            outcome="replayed" if replayed else "published",
-            releases=tuple(ReleaseRecord.of(name, release) for name, release in releases),
-            files=tuple(os.fspath(file) for file in files),
-            head=head,
-            checks=tuple(checks),
-        )
-
-    def stopped(
-        self,
-        error: BaseException,
-        exit_code: int,
-        *,
-        releases: Sequence[tuple[str, Release]] = (),
-        files: Sequence[str | os.PathLike[str]] = (),
-        head: str | None = None,
-        checks: Sequence[CheckRecord] = (),
-    ) -> Self:
-        """Return the record of the run as it ended with an error; `releases` were published before it."""
-        return replace(
-            self,
-            ended=datetime.now(UTC),
-            outcome="refused" if isinstance(error, _REFUSED) else "failed",
-            exit_code=exit_code,
-            error=(type(error).__name__, str(error) if isinstance(error, PkdpError) else None),
-            releases=tuple(ReleaseRecord.of(name, release) for name, release in releases),
-            files=tuple(os.fspath(file) for file in files),
-            head=head,
-            checks=tuple(checks),
-        )
+    def end(self, error: BaseException | None = None) -> None:
+        """Note how the run ended."""
+        self.ended = datetime.now(UTC)
+        if error is None:
+            self.outcome = "replayed" if all(release.replayed for _, release in self.published) else "published"
+            return
+        self.outcome = "refused" if isinstance(error, _REFUSED) else "failed"
+        self.exit_code = error.exit_code if isinstance(error, Stopped) else exit_code(error)
+        self.error = (type(error).__name__, str(error) if isinstance(error, PkdpError) else None)
 
     def to_json(self, job: Job) -> str:
         """Return the record as JSON, as `pkdp_pipeline/schemas/run.v1.json` describes it."""
@@ -179,8 +142,8 @@ class RunRecord:
             "error": None if self.error is None else {"kind": self.error[0], "message": self.error[1]},
             "delta": _DELTA,
             "releases": [asdict(release) for release in self.releases],
-            "checks": [asdict(check) for check in self.checks],
-            "files": list(self.files),
+            "checks": [{"rule": rule, "passed": passed} for rule, passed in self.checks],
+            "files": [os.fspath(file) for file in self.files],
             "head": self.head,
             "versions": {
                 "pkdp_pipeline": VERSION,
@@ -191,9 +154,67 @@ class RunRecord:
         }
         return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
+    def write(self, job: Job) -> Path | None:
+        """Write the record, readable by its owner alone; return where, or None where the job keeps none.
+
+        Raises
+        ------
+        ConfigError
+            If it cannot be written.
+        """
+        if job.records is None or job.records.directory is None:
+            return None
+        folder = Path(job.records.directory)
+        make_folder(folder, 0o700)
+        # What killed runs have left; a younger one may belong to another job that is writing its own record.
+        for leftover in folder.glob(".*.json.partial"):
+            if leftover.name < f".{_stamp(self.started - timedelta(days=1))}":
+                with suppress(OSError):
+                    leftover.unlink(missing_ok=True)
+        path = folder / f"{_stamp(self.started)}-{self.run}.json"
+        write_atomically(path, self.to_json(job).encode(), 0o600)
+        return path
+
+
+@contextmanager
+def recorded(job: Job, day: date, *, success: bool = True) -> Iterator[RunRecord]:
+    """Record what is done inside, noted in what this yields; a job without ``[records]`` writes nothing.
+
+    Without `success`, only that it ended before the run itself began: an error is recorded, success is not.
+
+    Raises
+    ------
+    ConfigError
+        If what went well cannot be recorded. An error from inside is passed on, recorded or not.
+    """
+    record = RunRecord(day=day)
+    if success:
+        lineage_started(job, record)
+    try:
+        yield record
+    except BaseException as error:
+        with suppress(PkdpError):
+            if not success:
+                check_records(job)
+                lineage_started(job, record)
+            record.end(error)
+            record.write(job)
+            lineage_ended(job, record)
+        raise
+    if not success:
+        return
+    try:
+        record.end()
+        record.write(job)
+        lineage_ended(job, record)
+    except PkdpError as error:
+        raise type(error)(
+            f"{error} The releases themselves are published, charged once, and written: only the record is missing."
+        ) from error
+
 
 def check_records(job: Job) -> None:
-    """Refuse places for records that lie among public files, or cannot be used, before anything is charged.
+    """Refuse places for records and lineage that lie among public files, or cannot be used, before any charge.
 
     Raises
     ------
@@ -216,47 +237,7 @@ def check_records(job: Job) -> None:
                 f"records.directory {str(folder)!r} cannot be written to: choose another folder, or check the "
                 "permissions of this one."
             )
-
-
-def write_record(job: Job, record: RunRecord) -> Path | None:
-    """Write the record of a run, readable by its owner alone; None where the job keeps none.
-
-    Raises
-    ------
-    ConfigError
-        If it cannot be written.
-    """
-    if job.records is None or job.records.directory is None:
-        return None
-    folder = _private_folder(Path(job.records.directory))
-    path = folder / f"{_stamp(record.started)}-{record.run}.json"
-    temporary = path.with_name(f".{path.name}.partial")
-    try:
-        # What killed runs have left; a younger one may belong to another job that is writing its own record.
-        for leftover in folder.glob(".*.json.partial"):
-            if leftover.name < f".{_stamp(record.started - timedelta(days=1))}":
-                leftover.unlink(missing_ok=True)
-        try:
-            with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(record.to_json(job).encode())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise ConfigError(f"the run record {str(path)!r} cannot be written: {error.strerror}.") from error
-    return path
-
-
-def _private_folder(folder: Path) -> Path:
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"the folder {str(folder)!r} cannot be created: {why_no_folder(folder, error)}.") from error
-    return folder
+    check_lineage(job)
 
 
 def _stamp(moment: datetime) -> str:

@@ -9,16 +9,15 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.errors import ArgumentError, ConfigError, DifferencingError, LedgerError, NoEvidenceError, PkdpError
+from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, NoEvidenceError, PkdpError
 from pkdp_pipeline.jobs.environment import public_address
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import make_folder, write_atomically
 from pkdp_pipeline.jobs.requests import requests_of
-from pkdp_pipeline.jobs.summary import describe
-from pkdp_pipeline.jobs.together import Together
+from pkdp_pipeline.jobs.summary import Together, describe
 from pkdp_pipeline.jobs.written import certificates_of, check_ledger
-from pkdp_pipeline.ledger import Ledger, find_former
-from pkdp_pipeline.ledger.components import unit_text
+from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.ledger.account import unit_text
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.evidence import BoundedDependence
 
@@ -186,25 +185,12 @@ def _files(job: Job, day: date) -> frozenset[str]:
 
 def _held(job: Job, ledger: Ledger, history: History) -> Mapping[int, str]:
     """Return the names that the job has for entries of the ledger: for those that are published, and its own."""
-    days: dict[str, list[Line]] = {}
-    for line in history.lines:
-        if line.state == "published":
-            days.setdefault(line.standing.period, []).append(line)
-    held: dict[int, str] = {}
-    for text, lines in days.items():
-        try:
-            named = requests_of(job, date.fromisoformat(text))
-        except ValueError:  # a month, or a label: not a period of a job
-            continue
-        keys = {one.request.key(ledger.dataset): one for one in named}
-        for one in (one for key, one in keys.items() if all(line.key != key for line in lines)):
-            if len(lines) == sum(line.key in keys for line in lines):
-                break  # every release of the day is known by its key
-            with suppress(DifferencingError):  # a former version's label may be this day, and nobody can tell
-                former = find_former(ledger, one.request)
-                keys |= {} if former is None else {former.key: one}
-        held |= {line.holding.entry: keys[line.key].name for line in lines if line.key in keys}
-    return held
+    published = [line for line in history.lines if line.state == "published"]
+    names: dict[str, str] = {}
+    for period in {line.standing.period for line in published}:
+        with suppress(ValueError):  # a month, or a label: not a period of a job
+            names |= {one.request.key(ledger.dataset): one.name for one in requests_of(job, date.fromisoformat(period))}
+    return {line.holding.entry: names[line.key] for line in published if line.key in names}
 
 
 def _meets(line: Line, day: date) -> bool:
@@ -236,7 +222,7 @@ def _checks(job: Job, day: date) -> tuple[CheckLine, ...]:
     Without a record they are those that stop the job: nothing is published of a day that breaks one.
     """
     from pkdp_pipeline.display.report.content import CheckLine
-    from pkdp_pipeline.jobs.checks.stated import stated_rules
+    from pkdp_pipeline.jobs.checks import stated_rules
 
     recorded = _recorded_checks(job, day)
     if recorded is not None:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING
 
-from pkdp_pipeline.errors import ArgumentError, ConfigError, DifferencingError, PkdpError
+from pkdp_pipeline.errors import (
+    ArgumentError,
+    ConfigError,
+    DifferencingError,
+    NoEvidenceError,
+    NotCertifiableError,
+    PkdpError,
+)
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
-from pkdp_pipeline.ledger import check_differencing
+from pkdp_pipeline.ledger import Ledger, check_differencing
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.wording import JOB_FILE, worded_for
 from pkdp_pipeline.releases.request import Request
 
-if TYPE_CHECKING:
-    from pkdp_pipeline.jobs.repairs import Repair
-
-__all__ = ["NamedRequest", "check_together", "requests_of"]
+__all__ = ["NamedRequest", "check_together", "in_job_words", "is_published", "requests_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,28 +57,46 @@ def check_together(named: Sequence[NamedRequest], *, dataset: str, evidence: tup
     ConfigError
         If two of them ask for the same thing under two names.
     DifferencingError
-        If they are about the same people and period and one of them is noiseless. The message ends with what works
-        instead, as TOML that can be pasted into the job file, where there is such a thing.
+        If they are about the same people and period and one of them is noiseless.
     """
-    refusal = ""
-    try:
-        _check_together(named, dataset, evidence)
-    except DifferencingError as error:
-        # All releases of a job are of the same day, so to name it says nothing.
-        refusal = worded_for(error, JOB_FILE).replace(f", period {named[0].request.period}", "")
-    if refusal:
-        repair = _repair(named[0].job, date.fromisoformat(str(named[0].request.period)))
-        raise DifferencingError(refusal if repair is None else f"{refusal}\n\n{repair.words}\n\n{repair.toml}")
-
-
-def _check_together(named: Sequence[NamedRequest], dataset: str, evidence: tuple[Evidence, ...]) -> None:
     for position, one in enumerate(named):
         earlier = named[:position]
         for other in earlier:
             if one.request.key(dataset) == other.request.key(dataset):
                 raise ConfigError(f"releases {other.name!r} and {one.name!r} ask for the same; remove one of them.")
         others = [(other.request.standing(), other.attacker) for other in earlier]
-        check_differencing(one.request.standing(), others, dataset=dataset, evidence=evidence, attacker=one.attacker)
+        refusal = None
+        try:
+            check_differencing(
+                one.request.standing(), others, dataset=dataset, evidence=evidence, attacker=one.attacker
+            )
+        except DifferencingError as error:
+            # All releases of a job are of the same day, so to name it says nothing.
+            refusal = worded_for(error, JOB_FILE).replace(f", period {one.request.period}", "")
+        if refusal is not None:
+            raise DifferencingError(refusal)
+
+
+def is_published(ledger: Ledger, one: NamedRequest) -> bool:
+    """Return whether the ledger holds this release of this date."""
+    return ledger.find(one.request.key(ledger.dataset)) is not None
+
+
+@contextmanager
+def in_job_words(release: str) -> Iterator[None]:
+    """Let an error from inside name the release, and say what to write in the job file."""
+    told = None
+    try:
+        yield
+    except PkdpError as error:
+        message = worded_for(error, JOB_FILE)
+        if isinstance(error, NoEvidenceError | NotCertifiableError):
+            message = f"release {release!r}: {message}"
+        if message == str(error):
+            raise
+        told = type(error)(message)
+    if told is not None:
+        raise told
 
 
 def _request(job: Job, release: ReleaseTable, day: date) -> Request:
@@ -101,32 +122,3 @@ def _request(job: Job, release: ReleaseTable, day: date) -> Request:
         )
     except ArgumentError as error:
         raise ArgumentError(f"release {release.name!r}: {error}") from error
-
-
-def _repair(job: Job, day: date) -> Repair | None:
-    """Return the first repair that works: the job can be read with it, certified, and held to its budgets."""
-    from pkdp_pipeline.jobs.repairs import repairs
-
-    return next((repair for repair in repairs(job) if _works(job, repair, day)), None)
-
-
-def _works(job: Job, repair: Repair, day: date) -> bool:
-    from pkdp_pipeline.certificates.compose import compose
-    from pkdp_pipeline.certificates.release_certificate import certify
-    from pkdp_pipeline.model.evidence import SamePeople
-
-    releases = tuple(ReleaseTable.model_validate(table) for table in tomllib.loads(repair.toml)["release"])
-    update = {"release": releases, "attacker": repair.attacker}
-    try:
-        repaired = Job.model_validate({**dict(job), **update})
-        named = requests_of(repaired, day)
-        _check_together(named, job.dataset, job.declared())
-        parts = [certify(one.request.mechanism, one.attacker, protects=one.request.protects) for one in named]
-        total = parts[0] if len(parts) == 1 else compose([part.worst_case_only() for part in parts], SamePeople())
-    except (ValueError, PkdpError):
-        return False
-    return all(
-        (total if measure == "partial_knowledge" else total.worst_case).delta(budget.epsilon) <= budget.delta
-        for budget in job.budgets()
-        for measure in budget.measures
-    )

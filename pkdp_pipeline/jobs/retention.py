@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.outputs import make_folder, write_atomically
 from pkdp_pipeline.jobs.sources import Source, needed_columns
 
 __all__ = ["check_retention", "forget_rows", "keep_rows"]
@@ -26,7 +27,7 @@ _SUFFIX = ".rows.parquet"
 
 
 def check_retention(job: Job) -> None:
-    """Refuse a folder that others can read, or that lies where the public outputs are, symbolic links followed.
+    """Refuse a folder that others can read.
 
     Raises
     ------
@@ -35,13 +36,7 @@ def check_retention(job: Job) -> None:
     """
     if job.retention is None:
         return
-    folder, public = Path(job.retention.directory), Path(job.output.directory)
-    real, output = folder.resolve(), public.resolve()
-    if real == output or output in real.parents or real in output.parents:
-        raise ConfigError(
-            "retention.directory and output.directory lie in one another, symbolic links followed: rows are private "
-            "and outputs public; choose folders apart."
-        )
+    folder = Path(job.retention.directory)
     if folder.exists():
         found = folder.stat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
@@ -62,27 +57,17 @@ def keep_rows(job: Job, source: Source, day: date) -> None:
     if job.retention is None:
         return
     check_retention(job)
-    rows = source.pandas(job.period, day, needed_columns(job, source.columns))
     folder = Path(job.retention.directory)
-    file = folder / f"{_stem(job)}{day.isoformat()}{_SUFFIX}"
-    temporary = folder / f".{file.name}.partial"
-    problem: str | None = None
+    rows = source.pandas(job.period, day, needed_columns(job, source.columns))
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(handle, "wb") as stream:
-            os.fchmod(stream.fileno(), 0o600)
-            rows.to_parquet(stream, index=False)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, file)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if not isinstance(error, Exception):
-            raise
-        problem = error.strerror if isinstance(error, OSError) else type(error).__name__
-    if problem is not None:
-        raise ConfigError(f"the copy of the rows of {day.isoformat()} in {str(folder)!r} cannot be written: {problem}.")
+        content: bytes | None = rows.to_parquet(index=False)
+        problem = ""
+    except Exception as error:  # whose words can quote a row
+        content, problem = None, type(error).__name__
+    if content is None:
+        raise ConfigError(f"the copy of the rows of {day.isoformat()} in {str(folder)!r} cannot be made: {problem}.")
+    make_folder(folder, 0o700)
+    write_atomically(folder / f"{_stem(job)}{day.isoformat()}{_SUFFIX}", content, 0o600)
 
 
 def forget_rows(job: Job) -> None:

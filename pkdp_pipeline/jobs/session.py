@@ -1,8 +1,8 @@
-"""A session: one job with its lock, its ledger and its source held open, run for one day after another."""
+"""Running a job for a day: refuse, replay, or check, count, charge and publish; then write the files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -12,8 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from pkdp_pipeline.errors import PkdpError
-from pkdp_pipeline.jobs.advice import in_job_words
-from pkdp_pipeline.jobs.checks import check_output
+from pkdp_pipeline.jobs.checks import CheckedDay, check_input, check_output
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.locking import job_lock
 from pkdp_pipeline.jobs.outputs import (
@@ -23,27 +22,24 @@ from pkdp_pipeline.jobs.outputs import (
     write_atomically,
     write_outputs,
 )
-from pkdp_pipeline.jobs.reading import DayReader
-from pkdp_pipeline.jobs.recording import Done, check_recording, recorded
+from pkdp_pipeline.jobs.records import check_records, recorded
 from pkdp_pipeline.jobs.reporting import NothingPublishedError, check_report, write_report
-from pkdp_pipeline.jobs.requests import NamedRequest, check_together, requests_of
-from pkdp_pipeline.jobs.retention import check_retention, forget_rows
+from pkdp_pipeline.jobs.requests import NamedRequest, check_together, in_job_words, is_published, requests_of
+from pkdp_pipeline.jobs.retention import check_retention, forget_rows, keep_rows
 from pkdp_pipeline.jobs.sources import Source, open_source
-from pkdp_pipeline.jobs.stopping import Stopping
-from pkdp_pipeline.jobs.summary import summarise
-from pkdp_pipeline.jobs.together import Together
+from pkdp_pipeline.jobs.stopping import Stopping, interruptible
+from pkdp_pipeline.jobs.summary import Together, summarise
 from pkdp_pipeline.jobs.written import check_folder, check_ledger, own
-from pkdp_pipeline.ledger import Entry, Ledger, find_former
+from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.rehearsal import rehearsal
 from pkdp_pipeline.ledger.stretch import total_of_unit
-from pkdp_pipeline.releases.publish import publish, reserve
+from pkdp_pipeline.releases.publish import Counted, publish, reserve
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
-    from pkdp_pipeline.model.attacker import AttackerModel
 
-__all__ = ["JobRelease", "JobResult", "JobSession"]
+__all__ = ["JobRelease", "JobResult", "JobSession", "run_job"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +101,7 @@ class JobSession:
     ----------
     job : Job
     stopping : Stopping, optional
-        Decides where a signal takes effect.
+        Decides where a signal takes effect; also an attribute.
 
     Raises
     ------
@@ -117,7 +113,7 @@ class JobSession:
 
     def __init__(self, job: Job, *, stopping: Stopping | None = None) -> None:
         self._job = job
-        self._stopping = stopping or Stopping()
+        self.stopping = stopping or Stopping()
         self._held = ExitStack()
         self._ledger: Ledger
         self._source: Source | None = None
@@ -155,35 +151,33 @@ class JobSession:
 
         Without `report` the date gets no report of its own, whatever the job says: see `write_report`.
         """
-        self._stopping.check()
+        job = self._job
+        self.stopping.check()
         if not self._checked:
-            check_recording(self._job)
-        with recorded(self._job, day) as done:
+            check_records(job)
+        with recorded(job, day) as record:
             if not self._checked:
-                check_outputs(self._job)
-                check_report(self._job)
-                check_retention(self._job)
-                forget_rows(self._job)
+                check_outputs(job)
+                check_report(job)
+                check_retention(job)
+                forget_rows(job)
                 self._checked = True
-            return self._run(day, done, revise=revise, report=report)
-
-    def _run(self, day: date, done: Done, *, revise: bool, report: bool) -> JobResult:
-        named = requests_of(self._job, day)
-        new_ledger = not self._known and next(self._ledger.entries(), None) is None
-        to_read = self._refuse(named, revise=revise)
-        reader = DayReader(self._job, day, self._opened, self._stopping)
-        done.verdicts = reader.verdicts
-        if to_read:
-            reader.check(to_read)
-        published = self._publish(named, day, reader, done, revise=revise)
-        self._known = True
-        result = self._write(day, named, published, new_ledger=new_ledger)
-        done.files = [*(file for one in result.releases for file in one.files), result.summary]
-        if report and self._job.output.report:
-            with _published():
-                result = replace(result, report=write_report(self._job, day))
-            done.files = [*done.files, *filter(None, (result.report,))]
-        done.head = result.head
+            named = requests_of(job, day)
+            new_ledger = not self._known and next(self._ledger.entries(), None) is None
+            to_read = self._refuse(named, revise=revise)
+            rows = _DayRows(job, day, self._opened, self.stopping)
+            record.checks = rows.verdicts
+            if to_read:
+                rows.check(to_read)
+            record.published = self._publish(named, day, rows, record.published, revise=revise)
+            self._known = True
+            result = self._write(day, named, record.published, new_ledger=new_ledger)
+            record.files = [*(file for one in result.releases for file in one.files), result.summary]
+            if report and job.output.report:
+                with _published():
+                    result = replace(result, report=write_report(job, day))
+                record.files = [*record.files, *filter(None, (result.report,))]
+            record.head = result.head
         return result
 
     def total(self) -> Certificate | None:
@@ -214,71 +208,75 @@ class JobSession:
 
     def _refuse(self, named: Sequence[NamedRequest], *, revise: bool) -> list[NamedRequest]:
         """Refuse what may not be published, all of the day together; return the releases that need data."""
-        if not revise and all(_is_published(self._ledger, one) for one in named):
+        if not revise and all(is_published(self._ledger, one) for one in named):
             return []
         with rehearsal(self._ledger) as trial:
             found = []
-            for one, attacker in self._against(named):
+            for one in named:
                 with in_job_words(one.name):
                     reserved = reserve(
-                        one.request, attacker=attacker, ledger=trial, alone=self._job.alone, revise=revise
+                        one.request, attacker=one.attacker, ledger=trial, alone=self._job.alone, revise=revise
                     )
                 if not isinstance(reserved, Entry):
                     found.append(one)
         return found
 
     def _publish(
-        self, named: Sequence[NamedRequest], day: date, reader: DayReader, done: Done, *, revise: bool
-    ) -> list[tuple[ReleaseTable, Release]]:
-        published: list[tuple[ReleaseTable, Release]] = []
-        for asked, (one, attacker) in zip(self._job.release, self._against(named), strict=True):
-            self._stopping.check()
+        self,
+        named: Sequence[NamedRequest],
+        day: date,
+        rows: _DayRows,
+        published: list[tuple[str, Release]],
+        *,
+        revise: bool,
+    ) -> list[tuple[str, Release]]:
+        """Publish release after release, each as soon as it is made; `published` is extended on the way."""
+        for asked, one in zip(self._job.release, named, strict=True):
+            self.stopping.check()
             try:
                 with in_job_words(one.name):
                     release = publish(
-                        partial(reader.counted, one),
+                        partial(rows.counted, one),
                         one.request,
-                        attacker=attacker,
+                        attacker=one.attacker,
                         ledger=self._ledger,
                         alone=self._job.alone,
                         revise=revise,
-                        check=partial(check_output, asked=asked, rows=reader.rows),
+                        check=partial(check_output, asked=asked, rows=rows.number),
                     )
             except PkdpError as error:
                 if not published:
                     raise
                 with suppress(PkdpError):
-                    write_outputs(self._job, day, published)
-                others = ", ".join(repr(other.name) for other, _ in published)
+                    write_outputs(self._job, day, self._asked(published))
+                others = ", ".join(repr(name) for name, _ in published)
                 about = str(error).removeprefix(f"release {one.name!r}: ")
                 raise type(error)(
                     f"release {one.name!r}: {about} Only {others} was published before it; running again replays that."
                 ) from error
             check_output(release, asked)
-            published.append((asked, release))
-            done.releases.append((one.name, release))
+            published.append((one.name, release))
         return published
 
     def _write(
         self,
         day: date,
         named: Sequence[NamedRequest],
-        published: Sequence[tuple[ReleaseTable, Release]],
+        published: Sequence[tuple[str, Release]],
         *,
         new_ledger: bool,
     ) -> JobResult:
         beside = self._ledger.beside(named[0].request.standing())
         head, together = beside[-1].hash, Together.of(beside)
         summary = Path(self._job.output.directory) / day.isoformat() / "summary.md"
+        releases = self._asked(published)
         with _published():
             own(self._job)
-            files = write_outputs(self._job, day, published)
-            write_atomically(summary, summarise(self._job, day, published, together, head).encode())
+            files = write_outputs(self._job, day, releases)
+            write_atomically(summary, summarise(self._job, day, releases, together, head).encode())
         return JobResult(
             day=day,
-            releases=tuple(
-                JobRelease(asked=asked, release=release, files=files[asked.name]) for asked, release in published
-            ),
+            releases=tuple(JobRelease(asked=one, release=made, files=files[one.name]) for one, made in releases),
             together=together,
             summary=summary,
             new_ledger=new_ledger,
@@ -286,15 +284,83 @@ class JobSession:
             head=head,
         )
 
-    def _against(self, named: Sequence[NamedRequest]) -> Iterator[tuple[NamedRequest, AttackerModel]]:
-        for asked, one in zip(self._job.release, named, strict=True):
-            yield one, self._job.attacker_of(asked)
+    def _asked(self, published: Sequence[tuple[str, Release]]) -> list[tuple[ReleaseTable, Release]]:
+        return [(asked, release) for asked, (_, release) in zip(self._job.release, published, strict=False)]
 
     def _opened(self) -> Source:
         if self._source is None:
             self._source = open_source(self._job)
             self._held.callback(self._source.close)
         return self._source
+
+
+class _DayRows:
+    """One day's rows, checked and counted once, and only when a release needs them; a replay never asks for them."""
+
+    def __init__(self, job: Job, day: date, opened: Callable[[], Source], stopping: Stopping) -> None:
+        self._job, self._day = job, day
+        self._opened, self._stopping = opened, stopping
+        self._checked: CheckedDay | None = None
+        self.verdicts: list[tuple[str, bool]] = []
+
+    @property
+    def number(self) -> int | None:
+        return None if self._checked is None else self._checked.rows
+
+    def check(self, named: Sequence[NamedRequest]) -> None:
+        """Check the day, count what the releases ask for, and keep a copy of the rows where the job says so."""
+        # Not among what a signal interrupts: DuckDB ends the process when it is interrupted while it is imported.
+        source = self._opened()
+        with self._stopping.reading():
+            self._checked = interruptible(lambda: self._looked(source, named), source.interrupt)
+
+    def _looked(self, source: Source, named: Sequence[NamedRequest]) -> CheckedDay:
+        self.verdicts.clear()
+        checked = check_input(source, self._job, self._day, named, verdicts=self.verdicts)
+        keep_rows(self._job, source, self._day)
+        return checked
+
+    def counted(self, one: NamedRequest) -> Counted:
+        if self._checked is None or one.name not in self._checked.counted:
+            self.check([one])  # another run took its reservation back meanwhile
+        assert self._checked is not None
+        return self._checked.counted[one.name]
+
+
+def run_job(job: Job, day: date, *, revise: bool = False, stopping: Stopping | None = None) -> JobResult:
+    """Publish what a job asks for on one date, or show again what it has published.
+
+    Whatever can be refused without data is refused before any is read. The day is checked and counted before
+    anything is charged; each release is charged before it is made, and stored then; files are written from the
+    stored bytes afterwards, so a run that was interrupted can be repeated.
+
+    Parameters
+    ----------
+    job : Job
+    day : datetime.date
+    revise : bool, default False
+        Publish the day's changed data as new releases, charged and checked as any other.
+    stopping : Stopping, optional
+        Decides where a signal takes effect.
+
+    Returns
+    -------
+    JobResult
+
+    Raises
+    ------
+    BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError
+        If a release may not be published; nothing was read.
+    InputCheckError
+        If the day does not look as declared; nothing was charged.
+    ConfigError, LedgerError, TemporaryError
+        If the source, the output folder or the ledger cannot be used; a `TemporaryError` also where another run
+        publishes into the same folder.
+    """
+    with ExitStack() as held:
+        with recorded(job, day, success=False):
+            session = held.enter_context(JobSession(job, stopping=stopping))
+        return replace(session.run(day, revise=revise), total=session.total())
 
 
 @contextmanager
@@ -309,10 +375,6 @@ def _published() -> Iterator[None]:
         ) from error
 
 
-def _is_published(ledger: Ledger, one: NamedRequest) -> bool:
-    return (ledger.find(one.request.key(ledger.dataset)) or find_former(ledger, one.request)) is not None
-
-
 def _open_ledger(job: Job) -> Ledger:
     if "://" not in job.ledger:
         make_folder(Path(job.ledger).parent)
@@ -323,17 +385,11 @@ def _open_ledger(job: Job) -> Ledger:
 def _remarks(job: Job) -> tuple[str, ...]:
     """Say where the ledger has charged what it holds under other terms than the job's."""
     with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
-        if next(ledger.entries(), None) is None:
-            return ()
-        recorded = ledger.terms
-    changed = []
-    for key, declared, known in (
-        ("evidence", job.declared(), recorded.evidence),
-        ("budget", job.budgets(), recorded.budgets),
-    ):
-        if declared and declared != known:
-            changed.append(
-                f"the job declares another {key} than the ledger has recorded for data set {job.dataset!r}: the next "
-                "release is charged under the job's, and so is everything before it. What it was: pkdp ledger show."
-            )
-    return tuple(changed)
+        empty, known = next(ledger.entries(), None) is None, ledger.terms
+    terms = (("evidence", job.declared(), known.evidence), ("budget", job.budgets(), known.budgets))
+    return tuple(
+        f"the job declares another {key} than the ledger has recorded for data set {job.dataset!r}: the next release "
+        "is charged under the job's, and so is everything before it. What it was: pkdp ledger show."
+        for key, declared, before in terms
+        if declared and not empty and declared != before
+    )

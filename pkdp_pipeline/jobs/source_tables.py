@@ -1,32 +1,73 @@
-"""``source``: files, a table of a DuckDB file, or a table of a PostgreSQL database."""
+"""``source``: files, a table of a DuckDB file, or a table of a PostgreSQL database.
+
+Another source is a `SourceTable` in a file of its own, and a line in `SOURCES`.
+"""
 
 from __future__ import annotations
 
 import difflib
 import glob
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
+from pkdp_pipeline.engines.duckdb.statements import quoted
 from pkdp_pipeline.jobs.environment import Address, public_address
 from pkdp_pipeline.releases.options.tables import ColumnKind, Name, Names, PathName, Table, local
 
-__all__ = ["DuckDBSourceTable", "FileSourceTable", "PostgresSourceTable", "SourceTable"]
+if TYPE_CHECKING:
+    from pkdp_pipeline.jobs.job import Job
+    from pkdp_pipeline.jobs.sources import Source
+
+__all__ = [
+    "SOURCES",
+    "AnySource",
+    "DuckDBSourceTable",
+    "FileSourceTable",
+    "PostgresSourceTable",
+    "SourceTable",
+    "one_of",
+]
 
 Format = Literal["parquet", "csv"]
 
 _SUFFIXES: Mapping[str, Format] = MappingProxyType(
     {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv"}
 )
-_KINDS = ("files", "duckdb", "postgres")
 _OF_CSV = ("delimiter", "null", "types")
 
 
-class FileSourceTable(Table):
+class SourceTable(Table):
+    """What a job reads from, as its file says it."""
+
+    @property
+    def public_name(self) -> str:
+        """What may be shown."""
+        raise NotImplementedError
+
+    def open(self, job: Job) -> Source:
+        """Return it open for reading; what reads it is imported now."""
+        raise NotImplementedError
+
+    def relative_to(self, folder: Path) -> SourceTable:
+        """Return the same table with absolute paths; an address is not relative to anything."""
+        return self
+
+    def check_engine(self, engine: str) -> None:
+        """Raise `ValueError` where the engine of the job does not read it."""
+        if engine != "duckdb":
+            raise ValueError('engine: databases are read with engine = "duckdb": write that, or leave engine out.')
+
+    def own_files(self) -> Iterator[Path]:
+        """Yield the files of this machine that it reads."""
+        yield from ()
+
+
+class FileSourceTable(SourceTable):
     """Files: a path, a pattern such as ``data/*.parquet``, or a list of them."""
 
     files: Names = Field(
@@ -74,24 +115,50 @@ class FileSourceTable(Table):
             raise ValueError("delimiter must be one character, and neither a quote nor the end of a line.")
         return self
 
-    @property
-    def says_format(self) -> bool:
-        """Whether the format is written, or told by the suffix of every file."""
-        return "format" in self.model_fields_set
+    def check_engine(self, engine: str) -> None:
+        """See `SourceTable.check_engine`; Spark reads folders and addresses, too."""
+        if engine == "spark":
+            return
+        if any("://" in file for file in self.files):
+            raise ValueError('source: must be a file; addresses are for engine = "spark".')
+        if "format" not in self.model_fields_set:
+            raise ValueError(
+                "source: must be files that end in .parquet, .pq, .csv or .csv.gz; of a folder write "
+                '"folder/*.parquet", and for another suffix source = { files = "…", format = "csv" }.'
+            )
+
+    def open(self, job: Job) -> Source:
+        """See `SourceTable.open`."""
+        if job.engine == "spark":
+            from pkdp_pipeline.jobs.sources.spark import CsvForSpark, SparkSource
+
+            return CsvForSpark(job, self) if self.format == "csv" else SparkSource(job, self)
+        if self.format == "csv":
+            from pkdp_pipeline.jobs.sources.csv_files import CsvSource
+
+            return CsvSource(job, self)
+        from pkdp_pipeline.jobs.sources.files import open_parquet
+
+        return open_parquet(job, self.files)
 
     @property
     def public_name(self) -> str:
-        """What may be shown: the last part of each path."""
+        """The last part of each path."""
         return ", ".join(file.rstrip("/").rpartition("/")[2] for file in self.files)
 
+    def own_files(self) -> Iterator[Path]:
+        """See `SourceTable.own_files`."""
+        for pattern in self.files:
+            yield from () if "://" in pattern else map(Path, glob.iglob(pattern, recursive=True))
+
     def relative_to(self, folder: Path) -> FileSourceTable:
-        """Return the same table with absolute paths; brackets in the folder's own name are no pattern."""
+        """See `SourceTable.relative_to`; brackets in the folder's own name are no pattern."""
         place = Path(glob.escape(str(folder)))
         files = tuple(file if "://" in file else str(place / file) for file in self.files)
         return self.model_copy(update={"files": files})
 
 
-class _DatabaseTable(Table):
+class _DatabaseTable(SourceTable):
     """A table of a database, or a query."""
 
     table: Name | None = Field(
@@ -128,6 +195,14 @@ class _DatabaseTable(Table):
         return self
 
     @property
+    def rows_sql(self) -> str:
+        """SQL that stands for the rows after FROM; a name is taken as it is written, capitals and all."""
+        if self.query is not None:
+            # A comment at its end must not take the bracket with it.
+            return f"({self.query}\n)"
+        return ".".join(map(quoted, str(self.table).split(".")))
+
+    @property
     def _what(self) -> str:
         return self.table or "query"
 
@@ -139,13 +214,23 @@ class DuckDBSourceTable(_DatabaseTable):
         description="The file, relative to the job file; opened read-only.", examples=["warehouse.duckdb"]
     )
 
+    def open(self, job: Job) -> Source:
+        """See `SourceTable.open`."""
+        from pkdp_pipeline.jobs.sources.duckdb_file import open_duckdb
+
+        return open_duckdb(self)
+
+    def own_files(self) -> Iterator[Path]:
+        """See `SourceTable.own_files`."""
+        yield Path(self.duckdb)
+
     @property
     def public_name(self) -> str:
-        """What may be shown: the file's name and the table."""
+        """The file's name and the table."""
         return f"{Path(self.duckdb).name}, {self._what}"
 
     def relative_to(self, folder: Path) -> DuckDBSourceTable:
-        """Return the same table with an absolute path."""
+        """See `SourceTable.relative_to`."""
         return self.model_copy(update={"duckdb": str(folder / self.duckdb)})
 
 
@@ -156,6 +241,12 @@ class PostgresSourceTable(_DatabaseTable):
         repr=False, description='The address, or "${NAME}": an environment variable that holds it.'
     )
 
+    def open(self, job: Job) -> Source:
+        """See `SourceTable.open`."""
+        from pkdp_pipeline.jobs.sources.postgres_source import PostgresSource
+
+        return PostgresSource(job)
+
     @property
     def address(self) -> str:
         """The whole address, which may hold a password."""
@@ -163,48 +254,50 @@ class PostgresSourceTable(_DatabaseTable):
 
     @property
     def public_name(self) -> str:
-        """What may be shown: host, database and table."""
+        """Host, database and table."""
         return f"{public_address(self.postgres)}, {self._what}"
 
-    def relative_to(self, folder: Path) -> PostgresSourceTable:
-        """Return the same table; an address is not relative to anything."""
-        return self
+
+SOURCES: Mapping[str, type[SourceTable]] = MappingProxyType(
+    {"files": FileSourceTable, "duckdb": DuckDBSourceTable, "postgres": PostgresSourceTable}
+)
+"""The sources that a job file can name, by the key that tells them apart."""
 
 
-def _as_table(value: object) -> object:
-    """Return a text or a list of texts as a table of files, and refuse a table of nothing or of several things."""
-    if isinstance(value, str | list):
-        return {"files": value}
-    if isinstance(value, dict):
-        given = [kind for kind in _KINDS if kind in value]
-        if len(given) > 1:
-            raise ValueError(f"has {' and '.join(given)}: a job reads one source, remove the others.")
-        if not given:
-            close = next((found for key in value for found in difflib.get_close_matches(key, _KINDS, n=1)), None)
-            hint = f"; did you mean {close!r}?" if close else "."
-            raise ValueError(f"says not what to read: write files, duckdb or postgres{hint}")
-    return value
+def one_of(sources: Mapping[str, type[SourceTable]]) -> Any:
+    """Return the type of a value that is a table of one of these sources; texts stand for ``{ files = … }``."""
+
+    def as_table(value: object) -> object:
+        if isinstance(value, str | list):
+            return {"files": value}
+        if isinstance(value, dict):
+            given = [key for key in sources if key in value]
+            if len(given) > 1:
+                raise ValueError(f"has {' and '.join(given)}: a job reads one source, remove the others.")
+            if not given:
+                close = next((found for key in value for found in difflib.get_close_matches(key, sources, n=1)), None)
+                hint = f"; did you mean {close!r}?" if close else "."
+                raise ValueError(f"says not what to read: write one of {', '.join(sources)}{hint}")
+        return value
+
+    def tag(value: object) -> str | None:
+        matches = (key for key, kind in sources.items() if isinstance(value, kind))
+        return next((key for key in sources if isinstance(value, dict) and key in value), next(matches, None))
+
+    def text_or_table(schema: dict[str, Any]) -> None:
+        texts = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1, "uniqueItems": True}
+        schema["anyOf"] = [{"type": "string", "minLength": 1}, texts, *schema.pop("oneOf")]
+
+    return Annotated[
+        Union[tuple(Annotated[kind, Tag(key)] for key, kind in sources.items())],  # noqa: UP007 (made of a tuple)
+        Discriminator(tag),
+        Field(json_schema_extra=text_or_table),
+        BeforeValidator(as_table),
+    ]
 
 
-def _tag(value: object) -> str | None:
-    if isinstance(value, dict):
-        return next(kind for kind in _KINDS if kind in value)
-    tags = {FileSourceTable: "files", DuckDBSourceTable: "duckdb", PostgresSourceTable: "postgres"}
-    return next((tag for kind, tag in tags.items() if isinstance(value, kind)), None)
-
-
-def _text_or_table(schema: dict[str, Any]) -> None:
-    """Say in the JSON schema that a text or a list of texts stands for a table."""
-    texts = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1, "uniqueItems": True}
-    schema["anyOf"] = [{"type": "string", "minLength": 1}, texts, *schema.pop("oneOf")]
-
-
-SourceTable = Annotated[
-    Annotated[FileSourceTable, Tag("files")]
-    | Annotated[DuckDBSourceTable, Tag("duckdb")]
-    | Annotated[PostgresSourceTable, Tag("postgres")],
-    Discriminator(_tag),
-    Field(json_schema_extra=_text_or_table),
-    BeforeValidator(_as_table),
-]
+if TYPE_CHECKING:
+    AnySource = SourceTable
+else:
+    AnySource = one_of(SOURCES)
 """What a job reads from; a text or a list of texts stands for ``{ files = … }``."""

@@ -6,23 +6,26 @@ The functions work inside a transaction of the ledger's; what they store is deri
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.compose import compose
 from pkdp_pipeline.errors import ArgumentError, BudgetExceededError, LedgerError, NoEvidenceError
+from pkdp_pipeline.ledger.account import (
+    Account,
+    Bundle,
+    Holding,
+    read_account,
+    store_holding,
+    unit_text,
+)
 from pkdp_pipeline.ledger.admission import Admission, admission_of, admit, least_admission
-from pkdp_pipeline.ledger.bundle import Bundle
-from pkdp_pipeline.ledger.components import bundles, unit_text
+from pkdp_pipeline.ledger.budget_check import BudgetCheck
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.parts import certificate_of, compared, counted, describe, read_parts, store_part
-from pkdp_pipeline.ledger.rebuild import rebuild_and_compare
 from pkdp_pipeline.ledger.standing import Standing
-from pkdp_pipeline.ledger.tally import exchange, join, leave, read_tally, units_of
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import add_up, unit_named
-from pkdp_pipeline.ledger.trial import Trial
 
 __all__ = [
     "Admission",
@@ -31,7 +34,6 @@ __all__ = [
     "asked_unit",
     "charge",
     "least_admission",
-    "rebuild_and_compare",
     "recertified",
     "total",
     "withdraw",
@@ -46,7 +48,7 @@ def charge(
     terms: Terms | None,
     entry: int,
 ) -> None:
-    """Add a release to the running state, and hold the totals to the budgets.
+    """Charge a release, and hold the totals to the budgets.
 
     Parameters
     ----------
@@ -74,28 +76,30 @@ def charge(
     certified = certificate_of(description)
     if certified.mechanism != standing.mechanism or certified.protects != standing.protects:
         raise LedgerError("the certificate to be charged is not that of the release: certify what is published.")
-    trial = Trial(db, dataset, standing, terms) if terms is not None and terms.budgets else None
-    unit, part = unit_text(standing.unit), store_part(db, description)
-    before = _before(db, dataset, unit, part, terms)
-    join(db, dataset, standing, part, entry)
+    holding = Holding.of(entry, standing, store_part(db, description))
     if terms is not None and terms.evidence:
-        _check_adds_up(db, entry, terms)
-    if terms is not None and before is not None:
-        _check_still_adds_up(db, dataset, unit, before, terms)
-    if trial is not None:
-        trial.hold(certified, entry)
+        _check_adds_up(db, read_account(db, dataset, holding.span).plus(holding), entry, terms)
+    if terms is not None and (terms.budgets or _is_new(db, dataset, holding, terms)):
+        before = read_account(db, dataset)
+        after = before.plus(holding)
+        _check_still_adds_up(db, dataset, before, after, holding, terms)
+        if terms.budgets:
+            BudgetCheck(db, dataset, standing, terms, before, before).hold(certified, after)
+    store_holding(db, dataset, holding, standing)
 
 
 def withdraw(db: Database, dataset: str, entry: int) -> None:
-    """Take a release that was given back out of the running state; what it connected falls apart again.
+    """Take a release that was given back out of the account.
 
     Raises
     ------
     LedgerError
         If it was not charged.
     """
-    if not leave(db, dataset, entry):
-        raise LedgerError("an entry to be given back was never charged: the ledger's running state was altered.")
+    charged = "FROM holding WHERE entry = :entry AND dataset = :dataset"
+    if not db.execute(f"SELECT entry {charged}", entry=entry, dataset=dataset):
+        raise LedgerError("an entry to be given back was never charged: the ledger was altered.")
+    db.execute(f"DELETE {charged}", entry=entry, dataset=dataset)
 
 
 def recertified(
@@ -130,35 +134,34 @@ def recertified(
         If it was not charged.
     """
     rows = db.execute(
-        "SELECT h.unit, h.standing, p.description FROM holding h JOIN part p ON p.sha256 = h.part "
+        "SELECT h.standing, p.description FROM holding h JOIN part p ON p.sha256 = h.part "
         "WHERE h.entry = :entry AND h.dataset = :dataset",
         entry=entry,
         dataset=dataset,
     )
     if not rows:
-        raise LedgerError("an entry to be certified again was never charged: the ledger's running state was altered.")
-    ((unit, text, former),) = rows
+        raise LedgerError("an entry to be certified again was never charged: the ledger was altered.")
+    ((text, former),) = rows
     description = describe(certificate)
     if counted((former, description)) == former:
         return
     standing = Standing.from_dict(json.loads(text))
-    trial = None
     how = compared(description, former)
-    if held is not None and held.budgets and how != "as bold":
-        if how == "neither":
-            raise BudgetExceededError(
-                f"{standing.label!r} (period {standing.period}) counts in the budgets with a certificate that it has, "
-                "and the new one promises more in one respect and less in another: certify it for an attacker who "
-                "knows more in every respect, or less."
-            )
-        trial = Trial(db, dataset, standing, held, again=True)
-    part = store_part(db, description)
-    before = _before(db, dataset, unit, part, terms)
-    exchange(db, dataset, entry, part)
-    if terms is not None and before is not None:
-        _check_still_adds_up(db, dataset, unit, before, terms)
-    if trial is not None:
-        trial.hold(certificate_of(description), entry)
+    limited = held is not None and held.budgets and how != "as bold"
+    if limited and how == "neither":
+        raise BudgetExceededError(
+            f"{standing.label!r} (period {standing.period}) counts in the budgets with a certificate that it has, "
+            "and the new one promises more in one respect and less in another: certify it for an attacker who "
+            "knows more in every respect, or less."
+        )
+    before, holding = read_account(db, dataset), Holding.of(entry, standing, store_part(db, description))
+    others = before.without(entry)
+    after = others.plus(holding)
+    if terms is not None:
+        _check_still_adds_up(db, dataset, before, after, holding, terms)
+    if held is not None and limited:
+        BudgetCheck(db, dataset, standing, held, before, others, again=True).hold(certificate_of(description), after)
+    db.execute("UPDATE holding SET part = :part WHERE entry = :entry", part=holding.part, entry=entry)
 
 
 def total(db: Database, dataset: str, unit: object, terms: Terms) -> Certificate:
@@ -179,12 +182,11 @@ def total(db: Database, dataset: str, unit: object, terms: Terms) -> Certificate
     ArgumentError
         If the data set has no releases for `unit`.
     """
-    units = units_of(db, dataset)
-    asked = asked_unit(db, dataset, unit)
-    if asked is None or asked not in units:
+    account = read_account(db, dataset)
+    asked = _asked_unit(account, dataset, unit)
+    if asked is None or asked not in account.units:
         return compose([])
-    found = _sum_of(db, read_tally(db, dataset, asked), terms, others=len(units) > 1)
-    return found.with_caveats(*_limits(asked, units))
+    return _sum_of(db, account, account.bundles(asked), terms).with_caveats(*_limits(asked, account.units))
 
 
 def asked_unit(db: Database, dataset: str, unit: object) -> str | None:
@@ -195,7 +197,11 @@ def asked_unit(db: Database, dataset: str, unit: object) -> str | None:
     NoEvidenceError, ArgumentError
         See `total`.
     """
-    units = units_of(db, dataset)
+    return _asked_unit(read_account(db, dataset), dataset, unit)
+
+
+def _asked_unit(account: Account, dataset: str, unit: object) -> str | None:
+    units = account.units
     named = "; ".join(unit_named(one) for one in units)
     if unit is None and len(units) > 1:
         raise NoEvidenceError(
@@ -210,63 +216,52 @@ def asked_unit(db: Database, dataset: str, unit: object) -> str | None:
     return asked
 
 
-def _check_adds_up(db: Database, entry: int, terms: Terms) -> None:
+def _check_adds_up(db: Database, account: Account, entry: int, terms: Terms) -> None:
     """Refuse a release that no total could hold: the evidence may be about another kind of release."""
-    ((component,),) = db.execute("SELECT component FROM holding WHERE entry = :entry", entry=entry)
-    for bundle in bundles(db, int(component)).values():
-        parts = read_parts(db, [key for key, _ in bundle.parts])
-        add_up({bundle: 1}, parts, terms.evidence, beside_others=False)
+    component = Account(account.component(entry))
+    for unit in component.units:
+        held = component.bundles(unit)
+        add_up(held, read_parts(db, held), terms.evidence, beside_others=False)
 
 
-def _before(db: Database, dataset: str, unit: str, part: str, terms: Terms | None) -> Counter[Bundle] | None:
-    """Return what the unit's releases are counted as, where a part of a new kind is about to join them.
+def _is_new(db: Database, dataset: str, holding: Holding, terms: Terms) -> bool:
+    """Return whether a release may take the total away.
 
     One more of a kind that is there already adds up as the others do, however many they are; and without evidence
     whatever is admitted adds up, unless something leaks beside some of it.
     """
-    if terms is None or not (terms.evidence or _leaks(db, dataset, unit, part)):
-        return None
-    known = db.execute(
-        "SELECT 1 FROM holding WHERE dataset = :dataset AND unit = :unit AND part = :part LIMIT 1",
-        dataset=dataset,
-        unit=unit,
-        part=part,
-    )
-    return (None if known else read_tally(db, dataset, unit)) or None
+    known = "SELECT 1 FROM holding WHERE dataset = :dataset AND unit = :unit AND part = :part LIMIT 1"
 
+    def is_charged(part: str) -> bool:
+        return bool(db.execute(known, dataset=dataset, unit=holding.unit, part=part))
 
-def _leaks(db: Database, dataset: str, unit: str, part: str) -> bool:
-    """Return whether something is declared to leak beside a part, or beside a release of the unit."""
-    # There are few different parts, and many releases.
+    if is_charged(holding.part) or terms.evidence:
+        return not is_charged(holding.part)
     marked = db.execute("SELECT sha256 FROM part WHERE description LIKE :mark", mark='%"leakage":%')
-    return any(
-        key == part
-        or db.execute(
-            "SELECT 1 FROM holding WHERE dataset = :dataset AND unit = :unit AND part = :part LIMIT 1",
-            dataset=dataset,
-            unit=unit,
-            part=key,
-        )
-        for (key,) in marked
-    )
+    return any(key == holding.part or is_charged(key) for (key,) in marked)
 
 
-def _check_still_adds_up(db: Database, dataset: str, unit: str, before: Counter[Bundle], terms: Terms) -> None:
+def _check_still_adds_up(
+    db: Database, dataset: str, before: Account, after: Account, holding: Holding, terms: Terms
+) -> None:
     """Refuse what takes the unit's total away; where there was none before, nothing is lost."""
-    others = len(units_of(db, dataset)) > 1
+    own = before.bundles(holding.unit)
+    if not own or not _is_new(db, dataset, holding, terms):
+        return
     try:
-        _sum_of(db, read_tally(db, dataset, unit), terms, others=others)
+        _sum_of(db, after, after.bundles(holding.unit), terms)
     except NoEvidenceError:
         try:
-            _sum_of(db, before, terms, others=others)
+            # Beside the units there are now.
+            others = len(after.units) > 1
+            add_up(own, read_parts(db, own), terms.evidence, beside_others=others)
         except NoEvidenceError:
             return
         raise
 
 
-def _sum_of(db: Database, held: Counter[Bundle], terms: Terms, *, others: bool) -> Certificate:
-    parts = read_parts(db, sorted({key for bundle in held for key, _ in bundle.parts}))
-    return add_up(held, parts, terms.evidence, beside_others=others)
+def _sum_of(db: Database, account: Account, held: Mapping[Bundle, int], terms: Terms) -> Certificate:
+    return add_up(held, read_parts(db, held), terms.evidence, beside_others=len(account.units) > 1)
 
 
 def _limits(unit: str, units: Sequence[str]) -> list[str]:

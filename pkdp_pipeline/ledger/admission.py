@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import cast
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError, TemporaryError
-from pkdp_pipeline.ledger.company import Member, has_noiseless, may_stand_apart, may_stand_together
-from pkdp_pipeline.ledger.components import Reach
+from pkdp_pipeline.ledger.account import Holding, Span, read_account
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.differencing import (
     Beside,
@@ -22,7 +22,8 @@ from pkdp_pipeline.ledger.differencing import (
     refuse_overlap,
 )
 from pkdp_pipeline.ledger.overlap_cases import promised, untold
-from pkdp_pipeline.ledger.standing import Standing
+from pkdp_pipeline.ledger.overlap_rules import Member, has_noiseless, may_stand_apart, may_stand_together
+from pkdp_pipeline.ledger.standing import Kind, Standing
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.attacker import AttackerModel
 
@@ -62,7 +63,14 @@ class Admission:
     total: str | None = None
 
 
-def admit(db: Database, dataset: str, standing: Standing, terms: Terms, *, told: bool = False) -> Admission:
+def admit(
+    db: Database,
+    dataset: str,
+    standing: Standing,
+    terms: Terms,
+    *,
+    told: bool = False,
+) -> Admission:
     """Refuse a release that cannot stand beside what is charged; it needs no data.
 
     Parameters
@@ -83,10 +91,11 @@ def admit(db: Database, dataset: str, standing: Standing, terms: Terms, *, told:
     """
     if standing.time_zone is not None:  # outside of jobs, periods are said by hand
         check_time_zone(db, dataset, standing.time_zone)
-    met = Reach.of(standing).met(db, dataset)
+    span = Span.of(standing)
+    met = [one for group in read_account(db, dataset, span).met(span) for one in group]
     if allows_overlap(terms.evidence):
         if standing.total:
-            for other, knows in (one for each in met for one in _releases(db, "component", each)):
+            for other, knows in _releases(db, met):
                 if not knows:
                     raise DifferencingError(promised(standing, other))
         return Admission(alone=not met, claims=True, covered=True, total=_told_because(db, met, standing))
@@ -99,9 +108,7 @@ def admit(db: Database, dataset: str, standing: Standing, terms: Terms, *, told:
     beside = _company(db, met, total=standing.total)
     together = Counter([asked]) + beside
     if not may_stand_together(together):
-        refuse_overlap(
-            (standing, told), [one for each in met for one in _releases(db, "component", each)], dataset=dataset
-        )
+        refuse_overlap((standing, told), list(_releases(db, met)), dataset=dataset)
     if not covers_periods(terms.evidence):
         _check_crossing(db, dataset, standing, asked, met, beside)
     alone = not beside or (not standing.total and _others(together) == 1)
@@ -138,10 +145,10 @@ def admission_of(db: Database, entry: int, standing: Standing, terms: Terms) -> 
     LedgerError
         If it is not charged.
     """
-    rows = db.execute("SELECT component FROM holding WHERE entry = :entry", entry=entry)
+    rows = db.execute("SELECT dataset FROM holding WHERE entry = :entry", entry=entry)
     if not rows:
-        raise LedgerError(f"entry {entry} was never charged: the ledger's running state was altered.")
-    component = [int(rows[0][0])]
+        raise LedgerError(f"entry {entry} was never charged: the ledger was altered.")
+    component = read_account(db, rows[0][0], Span.of(standing)).component(entry)
     company = _company(db, component, total=standing.total)
     fits, covered = may_stand_together(company), allows_overlap(terms.evidence)
     alone = company.total() == 1 or (fits and not standing.total and _others(company) == 1)
@@ -193,39 +200,29 @@ def _others(company: Counter[Member]) -> int:
     return sum(number for one, number in company.items() if one.kind != "total")
 
 
-def _told_because(db: Database, components: Iterable[int], standing: Standing, *, but: int = -1) -> str | None:
+def _told_because(db: Database, beside: Iterable[Holding], standing: Standing, *, but: int = -1) -> str | None:
     """Return the label of a release because of which the attacker must be told; None where there is none."""
-    only = "" if standing.total else "AND kind = 'exact count' "
-    for component in components:
-        rows = db.execute(
-            f"SELECT standing FROM holding WHERE component = :component AND entry <> :but {only}ORDER BY entry",
-            component=component,
-            but=but,
-        )
-        for (text,) in rows:
+    for one in sorted(beside):
+        if one.entry != but and (standing.total or one.kind == "exact count"):
+            ((text,),) = db.execute("SELECT standing FROM holding WHERE entry = :entry", entry=one.entry)
             other = _standing(text)
             if standing.total or other.total:
                 return other.label
     return None
 
 
-def _company(db: Database, components: Sequence[int], *, total: bool) -> Counter[Member]:
-    """Count the releases of these components; only beside a total more than their kind and unit matters."""
-    company: Counter[Member] = Counter()
-    for component in components:
-        rows = db.execute(
-            "SELECT kind, unit, COUNT(*) FROM holding WHERE component = :component GROUP BY kind, unit",
-            component=component,
-        )
-        company.update({Member(kind=kind, unit=tuple(json.loads(unit))): int(number) for kind, unit, number in rows})
-    if not total and all(one.kind != "exact count" for one in company):
-        return company
-    # An exact count among them may be a total.
-    return Counter(one for component in components for one in _members(db, "component", component))
+def _company(db: Database, beside: Sequence[Holding], *, total: bool) -> Counter[Member]:
+    """Count these releases; only beside a total more than their kind and unit matters."""
+    if total or any(one.kind == "exact count" for one in beside):  # an exact count among them may be a total
+        return Counter(_members(db, beside))
+    often = Counter((one.kind, one.unit) for one in beside)
+    return Counter(
+        {Member(kind=cast("Kind", kind), unit=tuple(json.loads(unit))): times for (kind, unit), times in often.items()}
+    )
 
 
-def _members(db: Database, column: str, value: object) -> list[Member]:
-    return [Member.of(standing, told=told) for standing, told in _releases(db, column, value)]
+def _members(db: Database, holdings: Iterable[Holding]) -> list[Member]:
+    return [Member.of(standing, told=told) for standing, told in _releases(db, holdings)]
 
 
 def _check_crossing(
@@ -233,52 +230,45 @@ def _check_crossing(
     dataset: str,
     standing: Standing,
     asked: Member,
-    met: Sequence[int],
+    met: Sequence[Holding],
     beside: Counter[Member],
 ) -> None:
     """Refuse noiseless releases in several components, for which no evidence is declared."""
-    rows = db.execute(
-        "SELECT id FROM component WHERE dataset = :dataset LIMIT :number", dataset=dataset, number=len(met) + 1
-    )
-    if {int(row[0]) for row in rows} <= set(met):
+    account, near = read_account(db, dataset), {one.entry for one in met}
+    far = [one for one in account.holdings if one.entry not in near]
+    kinds = {one.kind for one in far}
+    if not far or not (kinds & {"exact count", "noiseless"} or has_noiseless([asked, *beside])):
         return
-    held = db.execute("SELECT component, kind, entry FROM holding WHERE dataset = :dataset", dataset=dataset)
-    far = [(kind, int(entry)) for component, kind, entry in held if int(component) not in set(met)]
-    if all(kind not in ("exact count", "noiseless") for kind, _ in far) and not has_noiseless([asked, *beside]):
-        return
-    if all(kind != "noiseless" for kind, _ in far) and may_stand_apart([asked, *_members(db, "dataset", dataset)]):
+    if "noiseless" not in kinds and may_stand_apart([asked, *_members(db, account.holdings)]):
         return
     # An exact count among them may be a total, which may not be what is in the way.
     order = {"noiseless": 0, "exact count": 1}
-    listed = sorted(far, key=lambda one: order.get(one[0], 2))
-    ahead = (one for _, entry in listed for one in _releases(db, "entry", entry))
-    refuse_crossing((standing, asked.told), ahead, dataset=dataset)
+    listed = sorted(far, key=lambda one: order.get(one.kind, 2))
+    refuse_crossing((standing, asked.told), _releases(db, listed), dataset=dataset)
 
 
-def _releases(db: Database, column: str, value: object) -> list[Beside]:
-    """Return these releases, and whether each is certified against an attacker who is told, in all its certificates."""
-    promised = db.execute(
-        "SELECT h.entry, a.certificate FROM holding h JOIN entry e ON e.id = h.entry AND e.certificate <> e.id "
-        "JOIN event a ON a.dataset = e.dataset AND a.key = e.key AND a.revision = e.revision "
-        "AND a.sequence >= e.id AND a.sequence <= e.certificate AND a.certificate IS NOT NULL "
-        f"WHERE h.{column} = :value",
-        value=value,
-    )
-    # What a certificate has promised once is not taken back by a newer one.
-    untold = {int(entry) for entry, text in promised if not _told(text)}
-    rows = db.execute(
-        "SELECT h.entry, h.standing, p.description FROM holding h JOIN part p ON p.sha256 = h.part "
-        f"WHERE h.{column} = :value ORDER BY h.entry",
-        value=value,
-    )
-    return [(_standing(text), _told(description) and int(entry) not in untold) for entry, text, description in rows]
+def _releases(db: Database, holdings: Iterable[Holding]) -> Iterator[Beside]:
+    """Yield these releases, and whether each is certified against an attacker who is told, in all its certificates."""
+    for holding in holdings:
+        # What a certificate has promised once is not taken back by a newer one.
+        earlier = db.execute(
+            "SELECT a.certificate FROM entry e JOIN event a ON a.dataset = e.dataset AND a.key = e.key "
+            "AND a.revision = e.revision AND a.sequence >= e.id AND a.sequence <= e.certificate "
+            "AND a.certificate IS NOT NULL WHERE e.id = :entry AND e.certificate <> e.id",
+            entry=holding.entry,
+        )
+        ((text, description),) = db.execute(
+            "SELECT h.standing, p.description FROM holding h JOIN part p ON p.sha256 = h.part WHERE h.entry = :entry",
+            entry=holding.entry,
+        )
+        yield _standing(text), _told(description) and all(_told(one) for (one,) in earlier)
 
 
 def _standing(text: str) -> Standing:
     try:
         return Standing.from_dict(json.loads(text))
     except ValueError:  # an ArgumentError is one
-        raise LedgerError("a release the ledger holds cannot be read: its running state was altered.") from None
+        raise LedgerError("a release the ledger holds cannot be read: it was altered.") from None
 
 
 @lru_cache(maxsize=4096)
@@ -286,4 +276,4 @@ def _told(description: str) -> bool:
     try:
         return AttackerModel.from_dict(json.loads(description)["attacker"]).total_is_known
     except (KeyError, TypeError, ValueError):
-        raise LedgerError("a certificate the ledger holds cannot be read: its running state was altered.") from None
+        raise LedgerError("a certificate the ledger holds cannot be read: it was altered.") from None

@@ -90,7 +90,7 @@ def replay(source: Database, target: Database, dataset: str) -> None:
 
 
 class _Copy(SqliteDatabase):
-    """An SQLite ledger copied into memory; one of an older version is brought up to date there."""
+    """An SQLite ledger copied into memory."""
 
     def __init__(self, path: str) -> None:
         self._original = path

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from pkdp_pipeline.errors import DifferencingError
-from pkdp_pipeline.ledger.company import Member, may_stand_apart, may_stand_together
 from pkdp_pipeline.ledger.overlap_cases import crossing, overlap
+from pkdp_pipeline.ledger.overlap_rules import Member, may_stand_apart, may_stand_together
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import (

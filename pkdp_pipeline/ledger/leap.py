@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.ledger.bundle import Bundle
+from pkdp_pipeline.ledger.account import Bundle, read_account, unit_text, units_of
+from pkdp_pipeline.ledger.budget_check import drawn, drawn_within
 from pkdp_pipeline.ledger.ceilings import fits_budget
-from pkdp_pipeline.ledger.components import unit_text
 from pkdp_pipeline.ledger.ledger import Ledger
 from pkdp_pipeline.ledger.parts import read_parts
-from pkdp_pipeline.ledger.tally import read_tally, units_of
 from pkdp_pipeline.ledger.totals import whole_parts
-from pkdp_pipeline.ledger.trial import drawn, drawn_within
 from pkdp_pipeline.model.budget import Budget
 
 __all__ = ["Leap"]
@@ -42,7 +40,7 @@ class Leap:
             return True
         day = now - self._before
         held = self._before + Counter({bundle: times * days for bundle, times in day.items()})
-        parts = read_parts(database, sorted({key for bundle in held for key, _ in bundle.parts}))
+        parts = read_parts(database, held)
         noise, evidence = drawn(whole_parts(held, parts)), self._ledger.terms.evidence
         try:
             return all(
@@ -53,4 +51,4 @@ class Leap:
             return False
 
     def _tally(self) -> Counter[Bundle]:
-        return read_tally(self._ledger._database, self._ledger.dataset, self._unit)
+        return read_account(self._ledger._database, self._ledger.dataset).bundles(self._unit)

@@ -74,7 +74,7 @@ class Ledger:
         evidence: Any = None,
         target: Asked = "default",
     ) -> Ledger:
-        """Open a ledger, creating it when there is none, and bringing one of an older version up to date.
+        """Open a ledger, creating it when there is none.
 
         Parameters
         ----------

@@ -20,6 +20,8 @@ from pkdp_pipeline.model.mechanisms import mechanism_from_dict, mechanism_to_dic
 
 __all__ = ["certificate_of", "compared", "counted", "describe", "read_parts", "sha256", "store_part"]
 
+Parts = Mapping[str, ReleaseCertificate]
+
 _EPSILONS = np.array([0.0, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0])
 """Where the certificates of one table are compared."""
 
@@ -112,8 +114,8 @@ def store_part(db: Database, description: str) -> str:
     return key
 
 
-def read_parts(db: Database, keys: Iterable[str]) -> Mapping[str, ReleaseCertificate]:
-    """Return the certificates stored under these keys.
+def read_parts(db: Database, bundles: Iterable[tuple[object, Iterable[tuple[str, int]]]]) -> Parts:
+    """Return the certificates of bundles' parts.
 
     Raises
     ------
@@ -121,9 +123,9 @@ def read_parts(db: Database, keys: Iterable[str]) -> Mapping[str, ReleaseCertifi
         If one is missing, or is not what its key says.
     """
     found = {}
-    for key in keys:
+    for key in sorted({key for _, parts in bundles for key, _ in parts}):
         rows = db.execute("SELECT description FROM part WHERE sha256 = :key", key=key)
         if not rows or sha256(rows[0][0]) != key:
-            raise LedgerError("the ledger's running state refers to a certificate it does not hold: it was altered.")
+            raise LedgerError("the ledger's account refers to a certificate it does not hold: it was altered.")
         found[key] = certificate_of(rows[0][0])
     return found

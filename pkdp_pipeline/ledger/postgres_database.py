@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import re
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from urllib.parse import quote, quote_plus
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger import database
+from pkdp_pipeline.ledger.postgres_errors import LOCKED, trouble_of
 from pkdp_pipeline.ledger.postgres_schema import changed_objects
 from pkdp_pipeline.ledger.schema import SCHEMA_VERSION, schema_script
 from pkdp_pipeline.model.spelling import folded
@@ -22,18 +22,12 @@ from pkdp_pipeline.model.spelling import folded
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, TextClause
 
-__all__ = ["NAMESPACE", "PostgresDatabase", "is_malformed"]
+__all__ = ["NAMESPACE", "PostgresDatabase"]
 
 NAMESPACE = "pkdp"
 """The PostgreSQL schema that holds the ledger's tables, so that they meet no others."""
 
 _IDLE_SECONDS = 300
-_MALFORMED = re.compile(
-    r'invalid [\w"]+ value|invalid port number|for connection option|weak sslmode|sslmode value .* invalid|'
-    "definition of service"
-)
-_LOCKED = "55P03"
-"""PostgreSQL's word for a lock that was not to be had in time."""
 _SECRET = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 """Options of an address that nothing shows."""
 
@@ -258,7 +252,7 @@ class PostgresDatabase:
                     self._rows(connection, usual, {})
                 return
             except DBAPIError as error:
-                if getattr(error.orig, "sqlstate", None) != _LOCKED or time.monotonic() >= deadline:
+                if getattr(error.orig, "sqlstate", None) != LOCKED or time.monotonic() >= deadline:
                     raise
             database.waiting()
 
@@ -292,28 +286,20 @@ class PostgresDatabase:
         for secret in self._secrets:
             said = said.replace(secret, "***")
         start = f"the ledger {self._location} "
-        if state == _LOCKED:
+        if state == LOCKED:
             _raise_alone(
                 TemporaryError(start + "is locked by another process; this call changed nothing: try again later.")
             )
-        refused = any(hint in said for hint in _NOT_ALLOWED)
-        malformed = not state and is_malformed(said)
-        unreachable = not state and type(error).__name__ == "OperationalError" and not refused and not malformed
-        if (lost and not malformed) or unreachable or state[:2] in _PASSING or state in _PASSING:
+        trouble = trouble_of(state, said, lost=lost or (not state and type(error).__name__ == "OperationalError"))
+        if trouble == "passing":
             _raise_alone(
                 TemporaryError(
                     f"{start}cannot be reached: {said}. Run again later: what this call charged, if anything, is "
                     "charged once."
                 )
             )
-        fix = " Check user, password and database." if refused else _FIXES.get(state) or _FIXES.get(state[:2], "")
-        fix = " Correct its URL, or the environment variables that libpq reads." if malformed else fix
+        fix = _FIXES.get(trouble) or _FIXES.get(state) or _FIXES.get(state[:2], "")
         _raise_alone(LedgerError(f"{start}cannot be used: {said}.{fix}"))
-
-
-def is_malformed(said: str) -> bool:
-    """Return whether a server was not asked at all, because libpq does not understand an option of the URL."""
-    return _MALFORMED.search(said) is not None
 
 
 def _raise_alone(error: PkdpError) -> NoReturn:
@@ -333,19 +319,14 @@ def _statement(sql: str) -> TextClause:
     return text(sql)
 
 
-_NOT_ALLOWED = ("authentication failed", "does not exist", "no pg_hba.conf entry", "no password supplied")
-
-# Connection lost, server starting or stopping, too many connections, idle for too long, serialization, deadlock.
-_PASSING = ("08", "57", "53300", "25P03", "40", "55")
-
 _FIXES = {
     "42501": " Grant its user the right to use and create in the schema pkdp.",
     "25006": " The server is read-only, a standby perhaps: connect to the primary.",
     "53": " The server has run out of room: make room. The same call, run again, continues where this one stopped.",
     "23": " It refuses the entry: it was changed by something else, or the entry is malformed. This call changed "
     "nothing; check the ledger with verify().",
-    "28": " Check user, password and database.",
-    "3D": " Check user, password and database.",
+    "refused": " Check user, password and database.",
+    "malformed": " Correct its URL, or the environment variables that libpq reads.",
     "42": " Its tables are not those it was made with; restore it from a backup.",
     "XX": " It is damaged: restore it from a backup, and check it with verify(head=…) and a head that a release names.",
 }

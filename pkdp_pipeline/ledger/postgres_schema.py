@@ -28,8 +28,6 @@ _UNIQUE = {
     ("entry", "dataset key revision", "(state <> 'given_back'::text)"),
     ("part", "sha256", None),
     ("holding", "entry", None),
-    ("component", "id", None),
-    ("tally", "dataset unit sha256", None),
 }
 
 Execute = Callable[..., list[tuple[Any, ...]]]

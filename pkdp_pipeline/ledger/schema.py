@@ -10,13 +10,12 @@ from pkdp_pipeline.errors import LedgerError
 __all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "schema_script", "split_statements"]
 
 APPLICATION_ID = int.from_bytes(b"pkdp", "big")
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 1
 
 
 def schema_script(dialect: str) -> str:
-    """Return the SQL text that creates the current schema: the ledger's own tables, then the running totals'."""
-    own = _read(f"{dialect}_{SCHEMA_VERSION}.sql")
-    return own + "\n" + _read(f"accounts_{SCHEMA_VERSION}.sql")
+    """Return the SQL text that creates the tables: the ledger's own tables, then the running totals'."""
+    return _read(f"{dialect}.sql") + "\n" + _read("accounts.sql")
 
 
 def split_statements(script: str) -> list[str]:

@@ -162,16 +162,10 @@ class SqliteDatabase:
         self._use_write_ahead_log()
         self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.execute("PRAGMA fullfsync = ON")  # macOS: a plain fsync does not reach the disk there
-        if self._pragma("user_version") == 1:
-            from pkdp_pipeline.ledger.migration import migrate
-
-            with self._begun("BEGIN IMMEDIATE"):
-                if self._pragma("user_version") == 1:
-                    migrate(self, self._create)
         version = self._pragma("user_version")
         if version != SCHEMA_VERSION:
             raise LedgerError(
-                f"the ledger {self._path!r} has schema {version}, this version of pkdp_pipeline reads schemas 1 to "
+                f"the ledger {self._path!r} has schema {version}, this version of pkdp_pipeline reads schema "
                 f"{SCHEMA_VERSION}: use the version that wrote it, or a newer one."
             )
 

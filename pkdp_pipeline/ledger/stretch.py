@@ -7,12 +7,10 @@ from datetime import date
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.compose import compose
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
-from pkdp_pipeline.ledger.components import unit_text
+from pkdp_pipeline.ledger.account import read_account, unit_text
 from pkdp_pipeline.ledger.ledger import Ledger
 from pkdp_pipeline.ledger.parts import read_parts
-from pkdp_pipeline.ledger.tally import units_of
 from pkdp_pipeline.ledger.totals import add_up
-from pkdp_pipeline.ledger.windows import window
 
 __all__ = ["total_of_days", "total_of_unit"]
 
@@ -32,12 +30,11 @@ def total_of_days(ledger: Ledger, unit: tuple[str, ...], first: date, last: date
     database = ledger._database
     with database.snapshot():
         days = last.toordinal() - first.toordinal() + 1
-        held = window(database, ledger.dataset, unit_text(unit), days, first.toordinal())
+        account = read_account(database, ledger.dataset)
+        held = account.window(unit_text(unit), days, first.toordinal())
         if not held:
             return compose([])
-        parts = read_parts(database, sorted({key for bundle in held for key, _ in bundle.parts}))
-        others = len(units_of(database, ledger.dataset)) > 1
         try:
-            return add_up(held, parts, ledger.terms.evidence, beside_others=others)
+            return add_up(held, read_parts(database, held), ledger.terms.evidence, beside_others=len(account.units) > 1)
         except NoEvidenceError:
             return None

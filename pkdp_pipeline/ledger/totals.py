@@ -1,4 +1,4 @@
-"""Totals: what the releases of a data set add up to for one privacy unit, from the running state."""
+"""Totals: what the releases of a data set add up to for one privacy unit, from their account."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.compose import compose
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.ledger.bundle import Bundle
+from pkdp_pipeline.ledger.account import Bundle
 from pkdp_pipeline.ledger.standing import kind_of
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
@@ -35,7 +35,7 @@ def unit_named(unit: str) -> str:
 def whole_parts(
     held: Mapping[Bundle, int], parts: Mapping[str, ReleaseCertificate]
 ) -> list[tuple[ReleaseCertificate, int]]:
-    """Return every different certificate and how often it occurs, whatever company it stands in."""
+    """Return every different certificate and how often it occurs, whatever stands beside it."""
     often: Counter[str] = Counter()
     for bundle, times in held.items():
         for key, number in bundle.parts:
@@ -136,12 +136,12 @@ def _total_of(bundle: Bundle, parts: Mapping[str, ReleaseCertificate]) -> Certif
 def _parts_of(bundle: Bundle, parts: Mapping[str, ReleaseCertificate], *, apart: bool = False) -> Parts:
     """Return what a component counts with; `apart` where totals of other periods are among the releases."""
     certificates = [(parts[key], number) for key, number in bundle.parts]
-    if bundle.company == "alone" and not apart:
+    if bundle.beside == "alone" and not apart:
         return list(certificates)
     totals, exact, rest = (
         [(one, number) for one, number in certificates if _stands_as(one) == kind] for kind in ("total", "exact", "")
     )
-    if bundle.company != "alone":
+    if bundle.beside != "alone":
         _check(bundle, totals, exact, rest)
     if totals and not apart and sum(number for _, number in rest) == 1:
         # What is certified given the total keeps all it promises.
@@ -172,15 +172,14 @@ def _check(
     """Refuse what could not have been let in without evidence that covers it."""
     kinds = {kind_of(one.mechanism) for one, _ in rest}
     count, single = sum(number for _, number in exact), sum(number for _, number in rest) == 1
-    apart = bundle.company != "same unit"
+    apart = bundle.beside != "same unit"
     told = all(one.attacker.total_is_known for one, _ in (*totals, *exact, *rest))
     unknown = bool(totals) and (apart or bool(exact) or not told or sum(number for _, number in totals) > 1)
     suppressed = "noiseless" in kinds and not (totals and single)
     if suppressed or unknown or count > 1 or (count and (kinds - {"pure noise"} or apart)):
         start = (
             "these releases do not add up: noiseless ones stand beside others about the same people in overlapping "
-            "periods. They were let in under bounded dependence, or before this version; declare it if it can be "
-            "argued, "
+            "periods. They were let in under bounded dependence; declare it if it can be argued, "
         )
         raise NoEvidenceError(Worded(lambda say: f"{start}{say.declare('BoundedDependence')}."))
 

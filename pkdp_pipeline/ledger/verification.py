@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
-from pkdp_pipeline.ledger import accounts
+from pkdp_pipeline.ledger.account import compare_account
 from pkdp_pipeline.ledger.chain import Event, checked
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.entries import Entries, place
 from pkdp_pipeline.ledger.journal import Journal
+from pkdp_pipeline.ledger.parts import describe, sha256
 from pkdp_pipeline.ledger.sealed import opened
 from pkdp_pipeline.ledger.standing import Standing
-from pkdp_pipeline.ledger.strays import altered, check_strays
 from pkdp_pipeline.model.spelling import folded
 
 __all__ = ["verify"]
 
 _COLUMNS = "id, key, revision, state, published, certificate, content, unit, first_day, last_day, label"
 _PAGE = 1000
+_PARTS_PAGE = 200
 
 
 def verify(database: Database, dataset: str, *, head: str | None, contents: bool) -> None:
@@ -37,8 +38,8 @@ def verify(database: Database, dataset: str, *, head: str | None, contents: bool
             _check_names(database, dataset)
             events = checked(Journal(database).events(dataset), dataset=dataset, head=head)
             _compare(_replayed(events, contents=contents), _stored(database, dataset))
-            accounts.rebuild_and_compare(database, dataset, Entries(database).each(dataset))
-            check_strays(database)
+            compare_account(database, dataset, Entries(database).each(dataset))
+            _check_orphan_rows(database)
     except (LedgerError, TemporaryError):
         raise
     except (PkdpError, AttributeError, KeyError, TypeError, ValueError) as error:
@@ -52,9 +53,9 @@ def _check_names(database: Database, dataset: str) -> None:
     known = {str(name): str(key) for key, name in database.execute("SELECT folded, name FROM dataset")}
     used = {str(row[0]) for row in database.execute("SELECT DISTINCT dataset FROM event")}
     if set(known) != used or any(folded(name) != key for name, key in known.items()):
-        altered("the list of data sets is not that of the events")
+        _altered("the list of data sets is not that of the events")
     if dataset not in used and folded(dataset) in known.values():
-        altered(f"data set {dataset!r} was opened under a name that the ledger does not hold")
+        _altered(f"data set {dataset!r} was opened under a name that the ledger does not hold")
 
 
 def _replayed(events: Iterable[Event], *, contents: bool) -> dict[int, list[Any]]:
@@ -87,7 +88,7 @@ def _replayed(events: Iterable[Event], *, contents: bool) -> dict[int, list[Any]
         elif event.kind == "unreadable" and event.key not in unreadable:
             unreadable.add(event.key)
         else:
-            altered(f"event {event.sequence} ({event.kind}) cannot follow the events before it")
+            _altered(f"event {event.sequence} ({event.kind}) cannot follow the events before it")
     return rows
 
 
@@ -101,7 +102,7 @@ def _certificate(event: Event) -> str:
     context = json.loads(text).get("context")
     head = context.get("head") if isinstance(context, dict) else None
     if head is not None and head != event.previous:
-        altered(f"the certificate of event {event.sequence} names another head than the one before it")
+        _altered(f"the certificate of event {event.sequence} names another head than the one before it")
     return text
 
 
@@ -111,9 +112,9 @@ def _check_content(event: Event, certificate: str) -> None:
     except ArgumentError as error:
         raise LedgerError(f"the released bytes of event {event.sequence} cannot be replayed: {error}") from error
     if identity != event.release_id:
-        altered(f"event {event.sequence} holds another release than its id says")
+        _altered(f"event {event.sequence} holds another release than its id says")
     if json.loads(text) != json.loads(certificate):
-        altered(f"the release of event {event.sequence} carries another certificate than was charged")
+        _altered(f"the release of event {event.sequence} carries another certificate than was charged")
 
 
 def _stored(database: Database, dataset: str) -> Iterator[tuple[Any, ...]]:
@@ -127,6 +128,50 @@ def _stored(database: Database, dataset: str) -> Iterator[tuple[Any, ...]]:
 def _compare(expected: dict[int, list[Any]], stored: Iterable[tuple[Any, ...]]) -> None:
     for row in stored:
         if expected.pop(row[0], None) != list(row):
-            altered(f"entry {row[0]} is not what its events say")
+            _altered(f"entry {row[0]} is not what its events say")
     if expected:
-        altered(f"entry {min(expected)} is missing, although its events stand")
+        _altered(f"entry {min(expected)} is missing, although its events stand")
+
+
+def _altered(what: str) -> NoReturn:
+    """Raise the error for a ledger that was altered."""
+    raise LedgerError(f"the ledger was altered: {what}. Restore it from a backup, with a head that a release names.")
+
+
+def _check_orphan_rows(database: Database) -> None:
+    """Check what belongs to no data set that has events, and would be overlooked when one is compared.
+
+    Parameters
+    ----------
+    database : Database
+        Only read; call it in a snapshot.
+
+    Raises
+    ------
+    LedgerError
+        Naming the table.
+    """
+    for table in ("entry", "holding"):
+        if database.execute(f"SELECT dataset FROM {table} EXCEPT SELECT name FROM dataset"):
+            _altered(f"table {table} has rows of a data set that has no events")
+    _check_parts(database)
+
+
+def _check_parts(database: Database) -> None:
+    """Check that every part is that of a release; one that was given back or certified again leaves its part."""
+    left = {str(row[0]) for row in database.execute("SELECT sha256 FROM part EXCEPT SELECT part FROM holding")}
+    for key in left:
+        ((description,),) = database.execute("SELECT description FROM part WHERE sha256 = :key", key=key)
+        if sha256(str(description)) != key:
+            _altered("table part has rows that are not what their keys say")
+    after = -1
+    while left:
+        rows = database.execute(
+            "SELECT sequence, certificate FROM event WHERE certificate IS NOT NULL AND sequence > :after "
+            f"ORDER BY sequence LIMIT {_PARTS_PAGE}",
+            after=after,
+        )
+        if not rows:
+            _altered("table part has rows that no release was ever charged with")
+        left -= {sha256(describe(str(certificate))) for _, certificate in rows}
+        after = rows[-1][0]

@@ -6,15 +6,13 @@ It keeps no state; pandas makes a new one at every access.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pandas as pd
 
+from pkdp_pipeline.releases.keywords import CountOptions, ExplainOptions, HistogramOptions, shows
+
 if TYPE_CHECKING:
-    from pkdp_pipeline.certificates.target import Asked
-    from pkdp_pipeline.ledger import Ledger
-    from pkdp_pipeline.model.attacker import AttackerModel
-    from pkdp_pipeline.model.mechanisms import GeometricNoise
     from pkdp_pipeline.releases.explaining import Explanation
     from pkdp_pipeline.releases.release import Release
 
@@ -28,142 +26,57 @@ class PkdpAccessor:
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
 
-    def count(
-        self,
-        where: Any = None,
-        *,
-        unit: Any,
-        attacker: AttackerModel | None = None,
-        k: int | None = None,
-        k_complement: int | None = None,
-        noise: GeometricNoise | None = None,
-        release_threshold: int | None = None,
-        protects: str = "presence",
-        missing_unit: str = "error",
-        units: str = "checked",
-        ledger: Ledger | None = None,
-        period: Any = None,
-        label: str | None = None,
-        revise: bool = False,
-        target: Asked = "default",
-    ) -> Release:
-        """Publish how many people satisfy a predicate; see `pkdp_pipeline.count`."""
+    @shows(CountOptions)
+    def count(self, where: Any = None, **options: Unpack[CountOptions]) -> Release:
+        """Publish how many people satisfy a predicate; see `pkdp_pipeline.count`.
+
+        Parameters
+        ----------
+        where : boolean Series, str or callable, optional
+            The predicate: a query string, a boolean column's name, a boolean Series, or a callable that returns one.
+
+        Returns
+        -------
+        Release
+        """
         from pkdp_pipeline.releases.publish import count
 
-        return count(
-            self._frame,
-            where,
-            unit=unit,
-            attacker=attacker,
-            k=k,
-            k_complement=k_complement,
-            noise=noise,
-            release_threshold=release_threshold,
-            protects=protects,
-            missing_unit=missing_unit,
-            units=units,
-            ledger=ledger,
-            period=period,
-            label=label,
-            revise=revise,
-            target=target,
-        )
+        return count(self._frame, where, **options)
 
-    def histogram(
-        self,
-        by: str | Sequence[str],
-        *,
-        unit: Any,
-        attacker: AttackerModel | None = None,
-        k: int | None = None,
-        domain: Any = None,
-        noise: GeometricNoise | None = None,
-        release_threshold: int | None = None,
-        protects: str = "presence",
-        where: Any = None,
-        missing_unit: str = "error",
-        units: str = "checked",
-        one_cell: str = "error",
-        order_by: str | Sequence[str] | None = None,
-        undeclared: str = "error",
-        ledger: Ledger | None = None,
-        period: Any = None,
-        label: str | None = None,
-        revise: bool = False,
-        target: Asked = "default",
-    ) -> Release:
-        """Publish how many people are in each cell; see `pkdp_pipeline.histogram`."""
+    @shows(HistogramOptions)
+    def histogram(self, by: str | Sequence[str], **options: Unpack[HistogramOptions]) -> Release:
+        """Publish how many people are in each cell; see `pkdp_pipeline.histogram`.
+
+        Parameters
+        ----------
+        by : str or sequence of str
+            Columns that name a cell.
+
+        Returns
+        -------
+        Release
+        """
         from pkdp_pipeline.releases.publish import histogram
 
-        return histogram(
-            self._frame,
-            by,
-            unit=unit,
-            attacker=attacker,
-            k=k,
-            domain=domain,
-            noise=noise,
-            release_threshold=release_threshold,
-            protects=protects,
-            where=where,
-            missing_unit=missing_unit,
-            units=units,
-            one_cell=one_cell,
-            order_by=order_by,
-            undeclared=undeclared,
-            ledger=ledger,
-            period=period,
-            label=label,
-            revise=revise,
-            target=target,
-        )
+        return histogram(self._frame, by, **options)
 
+    @shows(ExplainOptions)
     def explain(
-        self,
-        by: str | Sequence[str] | None = None,
-        where: Any = None,
-        *,
-        unit: Any,
-        attacker: AttackerModel | None = None,
-        k: int | None = None,
-        k_complement: int | None = None,
-        noise: GeometricNoise | None = None,
-        release_threshold: int | None = None,
-        domain: Any = None,
-        protects: str = "presence",
-        missing_unit: str = "error",
-        units: str = "checked",
-        one_cell: str = "error",
-        order_by: str | Sequence[str] | None = None,
-        undeclared: str = "error",
-        ledger: Ledger | None = None,
-        period: Any = None,
-        label: str | None = None,
-        revise: bool = False,
-        target: Asked = "default",
+        self, by: str | Sequence[str] | None = None, where: Any = None, **options: Unpack[ExplainOptions]
     ) -> Explanation:
-        """Return what a release would be; the frame is not looked at. See `pkdp_pipeline.explain`."""
+        """Return what a release would be; the frame is not looked at. See `pkdp_pipeline.explain`.
+
+        Parameters
+        ----------
+        by : str or sequence of str, optional
+            Columns that name a cell, as for `histogram`. None: a count is explained.
+        where : boolean Series, str or callable, optional
+            The predicate.
+
+        Returns
+        -------
+        Explanation
+        """
         from pkdp_pipeline.releases.explaining import explain
 
-        return explain(
-            by,
-            where,
-            unit=unit,
-            attacker=attacker,
-            k=k,
-            k_complement=k_complement,
-            noise=noise,
-            release_threshold=release_threshold,
-            domain=domain,
-            protects=protects,
-            missing_unit=missing_unit,
-            units=units,
-            one_cell=one_cell,
-            order_by=order_by,
-            undeclared=undeclared,
-            ledger=ledger,
-            period=period,
-            label=label,
-            revise=revise,
-            target=target,
-        )
+        return explain(by, where, **options)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from pkdp_pipeline.errors import PkdpError, TemporaryError
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.model.mechanisms import Count, Histogram
 from pkdp_pipeline.model.unit import EACH_ROW
+from pkdp_pipeline.releases.keywords import CountOptions, HistogramOptions, Publishing, shows
 from pkdp_pipeline.releases.public_table import Counted, count_units, public_table
 from pkdp_pipeline.releases.release import Release
 from pkdp_pipeline.releases.replayed_frames import warn_of_another_frame
@@ -18,10 +20,20 @@ from pkdp_pipeline.releases.reserving import certified_alone, check_ledger, repl
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-    from pkdp_pipeline.certificates.target import Asked
     from pkdp_pipeline.ledger import Ledger, Reservation
 
-__all__ = ["EACH_ROW", "Counted", "Request", "count", "count_units", "histogram", "publish", "read_through", "reserve"]
+__all__ = [
+    "EACH_ROW",
+    "Counted",
+    "Request",
+    "count",
+    "count_units",
+    "histogram",
+    "publish",
+    "read_through",
+    "request_of",
+    "reserve",
+]
 
 
 def publish(
@@ -157,25 +169,25 @@ def read_through(frame: Any, request: Request) -> None:
     public_table(frame, request)
 
 
-def count(
-    frame: Any,
-    where: Any = None,
-    *,
-    unit: Any,
-    attacker: AttackerModel | None = None,
-    k: int | None = None,
-    k_complement: int | None = None,
-    noise: GeometricNoise | None = None,
-    release_threshold: int | None = None,
-    protects: str = "presence",
-    missing_unit: str = "error",
-    units: str = "checked",
-    ledger: Ledger | None = None,
-    period: Any = None,
-    label: str | None = None,
-    revise: bool = False,
-    target: Asked = "default",
-) -> Release:
+def request_of(kind: type[Count | Histogram], options: Mapping[str, Any]) -> tuple[Request, Publishing]:
+    """Return the request of a call's keywords, and what `publish` takes beside it."""
+    mechanism, publishing = (
+        {name: options[name] for name in names if name in options}
+        for names in ([field.name for field in fields(kind)], Publishing.__annotations__)
+    )
+    rest = {name: value for name, value in options.items() if name not in mechanism and name not in publishing}
+    return Request(mechanism=kind(**mechanism), **rest), cast("Publishing", publishing)
+
+
+def _published(frame: Any, kind: type[Count | Histogram], options: Mapping[str, Any]) -> Release:
+    request, publishing = request_of(kind, options)
+    release = publish(lambda: frame, request, **publishing)
+    warn_of_another_frame(frame, request, release, publishing.get("ledger"))
+    return release
+
+
+@shows(CountOptions)
+def count(frame: Any, where: Any = None, **options: Unpack[CountOptions]) -> Release:
     """Publish how many people satisfy a predicate.
 
     All people in the frame are the population. A person with several rows satisfies the predicate when any
@@ -192,30 +204,6 @@ def count(
         is given the frame and returns a boolean Series. A missing answer is "no". All frames but pandas' take
         a column or a query string. None: every person. Whether a person counts must depend on her own rows alone: a
         query string that asks for a column's mean or rank is refused, the others are taken at your word.
-    unit : str, sequence of str, or EACH_ROW
-        Columns that name a person.
-    attacker : AttackerModel, optional
-        May be left out where there is noise, which asks nothing of an attacker.
-    k, k_complement, noise, release_threshold : optional
-        See `Count`. For `k_complement` the number of people in the frame is taken as public.
-    protects : {"presence", "value"}, default "presence"
-        ``"value"``: publish the exact number of all people as a total, against an attacker whose `leakage` says
-        that it is known. It hides nothing about who is there, and takes nothing from histograms that are certified
-        against such an attacker and protect the value too.
-    missing_unit : {"error", "drop"}, default "error"
-        What happens to rows whose unit is missing.
-    units : {"checked", "exact"}, default "checked"
-        Names of people that differ only by spaces around them are refused; ``"exact"`` says that they are different
-        people.
-    ledger : Ledger, optional
-    period : str or datetime.date, optional
-        The period the data are about; needed with a ledger.
-    label : str, optional
-        Names a predicate that is a Series or a callable; needed for them with a ledger.
-    revise : bool, default False
-        With a ledger that has published this request: publish the changed data as a new, charged release.
-    target : Target or None, optional
-        What it has to promise at least: without it the ledger's, or a finite ε at δ = 1e-6. None: nothing.
 
     Returns
     -------
@@ -231,46 +219,11 @@ def count(
     UserWarning
         If the ledger replays what this process has asked of another frame object: it is not looked at.
     """
-    mechanism = Count(k=k, k_complement=k_complement, noise=noise, release_threshold=release_threshold)
-    request = Request(
-        mechanism=mechanism,
-        unit=unit,
-        protects=protects,
-        where=where,
-        missing_unit=missing_unit,
-        units=units,
-        period=period,
-        label=label,
-        target=target,
-    )
-    release = publish(lambda: frame, request, attacker=attacker, ledger=ledger, revise=revise)
-    warn_of_another_frame(frame, request, release, ledger)
-    return release
+    return _published(frame, Count, {"where": where, **options})
 
 
-def histogram(
-    frame: Any,
-    by: str | Sequence[str],
-    *,
-    unit: Any,
-    attacker: AttackerModel | None = None,
-    k: int | None = None,
-    domain: Any = None,
-    noise: GeometricNoise | None = None,
-    release_threshold: int | None = None,
-    protects: str = "presence",
-    where: Any = None,
-    missing_unit: str = "error",
-    units: str = "checked",
-    one_cell: str = "error",
-    order_by: str | Sequence[str] | None = None,
-    undeclared: str = "error",
-    ledger: Ledger | None = None,
-    period: Any = None,
-    label: str | None = None,
-    revise: bool = False,
-    target: Asked = "default",
-) -> Release:
+@shows(HistogramOptions)
+def histogram(frame: Any, by: str | Sequence[str], **options: Unpack[HistogramOptions]) -> Release:
     """Publish how many people are in each cell.
 
     Every person is in one cell or absent. Rows are read in this order: `where` keeps rows, `missing_unit`
@@ -280,42 +233,10 @@ def histogram(
     Parameters
     ----------
     frame : DataFrame or table
-        A `pandas.DataFrame`, `duckdb.DuckDBPyRelation`, `polars.DataFrame`, `polars.LazyFrame`, `pyarrow.Table`,
-        PySpark `DataFrame` or `ibis.Table`, or one of these wrapped by Narwhals. The same data give the same
-        release; only aggregated counts leave the frame's engine.
+        As of `count`.
     by : str or sequence of str
         Columns that name a cell. A missing value is a key of its own, as in SQL's ``GROUP BY``; with a domain
         it is undeclared unless the domain has None.
-    unit : str, sequence of str, or EACH_ROW
-        Columns that name a person.
-    attacker : AttackerModel, optional
-        May be left out where there is noise, which asks nothing of an attacker.
-    k, noise, release_threshold : optional
-        See `Histogram`.
-    domain : list, or dict of column → list, optional
-        The public cells, published in this order, empty ones as suppressed. For several columns a list of
-        tuples, or a dict whose combinations are the cells. None: only cells that reach `k` appear, and no
-        trace of the others.
-    protects : {"presence", "value"}, default "presence"
-    where : boolean Series, str or callable, optional
-        Which rows count; see `count`.
-    missing_unit : {"error", "drop"}, default "error"
-    units : {"checked", "exact"}, default "checked"
-        See `count`.
-    one_cell : {"error", "most_frequent", "first", "hash"}, default "error"
-        Which of its own cells a person with rows in several is counted in; see `Request`.
-    order_by : str or sequence of str, optional
-        For ``one_cell="first"``.
-    undeclared : {"error", "absent"}, default "error"
-    ledger : Ledger, optional
-    period : str or datetime.date, optional
-        The period the data are about; needed with a ledger.
-    label : str, optional
-        Names a predicate that is a Series or a callable; needed for them with a ledger.
-    revise : bool, default False
-        With a ledger that has published this request: publish the changed data as a new, charged release.
-    target : Target or None, optional
-        What it has to promise at least: without it the ledger's, or a finite ε at δ = 1e-6. None: nothing.
 
     Returns
     -------
@@ -331,22 +252,4 @@ def histogram(
     UserWarning
         If the ledger replays what this process has asked of another frame object: it is not looked at.
     """
-    request = Request(
-        mechanism=Histogram(k=k, noise=noise, release_threshold=release_threshold),
-        unit=unit,
-        protects=protects,
-        by=by,
-        domain=domain,
-        where=where,
-        missing_unit=missing_unit,
-        units=units,
-        one_cell=one_cell,
-        order_by=order_by,
-        undeclared=undeclared,
-        period=period,
-        label=label,
-        target=target,
-    )
-    release = publish(lambda: frame, request, attacker=attacker, ledger=ledger, revise=revise)
-    warn_of_another_frame(frame, request, release, ledger)
-    return release
+    return _published(frame, Histogram, {"by": by, **options})

@@ -255,8 +255,7 @@ class Release:
             If something does not fit; the release was altered or is not ours.
         """
         check_table(self._table, self.certificate)
-        certificate = self.certificate
-        return certificate.verify() if certificate.has_own_words else certificate.verify_numbers()
+        return self.certificate.verify(any_version=True)
 
     def __repr__(self) -> str:
         return f"Release(id={self.id!r}, replayed={self.replayed})\n{self._table}"

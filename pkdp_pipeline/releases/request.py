@@ -15,6 +15,7 @@ from pkdp_pipeline.certificates.target import Asked, read_target
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.ledger.standing import Standing, kind_of
 from pkdp_pipeline.model.arguments import choice
+from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.domain import Domain
 from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, mechanism_name, mechanism_to_dict
 from pkdp_pipeline.model.mechanisms.noise_law import LARGEST_EPSILON
@@ -250,6 +251,22 @@ class Request:
             protects=self.protects,
             table=self.table,
             time_zone=self.time_zone,
+        )
+
+    def context(self, dataset: str | None = None) -> Context:
+        """Return the public facts that its statement depends on; with a data set, those of one that a ledger knows."""
+        return Context(
+            unit=self.unit,
+            where=f"the predicate labelled {self.label!r}" if self.has_opaque_where else self.predicate,
+            missing_unit=self.missing_unit,
+            one_cell=self.one_cell,
+            undeclared=None if self.domain is None else self.undeclared,
+            cells=None if self.by is None else "found" if self.domain is None else "declared",
+            period=None if dataset is None else self.period,
+            dataset=dataset,
+            table=self.table,
+            units=self.units,
+            checks=self.checks,
         )
 
     @property

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from pkdp_pipeline.certificates import target
 from pkdp_pipeline.errors import ArgumentError, LedgerError
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.releases.release import Release
 from pkdp_pipeline.releases.request import Request
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.ledger import Entry, Ledger, Reservation
     from pkdp_pipeline.ledger.admission import Admission
 
-__all__ = ["certified_alone", "check_ledger", "context_of", "replayed", "reserve"]
+__all__ = ["certified_alone", "check_ledger", "replayed", "reserve"]
 
 
 def check_ledger(ledger: object, *, revise: object) -> None:
@@ -48,7 +47,7 @@ def certified_alone(request: Request, attacker: AttackerModel, *, claims: bool =
     """
     certificate = _certified(request, attacker, claims=claims)
     _hold(certificate, request, None)
-    return certificate.in_context(context_of(request))
+    return certificate.in_context(request.context())
 
 
 def reserve(
@@ -71,13 +70,11 @@ def reserve(
     LedgerError, TemporaryError
         If the ledger cannot be used.
     """
-    from pkdp_pipeline.ledger import find_former
-
     key, standing = request.key(ledger.dataset), request.standing()
 
     def offer(admission: Admission, head: str) -> ReleaseCertificate:
         claims = admission.claims and (alone or admission.covered or standing.exact_count)
-        facts, beside = context_of(request, ledger.dataset), not (alone and admission.alone)
+        facts, beside = request.context(ledger.dataset), not (alone and admission.alone)
         certificate = _certified(request, attacker, claims=claims)
         certificate = certificate.in_context(replace(facts, beside=beside, head=head))
         if offered is not None:
@@ -85,8 +82,7 @@ def reserve(
         _hold(certificate, request, ledger)
         return certificate
 
-    # A ledger of an older version may hold it under a former spelling of the data set or the period.
-    entry = None if revise else ledger.find(key) or find_former(ledger, request)
+    entry = None if revise else ledger.find(key)
     if entry is not None:
         return entry
     told = attacker if isinstance(attacker, AttackerModel) else None
@@ -152,7 +148,7 @@ def _certified_again(
     allowed = ledger.admission(entry)
     claims = allowed.claims and not limited and (alone or allowed.covered or entry.standing.exact_count)
     asked = _certified(request, attacker, claims=claims)
-    context = stored.context or context_of(request, ledger.dataset)
+    context = stored.context or request.context(ledger.dataset)
     context = replace(context, beside=context.beside or not (alone and allowed.alone))
     if (asked.attacker, asked.protects, context) == (stored.attacker, stored.protects, stored.context):
         return release
@@ -181,26 +177,8 @@ def _check_answers(request: Request, ledger: Ledger, entry: Entry, release: Rele
     if facts is not None:
         # The checks may have been others when it was published.
         facts = replace(facts, units=request.units, checks=request.checks, beside=False, head=None)
-    if stored.mechanism != request.mechanism or facts not in (None, context_of(request, ledger.dataset)):
+    if stored.mechanism != request.mechanism or facts not in (None, request.context(ledger.dataset)):
         raise LedgerError(
             f"the ledger's entry {entry.sequence} holds a release of something else than was asked: it was altered. "
             "Check the ledger with verify()."
         )
-
-
-def context_of(request: Request, dataset: str | None = None) -> Context:
-    """Return the public facts of the request; with a data set, those of one that a ledger knows."""
-    where = f"the predicate labelled {request.label!r}" if request.has_opaque_where else request.predicate
-    return Context(
-        unit=request.unit,
-        where=where,
-        missing_unit=request.missing_unit,
-        one_cell=request.one_cell,
-        undeclared=None if request.domain is None else request.undeclared,
-        cells=None if request.by is None else "found" if request.domain is None else "declared",
-        period=None if dataset is None else request.period,
-        dataset=dataset,
-        table=request.table,
-        units=request.units,
-        checks=request.checks,
-    )

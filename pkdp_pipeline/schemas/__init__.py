@@ -18,7 +18,7 @@ _SUFFIX = ".json"
 
 @cache
 def schema_names() -> tuple[str, ...]:
-    """Return the names of all schemas, such as ``certificate.v2``; newer versions of one come after older ones."""
+    """Return the names of all schemas, such as ``certificate.v1``; newer versions of one come after older ones."""
     found = (path.name.removesuffix(_SUFFIX) for path in _FOLDER.glob(f"*.v*{_SUFFIX}"))
     return tuple(sorted(found, key=_kind_and_version))
 

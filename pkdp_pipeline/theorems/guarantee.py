@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import probability
-from pkdp_pipeline.theorems import Bound, Certified, Invertible, WorstCase
+from pkdp_pipeline.theorems import Applied, Bound, Certified, Invertible, WorstCase
 from pkdp_pipeline.theorems.inversion import smallest_epsilon
 from pkdp_pipeline.theorems.rounding import Array
 
-__all__ = ["Guarantee", "epsilon_points"]
+__all__ = ["Guarantee", "bracketed", "epsilon_points"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +115,21 @@ def epsilon_points(epsilon: ArrayLike) -> tuple[Array, bool]:
     if not np.all(np.isfinite(points) & (points >= 0.0)):
         raise ArgumentError("epsilon must be at least 0 and finite.")
     return points, scalar
+
+
+def bracketed(partial: tuple[Applied, ...], worst: WorstCase | None, epsilons: Array) -> tuple[Array, Array]:
+    """Return (attained, certified) δ at each ε of a certificate with these bounds."""
+    attained, certified = np.zeros(epsilons.size), np.ones(epsilons.size)
+    for applied in partial:
+        lower, upper = applied.bound.bracket(epsilons)
+        certified = np.minimum(certified, upper)
+        if applied.attack is not None:
+            if applied.attack is not applied.bound:
+                lower, _ = applied.attack.bracket(epsilons)
+            attained = np.maximum(attained, lower)
+    if worst is not None:
+        lower, upper = worst.bracket(epsilons)
+        certified = np.minimum(certified, upper)
+        if not partial:
+            attained = np.maximum(attained, lower)
+    return np.minimum(attained, certified), certified

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shlex
 import tomllib
@@ -11,11 +12,12 @@ import duckdb
 import jsonschema
 import pandas as pd
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli import main as cli
-from pkdp_pipeline.cli.mechanism_options import attacker_from, leakage_options
+from pkdp_pipeline.cli.options import attacker_flags, attacker_options
 from pkdp_pipeline.planning import choices, smallest_noise
 from pkdp_pipeline.releases.options.attacker_table import AttackerTable
 
@@ -73,9 +75,25 @@ def test_what_cannot_be_is_refused(arguments, code, words):
 
 def test_the_options_of_an_attacker_name_it_again():
     leakage = (pkdp.Leakage.total(), pkdp.Leakage.from_dict(NOISY))
-    words = leakage_options(leakage)
-    assert words == ["--total-known", "--leakage", json.dumps(NOISY)]
-    assert attacker_from(total_known=True, leakage=words[2::2], known=2) == pkdp.AttackerModel(leakage=leakage, known=2)
+    attacker = pkdp.AttackerModel(
+        p_max=0.5, p_min=0.1, unknown=9, unknown_max=20, known=2, influence="active", leakage=leakage
+    )
+    app, found = typer.Typer(), []
+
+    @app.command()
+    @attacker_options(pkdp.Histogram)
+    def command(*, attacker: pkdp.AttackerModel) -> None:
+        found.append(attacker)
+
+    words = attacker_flags(attacker)
+    assert words[-3:] == ["--total-known", "--leakage", json.dumps(NOISY)]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert found == [attacker]
+    assert attacker_flags(pkdp.AttackerModel()) == []
+    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "300"}).output
+    for field in dataclasses.fields(pkdp.AttackerModel):
+        line = next(line for line in shown.splitlines() if f"--{field.name.replace('_', '-')} " in line)
+        assert len(line.strip(" │").split()) > 4, line
 
 
 @pytest.mark.parametrize(

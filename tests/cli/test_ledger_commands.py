@@ -31,7 +31,7 @@ from pkdp_pipeline.releases.release import Release
 
 SCHEMAS = Path(pkdp.__file__).parent / "schemas"
 SCHEMA = json.loads((SCHEMAS / "ledger.v1.json").read_text(encoding="utf-8"))
-CERTIFICATE = json.loads((SCHEMAS / "certificate.v2.json").read_text(encoding="utf-8"))
+CERTIFICATE = json.loads((SCHEMAS / "certificate.v1.json").read_text(encoding="utf-8"))
 FRAME = pd.DataFrame({"u": range(200), "carrier": ["AA"] * 120 + ["UA"] * 80})
 ATTACKER = pkdp.AttackerModel(p_max=0.1)
 HABITS = pkdp.IndependentGivenHabits()
@@ -435,7 +435,7 @@ def altered(path, statement):
     [
         "UPDATE event SET created_at = '1999' WHERE sequence = 4",
         "UPDATE event SET content = x'00' WHERE sequence = 4",
-        "UPDATE tally SET times = times + 1",
+        "UPDATE holding SET kind = 'noised'",
         "UPDATE entry SET revision = 7 WHERE id = 3",
         "UPDATE holding SET first_day = first_day + 1 WHERE entry = 5",
         "DELETE FROM dataset",
@@ -815,19 +815,6 @@ def test_no_ledger_is_made_where_there_is_none(tmp_path, command):
         assert run(command, tmp_path / wrong).exit_code == 2, wrong
         assert wrong == "." or (tmp_path / wrong).read_bytes() == before
     assert sorted(one.name for one in tmp_path.iterdir()) == ["empty", "other", "text"]
-
-
-def test_a_ledger_of_schema_1_is_left_as_it_is(tmp_path):
-    path = tmp_path / "old.sqlite"
-    script = Path(pkdp.__file__).resolve().parents[1] / "sql" / "ledger" / "schema_1.sql"
-    raw = sqlite3.connect(path)
-    raw.executescript(script.read_text(encoding="utf-8"))
-    raw.close()
-    before = path.read_bytes()
-    done = run("show", path)
-    assert done.exit_code == 2
-    assert "schema 1" in done.stderr
-    assert path.read_bytes() == before
 
 
 def test_a_ledger_with_nothing_in_it(tmp_path):

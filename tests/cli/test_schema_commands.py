@@ -25,7 +25,7 @@ def test_a_schema_is_printed_as_it_is(name):
 
 
 def test_without_a_version_it_is_the_newest():
-    assert run("certificate").stdout == run("certificate.v2").stdout
+    assert run("certificate").stdout == run("certificate.v1").stdout
 
 
 @pytest.mark.parametrize("columns", ["60", "80", "120"])

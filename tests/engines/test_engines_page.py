@@ -9,6 +9,8 @@ import pytest
 
 import pkdp_pipeline as pkdp
 
+pytestmark = pytest.mark.docs
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "engines.md").read_text(encoding="utf-8")
 EXAMPLE = (ROOT / "examples" / "spark_histogram.py").read_text(encoding="utf-8")

@@ -32,12 +32,6 @@ BASIC = """
 ENGINES = ["duckdb", pytest.param("spark", marks=pytest.mark.spark)]
 
 
-@pytest.fixture
-def engine_names():
-    """The engines that `engine` is, by name."""
-    return [name if isinstance(name, str) else name.values[0] for name in ENGINES]
-
-
 @pytest.fixture(params=ENGINES)
 def engine(request):
     """Every engine of job files; Spark's is the session of the test run."""

@@ -23,10 +23,10 @@ from pathlib import Path
 
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.jobs import outputs, session
-from pkdp_pipeline.jobs.sources import duckdb_source
+from pkdp_pipeline.jobs.sources import files
 from pkdp_pipeline.ledger import Ledger, journal, sqlite_database
 
-IMPORTED = (cli, outputs, session, duckdb_source, sqlite_database)
+IMPORTED = (cli, outputs, session, files, sqlite_database)
 STUCK = 300.0
 
 

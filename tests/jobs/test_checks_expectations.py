@@ -3,8 +3,11 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import re
 import textwrap
+import time
 from datetime import date
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -13,8 +16,7 @@ from pkdp_pipeline import Ledger
 from pkdp_pipeline.errors import ConfigError, InputCheckError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.checks import check_input
-from pkdp_pipeline.jobs.checks.allowed import _OTHERWISE, allowed
-from pkdp_pipeline.jobs.checks.great_expectations import judge
+from pkdp_pipeline.jobs.expectations import ALLOWED, Expectation, judge
 from pkdp_pipeline.jobs.sources import open_source
 
 DAY = date(2020, 1, 1)
@@ -153,7 +155,7 @@ EXAMPLES = {
 
 
 def test_there_is_an_example_of_every_type():
-    assert set(EXAMPLES) == set(allowed)
+    assert set(EXAMPLES) == ALLOWED
 
 
 def test_every_type_can_be_met_and_not_met(job_file, basic):
@@ -185,23 +187,13 @@ def split(line):
     return [*parts, line[start:]]
 
 
-def test_the_arguments_are_those_of_great_expectations():
+def test_every_type_is_one_of_great_expectations_and_of_this_page():
     judge(pd.DataFrame({"a": [1]}), [])
-    from great_expectations.expectations.registry import (
-        get_expectation_impl,
-        list_registered_expectation_implementations,
-    )
+    from great_expectations.expectations.registry import list_registered_expectation_implementations
 
-    for kind, known in allowed.items():
-        fields = get_expectation_impl(kind).__fields__
-        assert {*known.needs, *known.may_have} <= set(fields), kind
-        assert {name for name, field in fields.items() if field.required} <= set(known.needs), kind
-    core = {
-        kind
-        for kind in list_registered_expectation_implementations()
-        if get_expectation_impl(kind).__module__.startswith("great_expectations.expectations.core")
-    }
-    assert core - set(allowed) <= set(_OTHERWISE)
+    assert set(list_registered_expectation_implementations()) >= ALLOWED
+    page = (Path(__file__).parents[2] / "docs" / "checks.md").read_text(encoding="utf-8")
+    assert {f"expect_{name}" for name in re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)} == ALLOWED
 
 
 def test_an_expectation_looks_at_the_day_alone(job_file, basic):
@@ -318,14 +310,22 @@ def test_rows_are_forgotten_after_the_check():
     own = "Forgotten upon Avon"  # in no frame of another test, which pytest may still hold
     frame = pd.DataFrame({"town": [f"{own} {number}" for number in range(3)]})
     asked = [
-        ("expect_column_values_to_be_unique", {"column": "town"}),
-        ("expect_column_values_to_be_null", {"column": "town"}),
+        Expectation(place="a", type="expect_column_values_to_be_unique", arguments={"column": "town"}),
+        Expectation(place="b", type="expect_column_values_to_be_null", arguments={"column": "town"}),
     ]
     assert judge(frame, asked) == ["met", "not met"]
     del frame
-    gc.collect()
-    frames = [thing for thing in gc.get_objects() if isinstance(thing, pd.DataFrame | pd.Series)]
-    assert not any(own in str(frame) for frame in frames)
+
+    def is_held() -> bool:
+        gc.collect()
+        frames = [thing for thing in gc.get_objects() if isinstance(thing, pd.DataFrame | pd.Series)]
+        return any(own in str(frame) for frame in frames)
+
+    # Collecting does nothing while a thread that another test has left is collecting.
+    deadline = time.monotonic() + 20
+    while is_held():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_a_failed_expectation_writes_nothing_public_and_charges_nothing(job_file, basic, tmp_path):
@@ -358,57 +358,39 @@ def test_what_the_curator_is_told_reaches_no_output(job_file, basic, tmp_path, c
         assert b"Secretville" not in content
 
 
+UNIQUE = "type = 'expect_column_values_to_be_unique'\n"
+BETWEEN = "type = 'expect_column_values_to_be_between'\ncolumn = 'a'\n"
 COMPLAINTS = [
+    ("type = 'expect_column_values_to_be_betwen'\ncolumn = 'a'", ".type: .*did you mean 'expect_column_values_to_be_b"),
+    ("type = 'expect_the_unexpected'", r"docs/checks\.md"),
+    ("column = 'a'", r"checks.expect\[1\].type: None"),
+    ("type = 'unexpected_rows_expectation'\nunexpected_rows_query = 'SELECT 1'", "not among"),
+    ("type = 'expect_query_results_to_match_comparison'", "not among"),
+    (UNIQUE, r"\[1\].column: field required"),
+    (f"{UNIQUE}column = 'a'\nmosty = 1", r"\[1\].mosty: extra fields"),
+    (f"{UNIQUE}column = 'a'\nmostly = 2", r"\[1\].mostly: .*less than or equal to 1"),
+    (f"{UNIQUE}column = ''", r"\[1\].column: "),
+    (f"{UNIQUE}column = 'a'\nseverity = 'low'", r"\[1\].severity: "),
+    (BETWEEN, "min_value and max_value cannot both be None"),
+    ("type = 'expect_column_max_to_be_between'\ncolumn = 'a'", "needs min_value, max_value or both"),
+    (f"{BETWEEN}min_value = 'b'", r"\[1\].min_value: "),
+    (f"{BETWEEN}min_value = {{ '$PARAMETER' = 'now()' }}", "min_value: .*run as code"),
     (
-        "type = 'expect_column_values_to_be_betwen'\ncolumn = 'a'",
-        r"checks.expect\[1\].type: unknown .* did you mean 'expect_c",
+        "type = 'expect_column_values_to_be_in_set'\ncolumn = 'a'\nvalue_set = [{ '$PARAMETER' = 'now()' }]",
+        "value_set: .*run as code",
     ),
-    ("type = 'expect_the_unexpected'", "unknown expectation 'expect_the_unexpected'; did you mean|docs/checks.md"),
-    ("column = 'a'", r"checks.expect\[1\].type: must be the type of an expectation"),
-    ("type = 'expect_column_values_to_be_unique'", "needs column"),
+    (f"{UNIQUE}column = 'a'\nrow_condition = 'a > 1'", "text would be run as code"),
     (
-        "type = 'expect_column_values_to_be_unique'\ncolumn = 'a'\nmosty = 1",
-        "no argument 'mosty'; did you mean 'mostly'",
-    ),
-    (
-        "type = 'expect_column_values_to_be_unique'\ncolumn = 'a'\nmostly = 2",
-        r"\[1\].mostly: must be a number from 0 to 1",
-    ),
-    ("type = 'expect_column_values_to_be_unique'\ncolumn = ''", r"\[1\].column: must be a column name"),
-    ("type = 'expect_column_values_to_be_unique'\ncolumn = 'a'\nseverity = 'low'", "severity: must be 'critical'"),
-    ("type = 'expect_column_values_to_be_between'\ncolumn = 'a'", "needs min_value, max_value or both"),
-    (
-        "type = 'expect_column_values_to_be_between'\ncolumn = 'a'\nmin_value = 'b'",
-        "min_value: must be a number or a date",
-    ),
-    (
-        "type = 'expect_column_values_to_be_between'\ncolumn = 'a'\nmin_value = nan",
-        "min_value: must be a number or a date",
-    ),
-    ("type = 'expect_column_values_to_match_regex'\ncolumn = 'a'\nregex = '('", "regex: must be a regular expression"),
-    (
-        "type = 'expect_column_values_to_be_in_set'\ncolumn = 'a'\nvalue_set = []",
-        "value_set: must be a list of at least",
-    ),
-    (
-        "type = 'expect_column_values_to_be_in_set'\ncolumn = 'a'\nvalue_set = { '$PARAMETER' = 'now()' }",
-        "value_set: must be a list",
-    ),
-    ("type = 'expect_compound_columns_to_be_unique'\ncolumn_list = ['a', 'a']", "column_list: names a column twice"),
-    ("type = 'expect_column_values_to_be_unique'\ncolumn = 'a'\nrow_condition = 'a > 1'", "text would be run as code"),
-    (
-        "type = 'expect_column_values_to_be_unique'\ncolumn = 'a'\n"
-        "row_condition = { type = 'pass_through', pass_through_filter = 'a' }",
+        f"{UNIQUE}column = 'a'\nrow_condition = {{ type = 'pass_through', pass_through_filter = 'a' }}",
         "text would be run as code",
     ),
     (
-        "type = 'expect_column_values_to_be_unique'\ncolumn = 'a'\ncondition_parser = 'pandas'",
-        "no argument 'condition_parser'",
+        f"{UNIQUE}column = 'a'\nrow_condition = {{ type = 'and', conditions = [{{ type = 'pass_through', "
+        "pass_through_filter = 'a' }] }",
+        "text would be run as code",
     ),
-    ("type = 'unexpected_rows_expectation'\nunexpected_rows_query = 'SELECT 1'", "it runs a query"),
-    ("type = 'expect_query_results_to_match_comparison'", "reads other data"),
-    ("type = 'expect_table_row_count_to_equal_other_table'", "reads other data"),
-    ("type = 'expect_column_values_to_be_of_type'\ncolumn = 'a'", r"write \[checks\] columns"),
+    (f"{UNIQUE}column = 'a'\nrow_condition = {{ type = 'comparison' }}", "row_condition: must be a table"),
+    (f"{UNIQUE}column = 'a'\ncondition_parser = 'pandas'", "text would be run as code"),
 ]
 
 
@@ -431,9 +413,9 @@ def test_all_complaints_about_expectations_come_at_once(job_file, basic):
         ("{", "is not valid JSON"),
         ("[" * 100_000, "is not valid JSON"),
         ("[]", "is no suite of Great Expectations 1.x"),
-        ('{"expectations": [{"expectation_type": "expect_column_to_exist", "kwargs": {}}]}', "needs type and kwargs"),
+        ('{"expectations": [{"expectation_type": "expect_column_to_exist", "kwargs": {}}]}', "type and kwargs"),
         ('{"expectations": [], "suite_parameters": {"a": 1}}', "suite_parameters"),
-        ('{"expectations": [{"type": "expect_nothing", "kwargs": {}}]}', r"checks.json\[1\].type: unknown"),
+        ('{"expectations": [{"type": "expect_nothing", "kwargs": {}}]}', r"checks.json\[1\].type: "),
     ],
 )
 def test_a_suite_that_cannot_be_used_is_refused_when_the_job_is_read(job_file, basic, tmp_path, content, words):

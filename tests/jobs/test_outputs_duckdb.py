@@ -104,7 +104,7 @@ def test_a_release_without_rows_leaves_only_its_entry(job, ask):
 
 
 @given(made=releases())
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_every_kind_of_key_comes_back_as_it_is_in_the_release(tmp_path_factory, made):
     folder = tmp_path_factory.mktemp("table")
     (folder / "job.toml").write_text(
@@ -160,7 +160,14 @@ def test_a_column_becomes_wider_where_another_days_keys_need_it(job, ask, first,
 
 @pytest.mark.parametrize(
     ("first", "then"),
-    [(["Ås"], [1]), ([2**60 + 1], [0.5]), ([True], [1]), ([decimal.Decimal("0.1")], [0.5]), ([DAY], ["2020"])],
+    [
+        (["Ås"], [1]),
+        ([2**60 + 1], [0.5]),
+        ([True], [1]),
+        ([decimal.Decimal("0.1")], [0.5]),
+        ([DAY], ["2020"]),
+        ([decimal.Decimal("1" * 30)], [decimal.Decimal("0." + "1" * 20)]),
+    ],
 )
 def test_keys_that_would_not_stay_what_they_are_are_refused_and_the_old_day_stays(job, ask, first, then):
     write(job, DAY, release({"town": first}, [5]))
@@ -241,7 +248,7 @@ def test_keys_that_duckdb_cannot_hold_are_refused_with_the_way_out(job):
     with pytest.raises(ConfigError, match=r"remove output\.duckdb"):
         write(job, DAY, seal(wide))
     fine = release({"town": [pd.Timestamp("2020-01-01 10:00:00.000000001", tz="UTC")]}, [5])
-    with pytest.raises(ConfigError, match="cut them to microseconds"):
+    with pytest.raises(ConfigError, match="nanoseconds"):
         write(job, DAY, fine)
 
 

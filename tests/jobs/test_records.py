@@ -22,7 +22,7 @@ from pkdp_pipeline.errors import (
     TemporaryError,
 )
 from pkdp_pipeline.jobs import load_job, run_job
-from pkdp_pipeline.jobs.records import CheckRecord, ReleaseRecord, RunRecord, check_records, write_record
+from pkdp_pipeline.jobs.records import ReleaseRecord, RunRecord, check_records
 
 DAY = date(2020, 1, 1)
 RECORDS = '[records]\ndirectory = "runs"\n'
@@ -35,6 +35,12 @@ def job(job_file, basic):
     return load_job(job_file(f"{basic}{RECORDS}[checks]\nrows = {{ min = 1 }}\n"))
 
 
+def ended(error=None, **facts) -> RunRecord:
+    record = RunRecord(**({"day": DAY} | facts))
+    record.end(error)
+    return record
+
+
 def read(job):
     """Return the run records of a job, the oldest first."""
     found = [json.loads(path.read_text(encoding="utf-8")) for path in Path(job.records.directory).glob("*.json")]
@@ -45,7 +51,7 @@ def read(job):
 
 def test_the_schema_is_one_and_refuses_what_no_record_says(job):
     jsonschema.Draft202012Validator.check_schema(DOCUMENT)
-    made = json.loads(RunRecord.begin(DAY).succeeded([("people", release({"town": ["Ås"]}, [7]))]).to_json(job))
+    made = json.loads(ended(published=[("people", release({"town": ["Ås"]}, [7]))]).to_json(job))
     VALIDATOR.validate(made)
     for key in made:
         assert not VALIDATOR.is_valid({name: value for name, value in made.items() if name != key}), key
@@ -108,7 +114,7 @@ def test_a_refused_run_leaves_a_record_with_our_words_and_no_data(job):
 def test_records_are_the_curators_alone(job):
     before = os.umask(0)
     try:
-        path = write_record(job, RunRecord.begin(DAY).succeeded([]))
+        path = ended().write(job)
     finally:
         os.umask(before)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -119,7 +125,7 @@ def test_records_are_the_curators_alone(job):
 def test_a_job_without_records_leaves_none(job_file):
     job = load_job(job_file())
     check_records(job)
-    assert write_record(job, RunRecord.begin(DAY).succeeded([])) is None
+    assert ended().write(job) is None
 
 
 @pytest.mark.parametrize(
@@ -136,8 +142,7 @@ def test_a_job_without_records_leaves_none(job_file):
     ],
 )
 def test_privacy_refuses_and_anything_else_fails(job, error, outcome):
-    record = RunRecord.begin(DAY).stopped(error, 4, checks=[CheckRecord(rule="rows", passed=True)])
-    document = json.loads(record.to_json(job))
+    document = json.loads(ended(error, checks=[("rows", True)]).to_json(job))
     VALIDATOR.validate(document)
     assert document["outcome"] == outcome
     assert document["error"] == {"kind": type(error).__name__, "message": "no"}
@@ -148,7 +153,7 @@ def test_privacy_refuses_and_anything_else_fails(job, error, outcome):
     "error", [ValueError("Secretville"), KeyboardInterrupt("Secretville"), OSError(5, "Secretville")]
 )
 def test_errors_that_are_not_ours_have_their_kind_alone(job, error):
-    document = json.loads(RunRecord.begin(DAY).stopped(error, 1).to_json(job))
+    document = json.loads(ended(error).to_json(job))
     VALIDATOR.validate(document)
     assert document["error"] == {"kind": type(error).__name__, "message": None}
 
@@ -162,7 +167,7 @@ def test_no_epsilon_is_null_and_not_infinity(job):
 def test_moments_are_in_utc_and_name_the_file(job):
     record = RunRecord(run="0" * 32, day=DAY, started=datetime(2020, 1, 2, 3, 4, 5, 678000, UTC))
     assert json.loads(record.to_json(job))["started"] == "2020-01-02T03:04:05.678Z"
-    assert write_record(job, record).name == f"20200102T030405Z-{'0' * 32}.json"
+    assert record.write(job).name == f"20200102T030405Z-{'0' * 32}.json"
 
 
 def test_what_killed_runs_have_left_of_records_goes_and_what_another_job_is_writing_stays(job):
@@ -170,8 +175,7 @@ def test_what_killed_runs_have_left_of_records_goes_and_what_another_job_is_writ
     folder.mkdir()
     for stamp in ("20200101T030405Z", "20200102T030400Z"):
         (folder / f".{stamp}-a.json.partial").write_text("{")
-    record = RunRecord(run="0" * 32, day=DAY, started=datetime(2020, 1, 2, 3, 4, 6, tzinfo=UTC))
-    path = write_record(job, record.succeeded([]))
+    path = ended(run="0" * 32, started=datetime(2020, 1, 2, 3, 4, 6, tzinfo=UTC)).write(job)
     assert sorted(os.listdir(folder)) == [".20200102T030400Z-a.json.partial", path.name]
 
 
@@ -180,7 +184,7 @@ def test_the_password_of_a_database_is_in_no_record(job_file, basic, monkeypatch
     job = load_job(job_file(basic + 'postgres = "${PKDP_PUBLIC}"\n' + RECORDS))
     with pytest.raises(TemporaryError) as caught:
         run_job(job, DAY)
-    written = RunRecord.begin(DAY).stopped(caught.value, 75).to_json(job)
+    written = ended(caught.value).to_json(job)
     for text in (written, *(path.read_text(encoding="utf-8") for path in Path(job.records.directory).glob("*.json"))):
         assert "sesame" not in text
     assert not Path(job.output.directory, "2020-01-01").exists()
@@ -198,7 +202,7 @@ def test_a_folder_that_cannot_be_is_refused(job, tmp_path):
     with pytest.raises(ConfigError, match=r"records\.directory"):
         check_records(job)
     with pytest.raises(ConfigError, match="cannot be created"):
-        write_record(job, RunRecord.begin(DAY).succeeded([]))
+        ended().write(job)
 
 
 def test_a_job_that_is_refused_before_anything_is_opened_leaves_a_record(job_file, basic):

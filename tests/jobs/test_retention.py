@@ -70,7 +70,7 @@ def test_a_run_in_a_process_of_its_own_leaves_no_rows_behind(job_file, basic, tm
         def counting(frame, request):
             counted = real(frame, request)
             print("counted", flush=True)
-            time.sleep({5 if stop else 0})
+            time.sleep({2 if stop else 0})
             return counted
         input.count_units = counting
         from pkdp_pipeline.cli.main import main
@@ -192,16 +192,22 @@ def test_a_folder_that_others_can_open_is_refused(job_file, basic, tmp_path):
     assert list((tmp_path / "private").iterdir()) == []
 
 
-def test_a_copy_that_cannot_be_written_leaves_nothing_and_charges_nothing(job_file, basic, tmp_path, monkeypatch):
+@pytest.mark.parametrize("where", ["made", "written"])
+def test_a_copy_that_cannot_be_kept_leaves_nothing_and_charges_nothing(job_file, basic, tmp_path, monkeypatch, where):
     job = load_job(job_file(keeping(basic)))
 
-    def broken(self, stream, **names):
-        stream.write(SECRET)
+    def broken(*arguments, **names):
         raise OSError(28, "No space left on device", "Secretville 1")
 
-    monkeypatch.setattr(pd.DataFrame, "to_parquet", broken)
-    with pytest.raises(ConfigError, match="cannot be written: No space left on device") as caught:
+    if where == "made":
+        monkeypatch.setattr(pd.DataFrame, "to_parquet", broken)
+    else:
+        monkeypatch.setattr(os, "replace", broken)
+    with pytest.raises(ConfigError, match=f"cannot be {where}") as caught:
         run_job(job, DAY)
-    assert caught.value.__context__ is None
+    assert "Secretville" not in str(caught.value)
+    monkeypatch.undo()
     assert holders(tmp_path / "private", tmp_path / "out") == []
-    assert list((tmp_path / "private").iterdir()) == []
+    assert not list(tmp_path.glob("private/*"))
+    with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
+        assert list(ledger.entries()) == []

@@ -71,7 +71,10 @@ def test_a_column_that_a_file_lacks_or_holds_otherwise_is_an_error_where_the_job
     source = opened(pattern)
     assert rows(source) == [(1,), (2,)]
     assert list(source.columns) == ["at", "n"]
-    for column, words in (("other", "VARCHAR in 'a.parquet', INTEGER in 'b.parquet'"), ("mine", "'b.parquet'")):
+    for column, words in (
+        ("other", "VARCHAR in 'a.parquet', INTEGER in 'b.parquet'"),
+        ("mine", "missing in 'b.parquet'"),
+    ):
         with pytest.raises(ConfigError, match="must agree on their columns") as caught:
             opened(pattern, release=[{"name": "a", "by": column, "k": 5}])
         assert repr(column) in str(caught.value)
@@ -119,7 +122,7 @@ def test_the_newest_day_is_over_all_rows_and_cut_in_the_zone(opened, tmp_path):
     assert source.newest(AT, "never") is None
     assert source.newest(AT, "instant") == date(2013, 1, 5)
     assert source.newest(PeriodTable(column="instant", time_zone="Europe/Oslo"), "instant") == date(2013, 1, 6)
-    with pytest.raises(ConfigError, match="no newest day"):
+    with pytest.raises(ConfigError, match="not dates"):
         source.newest(AT, "n")
     with pytest.raises(ConfigError, match="no column 'nowhere'"):
         source.newest(AT, "nowhere")
@@ -252,12 +255,11 @@ def test_what_is_said_of_a_period_column_that_holds_something_else_leads_to_a_jo
 
     instants = csv(tmp_path, "at,n\n2013-01-01T23:30:00Z,1\n")
     zone = {"column": "at", "time_zone": "Europe/Oslo"}
-    assert '(period = { column = "at", time_zone = ' in refusal(opened({"files": instants}))
+    assert "period.time_zone" in refusal(opened({"files": instants}))
     assert rows(opened({"files": instants}, period=zone), time_zone="Europe/Oslo") == [("1",)]
-    assert "remove it from types" in refusal(opened({"files": instants, "types": {"at": "timestamp"}}))
+    assert "no type for dates" in refusal(opened({"files": instants, "types": {"at": "timestamp"}}))
     times = csv(tmp_path, "at,n\n2013-01-02T23:30:00,1\n")
     said = refusal(opened({"files": times}, period=zone), time_zone="Europe/Oslo")
-    assert "remove time_zone from period" in said
     assert 'types = { at = "timestamp" }' in said
     assert rows(opened({"files": times, "types": {"at": "timestamp"}})) == [("1",)]
 
@@ -323,19 +325,19 @@ def test_what_is_no_csv_file_is_an_error_without_its_content(opened, tmp_path, c
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    "content",
     [
-        (b"at,n\n2013-01-02,1,secret\n", "file 'b.csv' of source"),
-        (b"at,n\n2013-01-02\n", "file 'b.csv' of source"),
-        ("at,n\n2013-01-02,Ås\n".encode("latin-1"), "file 'b.csv' of source"),
-        (b"at,\n2013-01-02,1\n", "the first line of 'b.csv'"),
-        (b"", "the first line of 'b.csv'"),
-        (b"at,n\nsecret,1\n", "correct file 'b.csv'"),
-        (b"at,n\n2013-01-02,secret\n", "correct file 'b.csv'"),
+        b"at,n\n2013-01-02,1,secret\n",
+        b"at,n\n2013-01-02\n",
+        "at,n\n2013-01-02,Ås\n".encode("latin-1"),
+        b"at,\n2013-01-02,1\n",
+        b"",
+        b"at,n\nsecret,1\n",
+        b"at,n\n2013-01-02,secret\n",
     ],
 )
 @pytest.mark.parametrize("days", [1, 3])
-def test_of_several_files_the_one_that_is_wrong_is_named(opened, tmp_path, content, told, days):
+def test_of_several_files_the_one_that_is_wrong_is_named(opened, tmp_path, content, days):
     csv(tmp_path, "at,n\n2013-01-02,1\n", "a.csv")
     csv(tmp_path, content, "b.csv")
     csv(tmp_path, "n,at\n1,2013-01-02\n", "c.csv")
@@ -347,18 +349,9 @@ def test_of_several_files_the_one_that_is_wrong_is_named(opened, tmp_path, conte
 
     with pytest.raises(ConfigError) as caught:
         read()
-    assert told in str(caught.value)
+    assert repr(str(tmp_path / "b.csv")) in str(caught.value)
     assert "secret" not in str(caught.value)
     assert caught.value.__context__ is None
-
-
-def test_files_of_one_name_are_told_apart_by_their_folders(opened, tmp_path):
-    for folder in ("x", "y"):
-        (tmp_path / folder).mkdir()
-        csv(tmp_path / folder, "at,n\n2013-01-02,1\n", "a.csv")
-    csv(tmp_path / "y", "at,n\n2013-01-02\n", "a.csv")
-    with pytest.raises(ConfigError, match=r"file '.*/y/a\.csv' of source"):
-        rows(opened(str(tmp_path / "*" / "a.csv")))
 
 
 def test_a_type_for_a_column_that_is_not_there_is_an_error(opened, tmp_path):

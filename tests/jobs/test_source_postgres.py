@@ -220,7 +220,7 @@ def test_a_query_is_read_with_its_comments_and_cannot_write(opened, ask):
         with pytest.raises(ConfigError, match="SQLSTATE") as caught:
             opened(query=query)
         quiet(caught.value)
-    with pytest.raises(ConfigError, match="two columns the name 'n'"):
+    with pytest.raises(ConfigError, match="columns 'n' and 'n'"):
         opened(query='SELECT "at", n, n FROM visits')
     assert ask("SELECT count(*) FROM visits").fetchone() == (1,)
 

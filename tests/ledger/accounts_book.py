@@ -8,6 +8,7 @@ from functools import cache
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.ledger import Standing, accounts
+from pkdp_pipeline.ledger.account import compare_account, read_account
 from pkdp_pipeline.ledger.database import open_database
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -71,14 +72,18 @@ class Book:
         return accounts.total(self.database, self.dataset, unit, terms)
 
     def verify(self):
-        accounts.rebuild_and_compare(self.database, self.dataset, list(self.kept.values()))
+        compare_account(self.database, self.dataset, list(self.kept.values()))
 
     def state(self):
-        tables = {}
-        for table in ("holding", "component", "tally"):
-            rows = self.database.execute(f"SELECT * FROM {table} WHERE dataset = :dataset", dataset=self.dataset)
-            tables[table] = sorted(rows, key=repr)
-        return tables
+        rows = self.database.execute("SELECT * FROM holding WHERE dataset = :dataset", dataset=self.dataset)
+        return sorted(rows, key=repr)
+
+    def bundles(self):
+        account = read_account(self.database, self.dataset)
+        return {unit: account.bundles(unit) for unit in account.units}
+
+    def components(self):
+        return read_account(self.database, self.dataset).components
 
 
 def standing(mechanism, period, **fields):

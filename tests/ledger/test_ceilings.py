@@ -10,7 +10,7 @@ import pytest
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger import ceilings
-from pkdp_pipeline.ledger.bundle import Bundle
+from pkdp_pipeline.ledger.account import Bundle
 from pkdp_pipeline.ledger.ceilings import fits_budget
 from pkdp_pipeline.ledger.totals import add_up
 from pkdp_pipeline.model.attacker import AttackerModel

@@ -192,12 +192,9 @@ def test_an_end_that_was_cut_off_with_care_shows_in_what_was_numbered(path, data
         "DELETE FROM entry WHERE id = 13",
         "INSERT INTO entry SELECT 2, dataset, 'x', 1, state, 2, 2, 2, unit, first_day, last_day, label "
         "FROM entry WHERE id = 1",
-        "DELETE FROM tally",
-        "UPDATE tally SET times = times + 1",
         "DELETE FROM holding WHERE entry = 1",
         "UPDATE holding SET first_day = first_day - 1 WHERE entry = 1",
         "UPDATE part SET description = replace(description, '50', '51')",
-        "UPDATE component SET last_day = last_day + 1",
         "UPDATE dataset SET name = 'other'",
         "UPDATE dataset SET folded = 'other'",
         "DELETE FROM dataset",
@@ -212,8 +209,6 @@ def test_a_changed_derived_table_is_found(path, ledger, statement):
 GHOSTS = {  # rows copied under the name of a data set without events, columns that differ given
     "entry": {"id": 2, "key": "'k'"},
     "holding": {"entry": 99},
-    "component": {"id": 99},
-    "tally": {},
 }
 
 
@@ -231,10 +226,6 @@ def test_rows_of_a_data_set_without_events_are_found(path, ledger, table):
 @pytest.mark.parametrize(
     ("statement", "match"),
     [
-        (
-            "UPDATE holding SET component = 1 WHERE dataset = 'other'",
-            r"holding has rows that stand|which releases stand|which releases are charged",
-        ),
         ("INSERT INTO part VALUES (lower(hex(randomblob(32))), '{}')", "not what their keys say"),
         (f"INSERT INTO part VALUES ('{hashlib.sha256(b'{}').hexdigest()}', '{{}}')", "no release was ever charged"),
     ],
@@ -277,7 +268,7 @@ def test_missing_triggers_are_found(path, ledger):
 
 
 def test_an_added_trigger_is_found(path, ledger):
-    attack(path, "CREATE TRIGGER quiet AFTER INSERT ON event BEGIN DELETE FROM tally; END")
+    attack(path, "CREATE TRIGGER quiet AFTER INSERT ON event BEGIN DELETE FROM part; END")
     with pytest.raises(LedgerError, match="quiet"):
         ledger.verify(contents=False)
 
@@ -286,7 +277,7 @@ def test_an_added_trigger_is_found(path, ledger):
 def test_an_added_trigger_with_a_name_like_those_of_sqlite_is_found(path, ledger, name):
     attack(
         path,
-        "CREATE TRIGGER evil AFTER INSERT ON holding BEGIN DELETE FROM tally; END",
+        "CREATE TRIGGER evil AFTER INSERT ON holding BEGIN DELETE FROM part; END",
         "PRAGMA writable_schema = ON",
         f"UPDATE sqlite_master SET name = '{name}', sql = replace(sql, 'evil', '{name}') WHERE name = 'evil'",
     )

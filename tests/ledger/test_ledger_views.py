@@ -16,7 +16,7 @@ from rich.console import Console
 from ruamel.yaml import YAML
 
 from pkdp_pipeline.display.ledger.screen import Screen
-from pkdp_pipeline.ledger.bundle import Bundle
+from pkdp_pipeline.ledger.account import Bundle
 from pkdp_pipeline.ledger.views.history import _halves
 from pkdp_pipeline.ledger.views.spent import Spent, _fullest
 from pkdp_pipeline.ledger.views.words import (

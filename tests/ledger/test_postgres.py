@@ -96,7 +96,7 @@ def test_events_are_append_only(postgres_url, connect, change):
         "DELETE FROM event WHERE sequence = 4",
         "UPDATE entry SET state = 'given_back', published = NULL, content = NULL WHERE id = 1",
         "DELETE FROM entry WHERE id = 3",
-        "DELETE FROM tally",
+        "DELETE FROM holding",
         "UPDATE dataset SET name = 'other'",
         "ALTER TABLE event DISABLE TRIGGER event_is_never_changed",
     ],
@@ -123,7 +123,7 @@ EVIL = "CREATE FUNCTION evil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETU
     [
         (EVIL.replace("evil", "refuse_change").replace("CREATE", "CREATE OR REPLACE"), "function refuse_change"),
         (EVIL, "function evil"),
-        (EVIL + "CREATE TRIGGER quiet BEFORE INSERT ON tally FOR EACH ROW EXECUTE FUNCTION evil()", "trigger quiet"),
+        (EVIL + "CREATE TRIGGER quiet BEFORE INSERT ON holding FOR EACH ROW EXECUTE FUNCTION evil()", "trigger quiet"),
         ("DROP TRIGGER event_is_never_changed ON event", "trigger event_is_never_changed"),
         ("ALTER TABLE event DISABLE TRIGGER event_is_never_emptied", "trigger event_is_never_emptied"),
         ("ALTER TABLE event ENABLE REPLICA TRIGGER event_is_never_changed", "trigger event_is_never_changed"),
@@ -145,11 +145,14 @@ EVIL = "CREATE FUNCTION evil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETU
             "unique index of table entry",
         ),
         ("CREATE RULE quiet AS ON INSERT TO holding DO INSTEAD NOTHING", "rule quiet"),
-        ("ALTER TABLE tally ENABLE ROW LEVEL SECURITY", "table tally"),
-        ("CREATE TABLE public.more () INHERITS (tally)", "table tally"),
-        ("ALTER TABLE tally SET UNLOGGED", "table tally"),
+        ("ALTER TABLE holding ENABLE ROW LEVEL SECURITY", "table holding"),
+        ("CREATE TABLE public.more () INHERITS (holding)", "table holding"),
+        ("ALTER TABLE holding SET UNLOGGED", "table holding"),
         ("CREATE VIEW more AS SELECT 1", "table more"),
-        ("ALTER TABLE tally RENAME TO other; CREATE VIEW tally AS SELECT * FROM other", "table other, table tally"),
+        (
+            "ALTER TABLE holding RENAME TO other; CREATE VIEW holding AS SELECT * FROM other",
+            "table holding, table other",
+        ),
     ],
 )
 def test_a_changed_schema_is_found(postgres_url, connect, change, named):
@@ -172,7 +175,7 @@ def test_more_indexes_for_reading_do_no_harm(postgres_url, connect):
 @pytest.mark.parametrize(
     "change",
     [
-        "INSERT INTO tally SELECT 'ghost', unit, sha256, bundle, times FROM tally",
+        "INSERT INTO holding SELECT 99, 'ghost', unit, kind, part, first_day, last_day, label, standing FROM holding",
         "INSERT INTO part VALUES (encode(sha256('{}'), 'hex'), '{}')",
     ],
 )
@@ -180,7 +183,7 @@ def test_rows_of_no_data_set_and_of_no_release_are_found(postgres_url, connect, 
     with Ledger.open(postgres_url) as ledger:
         publish(ledger)
         connect.execute(change)
-        with pytest.raises(LedgerError, match=r"table (tally|part) has rows"):
+        with pytest.raises(LedgerError, match=r"table (holding|part) has rows"):
             ledger.verify(contents=False)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import pandas as pd
+import pytest
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.releases.accessor import PkdpAccessor
@@ -18,6 +20,10 @@ def test_the_accessor_asks_what_the_functions_ask():
         assert [str(p) for p in list(mine.parameters.values())[1:]] == [
             str(p) for p in list(other.parameters.values())[1:]
         ]
+        for name in list(mine.parameters)[1:]:
+            assert re.search(rf"^(\w+, )*{name}(, \w+)* : ", method.__doc__, re.MULTILINE)
+        with pytest.raises(TypeError, match="kk"):
+            function(pd.DataFrame({"u": [1]}), "u", unit="u", kk=5)
 
 
 def test_every_argument_arrives(monkeypatch):

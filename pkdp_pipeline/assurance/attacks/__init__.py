@@ -7,23 +7,19 @@ learns, enumerated exactly or simulated with a confidence bound, by code that sh
 
 from __future__ import annotations
 
-from pkdp_pipeline.assurance.attacks.admission import is_admitted
-from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, Life
+from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, Life, is_admitted
 from pkdp_pipeline.assurance.attacks.enumeration import LARGEST, Enumerated, enumerated, size
 from pkdp_pipeline.assurance.attacks.matching import knowing_all, matching
 from pkdp_pipeline.assurance.attacks.schedules import (
     Day,
-    EnumeratedSchedule,
     Schedule,
-    SimulatedSchedule,
     enumerated_schedule,
+    schedules,
     simulated_schedule,
+    worst_schedules,
 )
-from pkdp_pipeline.assurance.attacks.simulated import Simulated
-from pkdp_pipeline.assurance.attacks.simulation import simulated
-from pkdp_pipeline.assurance.attacks.trajectories import schedules, worst_schedules
-from pkdp_pipeline.assurance.attacks.trials import EPSILONS, crowds
-from pkdp_pipeline.assurance.attacks.vertices import vertices
+from pkdp_pipeline.assurance.attacks.simulation import Simulated, simulated
+from pkdp_pipeline.assurance.attacks.trials import EPSILONS, crowds, vertices
 
 __all__ = [
     "EPSILONS",
@@ -31,12 +27,10 @@ __all__ = [
     "Crowd",
     "Day",
     "Enumerated",
-    "EnumeratedSchedule",
     "Group",
     "Life",
     "Schedule",
     "Simulated",
-    "SimulatedSchedule",
     "crowds",
     "enumerated",
     "enumerated_schedule",

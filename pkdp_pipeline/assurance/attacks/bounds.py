@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "bernstein", "clopper_pearson", "difference_above", "difference_below"]
+__all__ = ["Array", "bernstein", "clopper_pearson", "difference_above", "difference_below", "promised"]
 
 Array = NDArray[np.float64]
 
@@ -80,3 +80,12 @@ def bernstein(values: Array, least: float, most: float, error: float) -> tuple[f
     # Sums of floats err by far less than this.
     reach += 1e-11 * (abs(mean) + math.sqrt(variance))
     return max(least, mean - reach), min(most, mean + reach)
+
+
+def promised(values: Array, least: float, most: float, draws: int, error: float) -> float:
+    """Return what the lower bound of `bernstein` is likely to be after `draws` draws, from a few of them."""
+    if not values.any():
+        return -math.inf
+    log = math.log(2.0 / error)
+    reach = float(values.std()) * math.sqrt(2.0 * log / draws) + 7.0 * (most - least) * log / (3.0 * draws)
+    return float(values.mean()) - reach

@@ -1,14 +1,26 @@
-"""Crowd: one attacker in full, that is, how likely everybody is to be where, and which two lives are compared."""
+"""Crowd: one attacker in full, that is, how likely everybody is to be where, and which two lives are compared.
+
+Besides: whether a crowd keeps to what is declared, and the extreme people that a declaration admits.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import probability, whole_number
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.theorems import Protects
 
-__all__ = ["Crowd", "Group", "Life"]
+__all__ = ["Crowd", "Group", "Life", "Shape", "counted_shapes", "histogram_shapes", "is_admitted", "keeps"]
+
+Shape = tuple[float, ...]
+"""Chances of one person."""
 
 Life = int | None
 """The cell a person is in; None: absent, or not counted. A `Count` has the one cell 0, unless it counts everybody."""
@@ -113,3 +125,146 @@ class Crowd:
     def reversed(self) -> Crowd:
         """Return the same people with the target's lives in the other order."""
         return replace(self, first=self.second, second=self.first)
+
+
+def is_admitted(crowd: Crowd, certificate: ReleaseCertificate) -> bool:
+    """Return whether `crowd` is one of the attackers that `certificate` is about.
+
+    Parameters
+    ----------
+    crowd : Crowd
+    certificate : ReleaseCertificate
+        Where it rests on nothing that is declared (noise alone), every crowd of the right form is admitted.
+
+    Notes
+    -----
+    Unknown people have to keep to `p_min`, `p_max` and `p_max_between`, known people as well unless they are
+    controlled. At least `unknown` people are unknown; of them at most `unknown_max` are uncertain (who is surely
+    absent is no unknown person). Where the secret is a record given those it depends on (`secret`), everybody but the
+    unknown may be known. Who sees the total has to be declared to (`leakage`). *Rounding*: none; chances are compared
+    as the exact values of their floats.
+    """
+    attacker = certificate.attacker
+    counted = isinstance(certificate.mechanism, Count)
+    if not _right_form(crowd, counted, certificate.protects):
+        return False
+    if crowd.sees_total and not attacker.total_is_known:
+        return False
+    if not certificate.has_partial_knowledge:
+        return True
+    active = attacker.influence == "active"
+    controlled = sum(crowd.controlled)
+    known = sum(group.people for group in crowd.known) + controlled
+    if attacker.secret == "record" and (known > attacker.known or (controlled > 0 and not active)):
+        return False
+    uncertain = sum(group.people for group in crowd.unknown if not group.is_certain)
+    if attacker.unknown_max is not None and uncertain > attacker.unknown_max:
+        return False
+    if attacker.unknown is not None and sum(group.people for group in crowd.unknown) < attacker.unknown:
+        return False
+    bound = crowd.unknown if active or attacker.secret == "conditional" else (*crowd.unknown, *crowd.known)
+    return all(keeps(group, attacker, counted, certificate.protects) for group in bound if group.people)
+
+
+def _right_form(crowd: Crowd, counted: bool, protects: Protects) -> bool:
+    absent = (crowd.first, crowd.second).count(None)
+    if counted and protects == "presence":
+        return crowd.cells == 1 and absent == 1
+    return absent == (1 if protects == "presence" else 0)
+
+
+def keeps(group: Group, attacker: AttackerModel, counted: bool, protects: Protects) -> bool:
+    """Return whether the chances of `group` keep to what `attacker` declares about a person, exactly."""
+    chances = [Fraction(chance) for chance in group.chances]
+    least, most = (None if p is None else Fraction(p) for p in (attacker.p_min, attacker.p_max))
+    if least is not None and min(chances) < least:
+        return False
+    if counted:
+        return most is None or max(chances) <= most
+    absence = group.absence
+    # P[v | v or absent] ≤ p_max, for every cell; a person who can be neither does not matter.
+    if most is not None and any(chance * (1 - most) > most * absence for chance in chances):
+        return False
+    if attacker.p_max_between is None or protects == "presence":
+        return True
+    # P[v | v or w] ≤ p_max_between, for every two cells; cells that the crowd leaves out have the chance 0.
+    between = Fraction(attacker.p_max_between)
+    others = [*chances, Fraction(0)] if len(chances) == 1 else chances
+    return all(
+        one * (1 - between) <= between * other
+        for at, one in enumerate(others)
+        for to, other in enumerate(others)
+        if at != to
+    )
+
+
+def counted_shapes(attacker: AttackerModel) -> tuple[Shape, ...]:
+    """Return the ends of what a `Count` is told about a person, the largest first."""
+    low = 0.0 if attacker.p_min is None else attacker.p_min
+    high = 1.0 if attacker.p_max is None else attacker.p_max
+    return ((high,),) if low == high else ((high,), (low,))
+
+
+def histogram_shapes(attacker: AttackerModel, protects: Protects, cells: int) -> tuple[Shape, ...]:
+    """Return extreme people of a table with `cells` cells, of whom the first two are the target's.
+
+    Notes
+    -----
+    With odds against absence of at most ``o = p_max / (1 - p_max)``, and odds between cells of at most
+    ``r = p_max_between / (1 - p_max_between)``, weights are o, o/r or 0 for a cell and 1 for absence; where nobody
+    needs to be absent also r and 1. Floats are rounded until the declaration holds exactly; what cannot be is left out.
+    """
+    p = None if attacker.p_max is None else Fraction(attacker.p_max)
+    between = attacker.p_max_between if protects == "value" else None
+    q = None if between is None else Fraction(between)
+    least = Fraction(0 if attacker.p_min is None else attacker.p_min)
+    found: list[Sequence[Fraction]] = []
+    if p is not None and p < 1:
+        odds = p / (1 - p)
+        lower = Fraction(0) if q is None else odds * (1 - q) / q
+        found += [[*levels, Fraction(1)] for levels in _levels(odds, lower, cells)]
+        # The least that p_min allows, the rest absent.
+        found.append([*[least] * cells, 1 - cells * least])
+    elif q is not None and q < 1:
+        ratio = q / (1 - q)
+        found += [[*levels, Fraction(0)] for levels in _levels(ratio, Fraction(1), cells)]
+    elif least > 0:
+        rest = 1 - cells * least
+        found += [
+            [least + rest * (cell == at) for cell in range(cells)] + [Fraction(0)] for at in range(cells) if rest >= 0
+        ]
+        found.append([Fraction(1, cells)] * cells + [Fraction(0)])
+    if least == 0:
+        found.append([Fraction(0)] * cells + [Fraction(1)])
+    shapes = (_rounded(weights, attacker, protects) for weights in found if min(weights) >= 0)
+    return tuple(dict.fromkeys(shape for shape in shapes if shape is not None))
+
+
+def _levels(high: Fraction, low: Fraction, cells: int) -> Iterable[list[Fraction]]:
+    """Return every choice of `high` or `low` for each cell but ``low`` for all."""
+    for mask in range(1, 2**cells):
+        yield [high if mask >> cell & 1 else low for cell in range(cells)]
+
+
+def _rounded(weights: Sequence[Fraction], attacker: AttackerModel, protects: Protects) -> Shape | None:
+    """Return the chances of these weights as floats that keep to the declaration, or None."""
+    total = sum(weights, Fraction(0))
+    if total <= 0:
+        return None
+    exact = [weight / total for weight in weights[:-1]]
+    # To the nearest, then a few steps down, cell by cell: ratios between cells have to stay where they are.
+    for steps in range(4):
+        for which in range(2 ** len(exact)):
+            chances = tuple(_down(value, steps * (which >> cell & 1)) for cell, value in enumerate(exact))
+            if sum(map(Fraction, chances)) <= 1:
+                group = Group(people=1, chances=chances)
+                if keeps(group, attacker, counted=False, protects=protects):
+                    return chances
+    return None
+
+
+def _down(value: Fraction, steps: int) -> float:
+    near = float(value)
+    for _ in range(steps):
+        near = math.nextafter(near, 0.0)
+    return near

@@ -16,14 +16,18 @@ from typing import Any
 import flint
 
 from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, Life
-from pkdp_pipeline.assurance.attacks.outputs import Cell, cell_of, noisy_kernel, noisy_outputs, outputs
-from pkdp_pipeline.assurance.attacks.sums import (
+from pkdp_pipeline.assurance.attacks.laws import (
     BALLS,
     RATIONALS,
+    Cell,
     Counts,
     Numbers,
+    cell_of,
     counted_in_one_cell,
     counted_per_cell,
+    noisy_kernel,
+    noisy_outputs,
+    outputs,
 )
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
 
@@ -43,13 +47,12 @@ _RATIONAL_PEOPLE = 48
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enumerated:
-    """The divergence of one crowd's first life from its second, at `epsilon`: ``lower ≤ truth ≤ upper``.
+    """The divergence of an attacker's first life from the second, at `epsilon`: ``lower ≤ truth ≤ upper``.
 
     The two differ by about 1e-90, because e^ε (and noise) is no rational number, and not at all at ε = 0 without noise
     among few people.
     """
 
-    crowd: Crowd
     epsilon: float
     lower: Fraction
     upper: Fraction
@@ -112,7 +115,7 @@ def enumerated(mechanism: Mechanism, crowd: Crowd, epsilon: float) -> Enumerated
         return None
     with flint.ctx.workprec(BITS):
         lower, upper = hockey_stick(_listed(mechanism, crowd), epsilon, numbers_for(mechanism, crowd))
-    return Enumerated(crowd=crowd, epsilon=float(epsilon), lower=lower, upper=upper)
+    return Enumerated(epsilon=float(epsilon), lower=lower, upper=upper)
 
 
 @lru_cache(maxsize=4)

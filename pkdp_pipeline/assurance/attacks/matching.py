@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from pkdp_pipeline.assurance.attacks.admission import is_admitted
-from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group
-from pkdp_pipeline.assurance.attacks.shapes import Shape, counted_shapes, histogram_shapes
+from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, Shape, counted_shapes, histogram_shapes, is_admitted
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram
 
-__all__ = ["MOST_PEOPLE", "knowing_all", "matching", "told", "worst_numbers"]
+__all__ = ["MOST_PEOPLE", "knowing_all", "knows_total", "matching", "worst_numbers"]
 
 MOST_PEOPLE = 10**9
 """Attackers with more unknown people than this are not tried."""
@@ -44,11 +42,11 @@ def matching(certificate: ReleaseCertificate, epsilon: float) -> tuple[Crowd, ..
     for theorem in dict.fromkeys(applied.bound.theorem for applied in certificate.partial_bounds):
         for crowd in _MATCHES[theorem](certificate, epsilon):
             if sum(group.people for group in crowd.unknown) <= MOST_PEOPLE and is_admitted(crowd, certificate):
-                found[told(crowd, certificate.attacker)] = None
+                found[knows_total(crowd, certificate.attacker)] = None
     return tuple(found)
 
 
-def told(crowd: Crowd, attacker: AttackerModel) -> Crowd:
+def knows_total(crowd: Crowd, attacker: AttackerModel) -> Crowd:
     """Return the crowd with what is declared to be known beside the release: the total, where that leaks."""
     return replace(crowd, sees_total=True) if attacker.total_is_known else crowd
 
@@ -290,7 +288,7 @@ def knowing_all(certificate: ReleaseCertificate) -> tuple[Crowd, ...]:
         for other in sorted(counts) if cells == 2 else (0,):
             controlled = (one, other)[:cells]
             alone = Crowd(cells=cells, controlled=controlled, first=0, second=1 if cells == 2 else None)
-            crowd = told(alone, certificate.attacker)
+            crowd = knows_total(alone, certificate.attacker)
             found += (crowd, crowd.reversed())
     return tuple(found)
 

@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.random import Generator
 
 from pkdp_pipeline.assurance.attacks.bounds import Array
 from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group
-from pkdp_pipeline.assurance.attacks.outputs import Cell
+from pkdp_pipeline.assurance.attacks.laws import Cell
 from pkdp_pipeline.assurance.attacks.tilted_draws import Tilted, Whole, exponent_for, mean_and_spread
 
 __all__ = ["OneCell", "OneCellState", "one_cell_trials"]
@@ -76,7 +77,7 @@ class OneCell:
         for group, drawn in self.unknown.each(draws, generator):
             others += drawn[0]
             if _is_open(group, self._at):
-                odds += drawn[0] * self._odds(group)
+                odds += drawn[0] * _odds(group, self._at, self.lives[0] == 1)
         return others, self.known.draw(draws, generator)[0], odds
 
     def happens(self, state: OneCellState) -> tuple[Array, Array]:
@@ -160,32 +161,24 @@ class OneCell:
         return self.unknown.cells[0]
 
     @property
-    def _uncertain(self) -> tuple[Group, ...]:
-        return tuple(group for group in self.unknown.groups if _is_open(group, self._at))
-
-    @property
     def _open(self) -> int:
-        """How many unknown people may be in the cell, or not."""
-        return sum(group.people for group in self._uncertain)
+        return self._facts[0]
 
     @property
     def _sure(self) -> int:
-        """How many unknown people are in the cell for certain."""
-        return sum(group.people for group in self.unknown.groups if group.chances[self._at] == 1.0)
+        return self._facts[1]
 
     @property
     def _all_odds(self) -> float:
-        return sum(group.people * self._odds(group) for group in self._uncertain)
+        return self._facts[2]
 
     @property
     def _odds_range(self) -> tuple[float, float]:
-        found = [self._odds(group) for group in self._uncertain]
-        return (min(found), max(found)) if found else (0.0, 0.0)
+        return self._facts[3]
 
-    def _odds(self, group: Group) -> float:
-        """Return the odds for being in the cell where the target is there first, else those against it."""
-        chance = Fraction(group.chances[self._at])
-        return float(chance / (1 - chance) if self.lives[0] == 1 else (1 - chance) / chance)
+    @property
+    def _facts(self) -> tuple[int, int, float, tuple[float, float]]:
+        return _facts(self.unknown.groups, self._at, self.lives[0] == 1)
 
     def refined(self, state: OneCellState) -> Iterator[OneCell]:
         """Yield the same event with other cuts."""
@@ -236,6 +229,25 @@ class OneCell:
 
 def _is_open(group: Group, at: int) -> bool:
     return group.people > 0 and 0.0 < group.chances[at] < 1.0
+
+
+def _odds(group: Group, at: int, present: bool) -> float:
+    """Return the odds for being in the cell where the target is there first, else those against it."""
+    chance = Fraction(group.chances[at])
+    return float(chance / (1 - chance) if present else (1 - chance) / chance)
+
+
+@lru_cache(maxsize=32)
+def _facts(groups: tuple[Group, ...], at: int, present: bool) -> tuple[int, int, float, tuple[float, float]]:
+    """Return how many people may be in the cell or not, how many surely are, the sum and the range of the odds."""
+    uncertain = [group for group in groups if _is_open(group, at)]
+    odds = [_odds(group, at, present) for group in uncertain]
+    return (
+        sum(group.people for group in uncertain),
+        sum(group.people for group in groups if group.chances[at] == 1.0),
+        sum(group.people * each for group, each in zip(uncertain, odds, strict=True)),
+        (min(odds), max(odds)) if odds else (0.0, 0.0),
+    )
 
 
 def _reaches(gap: Whole, noise: float) -> Array:

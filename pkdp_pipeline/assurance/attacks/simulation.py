@@ -10,23 +10,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.random import Generator
 
-from pkdp_pipeline.assurance.attacks.bounds import Array, bernstein, clopper_pearson
+from pkdp_pipeline.assurance.attacks.bounds import Array, bernstein, clopper_pearson, promised
 from pkdp_pipeline.assurance.attacks.crowd import Crowd
+from pkdp_pipeline.assurance.attacks.laws import Cell, cell_of
 from pkdp_pipeline.assurance.attacks.one_cell import one_cell_trials
-from pkdp_pipeline.assurance.attacks.outputs import Cell, cell_of
-from pkdp_pipeline.assurance.attacks.simulated import Simulated
 from pkdp_pipeline.assurance.attacks.two_cells import MOST_PEOPLE, two_cell_trials
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
 
-__all__ = ["simulated"]
+__all__ = ["Simulated", "simulated"]
 
 _PILOT = 4_000
 _SECOND_PILOT = 20_000
@@ -35,6 +35,31 @@ _AT_ONCE = 1_000_000
 
 _ROUNDING = 1e-9
 """Weights and chances in floating point err by less than this, relatively."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulated:
+    """What an attacker attains at `epsilon` by one event, chosen before the draws that judge it.
+
+    Attributes
+    ----------
+    epsilon : float
+    draws : int
+    estimate : float
+        Of ``P[E] - e^ε Q[E]`` for the event E.
+    lower : float
+        At or below it, hence at or below the divergence, with probability `confidence`.
+    upper : float
+        At or above ``P[E] - e^ε Q[E]`` with probability `confidence`; the divergence may be larger than that.
+    confidence : float
+    """
+
+    epsilon: float
+    draws: int
+    estimate: float
+    lower: float
+    upper: float
+    confidence: float
 
 
 class _Trial(Protocol):
@@ -85,7 +110,6 @@ def simulated(
     estimate, lower, upper = _judged(trial, epsilon, draws, error, generator)
     slack = _ROUNDING * max(abs(lower), abs(upper), abs(estimate))
     return Simulated(
-        crowd=crowd,
         epsilon=float(epsilon),
         draws=draws,
         estimate=max(0.0, estimate),
@@ -130,14 +154,10 @@ def _chosen(trials: Iterable[tuple[_Trial, Any]], draws: int, error: float, gene
 
 def _promise(trial: _Trial, state: Any, draws: int, error: float) -> float:
     values = trial.values(state)
-    mean, deviation = float(values.mean()), float(values.std())
-    if deviation == 0.0 and mean == 0.0:
-        return -math.inf
-    log = math.log(2.0 / error)
-    if trial.is_plain:
-        return mean - math.sqrt(2.0 * log * (deviation**2 + 1.0 / draws) / draws)
-    least, most = trial.reach()
-    return mean - deviation * math.sqrt(2.0 * log / draws) - 7.0 * (most - least) * log / (3.0 * draws)
+    if trial.is_plain and values.any():
+        mean, variance = float(values.mean()), float(values.var())
+        return mean - math.sqrt(2.0 * math.log(2.0 / error) * (variance + 1.0 / draws) / draws)
+    return promised(values, *trial.reach(), draws, error)
 
 
 def _judged(

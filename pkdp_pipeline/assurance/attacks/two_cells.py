@@ -11,7 +11,7 @@ from numpy.random import Generator
 
 from pkdp_pipeline.assurance.attacks.bounds import Array
 from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group
-from pkdp_pipeline.assurance.attacks.outputs import Cell
+from pkdp_pipeline.assurance.attacks.laws import Cell
 from pkdp_pipeline.assurance.attacks.tilted_draws import Tilted, Whole, exponent_for, mean_and_spread
 
 __all__ = ["MOST_PEOPLE", "TwoCells", "two_cell_trials"]

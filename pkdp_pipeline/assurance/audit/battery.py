@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from pkdp_pipeline.assurance.attacks.crowd import Crowd
 from pkdp_pipeline.assurance.audit.cases import Case, Trial, crowds_for
@@ -10,16 +11,19 @@ from pkdp_pipeline.assurance.audit.people import Layout
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import IndependentGivenHabits
-from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism
 
 __all__ = ["battery"]
 
+_COUNTED = Layout(counts=True, rows=(2, 3))
 #: What a histogram's frames hold beside the crowd: a cell that is published and one that is not.
 _BESIDE = Layout(companions=(6, 1), rows=(1, 2, 3))
 #: Beside a target who is alone: only she is ever suppressed, so whatever tells of suppression tells of her.
 _ALL_SHOWN = Layout(companions=(4, 6, 5), rows=(1, 2, 3))
 #: Every cell of a histogram is a sample, so few data sets are many samples.
 _FEW = 0.25
+_ANY, _RARE, _ACTIVE = AttackerModel(), AttackerModel(p_max=0.1), AttackerModel(p_max=0.1, known=1, influence="active")
+_DECLARED: dict[str, Any] = {"domain": True}
 
 
 def battery() -> tuple[Case, ...]:
@@ -28,247 +32,106 @@ def battery() -> tuple[Case, ...]:
 
 
 def _counts() -> tuple[Case, ...]:
-    counted = Layout(counts=True, rows=(2, 3))
     noise = GeometricNoise(1.2)
+    unsure = AttackerModel(p_min=0.3, p_max=0.6, unknown=4)
+    text = replace(_COUNTED, text=True, nameless=2)
     return (
-        _tried(
-            Case(
-                name="count, k",
-                mechanism=Count(k=3),
-                attacker=AttackerModel(p_max=0.1, known=1, influence="active"),
-                layout=replace(counted, text=True, nameless=2),
-                options={"missing_unit": "drop"},
-            )
-        ),
-        _tried(
-            Case(
-                name="count, k_complement",
-                mechanism=Count(k_complement=2),
-                attacker=AttackerModel(p_min=0.9),
-                layout=counted,
-            )
-        ),
-        _tried(
-            Case(
-                name="count, exact",
-                mechanism=Count(),
-                attacker=AttackerModel(p_min=0.3, p_max=0.6, unknown=4),
-                layout=counted,
-            )
-        ),
-        Case(
-            name="count, noise",
-            mechanism=Count(noise=noise),
-            attacker=AttackerModel(),
-            trials=(_certain(3),),
-            epsilons=(1.2,),
-            layout=counted,
-            effort=5.0,
-        ),
-        Case(
-            name="count, k, noise, release_threshold",
-            mechanism=Count(k=2, noise=noise, release_threshold=6),
-            attacker=AttackerModel(),
-            trials=(_certain(1),),
+        _tried("count, k", Count(k=3), _ACTIVE, layout=text, options={"missing_unit": "drop"}),
+        _tried("count, k_complement", Count(k_complement=2), AttackerModel(p_min=0.9), layout=_COUNTED),
+        _tried("count, exact", Count(), unsure, layout=_COUNTED),
+        _noisy("count, noise", Count(noise=noise), (3,), epsilons=(1.2,), layout=_COUNTED, effort=5.0),
+        _noisy(
+            "count, k, noise, release_threshold",
+            Count(k=2, noise=noise, release_threshold=6),
+            (1,),
             epsilons=(0.5,),
-            layout=counted,
+            layout=_COUNTED,
+            effort=1.0,
         ),
     )
 
 
 def _noiseless() -> tuple[Case, ...]:
-    rare = AttackerModel(p_max=0.1)
-    alone = Case(
-        name="whole table, cells found",
-        mechanism=Histogram(k=4),
-        attacker=rare,
-        trials=crowds_for(certify(Histogram(k=4), rare))[:1],
-        epsilons=(0.2, 1.0),
-        layout=_ALL_SHOWN,
-        copies=1,
-    )
+    alone = _tried("whole table, cells found", Histogram(k=4), _RARE, epsilons=(0.2, 1.0), layout=_ALL_SHOWN, copies=1)
+    alone = replace(alone, trials=alone.trials[:1])
+    absent = _DECLARED | {"undeclared": "absent"}
+    drop: dict[str, Any] = {"missing_unit": "drop"}
+    text = replace(_BESIDE, text=True, nameless=1)
+    by_hash = _few("histogram, one_cell hash", Histogram(k=2), _RARE, replace(_BESIDE, text=True), one_cell="hash")
+    strays = {rule: replace(_BESIDE, rows=rows, strays=True) for rule, rows in _RULES.items()}
+    known = AttackerModel(p_max=0.2, known=2)
     return (
         alone,
-        replace(
-            alone,
-            name="whole table, cells declared",
-            layout=replace(_ALL_SHOWN, elsewhere=True),
-            options={"domain": True, "undeclared": "absent"},
+        replace(alone, name="whole table, cells declared", layout=replace(_ALL_SHOWN, elsewhere=True), options=absent),
+        _few("histogram, cells found", Histogram(k=4), _RARE),
+        _few("histogram, cells declared", Histogram(k=4), _RARE, replace(text, strangers=2), **drop, **absent),
+        _few("histogram, controlled people", Histogram(k=3), _ACTIVE, text, **drop),
+        _few("histogram, known people", Histogram(k=4), known, replace(_BESIDE, counts=True), where="counted"),
+        _few("histogram, value through absence", Histogram(k=2), AttackerModel(p_max=0.2), protects="value"),
+        _few(
+            "histogram, value, nobody absent",
+            Histogram(k=2),
+            AttackerModel(p_max_between=0.6),
+            protects="value",
+            **_DECLARED,
         ),
-        _tried(
-            Case(
-                name="histogram, cells found",
-                mechanism=Histogram(k=4),
-                attacker=rare,
-                layout=_BESIDE,
-                effort=_FEW,
-            )
+        _few(
+            "histogram, one_cell most_frequent",
+            Histogram(k=2),
+            _RARE,
+            strays["most_frequent"],
+            one_cell="most_frequent",
         ),
-        _tried(
-            Case(
-                name="histogram, cells declared",
-                mechanism=Histogram(k=4),
-                attacker=rare,
-                layout=replace(_BESIDE, text=True, nameless=1, strangers=2),
-                options={"domain": True, "missing_unit": "drop", "undeclared": "absent"},
-                effort=_FEW,
-            )
-        ),
-        _tried(
-            Case(
-                name="histogram, controlled people",
-                mechanism=Histogram(k=3),
-                attacker=AttackerModel(p_max=0.1, known=1, influence="active"),
-                layout=replace(_BESIDE, text=True, nameless=1),
-                options={"missing_unit": "drop"},
-                effort=_FEW,
-            )
-        ),
-        _tried(
-            Case(
-                name="histogram, known people",
-                mechanism=Histogram(k=4),
-                attacker=AttackerModel(p_max=0.2, known=2),
-                layout=replace(_BESIDE, counts=True),
-                options={"where": "counted"},
-                effort=_FEW,
-            )
-        ),
-        _tried(
-            Case(
-                name="histogram, value through absence",
-                mechanism=Histogram(k=2),
-                attacker=AttackerModel(p_max=0.2),
-                protects="value",
-                layout=_BESIDE,
-                effort=_FEW,
-            )
-        ),
-        _tried(
-            Case(
-                name="histogram, value, nobody absent",
-                mechanism=Histogram(k=2),
-                attacker=AttackerModel(p_max_between=0.6),
-                protects="value",
-                layout=_BESIDE,
-                options={"domain": True},
-                effort=_FEW,
-            )
-        ),
-        *(
-            _tried(
-                Case(
-                    name=f"histogram, one_cell {rule}",
-                    mechanism=Histogram(k=2),
-                    attacker=rare,
-                    layout=replace(_BESIDE, rows=rows, strays=True),
-                    options={"one_cell": rule, **order},
-                    effort=_FEW,
-                )
-            )
-            for rule, rows, order in (("most_frequent", (2, 3), {}), ("first", (1, 2), {"order_by": "turn"}))
-        ),
-        Case(
-            name="histogram, one_cell hash",
-            mechanism=Histogram(k=2),
-            attacker=rare,
-            trials=crowds_for(certify(Histogram(k=2), rare))[:1],
-            layout=replace(_BESIDE, text=True),
-            options={"one_cell": "hash"},
-            effort=_FEW,
-        ),
+        _few("histogram, one_cell first", Histogram(k=2), _RARE, strays["first"], one_cell="first", order_by="turn"),
+        replace(by_hash, trials=by_hash.trials[:1]),
     )
+
+
+_RULES = {"most_frequent": (2, 3), "first": (1, 2)}
 
 
 def _noised() -> tuple[Case, ...]:
-    noise = GeometricNoise(1.5)
+    noise, both = GeometricNoise(1.5), (0.5, 1.5)
+    thresholds = Histogram(k=2, noise=noise, release_threshold=4)
+    between = Trial(name="everybody else is known", days=(Crowd(cells=2, controlled=(2, 1), second=1),))
+    value = _noisy("histogram, noise, value", Histogram(noise=noise), (), epsilons=(1.5,), effort=2 * _FEW)
     return (
-        Case(
-            name="whole table, noise",
-            mechanism=Histogram(noise=GeometricNoise(1.0)),
-            attacker=AttackerModel(),
-            trials=(_certain(2),),
+        _noisy(
+            "whole table, noise",
+            Histogram(noise=GeometricNoise(1.0)),
+            (2,),
             epsilons=(1.0,),
             layout=_ALL_SHOWN,
-            options={"domain": True},
             copies=1,
+            effort=1.0,
         ),
-        Case(
-            name="histogram, k, noise, release_threshold",
-            mechanism=Histogram(k=2, noise=noise, release_threshold=4),
-            attacker=AttackerModel(),
-            trials=(_certain(1),),
-            epsilons=(0.5, 1.5),
-            layout=_BESIDE,
-            effort=_FEW,
-        ),
-        Case(
-            name="histogram, noise",
-            mechanism=Histogram(noise=noise),
-            attacker=AttackerModel(),
-            trials=(_certain(0), _certain(3)),
-            epsilons=(0.5, 1.5),
-            layout=_BESIDE,
-            options={"domain": True},
-            effort=_FEW,
-        ),
-        Case(
-            name="histogram, more noise",
-            mechanism=Histogram(noise=GeometricNoise(0.5)),
-            attacker=AttackerModel(),
-            trials=(_certain(3),),
+        _noisy("histogram, k, noise, release_threshold", thresholds, (1,), epsilons=both, options={}),
+        _noisy("histogram, noise", Histogram(noise=noise), (0, 3), epsilons=both),
+        _noisy(
+            "histogram, more noise",
+            Histogram(noise=GeometricNoise(0.5)),
+            (3,),
             epsilons=(0.5,),
             layout=replace(_BESIDE, companions=(2,)),
-            options={"domain": True},
-            copies=41,
+            effort=1.0,
         ),
-        Case(
-            name="histogram, noise, value",
-            mechanism=Histogram(noise=noise),
-            attacker=AttackerModel(),
-            protects="value",
-            trials=(Trial(name="everybody else is known", days=(Crowd(cells=2, controlled=(2, 1), second=1),)),),
-            epsilons=(1.5,),
-            layout=_BESIDE,
-            options={"domain": True},
-            effort=2 * _FEW,
-        ),
+        replace(value, protects="value", trials=(between,)),
     )
 
 
 def _several() -> tuple[Case, ...]:
     noise = GeometricNoise(2.0)
-    even = AttackerModel(p_max=0.5)
-    (_, crowd) = (trial.days[0] for trial in crowds_for(certify(Histogram(k=2), even)))
-    (certain,) = _certain(3).days
-    once = Case(
-        name="the same request again",
-        mechanism=Histogram(noise=noise),
-        attacker=AttackerModel(),
-        trials=(_certain(3),),
-        epsilons=(1.0, 2.0),
-        layout=_BESIDE,
-        options={"domain": True},
-        scenario="again",
-        effort=2 * _FEW,
-    )
+    days = _tried("two days in a ledger", Histogram(k=2), AttackerModel(p_max=0.5), scenario="days", effort=2 * _FEW)
+    crowd = days.trials[1].days[0]
+    both = Trial(name="there on both days, or on neither", days=(crowd, crowd))
+    either = Trial(name="there on one day, or on the other", days=(crowd, crowd.reversed()))
+    again = _noisy("the same request again", Histogram(noise=noise), (3,), epsilons=(1.0, 2.0), effort=2 * _FEW)
+    (certain,) = again.trials[0].days
     return (
-        Case(
-            name="two days in a ledger",
-            mechanism=Histogram(k=2),
-            attacker=even,
-            trials=(
-                Trial(name="there on both days, or on neither", days=(crowd, crowd)),
-                Trial(name="there on one day, or on the other", days=(crowd, crowd.reversed())),
-            ),
-            layout=_BESIDE,
-            scenario="days",
-            evidence=IndependentGivenHabits(),
-            effort=2 * _FEW,
-        ),
-        once,
+        replace(days, trials=(both, either), evidence=IndependentGivenHabits()),
+        replace(again, scenario="again"),
         replace(
-            once,
+            again,
             name="a request and its revision",
             scenario="revised",
             epsilons=(2.0, 4.0),
@@ -280,12 +143,30 @@ def _several() -> tuple[Case, ...]:
     )
 
 
-def _tried(case: Case) -> Case:
-    """Return the case with crowds of the declared attacker."""
-    return replace(case, trials=crowds_for(certify(case.mechanism, case.attacker, protects=case.protects)))
+def _tried(name: str, mechanism: Mechanism, attacker: AttackerModel, layout: Layout = _BESIDE, **more: Any) -> Case:
+    """Return a case with crowds of the declared attacker."""
+    trials = crowds_for(certify(mechanism, attacker, protects=more.get("protects", "presence")))
+    return Case(name=name, mechanism=mechanism, attacker=attacker, layout=layout, trials=trials, **more)
 
 
-def _certain(people: int) -> Trial:
-    """Return an attacker who knows everybody else: noise alone protects."""
-    controlled = (people,) if people else ()
-    return Trial(name=f"{people} others, known", days=(Crowd(cells=1, controlled=controlled),))
+def _few(
+    name: str,
+    mechanism: Histogram,
+    attacker: AttackerModel,
+    layout: Layout = _BESIDE,
+    protects: str = "presence",
+    **options: Any,
+) -> Case:
+    """Return a case of a histogram, with arguments of the publishing call."""
+    return _tried(name, mechanism, attacker, layout, protects=protects, options=options, effort=_FEW)
+
+
+def _noisy(name: str, mechanism: Mechanism, others: tuple[int, ...], layout: Layout = _BESIDE, **more: Any) -> Case:
+    """Return a case of attackers who know so many others, and everybody: noise alone protects."""
+    trials = tuple(
+        Trial(name=f"{people} others, known", days=(Crowd(cells=1, controlled=(people,) if people else ()),))
+        for people in others
+    )
+    options = {} if isinstance(mechanism, Count) else _DECLARED
+    given: dict[str, Any] = {"options": options, "effort": _FEW, **more}
+    return Case(name=name, mechanism=mechanism, attacker=_ANY, trials=trials, layout=layout, **given)

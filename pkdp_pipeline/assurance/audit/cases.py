@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, Life
-from pkdp_pipeline.assurance.attacks.matching import told
-from pkdp_pipeline.assurance.audit.operators import Question, Scenario
+from pkdp_pipeline.assurance.attacks.matching import knows_total
 from pkdp_pipeline.assurance.audit.people import Layout
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -18,7 +17,10 @@ from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, mechanis
 if TYPE_CHECKING:
     from pkdp_pipeline.releases.request import Request
 
-__all__ = ["Case", "Trial", "case_of", "crowds_for", "points_for"]
+__all__ = ["Case", "Scenario", "Trial", "case_of", "crowds_for"]
+
+Scenario = Literal["once", "again", "revised", "days"]
+"""Asked once; twice, with a ledger; twice, the second time as a revision; once for each of several days."""
 
 _MOST_PEOPLE = 3000
 """A frame has about so many people at most; larger crowds are copied less often."""
@@ -95,19 +97,16 @@ class Case:
         most = min(self.copies, _MOST_PEOPLE // people)
         return most if most % 2 else max(1, most - 1)
 
-    def question(self, keys: list[tuple[Any, ...]]) -> Question:
-        """Return what is asked of frames with these cells."""
-        options = dict(self.options)
-        if options.get("domain") is True:
-            options["domain"] = [name for (name,) in keys]
-        return Question(
-            mechanism=self.mechanism,
-            attacker=self.attacker,
-            protects=self.protects,
-            options=options,
-            request=self.request,
-            alone=self.alone,
-        )
+    def arguments(self, keys: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+        """Return the arguments of the publishing call about frames with these cells."""
+        mechanism = self.mechanism
+        given = {"k": mechanism.k, "noise": mechanism.noise, "release_threshold": mechanism.release_threshold}
+        if isinstance(mechanism, Count):
+            # The number of everybody, or of those whom a filter keeps.
+            asked = {"protects": "value"} if self.protects == "value" else {"where": "counted"}
+            return {**given, "k_complement": mechanism.k_complement, **asked, **self.options}
+        domain = {"domain": [name for (name,) in keys]} if self.options.get("domain") is True else {}
+        return {**given, "by": "cell", "protects": self.protects, **self.options, **domain}
 
 
 def crowds_for(certificate: ReleaseCertificate) -> tuple[Trial, ...]:
@@ -127,7 +126,7 @@ def crowds_for(certificate: ReleaseCertificate) -> tuple[Trial, ...]:
     base = {"cells": cells, "controlled": controlled, "known": shown, "first": 0, "second": second}
     floor = attacker.p_min or 0.0
     least = (attacker.unknown or 0) if floor > 0.0 else 0
-    few = Crowd(unknown=(Group(people=least, chances=_least(floor, cells)),) if least else (), **base)  # type: ignore[arg-type]
+    few = Crowd(unknown=(Group(people=least, chances=(floor,) * cells),) if least else (), **base)  # type: ignore[arg-type]
     best = max(least, _best_number(mechanism, attacker, sure[0]))
     if attacker.unknown_max is not None:
         best = min(best, attacker.unknown_max)
@@ -137,11 +136,7 @@ def crowds_for(certificate: ReleaseCertificate) -> tuple[Trial, ...]:
     if isinstance(mechanism, Count) and mechanism.k_complement is not None and floor > 0.0:
         # Nearly everybody is counted: then the target may be one of the few who are not.
         found.setdefault(Crowd(unknown=(Group(people=least + 4, chances=(1.0,)),), **base), "all others are counted")  # type: ignore[arg-type]
-    return tuple(Trial(name=name, days=(told(crowd, attacker),)) for crowd, name in found.items())
-
-
-def _least(floor: float, cells: int) -> tuple[float, ...]:
-    return (floor,) * cells
+    return tuple(Trial(name=name, days=(knows_total(crowd, attacker),)) for crowd, name in found.items())
 
 
 def _chances(attacker: AttackerModel, mechanism: Mechanism, cells: int) -> tuple[float, ...]:
@@ -177,15 +172,6 @@ def _best_number(mechanism: Mechanism, attacker: AttackerModel, p: float) -> int
     return edge + math.floor(edge * (1.0 - p) / (p * math.e))
 
 
-def points_for(certificate: ReleaseCertificate) -> tuple[float, ...]:
-    """Return at which ε a certificate is tried: two of its curve, and where its noise leaves nothing."""
-    points = {0.5, 1.0}
-    bound = certificate.worst_case_bound
-    if bound is not None and 0.0 < bound.parameters[0] <= 8.0:
-        points.add(bound.parameters[0])
-    return tuple(sorted(points))
-
-
 def _named(mechanism: Mechanism) -> str:
     fields = mechanism_to_dict(mechanism)
     noise = mechanism.noise
@@ -203,6 +189,10 @@ def case_of(mechanism: Mechanism, attacker: AttackerModel, protects: str) -> Cas
         If nothing is certified about it.
     """
     certificate = certify(mechanism, attacker, protects=protects)
+    # Two points of the curve, and where the noise leaves nothing.
+    points, bound = {0.5, 1.0}, certificate.worst_case_bound
+    if bound is not None and 0.0 < bound.parameters[0] <= 8.0:
+        points.add(bound.parameters[0])
     histogram = isinstance(mechanism, Histogram)
     shows_noise = mechanism.noise is not None and mechanism.release_threshold is None
     found = histogram and mechanism.k is not None and not shows_noise
@@ -213,7 +203,7 @@ def case_of(mechanism: Mechanism, attacker: AttackerModel, protects: str) -> Cas
         attacker=attacker,
         protects=protects,
         trials=crowds_for(certificate),
-        epsilons=points_for(certificate),
+        epsilons=tuple(sorted(points)),
         layout=Layout(counts=not histogram and protects == "presence", companions=companions, rows=(1, 2, 3)),
         options={} if found or not histogram else {"domain": True},
     )

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pkdp_pipeline.assurance.attacks.crowd import Crowd
 from pkdp_pipeline.assurance.audit.cases import Case, case_of
-from pkdp_pipeline.assurance.audit.columns import Columns, filtered
 from pkdp_pipeline.assurance.audit.findings import Audit, NotAudited
-from pkdp_pipeline.assurance.audit.frames import check_engine
-from pkdp_pipeline.assurance.audit.people import Layout
+from pkdp_pipeline.assurance.audit.operators import check_engine
+from pkdp_pipeline.assurance.audit.people import Columns, Layout, filtered
 from pkdp_pipeline.assurance.audit.running import CONFIDENCE, SAMPLES, audit_cases, obstacle
 from pkdp_pipeline.errors import NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -83,33 +81,15 @@ def _case(name: str, request: Request, attacker: AttackerModel, *, alone: bool) 
     cells = None if request.domain is None else request.domain.cells
     if request.by is not None and any(name in request.by for name in request.unit):
         return "a column names both people and cells"
-    layout = _layout(
-        plain,
-        request,
-        Columns(
-            unit=request.unit,
-            by=request.by or (),
-            order_by=request.order_by or (),
-            cells=cells,
-            where=values,
-        ),
-    )
+    named = Columns(unit=request.unit, by=request.by or (), order_by=request.order_by or (), cells=cells, where=values)
+    layout = _layout(plain, request, named)
     copies = plain.copies
     if cells is not None:
-        width = _cells(plain) + len(layout.companions)
+        width = plain.trials[0].days[0].cells + len(layout.companions)
         if width > len(cells):
             return "its domain has fewer cells than the two that are compared"
         copies = len(cells) // width
-    return replace(
-        plain,
-        name=name,
-        layout=layout,
-        copies=copies,
-        request=request,
-        alone=alone,
-        options={},
-        trials=tuple(trial for trial in plain.trials),
-    )
+    return replace(plain, name=name, layout=layout, copies=copies, request=request, alone=alone, options={})
 
 
 def _layout(plain: Case, request: Request, columns: Columns) -> Layout:
@@ -119,11 +99,11 @@ def _layout(plain: Case, request: Request, columns: Columns) -> Layout:
     if request.by is None:
         # Without a filter everybody in the frame is counted, and who is not counted is not in it.
         return replace(plain.layout, counts=request.where is not None, text=True, columns=columns)
-    companions: tuple[Any, ...] = plain.layout.companions
+    compared, companions = plain.trials[0].days[0].cells, plain.layout.companions
     if columns.cells is not None:
-        companions = companions[: max(0, len(columns.cells) - _cells(plain))]
+        companions = companions[: max(0, len(columns.cells) - compared)]
     several = request.one_cell in ("most_frequent", "first") and bool(request.unit)
-    strays = several and len(companions) + _cells(plain) > 1
+    strays = several and len(companions) + compared > 1
     return replace(
         plain.layout,
         companions=companions,
@@ -132,8 +112,3 @@ def _layout(plain: Case, request: Request, columns: Columns) -> Layout:
         rows=(2, 3) if strays else plain.layout.rows,
         columns=columns,
     )
-
-
-def _cells(plain: Case) -> int:
-    crowd: Crowd = plain.trials[0].days[0]
-    return crowd.cells

@@ -1,33 +1,130 @@
-"""The operators under audit: the real ways to publish, each given frames and looked at from outside."""
+"""The operators under audit: the real ways to publish, each given frames of its engine and looked at from outside."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol
 
-from pkdp_pipeline.assurance.audit.frames import engine_frame
+from pkdp_pipeline.assurance.audit.cases import Case
 from pkdp_pipeline.assurance.audit.observing import Seen, observed, of_release, of_rows
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Count, Mechanism
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.mechanisms import GeometricNoise
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from pkdp_pipeline.ledger import Ledger
     from pkdp_pipeline.releases.release import Release
-    from pkdp_pipeline.releases.request import Request
 
-__all__ = ["FrameOperator", "Operator", "Question", "Scenario", "SqlOperator"]
+__all__ = [
+    "ENGINES",
+    "PACE",
+    "SQL",
+    "STANDARD",
+    "FrameOperator",
+    "Operator",
+    "SqlOperator",
+    "check_engine",
+    "engine_frame",
+    "installed",
+]
 
-Scenario = Literal["once", "again", "revised", "days"]
-"""Asked once; twice, with a ledger; twice, the second time as a revision; once for each of several days."""
+SQL = "sql"
+"""DuckDB's macros: no frame is given, a statement is run."""
+
+
+def _relation(frame: pd.DataFrame) -> Any:
+    return _connection().from_df(frame)
+
+
+@cache
+def _connection() -> Any:
+    import duckdb
+
+    return duckdb.connect()
+
+
+def _polars(frame: pd.DataFrame) -> Any:
+    import polars
+
+    return polars.from_pandas(frame)
+
+
+def _arrow(frame: pd.DataFrame) -> Any:
+    import pyarrow
+
+    return pyarrow.Table.from_pandas(frame, preserve_index=False)
+
+
+def _ibis(frame: pd.DataFrame) -> Any:
+    import ibis
+
+    return ibis.memtable(frame.reset_index(drop=True))
+
+
+def _spark(frame: pd.DataFrame) -> Any:
+    return _session().createDataFrame(frame.astype(object).where(frame.notna(), None))
+
+
+@cache
+def _session() -> Any:
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.master("local[1]").getOrCreate()
+
+
+_MAKERS: Mapping[str, tuple[str, Callable[[pd.DataFrame], Any]]] = MappingProxyType(
+    {
+        "pandas": ("pandas", lambda frame: frame),
+        "duckdb": ("duckdb", _relation),
+        "polars": ("polars", _polars),
+        "pyarrow": ("pyarrow", _arrow),
+        "ibis": ("ibis", _ibis),
+        "spark": ("pyspark", _spark),
+    }
+)
+
+STANDARD = ("pandas", "duckdb", SQL, "polars", "pyarrow")
+"""What a battery audits where no engine is named; the others take long to start."""
+ENGINES = (*STANDARD, "ibis", "spark")
+
+PACE: Mapping[str, float] = MappingProxyType({"duckdb": 0.4, "pyarrow": 0.15, SQL: 0.07, "ibis": 0.05, "spark": 0.05})
+"""Of a battery, slower engines get this share of the samples; what differs between engines is only how they count."""
+
+
+def installed(engines: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of `engines` whose package is there."""
+    return tuple(name for name in engines if find_spec("duckdb" if name == SQL else _MAKERS[name][0]) is not None)
+
+
+def check_engine(engine: str) -> str:
+    """Return the name of an engine, if it is one and installed.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not.
+    """
+    if engine not in ENGINES:
+        raise ArgumentError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}.")
+    if not installed((engine,)):
+        raise ArgumentError(f"engine {engine!r} needs the package {_MAKERS[engine][0]}; install it.")
+    return engine
+
+
+def engine_frame(engine: str, frame: pd.DataFrame) -> Any:
+    """Return a frame of `engine` with the rows of a pandas frame, in their order."""
+    return _MAKERS[engine][1](frame)
+
 
 _DAY = "2020-01-{:02d}"
-UNIT = "person"
+_UNIT = "person"
 
 
 class Operator(Protocol):
@@ -43,64 +140,23 @@ class Operator(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Question:
-    """What is asked of every frame.
-
-    Parameters
-    ----------
-    mechanism : Count or Histogram
-    attacker : AttackerModel
-    protects : {"presence", "value"}
-    options : mapping
-        Further arguments of `pkdp_pipeline.count` or `pkdp_pipeline.histogram`.
-    request : Request, optional
-        A job's, which is published as it is; then nothing else is read.
-    alone : bool
-        As of `publish`, for a request.
-    """
-
-    mechanism: Mechanism
-    attacker: AttackerModel
-    protects: str = "presence"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    request: Request | None = None
-    alone: bool = True
-
-    @property
-    def is_count(self) -> bool:
-        """Whether one number is asked for."""
-        return isinstance(self.mechanism, Count)
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of the call."""
-        given = {"k": self.mechanism.k, "noise": self.mechanism.noise}
-        given["release_threshold"] = self.mechanism.release_threshold
-        if isinstance(self.mechanism, Count):
-            # The number of everybody, or of those whom a filter keeps.
-            asked = {"protects": "value"} if self.protects == "value" else {"where": "counted"}
-            return {**given, "k_complement": self.mechanism.k_complement, **asked, **self.options}
-        return {**given, "by": "cell", "protects": self.protects, **self.options}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FrameOperator:
     """``df.pkdp`` for pandas, ``pkdp.count`` and ``pkdp.histogram`` for other frames."""
 
     engine: str
-    question: Question
-    scenario: Scenario = "once"
-    evidence: Any = None
+    case: Case
+    keys: Sequence[tuple[Any, ...]]
 
     def seen(self, frames: Sequence[pd.DataFrame]) -> tuple[Seen, ...]:
         """See `Operator.seen`."""
-        if self.scenario == "once":
+        if self.case.scenario == "once":
             return (observed(lambda: of_release(self._release(frames[0]))),)
         with self._ledger() as ledger:
             return tuple(observed(partial(self._logged, *call)) for call in self._calls(frames, ledger))
 
     def certificate(self, frames: Sequence[pd.DataFrame]) -> Certificate:
         """See `Operator.certificate`: the release's own, or the total of the ledger that holds all of them."""
-        if self.scenario == "once":
+        if self.case.scenario == "once":
             return self._release(frames[0]).certificate
         with self._ledger() as ledger:
             for given, frame in self._calls(frames, ledger):
@@ -108,10 +164,10 @@ class FrameOperator:
             return ledger.total()
 
     def _calls(self, frames: Sequence[pd.DataFrame], ledger: Ledger) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-        days = len(frames) if self.scenario == "days" else 2
+        days = len(frames) if self.case.scenario == "days" else 2
         for day in range(days):
-            period = _DAY.format(day + 1 if self.scenario == "days" else 1)
-            again = {"revise": True} if day and self.scenario == "revised" else {}
+            period = _DAY.format(day + 1 if self.case.scenario == "days" else 1)
+            again = {"revise": True} if day and self.case.scenario == "revised" else {}
             yield {"ledger": ledger, "period": period, **again}, frames[min(day, len(frames) - 1)]
 
     def _logged(self, given: dict[str, Any], frame: pd.DataFrame) -> Seen:
@@ -120,43 +176,37 @@ class FrameOperator:
     def _ledger(self) -> contextlib.AbstractContextManager[Ledger]:
         from pkdp_pipeline.ledger import Ledger
 
-        return Ledger.open(":memory:", dataset="audit", evidence=self.evidence)
+        return Ledger.open(":memory:", dataset="audit", evidence=self.case.evidence)
 
     def _release(self, frame: pd.DataFrame, **ledger: Any) -> Release:
         from pkdp_pipeline.releases.publish import count, histogram, publish
 
-        request = self.question.request
-        if request is not None:
-            attacker, alone = self.question.attacker, self.question.alone
-            return publish(lambda: engine_frame(self.engine, frame), request, attacker=attacker, alone=alone)
+        case = self.case
+        if case.request is not None:
+            source = partial(engine_frame, self.engine, frame)
+            return publish(source, case.request, attacker=case.attacker, alone=case.alone)
         # What promises little is audited too.
-        given = {
-            **self.question.arguments(),
-            "unit": UNIT,
-            "attacker": self.question.attacker,
-            "target": None,
-            **ledger,
-        }
+        given = {**case.arguments(self.keys), "unit": _UNIT, "attacker": case.attacker, "target": None, **ledger}
         if self.engine == "pandas":
             accessor: Any = frame.pkdp
-            release: Release = (accessor.count if self.question.is_count else accessor.histogram)(**given)
+            release: Release = (accessor.count if case.is_count else accessor.histogram)(**given)
             return release
         asked = engine_frame(self.engine, frame)
-        return count(asked, **given) if self.question.is_count else histogram(asked, **given)
+        return count(asked, **given) if case.is_count else histogram(asked, **given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SqlOperator:
     """The macros ``pkdp_count`` and ``pkdp_histogram`` on a DuckDB connection."""
 
-    question: Question
-    scenario: Scenario = "once"
+    case: Case
+    keys: Sequence[tuple[Any, ...]]
 
     def seen(self, frames: Sequence[pd.DataFrame]) -> tuple[Seen, ...]:
         """See `Operator.seen`."""
         with self._installed(frames[0]) as connection:
             return tuple(
-                observed(lambda: self._selected(connection)) for _ in range(1 if self.scenario == "once" else 2)
+                observed(lambda: self._selected(connection)) for _ in range(1 if self.case.scenario == "once" else 2)
             )
 
     def certificate(self, frames: Sequence[pd.DataFrame]) -> Certificate:
@@ -173,21 +223,21 @@ class SqlOperator:
         from pkdp_pipeline.duckdb import install
         from pkdp_pipeline.ledger import Ledger
 
-        rules = {name: self.question.options[name] for name in _OF_INSTALLING if name in self.question.options}
+        rules = {name: self.case.options[name] for name in _OF_INSTALLING if name in self.case.options}
         with duckdb.connect() as connection, Ledger.open(":memory:", dataset="audit", target=None) as ledger:
             connection.register("given", frame)
             connection.execute("CREATE TABLE people AS FROM given")
-            attacker, period = self.question.attacker, _DAY.format(1)
-            install(connection, attacker=attacker, unit=UNIT, ledger=ledger, period=period, **rules)
+            attacker, period = self.case.attacker, _DAY.format(1)
+            install(connection, attacker=attacker, unit=_UNIT, ledger=ledger, period=period, **rules)
             yield connection
 
     def _selected(self, connection: Any) -> Seen:
         given = {
             {"where": "filter"}.get(name, name): value
-            for name, value in self.question.arguments().items()
+            for name, value in self.case.arguments(self.keys).items()
             if value is not None and name not in (*_OF_INSTALLING, "by")
         }
-        macro = "pkdp_count('people'" if self.question.is_count else "pkdp_histogram('people', 'cell'"
+        macro = "pkdp_count('people'" if self.case.is_count else "pkdp_histogram('people', 'cell'"
         arguments = "".join(f", {name} := {_sql(value)}" for name, value in given.items())
         found = connection.execute(f"FROM {macro}{arguments})")
         columns = tuple(column[0] for column in found.description)
@@ -198,8 +248,6 @@ _OF_INSTALLING = ("missing_unit", "one_cell", "order_by")
 
 
 def _sql(value: Any) -> str:
-    from pkdp_pipeline.model.mechanisms import GeometricNoise
-
     if isinstance(value, GeometricNoise):
         return repr(value.epsilon)
     if isinstance(value, list):

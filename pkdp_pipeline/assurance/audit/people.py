@@ -1,26 +1,75 @@
-"""People drawn as an attacker sees them, and the frame that a curator would have of them."""
+"""People drawn as an attacker sees them, and the frame that a curator, or a job, would have of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pkdp_pipeline.assurance.attacks.crowd import Crowd, Life
-from pkdp_pipeline.assurance.audit.columns import Columns
+from pkdp_pipeline.model.predicate import Predicate
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.random import Generator
 
-__all__ = ["ABSENT", "Drawn", "Layout", "draw", "frame_of"]
+__all__ = ["ABSENT", "Columns", "Drawn", "Filtered", "Layout", "draw", "filtered", "frame_of"]
 
 ABSENT = -1
 _UNDECLARED = "elsewhere"
+_MOST_TRIED = 400
 Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filtered:
+    """Values of the columns of a filter: of a row that it keeps, and of one that it does not."""
+
+    kept: Mapping[str, Any] = field(default_factory=dict)
+    dropped: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """A job's columns.
+
+    Parameters
+    ----------
+    unit, by, order_by : tuple of str
+    cells : tuple of tuples, optional
+        The declared cells; None where they are found in the data.
+    where : Filtered
+    """
+
+    unit: tuple[str, ...]
+    by: tuple[str, ...] = ()
+    order_by: tuple[str, ...] = ()
+    cells: tuple[tuple[Any, ...], ...] | None = None
+    where: Filtered = field(default_factory=Filtered)
+
+    def keys(self, names: Sequence[str]) -> list[tuple[Any, ...]]:
+        """Return the keys of the cells that an audit calls by these names."""
+        if self.cells is not None:
+            return list(self.cells[: len(names)])
+        return [(name, *("same" for _ in self.by[1:])) for name in names] if self.by else [(name,) for name in names]
+
+    def dressed(self, frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+        """Return the rows of an audit's frame under the job's columns."""
+        import pandas as pd
+
+        keys = dict(zip(names, self.keys(names), strict=True))
+        columns: dict[str, Any] = {name: frame["turn"].to_numpy() for name in self.order_by}
+        columns |= {name: frame["person"].to_numpy() if not place else "same" for place, name in enumerate(self.unit)}
+        for place, name in enumerate(self.by):
+            columns[name] = [keys[cell][place] for cell in frame["cell"]]
+        for name in self.where.kept:
+            kept, dropped = self.where.kept[name], self.where.dropped.get(name)
+            columns[name] = [kept if counted else dropped for counted in frame["counted"]]
+        return pd.DataFrame(columns, index=frame.index)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,3 +225,43 @@ def _add_others(columns: dict[str, list[Any]], keys: list[str], layout: Layout) 
         columns["cell"].append(key)
         columns["counted"].append(True)
         columns["turn"].append(turn)
+
+
+def filtered(where: Predicate | None) -> Filtered | None:
+    """Return values that a filter keeps and drops, found by trying; None where none were found.
+
+    Tried are the constants of the filter, what lies beside them, and truth values, in every column it names.
+    """
+    if where is None:
+        return Filtered()
+    names, constants = sorted(where.columns), list[Any]()
+    for constant in (each for condition in where.conditions for each in condition.constants):
+        if isinstance(constant, str):
+            constants += [constant, f"{constant}~", ""]
+        elif not isinstance(constant, bool):
+            constants += [constant, constant + 1, constant - 1]
+    # A column has values of one type, in rows that are kept and in rows that are not.
+    found: dict[tuple[type, ...], dict[bool, dict[str, Any]]] = {}
+    for values in itertools.islice(
+        itertools.product([*dict.fromkeys(constants), True, False], repeat=len(names)), _MOST_TRIED
+    ):
+        row = dict(zip(names, values, strict=True))
+        answer = _answer(where, row)
+        if answer is not None:
+            rows = found.setdefault(tuple(map(type, values)), {})
+            rows.setdefault(answer, row)
+            if len(rows) == 2:
+                return Filtered(kept=rows[True], dropped=rows[False])
+    return None
+
+
+def _answer(where: Predicate, row: Mapping[str, Any]) -> bool | None:
+    """Return what a filter says of one row; None where its values do not fit it."""
+    import pandas as pd
+
+    try:
+        frame = pd.DataFrame({name: [value] for name, value in row.items()})
+        return len(frame.query(str(where), engine="python")) == 1
+    except Exception:
+        # Whatever does not fit: other values are tried.
+        return None

@@ -13,11 +13,9 @@ from numpy.random import Generator
 
 from pkdp_pipeline.assurance.attacks.crowd import Crowd, Life
 from pkdp_pipeline.assurance.audit.cases import Case, Trial, case_of
-from pkdp_pipeline.assurance.audit.features import of_cell, of_table
-from pkdp_pipeline.assurance.audit.findings import Audit, Finding, NotAudited
-from pkdp_pipeline.assurance.audit.frames import PACE, SQL, check_engine
-from pkdp_pipeline.assurance.audit.judging import Samples, judged, judgements
-from pkdp_pipeline.assurance.audit.operators import FrameOperator, Operator, SqlOperator
+from pkdp_pipeline.assurance.audit.events import of_cell, of_table
+from pkdp_pipeline.assurance.audit.findings import Audit, Finding, NotAudited, Samples, judged, judgements
+from pkdp_pipeline.assurance.audit.operators import PACE, SQL, FrameOperator, Operator, SqlOperator, check_engine
 from pkdp_pipeline.assurance.audit.people import Drawn, draw, frame_of
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import ArgumentError, PkdpError
@@ -48,12 +46,10 @@ class _Piece:
     trial: Trial
 
     def operator(self, copies: int) -> Operator:
-        question = self.case.question(self.case.layout.keys(self.trial.days[0], copies))
+        keys = self.case.layout.keys(self.trial.days[0], copies)
         if self.engine == SQL:
-            return SqlOperator(question=question, scenario=self.case.scenario)
-        return FrameOperator(
-            engine=self.engine, question=question, scenario=self.case.scenario, evidence=self.case.evidence
-        )
+            return SqlOperator(case=self.case, keys=keys)
+        return FrameOperator(engine=self.engine, case=self.case, keys=keys)
 
     @property
     def levels(self) -> tuple[bool, ...]:
@@ -146,12 +142,7 @@ def audit_cases(
     events = sum(judgements(piece.levels, len(piece.case.epsilons)) for piece in pieces)
     error = (1.0 - confidence) / max(1, events)
     tasks = [
-        _Task(
-            piece=piece,
-            samples=_samples(piece, number, paced),
-            error=error,
-            seed=(start, place),
-        )
+        _Task(piece=piece, samples=_samples(piece, number, paced), error=error, seed=(start, place))
         for place, piece in enumerate(pieces)
     ]
     found: dict[_Task, list[Finding]] = {}
@@ -208,18 +199,12 @@ def _pieces(cases: Sequence[Case], engines: Sequence[str]) -> tuple[list[_Piece]
     pieces, left_out = [], []
     for engine in engines:
         for case in cases:
-            if reason := _unfit(case, engine):
+            if engine == SQL and case.scenario in ("revised", "days"):
+                reason = "the macros answer about one period, and do not revise"
                 left_out.append(NotAudited(case=case.name, engine=engine, reason=reason))
-                continue
-            pieces += [_Piece(case=case, engine=engine, trial=trial) for trial in case.trials]
+            else:
+                pieces += [_Piece(case=case, engine=engine, trial=trial) for trial in case.trials]
     return pieces, left_out
-
-
-def _unfit(case: Case, engine: str) -> str:
-    """Return why an engine cannot publish a case; empty where it can."""
-    if engine == SQL and case.scenario in ("revised", "days"):
-        return "the macros answer about one period, and do not revise"
-    return ""
 
 
 def _findings(piece: _Piece, samples: int, error: float, generator: Generator) -> list[Finding]:

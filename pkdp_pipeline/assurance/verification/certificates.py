@@ -18,6 +18,7 @@ from pkdp_pipeline.assurance.verification.recomputing import (
     sentence_pairs,
 )
 from pkdp_pipeline.assurance.verification.structure import fault
+from pkdp_pipeline.certificates.codec import SCHEMA
 from pkdp_pipeline.certificates.differences import described, outcome_of
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.model.plain_text import printable
@@ -25,7 +26,7 @@ from pkdp_pipeline.model.version import VERSION
 
 __all__ = ["STRUCTURE", "is_disguised", "made_again", "number_claims", "structure_claim"]
 
-STRUCTURE = {"pkdp-certificate/1": "certificate.v1.json", "pkdp-certificate/2": "certificate.v2.json"}
+STRUCTURE = {SCHEMA: "certificate.v1.json"}
 """The published schema of each form."""
 
 _NUMBERS = "Every stored number is what the mechanism and the declared attacker give."
@@ -112,7 +113,7 @@ def _foreign(nested: list[Nested], found: Recomputed, key: str) -> Claim:
 
 
 def is_disguised(version: str) -> bool:
-    """Return whether a version is none, or is this one in another spelling: 0.2.00, 00.2.0, 0.2."""
+    """Return whether a version is none, or is this one in another spelling: 0.3.00, 00.3.0, 0.3."""
     return version != VERSION and (_VERSION.fullmatch(version) is None or _spelled(version) == _spelled(VERSION))
 
 

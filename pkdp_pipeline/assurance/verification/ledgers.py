@@ -164,7 +164,7 @@ def _standing(reading: Reading, entry: Entry, certificate: ReleaseCertificate) -
 
 def _total_claim(reading: Reading, file: Opened) -> Claim | None:
     """Return the claim that a certificate is a total of the ledger; None where it is none."""
-    from pkdp_pipeline.ledger.tally import units_of
+    from pkdp_pipeline.ledger.account import units_of
     from pkdp_pipeline.ledger.views.reading import stated_total
 
     if file.kind != "certificate":

@@ -88,13 +88,13 @@ def opened(path: str | os.PathLike[str]) -> Opened:
             f"{name!r} is neither a release (Parquet) nor a certificate or report (JSON) that can be read: {error}"
         ) from None
     schema = document.get("schema") if isinstance(document, dict) else None
-    if schema in ("pkdp-certificate/1", "pkdp-certificate/2"):
+    if schema == "pkdp-certificate/1":
         return Opened(kind="certificate", name=name, content=content, document=document)
     if schema == "pkdp-report/1":
         return Opened(kind="report", name=name, content=content, document=document)
     raise ArgumentError(
         f"{name!r} is JSON, but neither a certificate nor a report of a form that this version reads: its field "
-        "'schema' must say 'pkdp-certificate/2' or 'pkdp-report/1' (pkdp report --format json)."
+        "'schema' must say 'pkdp-certificate/1' or 'pkdp-report/1' (pkdp report --format json)."
     )
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from pkdp_pipeline.assurance.verification.reading_words import read_pairs
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.codec import SCHEMA
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.differences import SEARCHED, Difference, differences
 from pkdp_pipeline.model.version import VERSION
@@ -44,10 +43,7 @@ class Nested:
     @property
     def ours(self) -> bool:
         """Whether this very version wrote it, so that its wording can be compared."""
-        return self.document.get("schema") == SCHEMA and self.document.get("library") == {
-            "name": "pkdp_pipeline",
-            "version": VERSION,
-        }
+        return self.document.get("library") == {"name": "pkdp_pipeline", "version": VERSION}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,4 +181,4 @@ def _size(fresh: dict[str, Any]) -> int:
 def _version(document: dict[str, Any]) -> str:
     library = document.get("library")
     named = library.get("version") if isinstance(library, dict) else None
-    return f"version {named}" if document.get("schema") == SCHEMA else f"version {named}, in an older form"
+    return f"version {named}"

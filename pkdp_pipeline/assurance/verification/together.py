@@ -8,8 +8,13 @@ from typing import Any
 
 from numpy.random import Generator
 
-from pkdp_pipeline.assurance.attacks.schedules import Schedule, enumerated_schedule, simulated_schedule
-from pkdp_pipeline.assurance.attacks.trajectories import schedules, worst_schedules
+from pkdp_pipeline.assurance.attacks.schedules import (
+    Schedule,
+    enumerated_schedule,
+    schedules,
+    simulated_schedule,
+    worst_schedules,
+)
 from pkdp_pipeline.assurance.verification.claims import Claim, failed, not_checked, passed
 from pkdp_pipeline.assurance.verification.closeness import SAME, Closest, above, stored_deltas
 from pkdp_pipeline.assurance.verification.recomputing import Nested

@@ -9,8 +9,7 @@ from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.certificates.sentences import percent
 from pkdp_pipeline.certificates.statement.stronger import UNCERTAIN, keys_of, threshold_of
 from pkdp_pipeline.cli.plan_views.question import Question
-from pkdp_pipeline.cli.plan_views.speech import in_flags
-from pkdp_pipeline.cli.plan_views.words import offered
+from pkdp_pipeline.cli.plan_views.words import in_flags, offered
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.planning import (
@@ -108,11 +107,7 @@ def planned(question: Question) -> Planned:
     counts = None if question.counts is None else question.counts.read()
     found = choices(
         question.attacker,
-        epsilon=question.epsilon,
-        delta=question.delta,
-        protects=question.protects,
-        days=question.days,
-        evidence=question.evidence,
+        **question.goal,
         counts=counts,
         kind=question.kind,
         declared_cells=question.declared_cells,
@@ -123,7 +118,8 @@ def planned(question: Question) -> Planned:
         if reason is not None:
             _refuse(reason, [one for one in found if one.against_anyone])
         found = exact
-    made = Planned(question=question, counts=counts, choices=found, without_noise=_text(reason), chosen=0)
+    why = None if reason is None else in_flags(reason)
+    made = Planned(question=question, counts=counts, choices=found, without_noise=why, chosen=0)
     return made if question.choice is None else made.choosing(question.choice)
 
 
@@ -135,63 +131,24 @@ def inverse_answers(made: Planned) -> tuple[Inverse, ...]:
     attacker, keys = question.attacker, keys_of(choice.certificate)
     found = []
     if any(key in keys for key in UNCERTAIN) and attacker.unknown is not None:
-        least = smallest_unknown(
-            choice.mechanism,
-            attacker,
-            epsilon=question.epsilon,
-            delta=question.delta,
-            protects=question.protects,
-            days=question.days,
-            evidence=question.evidence,
-        )
+        least = smallest_unknown(choice.mechanism, attacker, **question.goal)
         found.append(Inverse(field="unknown", declared=attacker.unknown, limit=least))
     if threshold_of(choice.certificate) is None:
         return tuple(found)
     if "histogram_between" in keys and attacker.p_max_between is not None:
-        found.append(_largest_between(made, attacker.p_max_between))
+        goal = {name: value for name, value in question.goal.items() if name != "protects"}
+        most = largest_p_max_between(choice.mechanism, attacker, **goal)
+        found.append(Inverse(field="p_max_between", declared=attacker.p_max_between, limit=most))
     elif attacker.p_max is not None:
-        found.append(_largest(made, attacker.p_max))
+        most = largest_p_max(choice.mechanism, attacker, **question.goal)
+        found.append(Inverse(field="p_max", declared=attacker.p_max, limit=most))
     return tuple(found)
-
-
-def _largest(made: Planned, declared: float) -> Inverse:
-    question = made.question
-    limit = largest_p_max(
-        made.choice.mechanism,
-        question.attacker,
-        epsilon=question.epsilon,
-        delta=question.delta,
-        protects=question.protects,
-        days=question.days,
-        evidence=question.evidence,
-    )
-    return Inverse(field="p_max", declared=declared, limit=limit)
-
-
-def _largest_between(made: Planned, declared: float) -> Inverse:
-    question = made.question
-    limit = largest_p_max_between(
-        made.choice.mechanism,
-        question.attacker,
-        epsilon=question.epsilon,
-        delta=question.delta,
-        days=question.days,
-        evidence=question.evidence,
-    )
-    return Inverse(field="p_max_between", declared=declared, limit=limit)
 
 
 def _why_not(question: Question) -> NotCertifiableError | NoEvidenceError:
     """Return why no table without noise reaches the target."""
     try:
-        smallest_k(
-            question.attacker,
-            epsilon=question.epsilon,
-            delta=question.delta,
-            protects=question.protects,
-            days=question.days,
-            evidence=question.evidence,
-        )
+        smallest_k(question.attacker, **question.goal)
     except NoEvidenceError as error:
         return error
     except NotCertifiableError as error:
@@ -215,7 +172,3 @@ def _refuse(reason: NotCertifiableError | NoEvidenceError, noised: Sequence[Choi
     raise type(reason)(
         f"{in_flags(reason)} Where noise is acceptable, it reaches the target against {whom}: {ways}."
     ) from None
-
-
-def _text(reason: NotCertifiableError | NoEvidenceError | None) -> str | None:
-    return None if reason is None else in_flags(reason)

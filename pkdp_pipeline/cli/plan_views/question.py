@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Any, Literal
 
-from pkdp_pipeline.cli.mechanism_options import leakage_options
+from pkdp_pipeline.cli.options import attacker_flags
 from pkdp_pipeline.cli.plan_views.public_file import Assumed, CountsFile
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -61,19 +61,14 @@ class Question:
     declared_cells: bool = True
     choice: int | None = None
 
+    @property
+    def goal(self) -> dict[str, Any]:
+        """What is to be reached, as keywords of the functions of `planning`."""
+        return {name: getattr(self, name) for name in ("epsilon", "delta", "protects", "days", "evidence")}
+
     def command(self) -> str:
         """Return the command that asks this, to be pasted."""
-        words = ["pkdp", "plan", self.kind]
-        for name in ("p_max", "p_min", "p_max_between", "unknown", "unknown_max"):
-            value = getattr(self.attacker, name)
-            if value is not None:
-                words += [f"--{name.replace('_', '-')}", exactly(value)]
-        if self.attacker.known:
-            words += ["--known", str(self.attacker.known), "--influence", self.attacker.influence]
-        words += leakage_options(self.attacker.leakage)
-        if self.attacker.dependent is not None:
-            words += ["--dependent", self.attacker.dependent]
-            words += ["--secret", self.attacker.secret] if self.attacker.secret != "record" else []
+        words = ["pkdp", "plan", self.kind, *attacker_flags(self.attacker)]
         if self.protects != "presence":
             words += ["--protects", self.protects]
         if self.days != 1:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.display.figures import style
-from pkdp_pipeline.display.figures.frame import dress, is_narrow, root
-from pkdp_pipeline.display.figures.labels import Labels, Spot, literal
+from pkdp_pipeline.display.figures.frame import DASHED, dress, is_narrow, literal, put_ticks
+from pkdp_pipeline.display.figures.labels import Labels, Spot
 from pkdp_pipeline.errors import ArgumentError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pkdp_pipeline.display.figures.shapes import TableShape
+    from pkdp_pipeline.display.report.content import PublishedTable
 
 __all__ = ["MOST_ROWS", "counts_height", "draw_counts"]
 
@@ -24,12 +24,12 @@ _WORD = 84.0  # the word "suppressed" with its gap, in points
 _LONGEST_NARROW = 16
 
 
-def counts_height(table: TableShape) -> float:
+def counts_height(table: PublishedTable) -> float:
     """Return the height in px at which the bars of a table have room."""
     return 92.0 + 24.0 * max(1, min(MOST_ROWS, len(table.keys)))
 
 
-def draw_counts(table: TableShape, k: int | None, axes: Axes) -> None:
+def draw_counts(table: PublishedTable, k: int | None, axes: Axes) -> None:
     """Draw the counts of one date as horizontal bars, in the published order.
 
     Parameters
@@ -40,21 +40,23 @@ def draw_counts(table: TableShape, k: int | None, axes: Axes) -> None:
         The threshold, drawn as a line.
     axes : matplotlib.axes.Axes
     """
-    from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator
+    from matplotlib.ticker import FixedFormatter, FixedLocator
 
     if len(table.keys) != len(table.counts):
         raise ArgumentError("a table must have one count for each key.")
     narrow = is_narrow(axes)
     counts = list(table.counts)[:MOST_ROWS]
     left_out = len(table.counts) - len(counts) + table.more
-    dress(axes, x=_title(left_out), y=literal(" / ".join(table.columns)), rules="x")
+    title = "published count"
+    if left_out:
+        title += f"  ({left_out:,} more {'row is' if left_out == 1 else 'rows are'} not drawn)"
+    dress(axes, x=title, y=literal(" / ".join(table.columns)), rules="x")
     shown = [count for count in counts if count is not None]
     low, high = min([0, *shown]), max([0, *shown, *(() if k is None else (k,))])
     span = (high - low) or 1
     axes.set_xlim(low - (0.14 * span if low < 0 else 0.0), high + 0.14 * span)
     axes.set_ylim(max(1, len(counts)) - 0.5, -0.5 if k is None else -0.9)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=4 if narrow else 7, integer=True, steps=[1, 2, 2.5, 5, 10]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}".replace("-", "−")))
+    put_ticks(axes.xaxis, 4 if narrow else 7, counts=True)
     longest = _LONGEST_NARROW if narrow else _LONGEST
     names = [literal(" / ".join(key) or "count", longest) for key in list(table.keys)[:MOST_ROWS]]
     axes.yaxis.set_major_locator(FixedLocator(list(range(len(names)))))
@@ -73,7 +75,7 @@ def draw_counts(table: TableShape, k: int | None, axes: Axes) -> None:
         zorder=2,
     )
     if k is not None:
-        axes.axvline(k, color=style.WARN, linewidth=1.4, dashes=(5, 3), zorder=4, label="threshold")
+        axes.axvline(k, color=style.WARN, linewidth=1.4, linestyle=DASHED, zorder=4, label="threshold")
     labels = Labels(axes)
     # Suppressed cells all have their word at the same place: at zero, or past the threshold where it would cross it.
     away = 0.0 if k is None else _distance(axes, k)
@@ -87,16 +89,10 @@ def draw_counts(table: TableShape, k: int | None, axes: Axes) -> None:
         labels.place("no cell is published", [Spot(x=middle, y=0.0, right=0, up=0, ha="center")], color=style.MUTED)
 
 
-def _title(left_out: int) -> str:
-    if left_out == 0:
-        return "published count"
-    return f"published count  ({left_out:,} more {'row is' if left_out == 1 else 'rows are'} not drawn)"
-
-
 def _distance(axes: Axes, k: int) -> float:
     """Return how far the threshold is from zero, in points."""
     pixels = axes.transData.transform((float(k), 0.0))[0] - axes.transData.transform((0.0, 0.0))[0]
-    return float(pixels * 72.0 / root(axes).dpi)
+    return float(pixels * 72.0 / axes.figure.canvas.figure.dpi)
 
 
 def _value(axes: Axes, row: int, count: int | None, *, start: int) -> None:

@@ -1,4 +1,4 @@
-"""Frame: a figure of its own, and axes dressed the same way in every picture; no global state is touched."""
+"""Frame: axes dressed the same way in every picture; no global state is touched."""
 
 from __future__ import annotations
 
@@ -10,9 +10,22 @@ from pkdp_pipeline.errors import ConfigError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.axis import Axis
 
-__all__ = ["dress", "is_narrow", "need_matplotlib", "new_axes", "root", "settle", "width_in_points"]
+__all__ = [
+    "DASHED",
+    "DOTTED",
+    "dress",
+    "is_narrow",
+    "literal",
+    "need_matplotlib",
+    "put_ticks",
+    "settle",
+    "width_in_points",
+]
+
+DASHED = (0, (5, 3))
+DOTTED = (0, (1, 2))
 
 
 def need_matplotlib() -> None:
@@ -23,23 +36,6 @@ def need_matplotlib() -> None:
         raise ConfigError(
             "figures need matplotlib, which is not installed: pip install 'pkdp-pipeline[report]'."
         ) from error
-
-
-def new_axes(width: float = 8.0, height: float = 4.5) -> Axes:
-    """Return the axes of a new figure, which pyplot does not know; as a cell's last value a notebook shows it.
-
-    Parameters
-    ----------
-    width, height : float
-        In inches.
-    """
-    need_matplotlib()
-    from matplotlib.figure import Figure
-
-    from pkdp_pipeline.display.figures.notebook import ShownAxes
-
-    figure = Figure(figsize=(width, height), facecolor=style.SURFACE, layout="constrained")
-    return figure.add_subplot(axes_class=ShownAxes)
 
 
 def dress(axes: Axes, *, x: str, y: str, rules: Literal["x", "y", "both"] = "y") -> None:
@@ -70,6 +66,15 @@ def dress(axes: Axes, *, x: str, y: str, rules: Literal["x", "y", "both"] = "y")
     axes.set_title(y, loc="left", pad=9, fontsize=style.SMALL, fontweight="normal", color=style.INK)
 
 
+def put_ticks(axis: Axis, most: int, *, integer: bool = False, counts: bool = False) -> None:
+    """Give an axis at most so many ticks at round numbers; those of counts are whole, with thousands apart."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(nbins=most, integer=integer or counts, steps=[1, 2, 2.5, 5, 10]))
+    if counts:
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}".replace("-", "−")))
+
+
 def is_narrow(axes: Axes) -> bool:
     """Return whether the axes are too narrow for long texts inside them."""
     return width_in_points(axes) < 380.0
@@ -77,16 +82,19 @@ def is_narrow(axes: Axes) -> bool:
 
 def width_in_points(axes: Axes) -> float:
     """Return the width of the axes."""
-    return float(axes.get_window_extent().width * 72.0 / root(axes).dpi)
+    return float(axes.get_window_extent().width * 72.0 / axes.figure.canvas.figure.dpi)
 
 
 def settle(axes: Axes) -> None:
     """Let the layout find its places, so that texts can be placed by their size."""
-    figure = root(axes)
+    figure = axes.figure.canvas.figure
     if figure.get_layout_engine() is not None:
         figure.draw_without_rendering()
 
 
-def root(axes: Axes) -> Figure:
-    """Return the figure that holds the axes, or the subfigure they are in."""
-    return axes.figure.canvas.figure
+def literal(name: str, longest: int | None = None) -> str:
+    """Return a name from the data as matplotlib shows it letter by letter: no formula, one line, at most so long."""
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in name).split())
+    if longest is not None and len(line) > longest:
+        line = line[: longest - 1].rstrip() + "…"
+    return line.replace("$", r"\$")

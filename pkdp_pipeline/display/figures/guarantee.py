@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.display.figures import style
-from pkdp_pipeline.display.figures.frame import dress, is_narrow
-from pkdp_pipeline.display.figures.labels import Labels, Spot, around
-from pkdp_pipeline.display.figures.smooth import above, finer
+from pkdp_pipeline.display.figures.frame import DASHED, dress, is_narrow, put_ticks
+from pkdp_pipeline.display.figures.labels import Labels, Spot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from pkdp_pipeline.display.figures.shapes import GuaranteeShape
+    from pkdp_pipeline.certificates.statement import GuaranteeCurve
 
-__all__ = ["draw_guarantee"]
+__all__ = ["above", "draw_guarantee", "finer"]
 
 _DEEPEST = 1e-12
 _TOP = 1.8
+_STEPS = 240  # are drawn at least
 
 
-def draw_guarantee(curve: GuaranteeShape, axes: Axes, *, given: bool = False) -> None:
+def draw_guarantee(curve: GuaranteeCurve, axes: Axes, *, given: bool = False) -> None:
     """Draw δ against ε, on a logarithmic scale for δ.
 
     Parameters
@@ -38,10 +38,10 @@ def draw_guarantee(curve: GuaranteeShape, axes: Axes, *, given: bool = False) ->
     Notes
     -----
     A straight line between two points on a logarithmic scale could lie below the true δ. So the certified curve and
-    that of the noise are drawn as fine steps above the chords, which are certified; see `display.figures.smooth`.
+    that of the noise are drawn as fine steps above the chords, which are certified; see `above`.
     The attained curve is known at its points, and straight between them.
     """
-    from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
+    from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
     epsilons = np.asarray(curve.epsilons, dtype=float)
     certified = np.asarray(curve.certified, dtype=float)
@@ -59,7 +59,7 @@ def draw_guarantee(curve: GuaranteeShape, axes: Axes, *, given: bool = False) ->
     axes.yaxis.set_major_locator(FixedLocator([10.0**one for one in decades]))
     axes.yaxis.set_major_formatter(FixedFormatter([rounded_up(float(f"1e{one}")) for one in decades]))
     axes.yaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=5 if narrow else 8, steps=[1, 2, 2.5, 5, 10]))
+    put_ticks(axes.xaxis, 5 if narrow else 8)
 
     # Where δ is 0 a logarithmic scale has no place: the line leaves the picture at the bottom.
     hidden = bottom / 100.0
@@ -86,7 +86,7 @@ def draw_guarantee(curve: GuaranteeShape, axes: Axes, *, given: bool = False) ->
             noise,
             color=style.MUTED,
             linewidth=1.6,
-            dashes=(5, 3),
+            linestyle=DASHED,
             drawstyle="steps-post",
             snap=False,
             zorder=4,
@@ -102,8 +102,10 @@ def draw_guarantee(curve: GuaranteeShape, axes: Axes, *, given: bool = False) ->
         labels.keep_clear(epsilons, np.maximum(lower, bottom))
     if noise is not None:
         labels.keep_clear(fine, np.maximum(noise, bottom))
-    if curve.mark is not None:
-        _mark(curve.mark, axes, labels, bottom)
+    if curve.mark is not None and curve.mark[1] > 0.0:
+        epsilon, delta = curve.mark
+        text = f"ε = {rounded_up(epsilon)} at δ = {rounded_up(delta)}"
+        labels.mark(epsilon, delta, text, guide=[(0.0, delta), (epsilon, delta), (epsilon, bottom)])
     if (certified >= 1.0).all():
         labels.place(
             "nothing is certified: δ = 1",
@@ -130,7 +132,7 @@ def draw_guarantee(curve: GuaranteeShape, axes: Axes, *, given: bool = False) ->
         labels.place(text, _beside(epsilons, worst, bottom), color=style.MUTED)
 
 
-def _bottom(curve: GuaranteeShape) -> float:
+def _bottom(curve: GuaranteeCurve) -> float:
     """Return the lower end of the scale: three decades below the mark, or a decade below the curve."""
     if curve.mark is not None and curve.mark[1] > 0.0:
         return max(10.0 ** (math.floor(math.log10(curve.mark[1])) - 3), _DEEPEST * 1e-200)
@@ -144,41 +146,7 @@ def _decades(bottom: float, *, most: int) -> list[int]:
     return list(range(0, last - 1, -step))
 
 
-def _mark(mark: tuple[float, float], axes: Axes, labels: Labels, bottom: float) -> None:
-    """Draw the pair that the sentence names, with guides to both axes."""
-    epsilon, delta = mark
-    if delta <= 0.0:
-        return
-    axes.plot(
-        [0.0, epsilon, epsilon],
-        [delta, delta, bottom],
-        color=style.MUTED,
-        linewidth=0.9,
-        dashes=(1, 2),
-        zorder=3,
-        label="guides",
-    )
-    axes.plot(
-        [epsilon],
-        [delta],
-        marker="o",
-        markersize=8,
-        color=style.INK,
-        markeredgecolor=style.SURFACE,
-        markeredgewidth=1.5,
-        linestyle="none",
-        zorder=7,
-        clip_on=False,
-        label="mark",
-    )
-    labels.keep_clear([epsilon, epsilon], [delta, bottom])
-    text = f"ε = {rounded_up(epsilon)} at δ = {rounded_up(delta)}"
-    labels.place(text, around(epsilon, delta), color=style.INK, weight="bold")
-
-
-def _beside(
-    epsilons: NDArray[np.float64], deltas: NDArray[np.float64], bottom: float, *, under: bool = False
-) -> list[Spot]:
+def _beside(epsilons: NDArray[Any], deltas: NDArray[Any], bottom: float, *, under: bool = False) -> list[Spot]:
     """Return spots along a curve that falls to the right: to the right of it, or under it to the left."""
     shown = [index for index, delta in enumerate(deltas) if bottom * 3.0 < delta]
     if not shown:
@@ -196,3 +164,42 @@ def _beside(
         for down in (12.0, 26.0, 40.0, 54.0, 70.0, 88.0, 106.0, 124.0)
     ]
     return [*left, *edge] if under else [*right, *left, *edge]
+
+
+def finer(epsilons: NDArray[Any]) -> NDArray[Any]:
+    """Return the ε with more between each two."""
+    parts = _parts(epsilons)
+    shares = np.arange(parts) / parts
+    inner = epsilons[:-1, None] + shares * np.diff(epsilons)[:, None]
+    return np.append(inner.ravel(), epsilons[-1])
+
+
+def above(epsilons: NDArray[Any], deltas: NDArray[Any], flat: NDArray[Any]) -> NDArray[Any]:
+    """Return values at `finer`, each not below δ from its ε up to the next one.
+
+    A δ(ε) is a convex function of e^ε that never rises, so it lies below the chord of two of its points.
+
+    Parameters
+    ----------
+    epsilons, deltas : array
+        Points of a δ(ε).
+    flat : array of bool
+        For each step between two points, whether what is certified there need not be convex, as where one bound
+        takes over from another. The value on the left is kept there.
+    """
+    place, share = _shares(epsilons)
+    high, low = deltas[place], deltas[place + 1]
+    chord = np.where(flat[place], high, high - (high - low) * share)
+    # Up by more than the rounding of this line, and not above the left end, which is enough.
+    return np.append(np.minimum(chord * (1.0 + 1e-12), high), deltas[-1])
+
+
+def _shares(epsilons: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return for each ε of `finer` but the last its step, and how far along it is, measured in e^ε."""
+    place = np.repeat(np.arange(len(epsilons) - 1), _parts(epsilons))
+    along = finer(epsilons)[:-1] - epsilons[place]
+    return place, np.expm1(along) / np.expm1(np.diff(epsilons)[place])
+
+
+def _parts(epsilons: NDArray[Any]) -> int:
+    return -(-_STEPS // (len(epsilons) - 1))

@@ -9,13 +9,13 @@ import numpy as np
 
 from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.display.figures import style
-from pkdp_pipeline.display.figures.frame import dress, is_narrow, root
-from pkdp_pipeline.display.figures.labels import Labels, Spot, around
+from pkdp_pipeline.display.figures.frame import DASHED, dress, is_narrow, put_ticks
+from pkdp_pipeline.display.figures.labels import Labels, Spot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pkdp_pipeline.display.figures.shapes import KnowledgeShape
+    from pkdp_pipeline.certificates.statement import KnowledgeCurve
 
 __all__ = ["draw_knowledge"]
 
@@ -25,7 +25,7 @@ _ROOM_UPRIGHT, _ROOM_ACROSS = 18.0, 150.0  # in points
 _LOGARITHMIC_FROM = 8.0  # how many times the declared ε the largest one may be on a plain scale
 
 
-def draw_knowledge(curve: KnowledgeShape, axes: Axes, *, given: bool = False) -> None:
+def draw_knowledge(curve: KnowledgeCurve, axes: Axes, *, given: bool = False) -> None:
     """Draw ε against what the attacker knows; further to the right they know more.
 
     Parameters
@@ -41,8 +41,6 @@ def draw_knowledge(curve: KnowledgeShape, axes: Axes, *, given: bool = False) ->
     it is nowhere below what is certified. Where no ε is certified, the curve leaves the picture and the area is
     marked.
     """
-    from matplotlib.ticker import MaxNLocator
-
     # In the order of knowledge: the fewer people are unknown to the attacker, the more they know.
     backward = curve.field == "unknown"
     pairs = sorted(zip(map(float, curve.values), map(float, curve.epsilons), strict=True), reverse=backward)
@@ -60,9 +58,7 @@ def draw_knowledge(curve: KnowledgeShape, axes: Axes, *, given: bool = False) ->
     if low == high:
         low, high = low - 0.5, high + 0.5
     axes.set_xlim(low, high)
-    axes.xaxis.set_major_locator(
-        MaxNLocator(nbins=5 if narrow else 8, integer=curve.field in ("known", "unknown"), steps=[1, 2, 2.5, 5, 10])
-    )
+    put_ticks(axes.xaxis, 5 if narrow else 8, integer=curve.field in ("known", "unknown"))
 
     last = int(finite.sum()) - 1  # ε never falls: what is finite comes first
     shown_x, shown_y = values[: last + 1], epsilons[: last + 1]
@@ -81,19 +77,24 @@ def draw_knowledge(curve: KnowledgeShape, axes: Axes, *, given: bool = False) ->
         zorder=5,
         label="certified",
     )
-    if curve.floor is not None and math.isfinite(curve.floor):
-        axes.axhline(curve.floor, color=style.MUTED, linewidth=1.6, dashes=(5, 3), zorder=4, label="floor")
+    floor = curve.floor if curve.floor is not None and math.isfinite(curve.floor) else None
+    if floor is not None:
+        axes.axhline(floor, color=style.MUTED, linewidth=1.6, linestyle=DASHED, zorder=4, label="floor")
 
     labels = Labels(axes)
     if shown_x.size:
         labels.keep_clear(np.repeat(shown_x, 2)[:-1], np.minimum(np.repeat(shown_y, 2)[1:], top))
-    if curve.floor is not None and math.isfinite(curve.floor):
-        labels.keep_clear([low, high], [curve.floor, curve.floor])
-    _declared(curve.declared, declared, axes, labels, top)
+    if floor is not None:
+        labels.keep_clear([low, high], [floor, floor])
+    certified = math.isfinite(declared)
+    text = f"declared: ε = {rounded_up(declared)}" if certified else "declared: no ε is certified"
+    height = declared if certified else top
+    guide = [(curve.declared, axes.get_ylim()[0]), (curve.declared, height)]
+    labels.mark(curve.declared, height, text, guide=guide, certified=certified)
     if not finite.all():
         middle = (start + high) / 2.0
         room = (axes.transData.transform((high, top)) - axes.transData.transform((start, top)))[0]
-        room *= 72.0 / root(axes).dpi
+        room *= 72.0 / axes.figure.canvas.figure.dpi
         heights = _heights(axes, 0.5, 0.75, 0.35, 0.15, 0.07)
         if room < _ROOM_UPRIGHT:
             spots = [Spot(x=start, y=y, right=-8, up=0, ha="right") for y in heights]
@@ -101,11 +102,11 @@ def draw_knowledge(curve: KnowledgeShape, axes: Axes, *, given: bool = False) ->
             spots = [Spot(x=middle, y=y, right=0, up=0, ha="center") for y in heights]
         upright = _ROOM_UPRIGHT <= room < _ROOM_ACROSS
         labels.place("no ε is certified", spots, color=style.WARN, weight="bold", upright=upright)
-    if curve.floor is not None and math.isfinite(curve.floor):
-        text = f"the noise alone: ε = {rounded_up(curve.floor)}"
+    if floor is not None:
+        text = f"the noise alone: ε = {rounded_up(floor)}"
         text += "" if narrow else ", given what is known" if given else ", whatever they know"
         spots = [
-            Spot(x=low + share * (high - low), y=curve.floor, right=4, up=up, ha=ha, va="bottom" if up > 0 else "top")
+            Spot(x=low + share * (high - low), y=floor, right=4, up=up, ha=ha, va="bottom" if up > 0 else "top")
             for up in (5.0, -5.0)
             for share, ha in _ALONG
         ]
@@ -122,7 +123,7 @@ def _at(declared: float, values: np.ndarray, epsilons: np.ndarray, *, backward: 
 
 def _scale(axes: Axes, finite: np.ndarray, declared: float, floor: float | None) -> float:
     """Set the scale of ε, and return its upper end."""
-    from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
+    from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
     if not finite.size:
         axes.yaxis.set_major_locator(NullLocator())
@@ -147,7 +148,7 @@ def _scale(axes: Axes, finite: np.ndarray, declared: float, floor: float | None)
         axes.yaxis.set_minor_locator(NullLocator())
     else:
         bottom, top = 0.0, most * 1.22
-        axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
+        put_ticks(axes.yaxis, 6)
     axes.set_ylim(bottom, top)
     return top
 
@@ -157,35 +158,3 @@ def _heights(axes: Axes, *shares: float) -> list[float]:
     if axes.get_yscale() == "log":
         return [low * (high / low) ** share for share in shares]
     return [low + share * (high - low) for share in shares]
-
-
-def _declared(value: float, epsilon: float, axes: Axes, labels: Labels, top: float) -> None:
-    """Mark the declared attacker."""
-    is_certified = math.isfinite(epsilon)
-    height = epsilon if is_certified else top
-    bottom = axes.get_ylim()[0]
-    axes.plot(
-        [value, value],
-        [bottom, height],
-        color=style.MUTED,
-        linewidth=0.9,
-        dashes=(1, 2),
-        zorder=3,
-        label="guide",
-    )
-    axes.plot(
-        [value],
-        [height],
-        marker="o" if is_certified else "X",
-        markersize=8,
-        color=style.INK if is_certified else style.WARN,
-        markeredgecolor=style.SURFACE,
-        markeredgewidth=1.5,
-        linestyle="none",
-        zorder=7,
-        clip_on=False,
-        label="declared",
-    )
-    labels.keep_clear([value, value], [bottom, height])
-    text = f"declared: ε = {rounded_up(epsilon)}" if is_certified else "declared: no ε is certified"
-    labels.place(text, around(value, height), color=style.INK, weight="bold")

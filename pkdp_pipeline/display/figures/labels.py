@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pkdp_pipeline.display.figures import style
-from pkdp_pipeline.display.figures.frame import settle
+from pkdp_pipeline.display.figures.frame import DOTTED, settle
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.transforms import Bbox
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Labels", "Spot", "around", "literal"]
+__all__ = ["Labels", "Spot", "around"]
 
 _OUTSIDE = 1e4  # a text that is cut off is worse than one that covers something
 
@@ -89,6 +89,26 @@ class Labels:
         self._boxes.append(self._moved(label, listed[best]))
         return label
 
+    def mark(self, x: float, y: float, text: str, *, guide: ArrayLike, certified: bool = True) -> None:
+        """Mark a point, or where there is none the edge, with a text and a thin line along the points of `guide`."""
+        points = np.asarray(guide, dtype=float)
+        self._axes.plot(*points.T, color=style.MUTED, linewidth=0.9, linestyle=DOTTED, zorder=3, label="guides")
+        self._axes.plot(
+            [x],
+            [y],
+            marker="o" if certified else "X",
+            markersize=8,
+            color=style.INK if certified else style.WARN,
+            markeredgecolor=style.SURFACE,
+            markeredgewidth=1.5,
+            linestyle="none",
+            zorder=7,
+            clip_on=False,
+            label="mark",
+        )
+        self.keep_clear(*points[-2:].T)
+        self.place(text, around(x, y), color=style.INK, weight="bold")
+
     def _moved(self, label: Annotation, spot: Spot) -> Bbox:
         label.xy = (spot.x, spot.y)
         label.xyann = (spot.right, spot.up)
@@ -106,11 +126,3 @@ class Labels:
             inside = (line > (wide.x0, wide.y0)) & (line < (wide.x1, wide.y1))
             cost += float(inside.all(axis=1).sum())
         return cost + sum(200.0 for other in self._boxes if wide.overlaps(other))
-
-
-def literal(name: str, longest: int | None = None) -> str:
-    """Return a name from the data as matplotlib shows it letter by letter: no formula, one line, at most so long."""
-    line = " ".join("".join(letter if letter.isprintable() else " " for letter in name).split())
-    if longest is not None and len(line) > longest:
-        line = line[: longest - 1].rstrip() + "…"
-    return line.replace("$", r"\$")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import io
+from functools import cache
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.certificates.statement.curve import GuaranteeCurve
-from pkdp_pipeline.display.figures.frame import new_axes
+from pkdp_pipeline.display.figures import style
+from pkdp_pipeline.display.figures.frame import need_matplotlib
 from pkdp_pipeline.display.figures.guarantee import draw_guarantee
-from pkdp_pipeline.display.figures.spending import draw_spending
+from pkdp_pipeline.display.figures.spending import DrawnBudget, draw_spending
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import probability
 
@@ -31,17 +33,6 @@ def plot_certificate(certificate: Certificate, *, delta: float = 1e-6, axes: Axe
     drawn = new_axes() if axes is None else axes
     draw_guarantee(curve, drawn, given=any(not leak.is_private for leak in certificate.leakage))
     return drawn
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
-    """A budget as it is drawn."""
-
-    epsilon: float
-    delta: float
-    part: str
-    window_days: int | None
-    words: str
 
 
 def plot_ledger(ledger: Ledger, unit: str | None, *, delta: float = 1e-6, axes: Axes | None = None) -> Axes:
@@ -70,7 +61,7 @@ def plot_ledger(ledger: Ledger, unit: str | None, *, delta: float = 1e-6, axes: 
         raise ArgumentError(f"data set {history.dataset!r} has no releases yet: there is nothing to plot.")
     points = spending(history, unit, probability("delta", delta), most=_PERIODS, seconds=_SECONDS)
     lines = [
-        _Line(
+        DrawnBudget(
             epsilon=budget.epsilon,
             delta=budget.delta,
             part=measure,
@@ -85,3 +76,27 @@ def plot_ledger(ledger: Ledger, unit: str | None, *, delta: float = 1e-6, axes: 
     given = any(not leak.is_private for attacker in attackers for leak in attacker.leakage)
     draw_spending(points, lines, drawn, delta=delta, given=given)
     return drawn
+
+
+def new_axes() -> Axes:
+    """Return the axes of a new figure, which pyplot does not know; as a cell's last value a notebook shows it."""
+    need_matplotlib()
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.0, 4.5), facecolor=style.SURFACE, layout="constrained")
+    return figure.add_subplot(axes_class=_shown_axes())
+
+
+@cache
+def _shown_axes() -> type[Axes]:
+    """Return axes that a notebook shows as a picture, without pyplot."""
+    from matplotlib.axes import Axes
+
+    class ShownAxes(Axes):
+        def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+            figure, content = self.figure.canvas.figure, io.BytesIO()
+            figure.savefig(content, format="png", dpi=160)
+            width, height = (round(96 * inches) for inches in figure.get_size_inches())
+            return content.getvalue(), {"width": width, "height": height}
+
+    return ShownAxes

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pkdp_pipeline.display.figures import style
-from pkdp_pipeline.display.figures.frame import dress, is_narrow, settle
-from pkdp_pipeline.display.figures.labels import literal
+from pkdp_pipeline.display.figures.frame import dress, is_narrow, literal, put_ticks, settle
 from pkdp_pipeline.display.figures.timeline import Timeline
 from pkdp_pipeline.errors import ArgumentError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pkdp_pipeline.display.figures.shapes import SeriesShape
+    from pkdp_pipeline.display.report.content import Series
 
 __all__ = ["MOST_CELLS", "draw_series"]
 
@@ -26,7 +25,7 @@ MOST_CELLS = 8
 _DASHES = (4.0, 2.0)
 
 
-def draw_series(series: SeriesShape, axes: Axes) -> None:
+def draw_series(series: Series, axes: Axes) -> None:
     """Draw one line for each cell, with gaps where nothing is published about it.
 
     Parameters
@@ -35,8 +34,6 @@ def draw_series(series: SeriesShape, axes: Axes) -> None:
         `MOST_CELLS` of its cells are drawn.
     axes : matplotlib.axes.Axes
     """
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
     if not series.periods:
         raise ArgumentError("series must have a period: nothing has been published yet, so there is nothing to draw.")
     narrow = is_narrow(axes)
@@ -48,8 +45,7 @@ def draw_series(series: SeriesShape, axes: Axes) -> None:
     dress(axes, x=title, y="published count")
     timeline = Timeline.of(series.periods)
     timeline.put_on(axes)
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 2.5, 5, 10]))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}".replace("-", "−")))
+    put_ticks(axes.yaxis, 6, counts=True)
     values = [
         np.array([np.nan if row[cell] is None else float(row[cell] or 0) for row in series.counts]) for cell in drawn
     ]
@@ -70,7 +66,7 @@ def draw_series(series: SeriesShape, axes: Axes) -> None:
     _names(axes, ends)
 
 
-def _chosen(series: SeriesShape) -> list[int]:
+def _chosen(series: Series) -> list[int]:
     """Return the cells to draw, in the order of the table."""
     published = []
     for cell in range(len(series.cells)):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.display.figures import style
-from pkdp_pipeline.display.figures.frame import dress, is_narrow
+from pkdp_pipeline.display.figures.frame import DASHED, DOTTED, dress, is_narrow, put_ticks
 from pkdp_pipeline.display.figures.labels import Labels, Spot
 from pkdp_pipeline.display.figures.timeline import Timeline
 from pkdp_pipeline.errors import ArgumentError
@@ -18,14 +19,26 @@ from pkdp_pipeline.errors import ArgumentError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pkdp_pipeline.display.figures.shapes import BudgetShape, PointShape
+    from pkdp_pipeline.display.report.content import BudgetLine, SpentPoint
+    from pkdp_pipeline.ledger.views.history import Point
 
-__all__ = ["draw_spending"]
+__all__ = ["DrawnBudget", "draw_spending"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnBudget:
+    """A budget as it is drawn."""
+
+    epsilon: float
+    delta: float
+    part: str
+    window_days: int | None
+    words: str
 
 
 def draw_spending(
-    points: Sequence[PointShape],
-    budgets: Sequence[BudgetShape],
+    points: Sequence[Point | SpentPoint],
+    budgets: Sequence[BudgetLine | DrawnBudget],
     axes: Axes,
     *,
     delta: float,
@@ -48,8 +61,6 @@ def draw_spending(
     Between two points the line keeps the value of the later one: a total does not fall, so it is nowhere below what
     is certified, also where periods between the points were left out.
     """
-    from matplotlib.ticker import MaxNLocator
-
     if not points:
         raise ArgumentError("points must not be empty: nothing has been published yet, so nothing is spent.")
     narrow = is_narrow(axes)
@@ -63,17 +74,17 @@ def draw_spending(
     finite = [*epsilons[np.isfinite(epsilons)].tolist(), *worst[np.isfinite(worst)].tolist(), *limits]
     top = 1.25 * (max(finite, default=1.0) or 1.0)
     axes.set_ylim(0.0, top)
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
+    put_ticks(axes.yaxis, 6)
 
     for limit in limits:
         held = [budget for budget in budgets if budget.epsilon == limit]
         is_other = all(budget.window_days is not None or budget.delta != delta for budget in held)
         only_worst = all(budget.part == "worst_case" for budget in held)
-        dashes = (0, (1, 2)) if is_other else (0, (5, 3)) if only_worst else "-"
+        dashes = DOTTED if is_other else DASHED if only_worst else "-"
         axes.axhline(limit, color=style.WARN, linewidth=1.4, linestyle=dashes, zorder=3, label="budget")
     has_worst = bool(np.isfinite(worst).any()) and not np.array_equal(worst, epsilons)
     if has_worst:
-        _line(axes, places, worst, top, color=style.MUTED, width=1.6, label="worst case", dashes=(5, 3))
+        _line(axes, places, worst, top, color=style.MUTED, width=1.6, label="worst case", linestyle=DASHED)
     _line(axes, places, epsilons, top, color=style.ACCENT, width=2.4, label="total")
 
     labels = Labels(axes)
@@ -105,7 +116,7 @@ def draw_spending(
         labels.place(text, _beside_end(places[known], worst[known]), color=style.MUTED)
 
 
-def _budget_text(budgets: Sequence[BudgetShape], delta: float, *, narrow: bool) -> str:
+def _budget_text(budgets: Sequence[BudgetLine | DrawnBudget], delta: float, *, narrow: bool) -> str:
     """Return what budgets with the same ε hold; where the line is not for the total at `delta`, what it is for."""
     words = list(dict.fromkeys(budget.words for budget in budgets))
     if len(words) == 1 and not narrow:
@@ -132,23 +143,22 @@ def _line(
     color: str,
     width: float,
     label: str,
-    dashes: tuple[float, float] | None = None,
+    linestyle: Any = "-",
 ) -> None:
     """Draw steps, with dots where they are few; where no ε is certified they leave the picture, below a cross."""
     shown = np.where(np.isfinite(epsilons), epsilons, 10.0 * top)
-    (drawn,) = axes.plot(
+    axes.plot(
         places,
         shown,
         color=color,
         linewidth=width,
+        linestyle=linestyle,
         drawstyle="steps-pre",
         marker="o" if len(places) <= 40 else None,
-        markersize=4.5 if dashes is None else 3.5,
+        markersize=4.5 if linestyle == "-" else 3.5,
         zorder=5,
         label=label,
     )
-    if dashes is not None:
-        drawn.set_dashes(dashes)
     endless = places[~np.isfinite(epsilons)]
     if endless.size:
         axes.plot(
@@ -167,8 +177,11 @@ def _line(
 
 def _along(axes: Axes, height: float) -> list[Spot]:
     low, high = axes.get_xlim()
-    places: tuple[tuple[float, float, Literal["left", "center", "right"]], ...]
-    places = ((low, 4.0, "left"), (high, -4.0, "right"), ((low + high) / 2.0, 0.0, "center"))
+    places: tuple[tuple[float, float, Literal["left", "center", "right"]], ...] = (
+        (low, 4.0, "left"),
+        (high, -4.0, "right"),
+        ((low + high) / 2.0, 0.0, "center"),
+    )
     return [
         Spot(x=x, y=height, right=right, up=up, ha=ha, va="bottom" if up > 0 else "top")
         for up in (4.0, -4.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as Tree
 
@@ -17,13 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["inline_svg"]
 
-_NAMESPACE = "http://www.w3.org/2000/svg"
-_COLOURS = ("fill", "stroke", "stop-color")
-_NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
-_REFERENCE = re.compile(r"url\(#([^)]+)\)")
-_IDLE = {("stroke-linejoin", "miter"), ("stroke-linejoin", "round"), ("text-anchor", "start"), ("stroke-width", "1")}
-_LONG = 60_000  # characters; a picture of so many points needs less of each
-_LETTERS = ("font-family", "font")
+_NUMBER = re.compile(r"-?\d+\.\d{2,}(?:e-?\d+)?")
+_COLOUR = re.compile(r"#[0-9a-fA-F]{3,8}\b")
+_LETTERS = re.compile(r"font(-family)?: [^;]*;? ?")
 
 
 def inline_svg(
@@ -61,21 +57,23 @@ def inline_svg(
         raise ArgumentError("title and description must be non-empty texts: they are what a screen reader says.")
     if not (100.0 <= width <= 4000.0 and 100.0 <= height <= 4000.0):
         raise ArgumentError("width and height must be px, from 100 to 4000.")
-    text = _drawn(draw, width, height)
-    root = Tree.fromstring(text)
-    picture = Tree.Element("svg", {"xmlns": _NAMESPACE, "role": "img"})
-    picture.set("aria-labelledby", f"{name}-title {name}-description")
-    picture.set("viewBox", f"0 0 {width:g} {height:g}")
-    picture.set("width", f"{width:g}")
-    picture.set("style", "max-width:100%;height:auto")
-    picture.set("stroke-linejoin", "round")
+    attributes = {
+        "xmlns": "http://www.w3.org/2000/svg",
+        "role": "img",
+        "aria-labelledby": f"{name}-title {name}-description",
+        "viewBox": f"0 0 {width:g} {height:g}",
+        "width": f"{width:g}",
+        "style": "max-width:100%;height:auto",
+        "stroke-linejoin": "round",
+    }
+    picture = Tree.Element("svg", attributes)
     for tag, part, said in (("title", "title", title), ("desc", "description", description)):
         line = "".join(letter if letter.isprintable() else " " for letter in said)
         Tree.SubElement(picture, tag, {"id": f"{name}-{part}"}).text = line
-    decimals = 2 if len(text) < _LONG else 1
-    names = {old: f"{name}-{number}" for number, old in enumerate(_referenced(root), start=1)}
-    for child in root:
-        picture.extend(list(_rewritten(child, names, decimals)))
+    text = _drawn(draw, width, height)
+    used = set(re.findall(r'(?:url\(|href=")#([^)"]+)', text))
+    for child in Tree.fromstring(text):
+        _add(picture, child, name, used)
     return Tree.tostring(picture, encoding="unicode")
 
 
@@ -101,127 +99,36 @@ def _drawn(draw: Callable[[Axes], None], width: float, height: float) -> str:
     return content.getvalue()
 
 
-def _local(tag: str) -> str:
-    return tag.rpartition("}")[2]
-
-
-def _referenced(root: Tree.Element) -> list[str]:
-    """Return the ids that something refers to, in the order of the document."""
-    used = set()
-    for element in root.iter():
-        for key, value in element.attrib.items():
-            used.update(_REFERENCE.findall(value))
-            if _local(key) == "href":
-                used.add(value.removeprefix("#"))
-    return [one for element in root.iter() if (one := element.get("id")) in used and one is not None]
-
-
-def _rewritten(element: Tree.Element, names: dict[str, str], decimals: int) -> Iterator[Tree.Element]:
-    """Yield what stands for an element: itself without what a page does not need, its children, or nothing."""
-    tag = _local(element.tag)
+def _add(parent: Tree.Element, element: Tree.Element, name: str, used: set[str]) -> None:
+    """Add an element with its ids, colours and letters those of the page; what a page does not need is left out."""
+    tag = element.tag.rpartition("}")[2]
     if tag in ("metadata", "style"):
         return
-    made = Tree.Element(tag)
+    made = Tree.SubElement(parent, tag)
     made.text = element.text if tag == "text" else None
-    for key, value in _attributes(element, decimals):
-        if key == "id":
-            if value in names:
-                made.set("id", names[value])
-        elif key == "href":
-            made.set("href", f"#{names[value.removeprefix('#')]}")
-        else:
-            made.set(key, _REFERENCE.sub(lambda found: f"url(#{names[found[1]]})", value))
-    for child in element:
-        made.extend(list(_rewritten(child, names, decimals)))
-    if tag in ("g", "defs") and not len(made):
-        return
-    _hoist(made)
-    if tag == "g" and not made.attrib:
-        yield from made
-        return
-    yield made
-
-
-def _hoist(group: Tree.Element) -> None:
-    """Say once for a group of markers what is the same for all of them."""
-    styles = {child.get("style") for child in group}
-    if group.tag == "g" and len(styles) == 1 and all(child.tag == "use" for child in group):
-        shared = styles.pop()
-        if shared is not None and group.get("style") is None:
-            group.set("style", shared)
-            for child in group:
-                del child.attrib["style"]
-
-
-def _attributes(element: Tree.Element, decimals: int) -> Iterator[tuple[str, str]]:
     for key, value in element.attrib.items():
-        local = _local(key)
-        if local == "style":
-            declared = ";".join(f"{name}:{_value(name, text)}" for name, text in _declared(value))
-            if declared:
-                yield "style", declared
-        elif local == "transform" and re.fullmatch(r"rotate\(-?0 .*\)", value):
-            continue
-        elif local == "d":
-            yield "d", _path(value, decimals)
-        elif local in _COLOURS:
-            yield local, _colour(value)
-        elif local in ("x", "y", "width", "height", "transform"):
-            yield local, _NUMBER.sub(lambda found: _short(found[0]), value)
+        local = key.rpartition("}")[2]
+        if local == "href":
+            made.set("href", value.replace("#", f"#{name}-"))
+        elif local == "id":
+            if value in used:
+                made.set("id", f"{name}-{value}")
         else:
-            yield local, value
+            text = value
+            if local == "style":
+                text = _LETTERS.sub("", value).replace(": ", ":").replace("; ", ";")
+            text = _NUMBER.sub(lambda found: f"{round(float(found[0]), 2):g}", _COLOUR.sub(_variable, text))
+            made.set(local, text.replace("url(#", f"url(#{name}-"))
+    for child in element:
+        _add(made, child, name, used)
+    if tag in ("g", "defs") and not len(made):
+        parent.remove(made)
 
 
-def _declared(text: str) -> Iterator[tuple[str, str]]:
-    for one in text.split(";"):
-        name, _, value = (piece.strip() for piece in one.partition(":"))
-        if name and name not in _LETTERS and (name, value) not in _IDLE:
-            yield name, value
-
-
-def _value(name: str, text: str) -> str:
-    return _colour(text) if name in _COLOURS else _NUMBER.sub(lambda found: _short(found[0]), text)
-
-
-def _colour(text: str) -> str:
-    if text == "none" or text.startswith("url("):
-        return text
-    if text.lower() not in style.VARIABLES:
+def _variable(found: re.Match[str]) -> str:
+    variable = style.VARIABLES.get(found[0].lower())
+    if variable is None:
         raise ArgumentError(
-            f"draw uses the colour {text}: a page can only show those of pkdp_pipeline.display.figures.style."
+            f"draw uses the colour {found[0]}: a page can only show those of pkdp_pipeline.display.figures.style."
         )
-    return f"var({style.VARIABLES[text.lower()]})"
-
-
-def _short(number: str) -> str:
-    return f"{round(float(number), 2) + 0.0:g}" if abs(float(number)) < 1e4 else f"{float(number):.1f}"
-
-
-def _path(text: str, decimals: int) -> str:
-    """Return a path in few letters: few decimals, straight lines by how far they go, ``h`` and ``v`` along the axes."""
-    found: list[str] = []
-    x = y = 0.0
-    for command, inner in re.findall(r"([MLCQSz])([^MLCQSz]*)", text):
-        numbers = [round(float(one), decimals) for one in inner.split()]
-        if command != "L":
-            found.append(command + _joined(numbers))
-        elif (across := numbers[0] - x, down := numbers[1] - y) == (0.0, 0.0):
-            continue
-        elif down == 0.0:
-            found.append("h" + _joined([across]))
-        elif across == 0.0:
-            found.append("v" + _joined([down]))
-        else:
-            found.append("l" + _joined([across, down]))
-        if numbers:
-            x, y = numbers[-2:]
-    return "".join(found)
-
-
-def _joined(numbers: list[float]) -> str:
-    """Return numbers in two decimals, with blanks where they are needed."""
-    written = ""
-    for number in numbers:
-        text = f"{round(number, 2) + 0.0:.2f}".rstrip("0").rstrip(".").replace("0.", ".", 1 if abs(number) < 1.0 else 0)
-        written += text if not written or text.startswith("-") else f" {text}"
-    return written
+    return f"var({variable})"

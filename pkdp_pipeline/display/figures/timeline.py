@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from pkdp_pipeline.display.figures.frame import width_in_points
-from pkdp_pipeline.display.figures.labels import literal
+from pkdp_pipeline.display.figures.frame import literal, width_in_points
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.model.period import Period
 

@@ -12,7 +12,7 @@ from pkdp_pipeline.display.ledger.screen import Screen
 from pkdp_pipeline.display.ledger.showing import opening
 from pkdp_pipeline.display.ledger.totalling import rule_lines, statements
 from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.ledger.components import Holding
+from pkdp_pipeline.ledger.account import Holding
 from pkdp_pipeline.ledger.differencing import allows_overlap, covers_periods
 from pkdp_pipeline.ledger.totals import unit_named
 from pkdp_pipeline.ledger.views.changes import Change, term_changes, terms_words

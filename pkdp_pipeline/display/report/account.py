@@ -10,7 +10,7 @@ from pkdp_pipeline.certificates.statement import Statement
 from pkdp_pipeline.display.report.content import Audience, BudgetLine, LedgerAccount, SpentPoint
 from pkdp_pipeline.display.report.subject import Subject
 from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.ledger.components import unit_text
+from pkdp_pipeline.ledger.account import unit_text
 from pkdp_pipeline.ledger.totals import unit_named
 from pkdp_pipeline.ledger.views.history import History, Line, spending
 from pkdp_pipeline.ledger.views.reading import Reading, stated_total, verify_command

@@ -11,7 +11,7 @@ from pkdp_pipeline.display.report.published import Published, ReadRelease
 from pkdp_pipeline.display.report.subject import DayTotal, Subject
 from pkdp_pipeline.display.report.tables import MOST_PERIODS, published_table, series_of
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.ledger.components import unit_text
+from pkdp_pipeline.ledger.account import unit_text
 from pkdp_pipeline.ledger.views.history import History
 from pkdp_pipeline.ledger.views.reading import Reading
 from pkdp_pipeline.model.plain_text import printable

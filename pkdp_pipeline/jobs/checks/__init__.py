@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pkdp_pipeline.jobs.checks.expectations import read_expectations
-from pkdp_pipeline.jobs.checks.input import CheckedDay, check_input
+from pkdp_pipeline.jobs.checks.input import CheckedDay, check_input, stated_rules
 from pkdp_pipeline.jobs.checks.output import check_output
 
-__all__ = ["CheckedDay", "check_input", "check_output", "read_expectations"]
+__all__ = ["CheckedDay", "check_input", "check_output", "stated_rules"]

@@ -1,24 +1,27 @@
-"""The input check of one day: every rule that is broken is told at once, before anything is charged."""
+"""The input check of one day: every rule that is broken is told at once, before anything is charged.
+
+A rule is a text, which names columns and what must hold, never what was found, and whether the day keeps it.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 
 from pkdp_pipeline.errors import ArgumentError, InputCheckError
-from pkdp_pipeline.jobs.checks.built_in import rules_of_columns, rules_of_counts, rules_of_rows
-from pkdp_pipeline.jobs.checks.expectations import Expectation, read_expectations
-from pkdp_pipeline.jobs.checks.great_expectations import judge
-from pkdp_pipeline.jobs.checks.rules import Rule, broken
+from pkdp_pipeline.jobs.expectations import Expectation, judge, read_expectations
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.requests import NamedRequest, requests_of
-from pkdp_pipeline.jobs.sources.needed import check_named
-from pkdp_pipeline.jobs.sources.source import Source
+from pkdp_pipeline.jobs.sources.source import DAYS, HOLDS, Kind, Rows, Source, check_named, declared_columns
 from pkdp_pipeline.releases.publish import Counted, count_units
+from pkdp_pipeline.releases.request import Request
 
-__all__ = ["CheckedDay", "check_input"]
+__all__ = ["CheckedDay", "check_input", "stated_rules"]
+
+Rule = tuple[str, bool]
+"""What must hold, and whether it does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -69,33 +72,117 @@ def check_input(
         If the source cannot be read, or does not have what a release asks for.
     """
     expectations = read_expectations(job.checks)
-    told = [] if verdicts is None else verdicts
+    kept = [] if verdicts is None else verdicts
     check_named(job, source.columns)
-    columns = rules_of_columns(source, job, expectations)
-    if not all(rule.kept for rule in columns):
-        raise _failure(_broken(columns, told), day)
-    number, rows = rules_of_rows(source, job, day)
-    wanted = requests_of(job, day) if named is None else named
+    columns = _of_columns(source.columns, job, expectations)
+    if problems := _broken(columns):
+        kept += columns
+        raise _failure(problems, day)
+    number, without_unit = source.counts(job.period, day, [Rows(), Rows(present=job.unit, negated=True)])
+    fresh = job.checks.fresh
+    newest = None if fresh is None else source.newest(job.period, fresh.column)
+    kept += [*columns, *_of_rows(job, day, number, without_unit, newest)]
     counted, uncounted = {}, None
     try:
-        counted = {one.name: _counted(source, job, day, one) for one in wanted}
+        for asked in requests_of(job, day) if named is None else named:
+            counted[asked.name] = _counted(source, job, day, asked)
     except ArgumentError as error:
         uncounted = error
     if uncounted is not None:
         # What cannot be counted may be what a rule is about, such as a column without values.
-        problems = _broken([*columns, *rows], told)
+        problems = _broken(kept)
         raise _failure(problems, day) if problems else uncounted
-    problems = _broken([*columns, *rows, *rules_of_counts(counted)], told)
-    problems += _unmet(source, job, day, expectations, told)
+    for position, (name, found) in enumerate(counted.items()):
+        if position == 0:
+            kept += _of_units(found.request, alike=found.units.alike)
+        kept += _of_cells(name, found.request, found)
+    problems = _broken(kept) + _unmet(source, job, day, expectations, kept)
     if problems:
         raise _failure(problems, day)
     return CheckedDay(rows=number, counted=counted)
 
 
-def _broken(rules: Sequence[Rule], told: list[tuple[str, bool]]) -> list[str]:
-    problems = broken(rules)
-    told += [(rule.text, rule.text not in problems) for rule in rules]
-    return problems
+def stated_rules(job: Job, day: date) -> list[str]:
+    """Return the rules that stop a job where a day breaks them, in their order; no data are read for them."""
+    expectations, requests = read_expectations(job.checks), requests_of(job, day)
+    days: dict[str, Kind] = {} if job.checks.fresh is None else {job.checks.fresh.column: "date"}
+    rules = [*_of_columns(days, job, expectations), *_of_rows(job, day, 0, 0, None)]
+    rules += _of_units(requests[0].request, alike=False)
+    rules += [rule for one in requests for rule in _of_cells(one.name, one.request, None)]
+    return [*(text for text, _ in rules), *(one.rule for one in expectations if one.stops)]
+
+
+def _of_columns(found: Mapping[str, Kind], job: Job, expectations: Sequence[Expectation]) -> list[Rule]:
+    """Return what must hold of the columns before any row is read."""
+    checks, fresh = job.checks, job.checks.fresh
+    named = [column for _, column in declared_columns(job)] + list(checks.columns)
+    named += [column for expectation in expectations for column in expectation.columns]
+    named += [] if fresh is None else [fresh.column]
+    rules = [(f"column {column!r} must exist", column in found) for column in dict.fromkeys(named)]
+    for column, kind in checks.columns.items():
+        fits = column not in found or found[column] == kind or (kind == "number" and found[column] == "real")
+        rules.append((f"column {column!r} must hold {HOLDS[kind]}", fits))
+    if fresh is not None and fresh.column in found:
+        text = f"column {fresh.column!r} must hold dates or times to say how fresh the data are"
+        rules.append((text, found[fresh.column] in DAYS))
+    return rules
+
+
+def _of_rows(job: Job, day: date, number: int, without_unit: int, newest: date | None) -> list[Rule]:
+    """Return what must hold of the rows.
+
+    No rule asks that there are any: a day that is published only where somebody was there would tell it.
+    """
+    rules, rows, fresh = [], job.checks.rows, job.checks.fresh
+    if job.missing_unit == "error":
+        text = f'unit {_listed(job.unit)} must be present in every row, or write missing_unit = "drop"'
+        rules.append((text, without_unit == 0))
+    if rows is not None:
+        fits = (rows.min is None or number >= rows.min) and (rows.max is None or number <= rows.max)
+        rules.append(("the number of rows must be in the range of [checks] rows", fits))
+    if fresh is not None:
+        days = f"{fresh.days} day{'' if fresh.days == 1 else 's'}"
+        text = (
+            f"the newest value of column {fresh.column!r} must be at least {days} after that date, for its rows to be "
+            "complete"
+        )
+        rules.append((text, newest is not None and newest - day >= timedelta(days=fresh.days)))
+    return rules
+
+
+def _of_units(request: Request, *, alike: bool) -> list[Rule]:
+    """Return what must hold of the names of the units."""
+    text = (
+        f"unit {_listed(request.unit)} must not have values that differ only by spaces around them; strip them, or "
+        'write units = "exact" if they are different people'
+    )
+    return [(text, not alike)] if request.units == "checked" else []
+
+
+def _of_cells(name: str, request: Request, counted: Counted | None) -> list[Rule]:
+    """Return what must hold of the cells that a release has counted."""
+    rules, unit, by = [], _listed(request.unit), _listed(request.by or ())
+    if request.by is not None:
+        text = (
+            f"release {name!r}: units {unit} must not have rows in several cells of {by}; one_cell says which one "
+            'counts: "most_frequent", "first" (with order_by) or "hash"'
+        )
+        rules.append((text, counted is None or not counted.several_cells))
+    if request.domain is not None and request.undeclared == "error":
+        text = (
+            f"release {name!r}: {by} must not have values that domain does not list; add them, or take such units as "
+            'absent with undeclared = "absent"'
+        )
+        rules.append((text, counted is None or not counted.undeclared_cells))
+    return rules
+
+
+def _listed(columns: Iterable[str]) -> str:
+    return ", ".join(map(repr, columns))
+
+
+def _broken(rules: Sequence[Rule]) -> list[str]:
+    return [text for text, kept in rules if not kept]
 
 
 def _counted(source: Source, job: Job, day: date, one: NamedRequest) -> Counted:
@@ -107,22 +194,21 @@ def _counted(source: Source, job: Job, day: date, one: NamedRequest) -> Counted:
 
 
 def _unmet(
-    source: Source, job: Job, day: date, expectations: Sequence[Expectation], told: list[tuple[str, bool]]
+    source: Source, job: Job, day: date, expectations: Sequence[Expectation], kept: list[tuple[str, bool]]
 ) -> list[str]:
-    """Return the user's own rules that stop the job; tell the curator of the others."""
+    """Return the curator's own rules that stop the job; say which of the others are not met."""
     if not expectations:
         return []
     # Rows alone can be counted by any column.
     columns = dict.fromkeys(column for one in expectations for column in one.columns) or [job.period.column]
-    frame = source.pandas(job.period, day, list(columns))
     problems = []
-    verdicts = judge(frame, [(one.type, one.arguments) for one in expectations])
-    for one, verdict in zip(expectations, verdicts, strict=True):
-        told.append((one.rule, verdict == "met"))
+    verdicts = judge(source.pandas(job.period, day, list(columns)), expectations)
+    for expectation, verdict in zip(expectations, verdicts, strict=True):
+        kept.append((expectation.rule, verdict == "met"))
         if verdict == "met":
             continue
-        rule = f"{one.rule} {'is not met' if verdict == 'not met' else 'does not fit what the columns hold'}"
-        if one.stops:
+        rule = f"{expectation.rule} {'is not met' if verdict == 'not met' else 'does not fit what the columns hold'}"
+        if expectation.stops:
             problems.append(rule)
         else:
             print(f"warning: the input check for {day.isoformat()}: {rule}; the job goes on.", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Airflow 3: an operator that publishes one day of a job; see `docs/schedule.md`."""
+"""Airflow 3: an operator that publishes one day of a job; see `docs/running.md`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow.sdk import BaseOperator
 from pkdp_pipeline.errors import InputCheckError
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.jobs.backfilling import missed_days
-from pkdp_pipeline.jobs.integrations.scheduled import NotPublished, attempt, day_of, public_releases
+from pkdp_pipeline.jobs.integrations.scheduled import attempt, day_of, public
 from pkdp_pipeline.jobs.session import JobSession
 from pkdp_pipeline.jobs.stopping import Stopping
 
@@ -78,12 +78,7 @@ class PublishOperator(BaseOperator):  # type: ignore[misc]  # Airflow is not ins
         AirflowFailException
             After every other error; Airflow does not try again.
         """
-        outcome = attempt(self._publish)
-        if not isinstance(outcome, NotPublished):
-            return outcome
-        if outcome.temporary:
-            raise AirflowException(outcome.message)
-        raise AirflowFailException(outcome.message)
+        return attempt(self._publish, AirflowException, AirflowFailException)
 
     def _publish(self) -> dict[str, Any]:
         job, last, stopping = load_job(self.job), day_of(self.date), Stopping()
@@ -111,5 +106,5 @@ class PublishOperator(BaseOperator):  # type: ignore[misc]  # Airflow is not ins
         return {
             "date": day.isoformat(),
             "summary": str(result.summary),
-            "releases": [release.as_json() for release in public_releases(result)],
+            "releases": [public(release) for release in result.releases],
         }

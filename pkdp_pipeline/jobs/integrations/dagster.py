@@ -1,4 +1,4 @@
-"""Dagster: the releases of a job as assets, one partition for each day; see `docs/schedule.md`."""
+"""Dagster: the releases of a job as assets, one partition for each day; see `docs/running.md`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,14 @@ from typing import Any
 import dagster
 
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs import Job, JobResult, load_job
-from pkdp_pipeline.jobs.integrations.scheduled import (
-    DELTA,
-    NotPublished,
-    PublicRelease,
-    attempt,
-    day_of,
-    public_releases,
-)
+from pkdp_pipeline.jobs import Job, JobRelease, JobResult, load_job
+from pkdp_pipeline.jobs.integrations.scheduled import attempt, day_of, public
 from pkdp_pipeline.jobs.session import JobSession
+from pkdp_pipeline.jobs.summary import markdown_table
 
 __all__ = ["release_assets"]
+
+_ROWS_SHOWN = 50
 
 
 def release_assets(
@@ -108,61 +104,55 @@ def release_assets(
         op_tags=op_tags,
     )
     def releases(context):  # type: ignore[no-untyped-def]  # Dagster does not take annotations that are text
-        outcome = attempt(lambda: _publish(file, tuple(keys), context))
-        if isinstance(outcome, NotPublished):
-            context.log.error(outcome.message)
-            if outcome.temporary:
-                raise dagster.RetryRequested(max_retries=max_retries, seconds_to_wait=seconds_to_wait)
-            raise dagster.Failure(description=outcome.message, allow_retries=False)
-        for release in outcome:
+        def again(message):  # type: ignore[no-untyped-def]
+            context.log.error(message)
+            return dagster.RetryRequested(max_retries=max_retries, seconds_to_wait=seconds_to_wait)
+
+        def never(message):  # type: ignore[no-untyped-def]
+            context.log.error(message)
+            return dagster.Failure(description=message, allow_retries=False)
+
+        for published in attempt(lambda: _publish(file, tuple(keys), context), again, never):
             # What comes after a release is stale when its bytes are others, and is not after a replay.
-            version = dagster.DataVersion(release.id) if len(context.partition_keys) == 1 else None
-            yield dagster.MaterializeResult(asset_key=keys[release.name], data_version=version)
+            version = dagster.DataVersion(published.release.id) if len(context.partition_keys) == 1 else None
+            yield dagster.MaterializeResult(asset_key=keys[published.asked.name], data_version=version)
 
     return releases
 
 
-def _publish(file: Path, names: Sequence[str], context: dagster.AssetExecutionContext) -> Sequence[PublicRelease]:
+def _publish(file: Path, names: Sequence[str], context: dagster.AssetExecutionContext) -> Sequence[JobRelease]:
     """Run the days of a run in order; return the releases of the last."""
     job = load_job(file)
     if tuple(release.name for release in job.release) != tuple(names):
         raise ConfigError(f"the releases of {str(file)!r} have changed: reload the definitions.")
-    shown: Sequence[PublicRelease] = ()
+    result: JobResult | None = None
+    keys = {key.path[-1]: key for key in context.selected_asset_keys}
     with JobSession(job) as session:
         for remark in session.remarks:
             context.log.warning(remark)
         for partition in sorted(context.partition_keys):
             result = session.run(date.fromisoformat(partition))
-            shown = public_releases(result)
-            _show(context, partition, result, shown)
-    return shown
+            for published in result.releases:
+                name = published.asked.name
+                context.add_asset_metadata(_metadata(published), asset_key=keys[name], partition_key=partition)
+            word = "replayed" if result.replayed else "published"
+            context.log.info(f"{partition}: {word} {', '.join(one.asked.name for one in result.releases)}.")
+    return () if result is None else result.releases
 
 
-def _show(
-    context: dagster.AssetExecutionContext, partition: str, result: JobResult, shown: Sequence[PublicRelease]
-) -> None:
-    keys = {key.path[-1]: key for key in context.selected_asset_keys}
-    for release in shown:
-        context.add_asset_metadata(_metadata(release), asset_key=keys[release.name], partition_key=partition)
-    context.log.info(f"{partition}: {'replayed' if result.replayed else 'published'} {', '.join(map(_name, shown))}.")
-
-
-def _name(release: PublicRelease) -> str:
-    return release.name
-
-
-def _metadata(release: PublicRelease) -> dict[str, Any]:
+def _metadata(published: JobRelease) -> dict[str, Any]:
+    shown, value = public(published), dagster.MetadataValue
     metadata: dict[str, Any] = {
-        "guarantee": dagster.MetadataValue.text(release.guarantee),
-        "release": dagster.MetadataValue.text(release.id),
-        "table": dagster.MetadataValue.md(release.table),
-        "dagster/row_count": dagster.MetadataValue.int(release.rows),
-        "delta": dagster.MetadataValue.float(DELTA),
+        "guarantee": value.text(shown["guarantee"]),
+        "release": value.text(shown["id"]),
+        "table": value.md("\n".join(markdown_table(published.release.table, _ROWS_SHOWN))),
+        "dagster/row_count": value.int(shown["rows"]),
+        "delta": value.float(shown["delta"]),
     }
-    if release.epsilon is not None:
-        metadata["epsilon"] = dagster.MetadataValue.float(release.epsilon)
-    for path in release.files:
-        metadata["".join(path.suffixes).lstrip(".")] = dagster.MetadataValue.path(str(path))
+    if shown["epsilon"] is not None:
+        metadata["epsilon"] = value.float(shown["epsilon"])
+    for path in map(Path, shown["files"]):
+        metadata["".join(path.suffixes).lstrip(".")] = value.path(str(path))
     return metadata
 
 

@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
-from pkdp_pipeline.jobs.outputs.files import day_folders, make_folder, remove_leftovers, write_atomically
-from pkdp_pipeline.jobs.outputs.writing import check_outputs, write_outputs
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from pkdp_pipeline.jobs.outputs.duckdb_table import check_duckdb, write_duckdb
+from pkdp_pipeline.jobs.outputs.files import (
+    day_folders,
+    make_folder,
+    remove_leftovers,
+    remove_leftovers_in,
+    write_atomically,
+)
+from pkdp_pipeline.jobs.outputs.formats import FORMATS, write_files
+from pkdp_pipeline.jobs.outputs.postgres_table import check_postgres, write_postgres
+from pkdp_pipeline.releases.release import Release
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.jobs.job import Job, ReleaseTable
 
 __all__ = [
+    "DATABASES",
+    "FORMATS",
     "check_outputs",
     "day_folders",
     "make_folder",
@@ -13,3 +33,55 @@ __all__ = [
     "write_atomically",
     "write_outputs",
 ]
+
+DATABASES = MappingProxyType({"duckdb": (check_duckdb, write_duckdb), "postgres": (check_postgres, write_postgres)})
+"""The databases that hold public tables, by their key in ``[output]``: how each is checked and written."""
+
+
+def check_outputs(job: Job) -> None:
+    """Refuse whatever is wrong with a job's outputs, before anything is charged; nothing is written.
+
+    Raises
+    ------
+    ConfigError
+        If a place cannot be used, or holds what is not this job's.
+    TemporaryError
+        If a database is locked or cannot be reached.
+    """
+    for name, (check, _) in DATABASES.items():
+        if getattr(job.output, name) is not None:
+            check(job)
+
+
+def write_outputs(
+    job: Job, day: date, releases: Sequence[tuple[ReleaseTable, Release]]
+) -> Mapping[str, tuple[Path, ...]]:
+    """Write releases of one day to all of a job's outputs; what is there already is left or replaced.
+
+    Parameters
+    ----------
+    job : Job
+    day : datetime.date
+    releases : sequence of (ReleaseTable, Release)
+        All of the day's releases, or those that exist so far.
+
+    Returns
+    -------
+    mapping of str to tuple of pathlib.Path
+        The files of each release, by its name.
+
+    Raises
+    ------
+    ConfigError
+        If an output cannot hold a release.
+    TemporaryError
+        If a database is locked or cannot be reached.
+    """
+    folder = Path(job.output.directory) / day.isoformat()
+    make_folder(folder)
+    remove_leftovers_in(folder)
+    files = {asked.name: write_files(job.output, folder, asked.name, release) for asked, release in releases}
+    for name, (_, write) in DATABASES.items():
+        if getattr(job.output, name) is not None:
+            write(job, day, [(asked.name, release) for asked, release in releases])
+    return files

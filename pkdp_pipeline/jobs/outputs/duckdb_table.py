@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import decimal
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -11,22 +10,32 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pkdp_pipeline.engines.duckdb.statements import quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
-from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.outputs.public_columns import PublicColumn
-from pkdp_pipeline.jobs.outputs.tables import check_names, check_tables, does_not_fit, replace_period
+from pkdp_pipeline.jobs.outputs.tables import PublicColumn, check_names, check_tables, does_not_fit, replace_period
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     import duckdb
 
+    from pkdp_pipeline.jobs.job import Job
+
 __all__ = ["check_duckdb", "write_duckdb"]
 
 _KEY = "output.duckdb"
-_WHOLE = {"BIGINT": 19, "UBIGINT": 20, "HUGEINT": 20}
-_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
-_MOMENTS = ("TIMESTAMP", "TIMESTAMP_NS")
-_OTHERS = ("VARCHAR", "BOOLEAN", "DOUBLE", "DATE", "TIMESTAMP WITH TIME ZONE")
+_TYPES = {
+    "text": "VARCHAR",
+    "boolean": "BOOLEAN",
+    "integer": "BIGINT",
+    "natural": "UBIGINT",
+    "real": "DOUBLE",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+    "instant": "TIMESTAMP WITH TIME ZONE",
+}
+_HELD = re.compile(r"VARCHAR|BOOLEAN|U?BIGINT|HUGEINT|DECIMAL\(.*\)|DOUBLE|DATE|TIMESTAMP(_NS| WITH TIME ZONE)?")
+#: What may become what DuckDB takes for both: numbers, and points in time.
+_FAMILIES = (re.compile(r"U?BIGINT|HUGEINT|DECIMAL\(.*\)|DOUBLE"), re.compile(r"TIMESTAMP(_NS)?"))
 _MOST_DIGITS = 38
 _ROWS = "__pkdp_rows"
 
@@ -35,17 +44,11 @@ def check_duckdb(job: Job) -> None:
     """Refuse a DuckDB file that cannot hold a job's releases; it is opened only where it exists."""
     assert job.output.duckdb is not None
     file = Path(job.output.duckdb)
-    for other in (getattr(job.source, "duckdb", None), job.ledger):
-        if other is not None and "://" not in other and Path(other).resolve() == file.resolve():
-            raise ConfigError(
-                f"{_KEY} is a file that the job reads or keeps its ledger in; what is public needs a file of its own: "
-                "choose another."
-            )
     check_names(job, _KEY, longest=10_000, reserved=("rowid",))
     if file.exists():
-        _in_transaction(file, lambda store: check_tables(store, job), schema=job.output.schema_)
+        _in_transaction(job, file, lambda store: check_tables(store, job))
     elif not os.access(next(place for place in file.parents if place.exists()), os.W_OK | os.X_OK):
-        raise ConfigError(f"{_KEY} {str(file)!r} cannot be created: check the permissions of its folder.")
+        raise _cannot_be_created(file)
 
 
 def write_duckdb(job: Job, day: date, releases: Sequence[tuple[str, Release]]) -> None:
@@ -54,7 +57,7 @@ def write_duckdb(job: Job, day: date, releases: Sequence[tuple[str, Release]]) -
     file = Path(job.output.duckdb)
     if not file.exists():
         _create(file)
-    _in_transaction(file, lambda store: replace_period(store, job, day, releases), schema=job.output.schema_)
+    _in_transaction(job, file, lambda store: replace_period(store, job, day, releases))
 
 
 def _create(file: Path) -> None:
@@ -62,19 +65,20 @@ def _create(file: Path) -> None:
     import duckdb
 
     temporary = file.with_name(f".{file.name}.partial")
-    refused = False
-    try:
+    with suppress(duckdb.Error, OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         temporary.unlink(missing_ok=True)
         duckdb.connect(str(temporary)).close()
         os.replace(temporary, file)
-    except (duckdb.Error, OSError):
-        refused = True
-    if refused:
-        raise ConfigError(f"{_KEY} {str(file)!r} cannot be created: check the permissions of its folder.")
+        return
+    raise _cannot_be_created(file)
 
 
-def _in_transaction(file: Path, work: Callable[[_DuckDBStore], None], schema: str | None = None) -> None:
+def _cannot_be_created(file: Path) -> ConfigError:
+    return ConfigError(f"{_KEY} {str(file)!r} cannot be created: check the permissions of its folder.")
+
+
+def _in_transaction(job: Job, file: Path, work: Callable[[_DuckDBStore], None]) -> None:
     import duckdb
 
     refusal: PkdpError | None = None
@@ -82,7 +86,7 @@ def _in_transaction(file: Path, work: Callable[[_DuckDBStore], None], schema: st
     try:
         connection = duckdb.connect(str(file))
         connection.execute("BEGIN")
-        work(_DuckDBStore(connection, schema or "main"))
+        work(_DuckDBStore(connection, job.output.schema_ or "main"))
         connection.execute("COMMIT")
     except duckdb.Error as error:
         refusal = _refusal(file, error)
@@ -125,15 +129,11 @@ class _DuckDBStore:
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         return self._connection.execute(sql, list(values)).fetchall()
 
-    def quoted(self, name: str) -> str:
-        escaped = name.replace('"', '""')
-        return f'"{escaped}"'
-
     def place(self, table: str) -> str:
-        return ".".join(map(self.quoted, (self._catalog, self._schema, table)))
+        return ".".join(map(quoted, (self._catalog, self._schema, table)))
 
     def make_schema(self) -> None:
-        self.run(f"CREATE SCHEMA IF NOT EXISTS {self.quoted(self._catalog)}.{self.quoted(self._schema)}")
+        self.run(f"CREATE SCHEMA IF NOT EXISTS {quoted(self._catalog)}.{quoted(self._schema)}")
 
     def columns(self, table: str) -> Mapping[str, str] | None:
         if self._kinds is None:  # asked once: DuckDB looks at all it has, its own views included, to answer
@@ -150,37 +150,29 @@ class _DuckDBStore:
         return {row[0]: row[1] for row in self.run(f"DESCRIBE {self.place(table)}")}
 
     def type_of(self, column: PublicColumn) -> str:
-        if column.kind == "decimal":
-            if column.digits > _MOST_DIGITS:
-                raise ConfigError(
-                    f"{_KEY}: the keys of {column.name!r} have more than {_MOST_DIGITS} digits, which DuckDB cannot "
-                    f"hold: remove {_KEY}, and use files or PostgreSQL."
-                )
-            return f"DECIMAL({column.digits},{column.scale})"
-        if column.kind == "instant" and column.nanoseconds:
+        problem = None
+        if column.kind == "decimal" and column.digits > _MOST_DIGITS:
+            problem = f"have more than {_MOST_DIGITS} digits"
+        elif column.kind == "instant" and column.nanoseconds:
+            problem = "are instants with nanoseconds"
+        if problem is not None:
             raise ConfigError(
-                f"{_KEY}: the keys of {column.name!r} are instants with nanoseconds, which DuckDB cannot hold: remove "
-                f"{_KEY}, or cut them to microseconds in the source."
+                f"{_KEY}: the keys of {column.name!r} {problem}, which DuckDB cannot hold: remove {_KEY}, or change "
+                "them in the source."
             )
-        if column.nanoseconds:
-            return "TIMESTAMP_NS"
-        return _TYPES[column.kind]
+        if column.kind == "decimal":
+            return f"DECIMAL({column.digits},{column.scale})"
+        return "TIMESTAMP_NS" if column.nanoseconds else _TYPES[column.kind]
 
     def wider(self, held: str, wanted: str) -> str | None:
         if held == wanted:
-            return held if held in _WHOLE or held in _MOMENTS or held in _OTHERS or _DECIMAL.fullmatch(held) else None
-        if held in _WHOLE and wanted in _WHOLE:
-            return "HUGEINT"
-        if {held, wanted} == set(_MOMENTS):
-            return "TIMESTAMP_NS"
-        numbers = [_digits(kind) for kind in (held, wanted) if kind != "DOUBLE"]
-        if None in numbers:
+            return held if _HELD.fullmatch(held) else None
+        if not any(family.fullmatch(held) and family.fullmatch(wanted) for family in _FAMILIES):
             return None
-        if "DOUBLE" in (held, wanted):
-            return "DOUBLE"
-        before = max(digits for digits, _ in filter(None, numbers))
-        behind = max(scale for _, scale in filter(None, numbers))
-        return f"DECIMAL({before + behind},{behind})" if before + behind <= _MOST_DIGITS else None
+        values = f"SELECT NULL::{held} AS v UNION ALL SELECT NULL::{wanted}"
+        both = str(self.run(f"SELECT typeof(v) FROM ({values}) LIMIT 1")[0][0])
+        # Where the digits of both are too many, DuckDB would cut those behind the point.
+        return both if both == "DOUBLE" or _scale(both) >= max(_scale(held), _scale(wanted)) else None
 
     def is_real(self, kind: str) -> bool:
         return kind == "DOUBLE"
@@ -193,66 +185,22 @@ class _DuckDBStore:
         counts: Sequence[int | None],
         release_id: str,
     ) -> None:
+        import duckdb
         import pyarrow as pa
 
-        keys = [self._arrow(table, column, kind) for column, kind in columns]
+        keys = [column.arrow for column, _ in columns]
         rows = pa.table([*keys, pa.array(counts, pa.int64())], names=[f"c{place}" for place in range(len(keys) + 1)])
         self._connection.register(_ROWS, rows)
-        listed = ", ".join(
-            [*(f"CAST(c{place} AS {kind})" for place, (_, kind) in enumerate(columns)), f"c{len(columns)}"]
-        )
-        self.run(f"INSERT INTO {self.place(table)} SELECT $1::DATE, {listed}, $2 FROM {_ROWS}", period, release_id)
-        self._connection.unregister(_ROWS)
-
-    def _arrow(self, table: str, column: PublicColumn, kind: str) -> Any:
-        """Return the keys as Arrow values that DuckDB casts to `kind` without changing them."""
-        import pyarrow as pa
-
-        values = column.values
-        if _digits(kind) is not None:
-            values = tuple(None if value is None else decimal.Decimal(value) for value in values)
-        elif kind == "DOUBLE":
-            values = tuple(None if value is None else float(value) for value in values)
-        held = None
-        with suppress(pa.ArrowException, OverflowError, ValueError, TypeError):  # which would quote a key
-            held = pa.array(values, _arrow_type(kind))
-        if held is None:
-            raise does_not_fit(_KEY, table, column, kind)
-        return held
+        listed = [*(f"CAST(c{place} AS {kind})" for place, (_, kind) in enumerate(columns)), f"c{len(columns)}"]
+        into = f"INSERT INTO {self.place(table)} SELECT $1::DATE, {', '.join(listed)}, $2 FROM {_ROWS}"
+        with suppress(duckdb.DataError):  # which would quote a key
+            self.run(into, period, release_id)
+            self._connection.unregister(_ROWS)
+            return
+        raise does_not_fit(_KEY, table, columns[0][0], columns[0][1])
 
 
-_TYPES = {
-    "text": "VARCHAR",
-    "boolean": "BOOLEAN",
-    "integer": "BIGINT",
-    "natural": "UBIGINT",
-    "real": "DOUBLE",
-    "date": "DATE",
-    "timestamp": "TIMESTAMP",
-    "instant": "TIMESTAMP WITH TIME ZONE",
-}
-
-
-def _digits(kind: str) -> tuple[int, int] | None:
-    """Return the digits before and behind the point of a type of exact numbers; None for other types."""
-    if kind in _WHOLE:
-        return _WHOLE[kind], 0
-    found = _DECIMAL.fullmatch(kind)
-    return None if found is None else (int(found[1]) - int(found[2]), int(found[2]))
-
-
-def _arrow_type(kind: str) -> Any:
-    import pyarrow as pa
-
-    number = _digits(kind)
-    if number is not None:
-        return pa.decimal128(sum(number), number[1])
-    return {
-        "VARCHAR": pa.string(),
-        "BOOLEAN": pa.bool_(),
-        "DOUBLE": pa.float64(),
-        "DATE": pa.date32(),
-        "TIMESTAMP": pa.timestamp("us"),
-        "TIMESTAMP_NS": pa.timestamp("ns"),
-        "TIMESTAMP WITH TIME ZONE": pa.timestamp("us", "UTC"),
-    }[kind]
+def _scale(kind: str) -> int:
+    """Return how many digits a type of numbers has behind the point."""
+    found = re.fullmatch(r"DECIMAL\(\d+,(\d+)\)", kind)
+    return 0 if found is None else int(found[1])

@@ -13,7 +13,6 @@ __all__ = [
     "make_folder",
     "remove_leftovers",
     "remove_leftovers_in",
-    "why_no_folder",
     "write_atomically",
 ]
 
@@ -23,7 +22,7 @@ _DAY_FOLDER = re.compile(r"\d{4}-\d{2}-\d{2}")
 _LEFTOVER = re.compile(r"\.[A-Za-z0-9].*\.partial")
 
 
-def make_folder(folder: Path) -> None:
+def make_folder(folder: Path, mode: int = 0o777) -> None:
     """Create a folder and those above it, unless they exist.
 
     Raises
@@ -34,13 +33,13 @@ def make_folder(folder: Path) -> None:
     if folder.is_dir():
         return
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode, parents=True, exist_ok=True)
         _sync_folder(folder.parent)
     except OSError as error:
-        raise ConfigError(f"the folder {str(folder)!r} cannot be created: {why_no_folder(folder, error)}.") from error
+        raise ConfigError(f"the folder {str(folder)!r} cannot be created: {_why_no_folder(folder, error)}.") from error
 
 
-def why_no_folder(folder: Path, error: OSError) -> str:
+def _why_no_folder(folder: Path, error: OSError) -> str:
     """Return why a folder cannot be created, and what to do about it."""
     for place in (folder, *folder.parents):
         if place.is_file():
@@ -48,10 +47,11 @@ def why_no_folder(folder: Path, error: OSError) -> str:
     return f"{error.strerror}. Name another folder in the job file, or check the permissions of the one above it"
 
 
-def write_atomically(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
     """Write a file so that a reader, or a crash, sees the old file or the new one and nothing between.
 
-    A file that holds this content already is left as it is.
+    A file that holds this content already is left as it is. Its mode does not depend on the curator's umask: by default
+    it is public.
 
     Raises
     ------
@@ -66,9 +66,9 @@ def write_atomically(path: Path, content: bytes) -> None:
             return
         try:
             temporary.unlink(missing_ok=True)
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
             with os.fdopen(handle, "wb") as file:
-                os.fchmod(file.fileno(), 0o644)  # releases are public, whatever the curator's umask is
+                os.fchmod(file.fileno(), mode)
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
@@ -78,7 +78,7 @@ def write_atomically(path: Path, content: bytes) -> None:
             raise
         _sync_folder(path.parent)
     except OSError as error:
-        raise ConfigError(f"the output file {str(path)!r} cannot be written: {error.strerror}.") from error
+        raise ConfigError(f"the file {str(path)!r} cannot be written: {error.strerror}.") from error
 
 
 def remove_leftovers(directory: Path) -> None:

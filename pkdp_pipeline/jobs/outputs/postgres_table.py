@@ -12,14 +12,14 @@ import pandas as pd
 
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.environment import public_address
-from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.outputs.public_columns import PublicColumn
-from pkdp_pipeline.jobs.outputs.tables import check_names, check_tables, replace_period
-from pkdp_pipeline.ledger.postgres_database import is_malformed
+from pkdp_pipeline.jobs.outputs.tables import PublicColumn, check_names, check_tables, replace_period
+from pkdp_pipeline.ledger.postgres_errors import trouble_of
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     import psycopg
+
+    from pkdp_pipeline.jobs.job import Job
 
 __all__ = ["check_postgres", "write_postgres"]
 
@@ -42,10 +42,6 @@ _TYPES = {
 }
 _NUMBERS = ("bigint", "numeric", "double precision")
 """From the narrowest to the widest; a change to the last is checked value by value."""
-
-_NOT_ALLOWED = ("authentication failed", "does not exist", "no pg_hba.conf entry", "no password supplied")
-_PASSING = ("08", "57", "53300", "25P03", "40", "55")
-"""Connection lost, server starting or stopping, too many connections, idle for too long, serialization, locks."""
 
 _FIXES = {
     "42501": "grant its user the right to create and change tables in the schema",
@@ -108,13 +104,14 @@ def _refusal(location: str, error: psycopg.Error) -> PkdpError:
     state = error.sqlstate or ""
     said = str(error)
     start = f"{_KEY}, the database {location},"
-    if not state and any(hint in said for hint in _NOT_ALLOWED):
-        return ConfigError(f"{start} cannot be used: check user, password and database.")
-    if not state and is_malformed(said):
-        return ConfigError(f"{start} cannot be used: libpq does not understand an option of its URL; correct it.")
-    unreachable = not state and type(error).__name__ in ("OperationalError", "ConnectionTimeout")
-    if unreachable or state[:2] in _PASSING or state in _PASSING:
+    lost = not state and type(error).__name__ in ("OperationalError", "ConnectionTimeout")
+    trouble = trouble_of(state, said, lost=lost)
+    if trouble == "passing":
         return TemporaryError(f"{start} is locked or cannot be reached: try again later.")
+    if trouble == "refused":
+        return ConfigError(f"{start} cannot be used: check user, password and database.")
+    if trouble == "malformed":
+        return ConfigError(f"{start} cannot be used: libpq does not understand an option of its URL; correct it.")
     fix = _FIXES.get(state) or _FIXES.get(state[:2]) or "check user, rights and schema"
     return ConfigError(f"{start} cannot be used (SQLSTATE {state or 'none'}): {fix}.")
 

@@ -6,23 +6,65 @@ What is said here holds for every database; a `TableStore` is one of them. Besid
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import decimal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from pkdp_pipeline.engines.duckdb.statements import quoted
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.outputs.public_columns import PublicColumn, exactly_real, key_columns
-from pkdp_pipeline.model.keys import canonical_key
+from pkdp_pipeline.model.keys import Key, canonical_key
 from pkdp_pipeline.model.spelling import folded
 from pkdp_pipeline.releases.release import Release
 
-__all__ = ["REGISTRY", "TableStore", "check_names", "check_tables", "does_not_fit", "replace_period"]
+if TYPE_CHECKING:
+    from pkdp_pipeline.jobs.job import Job
+
+__all__ = [
+    "REGISTRY",
+    "PublicColumn",
+    "TableStore",
+    "check_names",
+    "check_tables",
+    "does_not_fit",
+    "replace_period",
+]
 
 REGISTRY = "pkdp_releases"
 """The table that says which release a period's rows are."""
 
+_MOST_DIGITS = 38
 _OWN = ("period", "count", "release_id")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicColumn:
+    """One key column.
+
+    Parameters
+    ----------
+    name : str
+    kind : str
+        ``text``, ``boolean``, ``integer``, ``natural`` (above a signed 64-bit integer), ``decimal``, ``real``,
+        ``date``, ``timestamp`` or ``instant``.
+    arrow : pyarrow.ChunkedArray
+        The keys as the release's file has them.
+    values : tuple
+        Canonical keys, None where missing.
+    digits, scale : int
+        Of decimals: all digits, and those behind the point.
+    nanoseconds : bool
+        Of timestamps and instants: whether one of them is finer than a microsecond.
+    """
+
+    name: str
+    kind: str
+    arrow: Any
+    values: tuple[Key, ...]
+    digits: int = 0
+    scale: int = 0
+    nanoseconds: bool = False
 
 
 class TableStore(Protocol):
@@ -45,9 +87,6 @@ class TableStore(Protocol):
 
     def place(self, table: str) -> str:
         """Return a table's quoted name with its schema."""
-
-    def quoted(self, name: str) -> str:
-        """Return a quoted name."""
 
     def make_schema(self) -> None:
         """Create the schema unless it exists."""
@@ -85,25 +124,20 @@ def check_names(job: Job, key: str, *, longest: int, reserved: Sequence[str] = (
     reserved : sequence of str
         Names that no column can have.
     """
+    own = {*_OWN, *reserved}
     for release in job.release:
+        by = [column.lower() for column in release.by or ()]
+        problem = ""
         if release.name.casefold() == REGISTRY:
-            raise ConfigError(f"{key}: a release cannot be named {REGISTRY!r}, the table of all releases: rename it.")
-        by = release.by or ()
-        for name in (release.name, *by):
-            if len(name.encode()) > longest:
-                raise ConfigError(f"{key}: the name {name!r} is longer than {longest} bytes: shorten it.")
-        lower = [column.lower() for column in by]
-        for column, name in zip(by, lower, strict=True):
-            if name in _OWN or name in reserved:
-                raise ConfigError(
-                    f"{key}: release {release.name!r} has a column {column!r}, which is a name of the table's own: "
-                    f"rename it in the source, or remove {key}."
-                )
-            if lower.count(name) > 1:
-                raise ConfigError(
-                    f"{key}: release {release.name!r} has columns whose names differ in letter case only, {column!r} "
-                    f"among them: rename one in the source, or remove {key}."
-                )
+            problem = f"is named {REGISTRY!r}, as the table of all releases is"
+        elif long := [name for name in (release.name, *(release.by or ())) if len(name.encode()) > longest]:
+            problem = f"has the name {long[0]!r}, which is longer than {longest} bytes"
+        elif taken := [column for column in by if column in own]:
+            problem = f"has a column {taken[0]!r}, which is a name of the table's own"
+        elif twice := [column for column in by if by.count(column) > 1]:
+            problem = f"has columns whose names differ in letter case only, {twice[0]!r} among them"
+        if problem:
+            raise ConfigError(f"{key}: release {release.name!r} {problem}: rename it, or remove {key}.")
 
 
 def check_tables(store: TableStore, job: Job) -> None:
@@ -130,7 +164,7 @@ def replace_period(store: TableStore, job: Job, day: date, releases: Sequence[tu
     for name, release in releases:
         _check_dataset(store, job, name)
         table = store.place(name)
-        columns = key_columns(release)
+        columns = _key_columns(release)
         types = _fitted(store, name, columns)
         store.run(f"DELETE FROM {table} WHERE period = $1", day)
         counts = [canonical_key(value) for value in release.table["count"].array]
@@ -158,7 +192,7 @@ def _registry_columns(store: TableStore) -> dict[str, str]:
 
 
 def _create(store: TableStore, table: str, columns: Mapping[str, str]) -> None:
-    written = ", ".join(f"{store.quoted(name)} {kind}" for name, kind in columns.items())
+    written = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
     store.run(f"CREATE TABLE {store.place(table)} ({written})")
 
 
@@ -218,7 +252,7 @@ def _fitted(store: TableStore, table: str, columns: Sequence[PublicColumn]) -> l
         if after is None or (store.is_real(after) and not _stays(store, table, column, before)):
             raise does_not_fit(store.key, table, column, before)
         if after != before:
-            store.run(f"ALTER TABLE {store.place(table)} ALTER COLUMN {store.quoted(column.name)} TYPE {after}")
+            store.run(f"ALTER TABLE {store.place(table)} ALTER COLUMN {quoted(column.name)} TYPE {after}")
         fitted.append(after)
     return fitted
 
@@ -226,6 +260,46 @@ def _fitted(store: TableStore, table: str, columns: Sequence[PublicColumn]) -> l
 def _stays(store: TableStore, table: str, column: PublicColumn, before: str) -> bool:
     """Return whether old and new keys stay what they are in a column of floats."""
     if store.is_real(before):
-        return exactly_real(column.values)
-    old = store.run(f"SELECT DISTINCT {store.quoted(column.name)} FROM {store.place(table)}")
-    return exactly_real([*column.values, *(value for (value,) in old)])
+        return _exactly_real(column.values)
+    old = store.run(f"SELECT DISTINCT {quoted(column.name)} FROM {store.place(table)}")
+    return _exactly_real([*column.values, *(value for (value,) in old)])
+
+
+def _key_columns(release: Release) -> tuple[PublicColumn, ...]:
+    """Return the key columns of a release, in its order, with the types that its Parquet file has."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.ParquetFile(pa.BufferReader(release.to_bytes())).read(use_threads=False)
+    return tuple(_column(name, table.column(place)) for place, name in enumerate(table.column_names[:-1]))
+
+
+def _exactly_real(values: Iterable[Key]) -> bool:
+    """Return whether each of these numbers is one that a column of floats holds as it is."""
+    return all(
+        value is None or isinstance(value, float) or decimal.Decimal(float(value)) == decimal.Decimal(value)
+        for value in values
+    )
+
+
+def _column(name: str, keys: Any) -> PublicColumn:
+    import pyarrow as pa
+
+    kinds = {
+        "boolean": pa.types.is_boolean,
+        "natural": pa.types.is_unsigned_integer,
+        "integer": pa.types.is_integer,
+        "real": pa.types.is_floating,
+        "decimal": pa.types.is_decimal,
+        "date": pa.types.is_date,
+        "instant": lambda held: pa.types.is_timestamp(held) and held.tz is not None,
+        "timestamp": pa.types.is_timestamp,
+    }
+    held = keys.type
+    kind = next((kind for kind, matches in kinds.items() if matches(held)), "text")
+    values = tuple(map(canonical_key, keys.to_pylist()))
+    digits, scale = (held.precision, held.scale) if kind == "decimal" else (0, 0)
+    if pa.types.is_decimal256(held) and digits <= _MOST_DIGITS:  # which Arrow alone knows
+        keys = keys.cast(pa.decimal128(digits, scale))
+    fine = kind in ("timestamp", "instant") and any(value is not None and value.nanosecond for value in values)
+    return PublicColumn(name=name, kind=kind, arrow=keys, values=values, digits=digits, scale=scale, nanoseconds=fine)

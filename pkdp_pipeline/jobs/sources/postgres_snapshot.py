@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
-from pkdp_pipeline.ledger.postgres_database import is_malformed
+from pkdp_pipeline.ledger.postgres_errors import trouble_of
 
 if TYPE_CHECKING:
     from adbc_driver_postgresql.dbapi import Connection
@@ -22,19 +22,6 @@ _SETTINGS = (
     "SET LOCAL idle_in_transaction_session_timeout = 0",
 )
 _LOCK_SECONDS = 30
-#: In what the server or the client library says where connecting again would not help.
-_REFUSED = (
-    "authentication failed",
-    "does not exist",
-    "is not permitted to log in",
-    "no pg_hba.conf entry",
-    "no password supplied",
-    "permission denied for database",
-    "URI",
-    "invalid",
-)
-#: Connection lost, server stopping or starting, out of room or connections, serialization, a lock, the disk.
-_PASSING = ("08", "40", "53", "55", "57", "58", "25P03")
 
 
 class PostgresSnapshot:
@@ -128,9 +115,8 @@ class PostgresSnapshot:
 
     def _complaint(self, error: Exception) -> PkdpError:
         state = str(getattr(error, "sqlstate", None) or "")
-        refused = any(sign in str(error) for sign in _REFUSED) or is_malformed(str(error))
-        lost = type(error).__name__ == "OperationalError" and not refused
-        if state.startswith(_PASSING) or (not state and lost):
+        trouble = trouble_of(state, str(error), lost=not state and type(error).__name__ == "OperationalError")
+        if trouble == "passing":
             return TemporaryError(
                 f"the PostgreSQL source {self._name!r} cannot be reached, or has no room for one more, or is locked: "
                 "try again later."
@@ -139,11 +125,13 @@ class PostgresSnapshot:
             return ConfigError(
                 f"the PostgreSQL source {self._name!r} cannot be read: its user may not; grant SELECT on what is read."
             )
-        if not state or state.startswith(("28", "3D")):
+        if trouble != "other" or not state:
             return ConfigError(
                 f"the PostgreSQL source {self._name!r} refuses the connection; check user, password, host and database "
                 "of its address."
             )
+        if state.startswith(("53", "58")):
+            return ConfigError(f"the PostgreSQL source {self._name!r} has run out of room: make room on its server.")
         return ConfigError(
             f"the PostgreSQL source {self._name!r} cannot be read: the server does not accept what is asked "
             f"(SQLSTATE {state}); check the names of tables and columns, and that source.query is one SELECT that can "

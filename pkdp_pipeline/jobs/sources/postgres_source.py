@@ -8,29 +8,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pkdp_pipeline.engines.duckdb.statements import quoted
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs.job import Job, PeriodTable
 from pkdp_pipeline.jobs.source_tables import PostgresSourceTable
-from pkdp_pipeline.jobs.sources.day_sql import newest_day, on_day
-from pkdp_pipeline.jobs.sources.needed import check_unique, needed_columns
-from pkdp_pipeline.jobs.sources.pandas_rows import pandas_rows
 from pkdp_pipeline.jobs.sources.postgres_snapshot import PostgresSnapshot
 from pkdp_pipeline.jobs.sources.postgres_types import column_of
-from pkdp_pipeline.jobs.sources.relation_source import connect, disconnect
-from pkdp_pipeline.jobs.sources.source import Kind, Rows, day_kind, period_kind
-from pkdp_pipeline.jobs.sources.tables import rows_sql
+from pkdp_pipeline.jobs.sources.relations import connect, disconnect, newest_day, on_day, pandas_rows
+from pkdp_pipeline.jobs.sources.source import Kind, Rows, check_unique, needed_columns, newest_kind, period_kind
 
 if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["PostgresSource", "open_source"]
+    from pkdp_pipeline.jobs.job import Job, PeriodTable
+
+__all__ = ["PostgresSource"]
 
 Answer = TypeVar("Answer")
-
-
-def open_source(job: Job) -> PostgresSource:
-    """Return the job's table or query, open for reading."""
-    return PostgresSource(job)
 
 
 class PostgresSource:
@@ -52,7 +44,7 @@ class PostgresSource:
 
     def __init__(self, job: Job) -> None:
         assert isinstance(job.source, PostgresSourceTable)
-        self._rows = f"{rows_sql(job.source)} AS pkdp_rows"
+        self._rows = f"{job.source.rows_sql} AS pkdp_rows"
         self._snapshot = PostgresSnapshot(job.source.address, job.source.public_name)
         self._connection = connect(spill=False)
         try:
@@ -104,7 +96,7 @@ class PostgresSource:
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
         """See `Source.newest`."""
-        kind = day_kind(self._columns, column)
+        kind = newest_kind(self._columns, column)
         answer = self._snapshot.ask(f"SELECT {newest_day(quoted(column), kind, period)} AS day FROM {self._rows}")
         found: date | None = answer["day"][0].as_py()
         return found

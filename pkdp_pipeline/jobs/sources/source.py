@@ -1,4 +1,4 @@
-"""What a job reads from: the protocol of a source, and the rules and complaints that all sources share.
+"""What a job reads from: the protocol of a source, the columns that a job needs, and what all sources say alike.
 
 What an engine says when it cannot read is never passed on: it can quote values. All engines say the same
 instead, so that a job's errors do not depend on its engine.
@@ -7,40 +7,50 @@ instead, so that a job's errors do not depend on its engine.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs.job import PeriodTable
+from pkdp_pipeline.jobs.expectations import read_expectations
+from pkdp_pipeline.model.predicate import from_query
+from pkdp_pipeline.model.predicate.columns import twins
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from pkdp_pipeline.jobs.job import Job, PeriodTable
+
 __all__ = [
+    "DAYS",
+    "HOLDS",
     "Kind",
     "Rows",
     "Source",
-    "day_kind",
+    "check_named",
+    "check_unique",
+    "declared_columns",
+    "needed_columns",
+    "newest_kind",
     "no_such_column",
-    "not_readable",
-    "not_readable_to_its_end",
-    "not_selectable",
     "period_kind",
 ]
 
 Kind = Literal["date", "timestamp", "instant", "text", "number", "real", "boolean", "other"]
 """What a column holds, as far as a job has to know. An instant is a timestamp in a time zone."""
 
-_WORDS: Mapping[Kind, str] = {
-    "date": "dates",
-    "timestamp": "timestamps",
-    "instant": "instants",
+DAYS = ("date", "timestamp", "instant")
+"""The kinds that lie on days."""
+
+HOLDS: Mapping[Kind, str] = {
     "text": "text",
     "number": "numbers",
-    "real": "numbers",
+    "real": "floating-point numbers",
     "boolean": "booleans",
+    "date": "dates",
+    "timestamp": "timestamps without a time zone",
+    "instant": "timestamps in a time zone",
     "other": "values of a type that has no days",
 }
 
@@ -121,13 +131,7 @@ def period_kind(columns: Mapping[str, Kind], period: PeriodTable) -> Kind:
     ConfigError
         If there is no such column, it holds something else, or the time zone does not fit.
     """
-    if period.column not in columns:
-        raise no_such_column({period.column: "period.column"}, columns)
-    kind = columns[period.column]
-    if kind not in ("date", "timestamp", "instant"):
-        raise ConfigError(
-            f"period column {period.column!r} holds {_WORDS[kind]}, not dates; store it as DATE or as a timestamp."
-        )
+    kind = newest_kind(columns, period.column, "period.column")
     if kind == "instant" and period.time_zone is None:
         raise ConfigError(
             f"period column {period.column!r} holds instants: say where a day begins, for example "
@@ -135,14 +139,14 @@ def period_kind(columns: Mapping[str, Kind], period: PeriodTable) -> Kind:
         )
     if kind == "timestamp" and period.time_zone is not None:
         raise ConfigError(
-            f"period column {period.column!r} holds {_WORDS[kind]} without a time zone: its days are taken as "
-            "written; remove time_zone, or store dates or instants."
+            f"period column {period.column!r} holds {HOLDS[kind]}: its days are taken as written; remove time_zone, or "
+            "store dates or instants."
         )
     return kind
 
 
-def day_kind(columns: Mapping[str, Kind], column: str) -> Kind:
-    """Return what a column holds whose newest day is asked for: "date", "timestamp" or "instant".
+def newest_kind(columns: Mapping[str, Kind], column: str, key: str = "checks.fresh") -> Kind:
+    """Return what a column of days holds: "date", "timestamp" or "instant"; `key` is where the job names it.
 
     Raises
     ------
@@ -150,9 +154,11 @@ def day_kind(columns: Mapping[str, Kind], column: str) -> Kind:
         If there is no such column, or it holds something else.
     """
     if column not in columns:
-        raise no_such_column({column: "checks.fresh"}, columns)
-    if columns[column] not in ("date", "timestamp", "instant"):
-        raise ConfigError(f"column {column!r} holds {_WORDS[columns[column]]}, not dates: it has no newest day.")
+        raise no_such_column({column: key}, columns)
+    if columns[column] not in DAYS:
+        raise ConfigError(
+            f"column {column!r} ({key}) holds {HOLDS[columns[column]]}, not dates; store it as DATE or as a timestamp."
+        )
     return columns[column]
 
 
@@ -167,16 +173,45 @@ def no_such_column(missing: Mapping[str, str], columns: Collection[str]) -> Conf
     return ConfigError(f"the source has no {named}; correct the job file or the source.")
 
 
-def not_readable(path: str) -> ConfigError:
-    """Return what to say of data that are no Parquet."""
-    return ConfigError(f"source {path!r} cannot be read as a Parquet file.")
+def check_unique(columns: Sequence[str], source: str = "the source") -> None:
+    """Raise `ConfigError` where two columns have one name, letter case aside."""
+    if (found := twins(columns)) is not None:
+        raise ConfigError(
+            f"{source} has columns {found[0]!r} and {found[1]!r}: capitals and small letters are not told apart "
+            "everywhere; rename one."
+        )
 
 
-def not_readable_to_its_end(path: str) -> ConfigError:
-    """Return what to say of data that break off."""
-    return ConfigError(f"source {path!r} cannot be read to its end as a Parquet file.")
+def declared_columns(job: Job) -> Iterator[tuple[str, str]]:
+    """Yield each column that the job names outside of predicates and checks, after the key that names it."""
+    yield "period.column", job.period.column
+    named = [("unit", job.unit), ("order_by", job.order_by)]
+    for release in job.release:
+        named += [(f"by of release {release.name!r}", release.by)]
+        named += [(f"order_by of release {release.name!r}", release.order_by)]
+    for key, columns in named:
+        for column in columns or ():
+            yield key, column
 
 
-def not_selectable(period: PeriodTable) -> ConfigError:
-    """Return what to say where the rows of a day cannot be asked for."""
-    return ConfigError(f"the rows of one day cannot be selected by {period.column!r}.")
+def check_named(job: Job, columns: Collection[str]) -> None:
+    """Raise `ConfigError` where the job names a column outside of predicates that its source does not have.
+
+    What ``[checks]`` names is left to the input check, by which it has been made a rule about the data.
+    """
+    missing: dict[str, str] = {}
+    for key, column in declared_columns(job):
+        if column not in columns and column not in job.checks.columns:
+            missing.setdefault(column, key)
+    if missing:
+        raise no_such_column(missing, columns)
+
+
+def needed_columns(job: Job, columns: Collection[str]) -> tuple[str, ...]:
+    """Return those of a source's columns that the job names, its predicates included."""
+    named = {column for _, column in declared_columns(job)}.union(job.checks.columns)
+    named |= {column for expectation in read_expectations(job.checks) for column in expectation.columns}
+    named |= set() if job.checks.fresh is None else {job.checks.fresh.column}
+    for predicate in (from_query(release.where) for release in job.release if release.where is not None):
+        named |= set() if predicate is None else predicate.columns
+    return tuple(column for column in columns if column in named)

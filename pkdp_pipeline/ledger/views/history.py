@@ -13,8 +13,7 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger import Ledger, Standing
-from pkdp_pipeline.ledger.bundle import Bundle, Company, company_for
-from pkdp_pipeline.ledger.components import Holding, Reach, split, unit_text
+from pkdp_pipeline.ledger.account import Account, Bundle, Holding
 from pkdp_pipeline.ledger.parts import certificate_of, counted, describe, sha256
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import add_up
@@ -87,24 +86,23 @@ class History:
 
     def components(self, lines: Iterable[Line] | None = None) -> list[list[Holding]]:
         """Return the releases whose periods overlap, each leading to the next, as one list each."""
-        return split(line.holding for line in (self.lines if lines is None else lines))
+        return self._account(lines).components
+
+    def _account(self, lines: Iterable[Line] | None = None) -> Account:
+        return Account(line.holding for line in (self.lines if lines is None else lines))
 
     def held(self, unit: str, lines: Iterable[Line] | None = None, *, beside: bool = False) -> Counter[Bundle]:
         """Return what one unit's releases add up from; `beside` says whether all others count as standing beside."""
-        found: Counter[Bundle] = Counter()
-        single: Counter[str] = Counter()
-        chosen = None if lines is None or not beside else {line.holding.entry for line in lines}
-        for group in self.components(None if beside else lines):
-            own = [one for one in group if one.unit == unit and (chosen is None or one.entry in chosen)]
-            if len(group) == 1:
-                single.update(one.part for one in own)
-            elif own:
-                among = company_for(releases=len(group), units=len({one.unit for one in group}))
-                found[Bundle.of(among, Counter(one.part for one in own))] += 1
+        if not beside or lines is None:
+            return self._account(lines).bundles(unit)
+        found = self._account().bundles(unit, {line.holding.entry for line in lines})
+        if self.evidence or len(self.lines) == 1:
+            return found
         # Without evidence a release in any other period may undo what is not known.
-        company: Company = "same unit" if beside and not self.evidence and len(self.lines) > 1 else "alone"
-        found.update({Bundle.of(company, {part: 1}): times for part, times in single.items()})
-        return found
+        crowded: Counter[Bundle] = Counter()
+        for bundle, times in found.items():
+            crowded[Bundle("same unit", bundle.parts) if bundle.beside == "alone" else bundle] += times
+        return crowded
 
     def total(self, unit: str, lines: Sequence[Line] | None = None, *, beside: bool = False) -> Certificate:
         """Return what releases (None: all) add up to for one unit.
@@ -130,18 +128,9 @@ def read_history(ledger: Ledger) -> History:
     """Read the charged releases of a ledger; its events are not checked, which is `Ledger.verify`."""
     lines, descriptions = [], {}
     for entry in ledger.entries():
-        reach = Reach.of(entry.standing)
         description = counted(map(describe, entry.certificates))
-        part = sha256(description)
-        descriptions[part] = description
-        holding = Holding(
-            entry=entry.sequence,
-            unit=unit_text(entry.unit),
-            part=part,
-            first=reach.first,
-            last=reach.last,
-            label=reach.label,
-        )
+        holding = Holding.of(entry.sequence, entry.standing, sha256(description))
+        descriptions[holding.part] = description
         lines.append(
             Line(
                 holding=holding,

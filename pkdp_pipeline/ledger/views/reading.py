@@ -1,4 +1,4 @@
-"""Reading: a ledger that exists, opened to be read; nothing is created, brought up to date or written."""
+"""Reading: a ledger that exists, opened to be read; nothing is created or written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError
 from pkdp_pipeline.ledger import Ledger, accounts
-from pkdp_pipeline.ledger.components import unit_text
+from pkdp_pipeline.ledger.account import unit_text
 from pkdp_pipeline.ledger.database import Database, open_database
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 from pkdp_pipeline.ledger.totals import unit_named
@@ -36,12 +36,6 @@ class Reading:
 
 class _ExistingFile(SqliteDatabase):
     """An SQLite ledger as it is: neither its tables nor its journal mode are touched."""
-
-    def _create(self) -> None:
-        raise LedgerError(
-            f"the ledger {self.location!r} has schema 1, and reading changes nothing: bring it up to date first, with "
-            f"a job or with pkdp.Ledger.open({self.location!r})."
-        )
 
     def _use_write_ahead_log(self) -> None:
         """Leave the journal mode: a copy made for reading may have another one."""

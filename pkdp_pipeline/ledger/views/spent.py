@@ -12,15 +12,12 @@ from fractions import Fraction
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.ledger.bundle import Bundle
-from pkdp_pipeline.ledger.components import Reach
+from pkdp_pipeline.ledger.account import Account, Bundle, read_account
+from pkdp_pipeline.ledger.budget_check import drawn
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.parts import read_parts
-from pkdp_pipeline.ledger.tally import read_tally, units_of
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import add_up, whole_parts
-from pkdp_pipeline.ledger.trial import drawn
-from pkdp_pipeline.ledger.windows import windows
 from pkdp_pipeline.model.budget import Budget
 
 __all__ = ["MOST_MORE", "Spent", "how_many_more", "spent"]
@@ -126,8 +123,9 @@ def spent(
         After so long no further windows are looked at.
     clock : callable
     """
-    held = read_tally(db, dataset, unit)
-    totals = _totals(db, dataset, held, terms)
+    account = read_account(db, dataset)
+    held = account.bundles(unit)
+    totals = _totals(db, account, held, terms)
     deadline = clock() + seconds
     found = []
     for budget in terms.budgets:
@@ -137,8 +135,7 @@ def spent(
                 at_one = totals.at_one(held, measure, epsilon)
                 found.append(Spent(budget=budget, measure=measure, epsilon=epsilon, at_one=at_one))
                 continue
-            everything = Reach(first=None, last=None, label="")
-            listed = _fullest(list(windows(db, dataset, unit, budget.window_days, [everything])))
+            listed = _fullest(list(account.windows(unit, budget.window_days)))
             fullest, at_one, start, seen = 0.0, None, None, 0
             for first, window in reversed(listed):  # the latest first: it is what the next release meets
                 if seen and clock() > deadline:
@@ -185,8 +182,9 @@ def how_many_more(db: Database, dataset: str, unit: str, terms: Terms, part: str
     budgets = [budget for budget in terms.budgets if budget.window_days is None]
     if not budgets:
         return None
-    held = read_tally(db, dataset, unit)
-    totals = _totals(db, dataset, held, terms)
+    account = read_account(db, dataset)
+    held = account.bundles(unit)
+    totals = _totals(db, account, held, terms)
 
     def fits(more: int) -> bool:
         further = held + Counter({Bundle.of("alone", {part: 1}): more})
@@ -201,6 +199,5 @@ def how_many_more(db: Database, dataset: str, unit: str, terms: Terms, part: str
     return low
 
 
-def _totals(db: Database, dataset: str, held: Mapping[Bundle, int], terms: Terms) -> _Totals:
-    parts = read_parts(db, sorted({key for bundle in held for key, _ in bundle.parts}))
-    return _Totals(parts=parts, terms=terms, others=len(units_of(db, dataset)) > 1)
+def _totals(db: Database, account: Account, held: Mapping[Bundle, int], terms: Terms) -> _Totals:
+    return _Totals(parts=read_parts(db, held), terms=terms, others=len(account.units) > 1)

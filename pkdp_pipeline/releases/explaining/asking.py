@@ -3,52 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from pkdp_pipeline.certificates.statement import Statement, what_if
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism
+from pkdp_pipeline.model.mechanisms import Count, Histogram
 from pkdp_pipeline.releases.explaining.explanation import DELTA, BudgetUse, Explanation
 from pkdp_pipeline.releases.explaining.foreseeing import Foreseen, foresee, foresee_alone
+from pkdp_pipeline.releases.keywords import ExplainOptions, shows
 from pkdp_pipeline.releases.noise import expected_error
+from pkdp_pipeline.releases.publish import request_of
 from pkdp_pipeline.releases.request import Request
-from pkdp_pipeline.releases.reserving import check_ledger, context_of
+from pkdp_pipeline.releases.reserving import check_ledger
 from pkdp_pipeline.theorems import Protects
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
-    from pkdp_pipeline.certificates.target import Asked
     from pkdp_pipeline.ledger import Ledger
     from pkdp_pipeline.ledger.views.spent import Spent
 
 __all__ = ["explain"]
 
 
-def explain(
-    by: str | Sequence[str] | None = None,
-    where: Any = None,
-    *,
-    unit: Any,
-    attacker: AttackerModel | None = None,
-    k: int | None = None,
-    k_complement: int | None = None,
-    noise: GeometricNoise | None = None,
-    release_threshold: int | None = None,
-    domain: Any = None,
-    protects: str = "presence",
-    missing_unit: str = "error",
-    units: str = "checked",
-    one_cell: str = "error",
-    order_by: str | Sequence[str] | None = None,
-    undeclared: str = "error",
-    ledger: Ledger | None = None,
-    period: Any = None,
-    label: str | None = None,
-    revise: bool = False,
-    target: Asked = "default",
-) -> Explanation:
+@shows(ExplainOptions)
+def explain(by: str | Sequence[str] | None = None, where: Any = None, **options: Unpack[ExplainOptions]) -> Explanation:
     """Say what a release would be, before anything is read, charged or published.
+
+    A ledger is asked what it would say, and stays as it is. While it is asked, no other release of the data set can be
+    charged.
 
     Parameters
     ----------
@@ -56,17 +39,6 @@ def explain(
         Columns that name a cell: what `histogram` would publish is explained. None: what `count` would.
     where : boolean Series, str or callable, optional
         The predicate. It is not looked at, beyond its text; see `count`.
-    unit : str, sequence of str, or EACH_ROW
-    attacker : AttackerModel
-    k, k_complement, noise, release_threshold : optional
-        See `Count` and `Histogram`.
-    domain, protects, missing_unit, units, one_cell, order_by, undeclared : optional
-        See `histogram`.
-    ledger : Ledger, optional
-        Asked what it would say; it stays as it is. While it is asked, no other release of the data set can be
-        charged.
-    period, label, revise, target : optional
-        See `histogram`.
 
     Returns
     -------
@@ -85,37 +57,20 @@ def explain(
     *Guarantee*: the certificate is the one that publishing makes, unless the ledger changes in between. Whether the
     data pass the rules for rows is not known: no data are touched.
     """
-    request = Request(
-        mechanism=_mechanism(by, k=k, k_complement=k_complement, noise=noise, release_threshold=release_threshold),
-        unit=unit,
-        protects=protects,
-        by=by,
-        domain=domain,
-        where=where,
-        missing_unit=missing_unit,
-        units=units,
-        one_cell=one_cell,
-        order_by=order_by,
-        undeclared=undeclared,
-        period=period,
-        label=label,
-        target=target,
-    )
+    asked: dict[str, Any] = {"where": where, **options}
+    if by is not None:
+        if asked.pop("k_complement", None) is not None:
+            raise ArgumentError("k_complement is about a count; a histogram has none: leave it out, or leave by out.")
+        asked["by"] = by
+    request, publishing = request_of(Count if by is None else Histogram, asked)
+    ledger, revise = publishing.get("ledger"), publishing.get("revise", False)
     from pkdp_pipeline.certificates.release_certificate import attacker_of
 
     check_ledger(ledger, revise=revise)
-    attacker = attacker_of(request.mechanism, attacker)
+    attacker = attacker_of(request.mechanism, publishing.get("attacker"))
     if ledger is None:
         return _explanation(request, attacker, foresee_alone(request, attacker))
     return _asked_of(ledger, request, attacker, revise=revise)
-
-
-def _mechanism(by: object, *, k_complement: int | None, **rules: Any) -> Mechanism:
-    if by is None:
-        return Count(k_complement=k_complement, **rules)
-    if k_complement is not None:
-        raise ArgumentError("k_complement is about a count; a histogram has none: leave it out, or leave by out.")
-    return Histogram(**rules)
 
 
 def _asked_of(ledger: Ledger, request: Request, attacker: AttackerModel, *, revise: bool) -> Explanation:
@@ -134,7 +89,7 @@ def _asked_of(ledger: Ledger, request: Request, attacker: AttackerModel, *, revi
 
 
 def _spent(ledger: Ledger, unit: tuple[str, ...]) -> list[Spent]:
-    from pkdp_pipeline.ledger.components import unit_text
+    from pkdp_pipeline.ledger.account import unit_text
     from pkdp_pipeline.ledger.views.spent import spent
 
     return spent(ledger._database, ledger.dataset, unit_text(unit), ledger.terms)
@@ -161,7 +116,7 @@ def _explanation(
     budgets: tuple[BudgetUse, ...] = (),
 ) -> Explanation:
     certificate = foreseen.certificate
-    context = context_of(request, dataset) if certificate is None else certificate.context
+    context = request.context(dataset) if certificate is None else certificate.context
     assert context is not None
     return Explanation(
         asked=request.description,

@@ -125,11 +125,11 @@ class Explanation:
         return f"<Explanation: {heading(self)}>"
 
     def __str__(self) -> str:
-        from pkdp_pipeline.display.explanation_text import text_of
+        from pkdp_pipeline.display.explanation import text_of
 
         return text_of(self)
 
     def _repr_html_(self) -> str:
-        from pkdp_pipeline.display.explanation_page import html_of
+        from pkdp_pipeline.display.explanation import html_of
 
         return html_of(self)

@@ -40,7 +40,7 @@ def test_the_matching_attacker_reaches_an_exact_theorem_and_finds_a_lowered_numb
     assert attained > Fraction(0.99 * delta)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.sampled_from(sorted(FAMILIES)), st.integers(0, 10_000), st.floats(0.0, 3.0), st.data())
 def test_no_admitted_crowd_tells_more_than_is_certified(
     family: str, seed: int, epsilon: float, data: st.DataObject

@@ -33,7 +33,7 @@ def test_a_simulation_attains_an_exact_theorem_and_finds_a_lowered_number(
 ) -> None:
     certificate, crowd, truth = _strongest(name, epsilon)
     found = simulated(
-        certificate.mechanism, crowd, epsilon, draws=200_000, confidence=1 - 1e-6, generator=np.random.default_rng(7)
+        certificate.mechanism, crowd, epsilon, draws=80_000, confidence=1 - 1e-6, generator=np.random.default_rng(7)
     )
     assert share * certificate.delta(epsilon) < found.lower <= truth
     assert found.lower <= found.estimate <= found.upper
@@ -78,14 +78,14 @@ def test_lower_bounds_hold_as_often_as_promised(mechanism: object, crowd: Crowd,
     truth = enumerated(mechanism, crowd, epsilon)
     assert truth is not None
     failed, close = 0, 0.0
-    for seed in range(5):
+    for seed in range(3):
         found = simulated(
             mechanism, crowd, epsilon, draws=4_000, confidence=0.9, generator=np.random.default_rng([3, seed])
         )
         failed += found.lower > float(truth.upper)
         close = max(close, found.lower)
-    # At most one in ten fails on average: three of five would, with probability 0.9 %.
-    assert failed <= 2
+    # At most one in ten fails on average: two of three would, with probability 2.8 % at most.
+    assert failed <= 1
     assert close > 0.3 * float(truth.lower)
 
 
@@ -93,10 +93,8 @@ def test_huge_crowds_are_simulated() -> None:
     attacker = pkdp.AttackerModel(p_min=0.3, p_max=0.3, unknown=10**6)
     certificate = pkdp.certify(pkdp.Count(), attacker)
     best = 0.0
-    for crowd in matching(certificate, 0.02):
+    for crowd in matching(certificate, 0.02)[:2]:
         assert enumerated(pkdp.Count(), crowd, 0.02) is None
-        found = simulated(
-            pkdp.Count(), crowd, 0.02, draws=100_000, confidence=0.999, generator=np.random.default_rng(1)
-        )
+        found = simulated(pkdp.Count(), crowd, 0.02, draws=40_000, confidence=0.999, generator=np.random.default_rng(1))
         best = max(best, found.lower)
     assert 0.8 * certificate.delta(0.02) < best <= certificate.delta(0.02)

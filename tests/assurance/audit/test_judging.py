@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.assurance.audit.events import chosen
-from pkdp_pipeline.assurance.audit.features import Features, of_cell, of_table
-from pkdp_pipeline.assurance.audit.findings import Audit, NotAudited, rounded_down
-from pkdp_pipeline.assurance.audit.judging import Samples, judged, judgements
+from pkdp_pipeline.assurance.audit.events import Features, chosen, of_cell, of_table
+from pkdp_pipeline.assurance.audit.findings import Audit, NotAudited, Samples, judged, judgements, rounded_down
 from pkdp_pipeline.assurance.audit.observing import Seen, observed
 
 SCHEMA = Path(pkdp.__file__).parent / "schemas" / "audit.v1.json"

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from seeded_noise import seeded_noise, start_anew
 
 from pkdp_pipeline.assurance.audit.battery import battery
 from pkdp_pipeline.assurance.audit.running import audit_cases
@@ -24,7 +25,14 @@ from pkdp_pipeline.releases.release import Release
 
 CASES = {case.name: case for case in battery()}
 
-public, noised, tabled, counting = applied._public, applied.add_noise, applied.public_table, applied.count_units
+public, noised, tabled, counting = applied._public, seeded_noise, applied.public_table, applied.count_units
+
+
+@pytest.fixture
+def _noise_with_a_seed(monkeypatch):
+    start_anew()
+    monkeypatch.setattr(applied, "add_noise", seeded_noise)
+
 
 Patch = pytest.MonkeyPatch
 
@@ -288,6 +296,7 @@ def named(value: object) -> str:
     return getattr(value, "__name__", str(value))
 
 
+@pytest.mark.usefixtures("_noise_with_a_seed")
 @pytest.mark.parametrize(("fault", "case"), QUICK, ids=named)
 def test_a_fault_of_a_count_is_found(fault, case, monkeypatch):
     fault(monkeypatch)
@@ -297,6 +306,7 @@ def test_a_fault_of_a_count_is_found(fault, case, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("_noise_with_a_seed")
 @pytest.mark.parametrize(("fault", "case"), FAULTS, ids=named)
 def test_a_subtle_fault_is_found(fault, case, monkeypatch):
     fault(monkeypatch)

@@ -92,7 +92,7 @@ def test_what_cannot_be_read_is_not_passed(tmp_path):
     assert words.evidence["sentence"] == certificate().sentence()
 
 
-@pytest.mark.parametrize("version", ["0.2.00", "00.2.0", "0.2", "0.2.0\n", "0.2.0.0"])
+@pytest.mark.parametrize("version", ["0.3.00", "00.3.0", "0.3", "0.3.0\n", "0.3.0.0"])
 def test_this_version_in_another_spelling_is_no_other_version(tmp_path, version):
     document = altered(json.loads(certificate().to_json()), "library", "version", to=version)
     found = verify(written(tmp_path, altered(document, "sentence", to="All is well.")), draws=100)

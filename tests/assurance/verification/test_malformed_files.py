@@ -41,7 +41,7 @@ def places(value, path=()):
 @pytest.mark.parametrize("seed", range(40))
 def test_random_bytes_are_none_of_ours(tmp_path, seed):
     draw = random.Random(seed)
-    start = draw.choice([b"", b"PAR1", b"{", b'{"schema": "pkdp-certificate/2"', b"[" * 100_000, b"\xff\xfe"])
+    start = draw.choice([b"", b"PAR1", b"{", b'{"schema": "pkdp-certificate/1"', b"[" * 100_000, b"\xff\xfe"])
     assert judged(written(tmp_path, start + draw.randbytes(draw.randrange(400)))) is None
 
 
@@ -101,14 +101,14 @@ def test_members_that_are_missing_fail_in_words(tmp_path, seed):
 @pytest.mark.parametrize(
     "text",
     [
-        '{"schema": "pkdp-certificate/2", "schema": "pkdp-certificate/2"}',
-        '{"schema": "pkdp-certificate/2", "grid": NaN}',
-        '{"schema": "pkdp-certificate/2", "grid": 1e999}',
-        '{"schema": "pkdp-certificate/2", "grid": -Infinity}',
-        '{"schema": "pkdp-certificate/2", "grid": "\\ud800"}',
-        '{"schema": "pkdp-certificate/2", "grid": ' + "9" * 5000 + "}",
-        '{"schema": "pkdp-certificate/2", "grid": ' + "[" * 300 + "]" * 300 + "}",
-        '{"schema": "pkdp-certificate/2"} {}',
+        '{"schema": "pkdp-certificate/1", "schema": "pkdp-certificate/1"}',
+        '{"schema": "pkdp-certificate/1", "grid": NaN}',
+        '{"schema": "pkdp-certificate/1", "grid": 1e999}',
+        '{"schema": "pkdp-certificate/1", "grid": -Infinity}',
+        '{"schema": "pkdp-certificate/1", "grid": "\\ud800"}',
+        '{"schema": "pkdp-certificate/1", "grid": ' + "9" * 5000 + "}",
+        '{"schema": "pkdp-certificate/1", "grid": ' + "[" * 300 + "]" * 300 + "}",
+        '{"schema": "pkdp-certificate/1"} {}',
         '{"schema": "pkdp-certificate/3"}',
         '{"schema": "pkdp-run/1"}',
         '{"schema": ["pkdp-report/1"]}',
@@ -153,14 +153,12 @@ def test_a_release_whose_certificate_is_no_json_fails(tmp_path):
     assert not found.passed
 
 
-@pytest.mark.parametrize(
-    "name", ["certificate.v1.json", "certificate.v2.json", "report.v1.json", "verification.v1.json"]
-)
+@pytest.mark.parametrize("name", ["certificate.v1.json", "report.v1.json", "verification.v1.json"])
 def test_the_schemas_are_read_as_everybody_reads_them(name):
     root = structure._schema(name)
     validator = jsonschema.Draft202012Validator(root)
     made = {
-        "certificate.v2.json": [json.loads(certificate().to_json()), json.loads(composed("nested").to_json())],
+        "certificate.v1.json": [json.loads(certificate().to_json()), json.loads(composed("nested").to_json())],
         "report.v1.json": [report(), report("noisy", 2)],
     }
     for document in made.get(name, [{}, None, {"schema": "x"}]):

@@ -58,7 +58,7 @@ def test_the_noise_takes_over():
 def test_the_declared_attacker_is_marked():
     panel = axes()
     draw_knowledge(knowledge((1.0, 1.1511, 2.0), declared=1), panel)
-    assert drawn(panel, "declared").get_data() == ([1], [1.1511])
+    assert drawn(panel, "mark").get_data() == ([1], [1.1511])
     assert "declared: ε = 1.16" in texts(panel)
     panel = axes()
     draw_knowledge(knowledge((math.inf, math.inf)), panel)
@@ -69,10 +69,10 @@ def test_the_declared_attacker_is_marked():
 def test_a_declared_value_between_two_points_has_the_worse_one():
     panel = axes()
     draw_knowledge(knowledge((1.0, 2.0, 4.0), values=(0.1, 0.2, 0.4), declared=0.3, field="p_max"), panel)
-    assert drawn(panel, "declared").get_data() == ([0.3], [4.0])
+    assert drawn(panel, "mark").get_data() == ([0.3], [4.0])
     panel = axes()
     draw_knowledge(knowledge((4.0, 2.0, 1.0), values=(10, 20, 40), declared=15, field="unknown"), panel)
-    assert drawn(panel, "declared").get_data() == ([15], [4.0])
+    assert drawn(panel, "mark").get_data() == ([15], [4.0])
 
 
 def test_large_differences_have_a_logarithmic_scale():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import cache
 from xml.etree import ElementTree as Tree
 
 import matplotlib as mpl
@@ -37,6 +38,7 @@ DRAWINGS = {
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+@cache
 def picture(kind, *, name=None, width=720.0):
     return figures.inline_svg(
         DRAWINGS[kind], name=name or kind, title=f"A <{kind}>", description="What & how.", width=width, height=380.0
@@ -116,43 +118,40 @@ def test_names_of_cells_are_written_as_they_are():
 
 def test_the_bytes_are_the_same_in_every_process():
     asked = (
-        "from pkdp_pipeline import certify, Histogram, AttackerModel\nfrom pkdp_pipeline.display import figures\n"
-        "from pkdp_pipeline.certificates.statement import GuaranteeCurve\n"
-        "curve = GuaranteeCurve.of(certify(Histogram(k=50), AttackerModel(p_max=0.5)))\n"
-        "print(figures.inline_svg(lambda axes: figures.draw_guarantee(curve, axes), name='a', title='t',"
-        " description='d', width=720, height=400))"
+        "from types import SimpleNamespace\nfrom pkdp_pipeline.display import figures\n"
+        "table = SimpleNamespace(columns=('a',), keys=(('x',), ('y',)), counts=(5, None), more=0)\n"
+        "made = figures.inline_svg(lambda axes: figures.draw_counts(table, 4, axes), name='a', title='t',"
+        " description='d', width=720, height=400)"
     )
-    first, second = (
-        subprocess.run([sys.executable, "-c", asked], check=True, stdout=subprocess.PIPE).stdout for _ in range(2)
-    )
-    assert first == second
-    assert first.startswith(b"<svg")
+    here: dict[str, object] = {}
+    exec(asked, here)
+    script = f"{asked}\nimport sys; sys.stdout.buffer.write(made.encode())"
+    elsewhere = subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.PIPE).stdout
+    assert elsewhere.decode() == here["made"]
+    assert elsewhere.startswith(b"<svg")
 
 
 def test_the_callers_settings_change_nothing_and_stay():
     plain = picture("guarantee")
     with mpl.rc_context({"font.size": 30, "lines.linewidth": 9, "axes.grid": True, "svg.fonttype": "path"}):
         before = dict(mpl.rcParams)
-        assert picture("guarantee") == plain
+        assert picture.__wrapped__("guarantee") == plain
         assert dict(mpl.rcParams) == before
 
 
-def test_straight_lines_keep_their_places():
+def test_numbers_have_two_decimals_and_keep_their_places():
     def draw(axes):
         axes.set_axis_off()
-        axes.plot([0, 1, 1, 3], [0, 0, 2, 3], color=INK, solid_joinstyle="round")
+        axes.plot([0, 1, 1, 3], [0, 0, 2, 3], color=INK)
 
     root = Tree.fromstring(figures.inline_svg(draw, name="a", title="t", description="d", width=200, height=100))
-    (path,) = [element for element in root.iter(f"{SVG}path") if "h" in element.get("d", "")]
-    letters = path.get("d")
-    assert [letter for letter in letters if letter.isalpha()] == ["M", "h", "v", "l"]
-    start, across, up, rest = [
-        np.array([float(one) for one in piece.replace("-", " -").split()])
-        for piece in letters.replace("h", "M").replace("v", "M").replace("l", "M").split("M")[1:]
-    ]
-    assert start.size == 2
-    assert rest[0] == pytest.approx(2 * across[0], abs=0.02)
-    assert rest[1] == pytest.approx(up[0] / 2, abs=0.02)
+    (path,) = [element for element in root.iter(f"{SVG}path") if element.get("clip-path")]
+    numbers = [one for one in path.get("d").split() if one not in "ML"]
+    assert max(len(one.partition(".")[2]) for one in numbers) == 2
+    x, y = np.array(numbers, dtype=float).reshape(-1, 2).T
+    assert x[1] == pytest.approx(x[2], abs=0.02)
+    assert x[3] - x[0] == pytest.approx(3 * (x[1] - x[0]), abs=0.06)
+    assert y[0] - y[3] == pytest.approx(1.5 * (y[0] - y[2]), abs=0.06)
 
 
 @pytest.mark.parametrize(

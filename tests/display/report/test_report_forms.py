@@ -24,7 +24,7 @@ SCHEMAS = Path(pkdp.__file__).parent / "schemas"
 DOCUMENT = json.loads((SCHEMAS / "report.v1.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(DOCUMENT)
 CERTIFICATES = jsonschema.Draft202012Validator(
-    json.loads((SCHEMAS / "certificate.v2.json").read_text(encoding="utf-8"))
+    json.loads((SCHEMAS / "certificate.v1.json").read_text(encoding="utf-8"))
 )
 OPENED = ("table", "thead", "tbody", "tr", "td", "th", "heading", "paragraph", "bullet_list", "list_item")
 REPORTS = {

@@ -13,7 +13,7 @@ from pkdp_pipeline.errors import BudgetExceededError, ConfigError, InputCheckErr
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs import reporting as module
 from pkdp_pipeline.jobs.backfilling import backfill
-from pkdp_pipeline.jobs.checks.stated import stated_rules
+from pkdp_pipeline.jobs.checks import stated_rules
 from pkdp_pipeline.jobs.reporting import report_of, report_place
 from pkdp_pipeline.jobs.session import JobSession
 from pkdp_pipeline.ledger import Ledger

@@ -1,0 +1,189 @@
+"""The rows of a DuckDB relation by day, and what other sources need of it: SQL for days, plain frames."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pkdp_pipeline.engines.duckdb.connecting import connect as private_connection
+from pkdp_pipeline.engines.duckdb.connecting import disconnect
+from pkdp_pipeline.engines.duckdb.relation_types import is_number
+from pkdp_pipeline.engines.duckdb.statements import literal, quoted
+from pkdp_pipeline.errors import PkdpError
+from pkdp_pipeline.jobs.sources.source import Kind, Rows, newest_kind, period_kind
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+
+    from pkdp_pipeline.jobs.job import PeriodTable
+
+__all__ = ["RelationSource", "connect", "count_rows", "disconnect", "kind_of", "newest_day", "on_day", "pandas_rows"]
+
+Answer = TypeVar("Answer")
+
+_KINDS: Mapping[str, Kind] = {
+    r"TIMESTAMP(_NS)? WITH TIME ZONE": "instant",
+    r"TIMESTAMP(_\w+)?": "timestamp",
+    r"DATE": "date",
+    r"FLOAT|DOUBLE": "real",
+    r"BOOLEAN": "boolean",
+    r"VARCHAR|UUID|(?s:ENUM\(.*\))": "text",
+    r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DECIMAL\(.*\)": "number",
+}
+#: No zone is further from UTC than a day, and a day has at most two parts that are a day apart.
+_MARGIN = 2
+
+
+def connect(*, spill: bool = True) -> duckdb.DuckDBPyConnection:
+    """Return a private DuckDB whose clock is UTC's; see `engines.duckdb.connecting.connect`."""
+    connection = private_connection(spill=spill)
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+class RelationSource:
+    """A relation of a connection of its own, which is closed with it; see `Source`.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+    relation : duckdb.DuckDBPyRelation
+    broken : PkdpError
+        What to say where the rows cannot be read to their end.
+    """
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, relation: duckdb.DuckDBPyRelation, broken: PkdpError
+    ) -> None:
+        self._connection = connection
+        self._relation = relation
+        self._broken = broken
+        self._types = dict(zip(relation.columns, map(str, relation.types), strict=True))
+        self._columns = {name: kind_of(sql_type) for name, sql_type in self._types.items()}
+
+    def close(self) -> None:
+        """See `Source.close`."""
+        disconnect(self._connection)
+
+    def interrupt(self) -> None:
+        """See `Source.interrupt`."""
+        self._connection.interrupt()
+
+    @property
+    def columns(self) -> Mapping[str, Kind]:
+        """See `Source.columns`."""
+        return self._columns
+
+    def day(self, period: PeriodTable, day: date) -> duckdb.DuckDBPyRelation:
+        """See `Source.day`."""
+        kind = period_kind(self._columns, period)
+        # Bounds are microseconds, which not every stored unit can hold.
+        bounds = self._types[period.column] in ("TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
+        return self._asked(
+            lambda: self._relation.filter(on_day(quoted(period.column), kind, period, day, bounds=bounds))
+        )
+
+    def counts(self, period: PeriodTable, day: date, rows: Sequence[Rows]) -> list[int]:
+        """See `Source.counts`."""
+        relation = self.day(period, day)
+        return self._asked(lambda: count_rows(relation, rows, self._columns))
+
+    def newest(self, period: PeriodTable, column: str) -> date | None:
+        """See `Source.newest`."""
+        newest = newest_day(quoted(column), newest_kind(self._columns, column), period)
+        found: date | None = self._asked(lambda: self._relation.aggregate(newest).fetchall()[0][0])
+        return found
+
+    def pandas(self, period: PeriodTable, day: date, columns: Sequence[str]) -> pd.DataFrame:
+        """See `Source.pandas`."""
+        relation = self.day(period, day)
+        return self._asked(lambda: pandas_rows(relation.project(", ".join(map(quoted, columns))).to_arrow_table()))
+
+    def _asked(self, question: Callable[[], Answer]) -> Answer:
+        import duckdb
+
+        try:
+            return question()
+        except duckdb.Error:  # whose words can quote the data
+            pass
+        raise self._broken
+
+
+def count_rows(relation: duckdb.DuckDBPyRelation, rows: Sequence[Rows], columns: Mapping[str, Kind]) -> list[int]:
+    """Return how many rows of a relation there are of each sort."""
+
+    def present(column: str) -> str:
+        return is_number(quoted(column)) if columns[column] == "real" else f"{quoted(column)} IS NOT NULL"
+
+    def counted(sort: Rows) -> str:
+        condition = " AND ".join(["TRUE", *map(present, sort.present)])
+        return f"count(*) FILTER (WHERE {f'NOT ({condition})' if sort.negated else condition})"
+
+    return list(relation.aggregate(", ".join(map(counted, rows))).fetchall()[0])
+
+
+def kind_of(sql_type: str) -> Kind:
+    """Return what a column of a type of DuckDB holds."""
+    return next((kind for pattern, kind in _KINDS.items() if re.fullmatch(pattern, sql_type)), "other")
+
+
+def on_day(column: str, kind: Kind, period: PeriodTable, day: date, *, bounds: bool = True) -> str:
+    """Return SQL, for DuckDB and PostgreSQL, for whether a quoted period column lies on a day.
+
+    With `bounds` it says the same once more, roughly, in a way that indexes and the statistics of files answer.
+    """
+    condition = f"CAST({_clock(column, kind, period)} AS DATE) = DATE '{day.isoformat()}'"
+    if kind == "date" or not bounds:
+        return condition
+    first, last = max(day.toordinal() - _MARGIN, 1), min(day.toordinal() + _MARGIN, date.max.toordinal())
+    name, zone = ("TIMESTAMPTZ", "+00") if kind == "instant" else ("TIMESTAMP", "")
+    begin, end = (f"{name} '{date.fromordinal(one).isoformat()} 00:00:00{zone}'" for one in (first, last))
+    return f"{column} >= {begin} AND {column} <= {end} AND {condition}"
+
+
+def newest_day(column: str, kind: Kind, period: PeriodTable) -> str:
+    """Return SQL for the latest day of a quoted column that has a name in Python."""
+    day = f"CAST({_clock(column, kind, period)} AS DATE)"
+    return f"max(CASE WHEN {day} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {day} END)"
+
+
+def _clock(column: str, kind: Kind, period: PeriodTable) -> str:
+    return f"timezone({literal(period.time_zone or 'UTC')}, {column})" if kind == "instant" else column
+
+
+def pandas_rows(table: Any) -> pd.DataFrame:
+    """Return an Arrow table as a frame whose dtypes depend on its types alone, never on the rows.
+
+    They are text, nullable whole numbers and booleans, times in microseconds.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    for position, field in enumerate(table.schema):
+        kind = _plain(field.type)
+        if kind != field.type:
+            table = table.set_column(position, field.name, table.column(position).cast(kind, safe=False))
+    whole = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
+    dtypes: dict[Any, Any] = {
+        **{getattr(pa, name.lower())(): getattr(pd, f"{name}Dtype")() for name in whole},
+        pa.bool_(): pd.BooleanDtype(),
+        pa.string(): pd.StringDtype(na_value=float("nan")),
+    }
+    frame: pd.DataFrame = table.to_pandas(types_mapper=dtypes.get, date_as_object=False)
+    return frame
+
+
+def _plain(kind: Any) -> Any:
+    """Return the one Arrow type under which all engines give a column."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind) or pa.types.is_null(kind):
+        return pa.string()
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", tz=None if kind.tz is None else "UTC")
+    return pa.timestamp("us") if pa.types.is_date(kind) else kind

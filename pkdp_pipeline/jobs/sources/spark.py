@@ -1,0 +1,295 @@
+"""Spark: Parquet data read in the session there is, or in one of a job's own that keeps quiet and is stopped again.
+
+Spark's log quotes data: the values it cannot cast, plans with their constants. So what a JVM of ours writes
+goes nowhere, and what PySpark itself would log is not logged while a job reads.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import date, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.jobs.sources.csv_files import CsvSource
+from pkdp_pipeline.jobs.sources.files import (
+    agreed_parquet_columns,
+    check_parquet_columns,
+    files_of,
+    no_parquet,
+    shown,
+)
+from pkdp_pipeline.jobs.sources.relations import connect, pandas_rows
+from pkdp_pipeline.jobs.sources.source import Kind, Rows, newest_kind, period_kind
+
+if TYPE_CHECKING:
+    import logging
+
+    import pandas as pd
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from pkdp_pipeline.jobs.job import Job, PeriodTable
+    from pkdp_pipeline.jobs.source_tables import FileSourceTable
+
+__all__ = ["CsvForSpark", "SparkSource"]
+
+Answer = TypeVar("Answer")
+
+#: Settings of a session that a job starts; PYSPARK_SUBMIT_ARGS and a session of the caller's come before them.
+_SETTINGS: Mapping[str, str] = {
+    "spark.app.name": "pkdp",
+    "spark.sql.session.timeZone": "UTC",
+    # It shows queries to everybody who reaches its port.
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+#: Loggers by which PySpark repeats an error's message, which can quote a value, on standard error.
+_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+#: Variables by which PySpark is told to use a session elsewhere.
+_CONNECT = {"SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE"}
+_KINDS: Mapping[str, Kind] = {
+    r"date": "date",
+    r"timestamp": "instant",
+    r"timestamp_ntz": "timestamp",
+    r"float|double": "real",
+    r"boolean": "boolean",
+    r"byte|short|integer|long|decimal.*": "number",
+    r"(string|char|varchar).*": "text",
+}
+_DAY = 86_400_000_000
+"""Microseconds of a day of the calendar."""
+
+_EPOCH = date(1970, 1, 1)
+
+
+class SparkSource:
+    """Parquet data, open for reading until `close`; see `Source`.
+
+    Parameters
+    ----------
+    job : Job
+    table : FileSourceTable
+        Files, folders of files, or addresses that Spark reads, such as ``s3a://…``.
+
+    Raises
+    ------
+    ConfigError
+        If PySpark or Java is missing, there are no Parquet data, or files disagree on what the job needs.
+    """
+
+    def __init__(self, job: Job, table: FileSourceTable) -> None:
+        self._path = shown(table.files)
+        local = files_of([file for file in table.files if "://" not in file], folders=True)
+        addresses = [file for file in table.files if "://" in file]
+        check_parquet_columns([path for path in local if Path(path).is_file()], job)
+        agreed: Sequence[str] = ()
+        if len(local) > 1 and not addresses and all(Path(path).is_file() for path in local):
+            with connect() as connection:
+                agreed = agreed_parquet_columns(connection, local, job)
+        self._session = _QuietSession()
+        problem = ""
+        try:
+            self._frame = self._session.spark.read.parquet(*map(_address, local), *addresses)
+            if agreed:
+                self._frame = self._frame.select(*map(_column, agreed))
+            self._columns = {field.name: _kind(field.dataType.typeName()) for field in self._frame.schema.fields}
+        except Exception as error:  # whatever the JVM says could quote the data
+            problem = _condition(error)
+        if problem:
+            self._session.close()
+            raise _refusal(self._path, problem)
+
+    def close(self) -> None:
+        """See `Source.close`; a session that was here before stays."""
+        self._session.close()
+
+    def interrupt(self) -> None:
+        """See `Source.interrupt`; a job of Spark ends by itself: the session may be another program's."""
+
+    @property
+    def columns(self) -> Mapping[str, Kind]:
+        """See `Source.columns`."""
+        return self._columns
+
+    def day(self, period: PeriodTable, day: date) -> DataFrame:
+        """See `Source.day`."""
+        from pyspark.sql import functions
+
+        column, on_day = _column(period.column), functions.lit(day.isoformat()).cast("date")
+        condition = column.cast("date") == on_day
+        if period_kind(self._columns, period) == "instant":
+            clock, begin = _clock(column, period), (day - _EPOCH).days * _DAY
+            condition = (clock >= functions.lit(begin)) & (clock < functions.lit(begin + _DAY))
+        return self._asked(lambda: self._frame.filter(condition))
+
+    def counts(self, period: PeriodTable, day: date, rows: Sequence[Rows]) -> list[int]:
+        """See `Source.counts`."""
+        from pyspark.sql import functions
+
+        frame = self.day(period, day)
+        counted = (functions.count_if(self._matching(sort)) for sort in rows)
+        return self._asked(lambda: list(frame.agg(*counted).collect()[0]))
+
+    def newest(self, period: PeriodTable, column: str) -> date | None:
+        """See `Source.newest`."""
+        from pyspark.sql import functions
+
+        days = functions.unix_date(_column(column).cast("date"))
+        if newest_kind(self._columns, column) == "instant":
+            days = functions.floor(_clock(_column(column), period) / functions.lit(_DAY))
+        named = days.between((date.min - _EPOCH).days, (date.max - _EPOCH).days)
+        newest = functions.max(functions.when(named, days))
+        found = self._asked(lambda: self._frame.agg(newest).collect()[0][0])
+        return None if found is None else _EPOCH + timedelta(days=int(found))
+
+    def pandas(self, period: PeriodTable, day: date, columns: Sequence[str]) -> pd.DataFrame:
+        """See `Source.pandas`."""
+        frame = self.day(period, day)
+        return self._asked(lambda: pandas_rows(frame.select(*map(_column, columns)).toArrow()))
+
+    def _asked(self, question: Callable[[], Answer]) -> Answer:
+        with suppress(Exception):  # whatever the JVM says could quote the data
+            return question()
+        raise no_parquet(self._path, "to its end ")
+
+    def _matching(self, rows: Rows) -> Column:
+        from pyspark.sql import functions
+
+        matching = functions.lit(True)
+        for name in rows.present:
+            column = _column(name)
+            matching &= column.isNotNull()
+            if self._columns[name] == "real":
+                matching &= ~functions.isnan(column)
+        return ~matching if rows.negated else matching
+
+
+class CsvForSpark(CsvSource):
+    """CSV files, read by DuckDB into memory and counted by Spark; see `CsvSource`."""
+
+    def __init__(self, job: Job, table: FileSourceTable) -> None:
+        self._session = _QuietSession()
+        try:
+            super().__init__(job, table, self._session.spark)
+        except BaseException:
+            self._session.close()
+            raise
+
+    def close(self) -> None:
+        """See `Source.close`; a session that was here before stays."""
+        super().close()
+        self._session.close()
+
+
+class _QuietSession:
+    """A Spark session, open until `close`, which stops it only if it was started here."""
+
+    def __init__(self) -> None:
+        with warnings.catch_warnings():
+            # PySpark says which versions of other packages it was not made for.
+            warnings.simplefilter("ignore", FutureWarning)
+            self.spark, self._started = _session()
+        from pyspark.logger import PySparkLogger
+
+        self._disabled: list[logging.Logger] = []
+        for name in _LOGGERS:
+            logger = PySparkLogger.getLogger(name)
+            if not logger.disabled:
+                logger.disabled = True
+                self._disabled.append(logger)
+
+    def close(self) -> None:
+        """Stop the session if it was started here, and let PySpark log again."""
+        for logger in self._disabled:
+            logger.disabled = False
+        self._disabled.clear()
+        if self._started:
+            self._started = False
+            self.spark.stop()
+
+
+def _session() -> tuple[SparkSession, bool]:
+    """Return a session, and whether it was started for this."""
+    try:
+        from pyspark.errors import PySparkRuntimeError
+        from pyspark.sql import SparkSession
+        from pyspark.util import is_remote_only
+    except ImportError:
+        raise ConfigError(
+            'engine = "spark" needs PySpark: pip install "pkdp-pipeline[spark]", or choose another engine.'
+        ) from None
+    with suppress(PySparkRuntimeError):
+        return SparkSession.active(), False
+    try:
+        # A session elsewhere (Spark Connect) needs no JVM here.
+        if not is_remote_only() and not _CONNECT & os.environ.keys():
+            _start_here()
+        return SparkSession.builder.getOrCreate(), True
+    except Exception as error:  # the JVM, the cluster or the network: anything can be in the way
+        problem = _condition(error)
+    if problem == "JAVA_GATEWAY_EXITED":
+        raise ConfigError(
+            'engine = "spark" needs Java 17 or newer, found by JAVA_HOME or on the PATH: install it (on Debian: '
+            "openjdk-17-jre-headless), correct JAVA_HOME, or choose another engine."
+        )
+    raise ConfigError(
+        f"Spark did not start ({problem}); start a session with SparkSession.builder to see why, or choose another "
+        "engine."
+    )
+
+
+def _start_here() -> None:
+    """Start a JVM that writes nowhere, unless one runs already: that one is not ours to set up."""
+    from pyspark import SparkConf, SparkContext, java_gateway
+
+    if SparkContext._gateway is None:
+        settings = SparkConf(loadDefaults=False).setAll(list(_SETTINGS.items()))
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        launch: Any = java_gateway.launch_gateway  # without types of its own
+        SparkContext(gateway=launch(settings, popen_kwargs=quiet))
+
+
+def _column(name: str) -> Column:
+    """Return a column by its name; Spark reads dots and stars outside of backticks as something else."""
+    from pyspark.sql import functions
+
+    return functions.col("`" + name.replace("`", "``") + "`")
+
+
+def _clock(column: Column, period: PeriodTable) -> Column:
+    """Return what the clocks of the zone show, in microseconds: the session's own time zone has no part in it."""
+    from pyspark.sql import functions
+
+    return functions.unix_micros(functions.from_utc_timestamp(column, period.time_zone or "UTC"))
+
+
+def _address(path: str) -> str:
+    """Return a path as Spark reads it: on this machine, and no pattern."""
+    return "file://" + re.sub(r"([\\*?\[\]{}])", r"\\\1", str(Path(path).resolve()))
+
+
+def _kind(type_name: str) -> Kind:
+    return next((kind for pattern, kind in _KINDS.items() if re.fullmatch(pattern, type_name)), "other")
+
+
+def _condition(error: Any) -> str:
+    """Return what Spark calls the error, which says nothing about the data."""
+    condition = getattr(error, "getCondition", None)
+    return str(condition() if callable(condition) else type(error).__name__)
+
+
+def _refusal(path: str, problem: str) -> ConfigError:
+    if problem in ("PARQUET_TYPE_ILLEGAL", "PARQUET_TYPE_NOT_SUPPORTED", "PARQUET_TYPE_NOT_RECOGNIZED"):
+        return ConfigError(
+            f"source {path!r} has a column of a type that Spark does not read, such as timestamps in nanoseconds; "
+            "store it in microseconds, or choose another engine."
+        )
+    if problem == "PATH_NOT_FOUND":
+        return ConfigError(f"source {path!r} does not exist or is not a file; correct it in the job file.")
+    return no_parquet(path)

@@ -1,0 +1,142 @@
+"""The tables ``[checks]``, ``retention``, ``[output]`` and ``[records]`` of a job file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from pkdp_pipeline.jobs.environment import Address
+from pkdp_pipeline.jobs.outputs.formats import FORMATS
+from pkdp_pipeline.releases.options.tables import ColumnKind, Name, PathName, Table
+
+__all__ = ["ChecksTable", "FreshTable", "OutputTable", "RecordsTable", "RetentionTable", "RowsTable"]
+
+if TYPE_CHECKING:
+    FormatName = str
+else:
+    FormatName = Literal[tuple(FORMATS)]
+
+
+class RowsTable(Table):
+    """``rows``: how many rows the day may have."""
+
+    min: int | None = Field(default=None, ge=0, description="At least so many.", examples=[100])
+    max: int | None = Field(default=None, ge=0, description="At most so many.", examples=[100000])
+
+    @model_validator(mode="after")
+    def _a_range(self) -> Self:
+        if self.min is None and self.max is None:
+            raise ValueError("needs min, max or both: write rows = { min = 100, max = 100000 }.")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError("min is above max, and no day could pass: swap them.")
+        return self
+
+
+class FreshTable(Table):
+    """``fresh``: the newest value of a column, over the whole source, shows that the day is complete."""
+
+    column: Name = Field(description="A column that holds days or times.", examples=["date"])
+    days: int = Field(default=1, ge=0, description="How many days after the day its newest value is, at least.")
+
+
+class ChecksTable(Table):
+    """``[checks]``: rules beyond those that are always checked; one that fails stops the job before any charge."""
+
+    rows: RowsTable | None = Field(default=None, description="How many rows the day may have.")
+    columns: dict[Name, ColumnKind] = Field(
+        default_factory=dict,
+        description="Columns that must exist, and what they hold.",
+        examples=[{"tailnum": "text", "distance": "number"}],
+    )
+    fresh: FreshTable | None = Field(
+        default=None, description="The day is complete: the source has rows of a later day already."
+    )
+    expectations: PathName | None = Field(
+        default=None,
+        description="A suite of Great Expectations 1.x in JSON, relative to the job file.",
+        examples=["checks.json"],
+    )
+    expect: tuple[dict[str, Any], ...] = Field(
+        default=(),
+        strict=False,
+        description="Expectations of Great Expectations: type, and its arguments.",
+        examples=[[{"type": "expect_column_values_to_be_between", "column": "distance", "min_value": 0}]],
+    )
+
+    @property
+    def look_at_rows(self) -> bool:
+        """Whether a day's rows can fail them; what only names columns and kinds is no matter of a day."""
+        stops = [expectation.get("severity", "critical") == "critical" for expectation in self.expect]
+        return self.rows is not None or self.fresh is not None or self.expectations is not None or any(stops)
+
+
+class RetentionTable(Table):
+    """``retention``: a private copy of the day's rows, for so many days; without it no copy is kept."""
+
+    directory: PathName = Field(
+        description="Where the copy is kept, relative to the job file; only the curator may read it.",
+        examples=["private"],
+    )
+    days: int = Field(ge=1, description="After so many days the copy is deleted.", examples=[7])
+
+
+class OutputTable(Table):
+    """``[output]``: where the releases go. The certificate and summary.md are written beside every release."""
+
+    directory: PathName = Field(
+        description="A folder, relative to the job file; each date has a folder of its own in it.", examples=["out"]
+    )
+    formats: tuple[FormatName, ...] = Field(
+        default=("parquet",), min_length=1, strict=False, description="The files of each release."
+    )
+    duckdb: PathName | None = Field(
+        default=None,
+        description="A DuckDB file for the public: a table for each release, named as it is.",
+        examples=["public.duckdb"],
+    )
+    postgres: Address | None = Field(
+        default=None, repr=False, description="A PostgreSQL database for the public: a table for each release."
+    )
+    schema_: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=63)] | None = Field(
+        default=None,
+        alias="schema",
+        description="The schema of these tables; the database's own when left out.",
+        examples=["public"],
+    )
+    report: bool = Field(
+        default=False,
+        description="Write report.html, for the public: beside each date's releases, and at the end of a backfill "
+        "about all of them. Needs the extra report.",
+    )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if len(set(self.formats)) < len(self.formats):
+            raise ValueError("formats names a format twice.")
+        if self.schema_ is not None and self.duckdb is None and self.postgres is None:
+            raise ValueError("schema is for the tables of a database: add duckdb or postgres, or remove schema.")
+        return self
+
+    @property
+    def address(self) -> str | None:
+        """The whole address of the database, which may hold a password."""
+        return self.postgres
+
+
+class RecordsTable(Table):
+    """``[records]``: what is written about every run, for the curator."""
+
+    directory: PathName | None = Field(
+        default=None, description="A folder for one JSON file per run, relative to the job file.", examples=["runs"]
+    )
+    lineage: PathName | None = Field(
+        default=None, description="A file to which OpenLineage events are appended.", examples=["lineage.jsonl"]
+    )
+    namespace: Name = Field(default="pkdp", description="The namespace of the events' jobs and data sets.")
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if self.directory is None and self.lineage is None:
+            raise ValueError("needs directory, lineage or both.")
+        return self

@@ -1,0 +1,25 @@
+"""Two-sided geometric noise with a seed: an audit in a test is then the same every time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from pkdp_pipeline.model.mechanisms import GeometricNoise
+from pkdp_pipeline.releases import noise as shipped
+
+_GENERATOR = np.random.default_rng(0)
+
+
+def start_anew() -> None:
+    """Begin the sequence of draws again."""
+    global _GENERATOR
+    _GENERATOR = np.random.default_rng(20130102)
+
+
+def seeded_noise(counts: Sequence[int], noise: GeometricNoise) -> list[int]:
+    """Return every count plus the difference of two geometric numbers."""
+    one, other = _GENERATOR.geometric(-math.expm1(-1.0 / shipped.noise_scale(noise)), (2, len(counts)))
+    return [int(value) for value in np.asarray(counts) + one - other]

@@ -1,0 +1,55 @@
+"""A source and an output more: one file and one line each, here a toy of both."""
+
+from __future__ import annotations
+
+import io
+from datetime import date
+from pathlib import Path
+
+import pandas as pd
+
+from pkdp_pipeline.jobs import load_job, run_job
+from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.outputs import formats
+from pkdp_pipeline.jobs.source_tables import SOURCES, SourceTable, one_of
+from pkdp_pipeline.jobs.sources.relations import RelationSource, connect
+
+DAY = date(2020, 1, 1)
+
+
+class ToySource(SourceTable):
+    """People by number: so many of them in Ås, every day."""
+
+    people: int
+
+    @property
+    def public_name(self) -> str:
+        return "a toy"
+
+    def open(self, job):
+        connection = connect()
+        rows = f"SELECT DATE '{DAY}' AS day, i AS person, 'Ås' AS town FROM range({self.people}) AS r(i)"
+        return RelationSource(connection, connection.sql(rows), RuntimeError("broken"))
+
+
+def test_a_source_of_ones_own_is_a_table_and_a_line(job_file):
+    class WithToy(Job):
+        source: one_of({**SOURCES, "people": ToySource})
+
+    written = load_job(job_file())
+    said = {key: getattr(written, key) for key in written.model_fields_set}
+    result = run_job(WithToy.model_validate(said | {"source": {"people": 7}}), DAY)
+    assert result.releases[0].release.table.to_dict("list") == {"town": ["Ås"], "count": [7]}
+
+
+def test_a_format_of_ones_own_is_a_function_and_a_line(job_file, monkeypatch):
+    def tabbed(release):
+        return release.table.to_csv(sep="\t", index=False).encode()
+
+    monkeypatch.setattr(formats, "FORMATS", {**formats.FORMATS, "tsv": tabbed})
+    job = load_job(job_file())
+    job = job.model_copy(update={"output": job.output.model_copy(update={"formats": ("tsv",)})})
+    files = {Path(file).name: Path(file) for file in run_job(job, DAY).releases[0].files}
+    assert sorted(files) == ["people_by_town.certificate.json", "people_by_town.tsv"]
+    read = pd.read_csv(io.BytesIO(files["people_by_town.tsv"].read_bytes()), sep="\t")
+    assert sorted(read["count"]) == [5, 7]

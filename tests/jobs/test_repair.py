@@ -1,0 +1,531 @@
+"""Whatever is offered for a refused job runs, nothing nearer does, and assumptions are only asked about."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tomllib
+from bisect import bisect_right
+from datetime import date, timedelta
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import tomlkit
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pkdp_pipeline.certificates.release_certificate import certify
+from pkdp_pipeline.certificates.target import Target
+from pkdp_pipeline.errors import (
+    ArgumentError,
+    BudgetExceededError,
+    ConfigError,
+    DifferencingError,
+    PkdpError,
+    exit_code,
+)
+from pkdp_pipeline.jobs import load_job, run_job
+from pkdp_pipeline.jobs.backfilling import backfill, days_of
+from pkdp_pipeline.jobs.changes import EPSILONS, _cross_tabulated
+from pkdp_pipeline.jobs.dry_run import plan_job
+from pkdp_pipeline.jobs.edits import Edit, at, edited
+from pkdp_pipeline.jobs.loading import read_job
+from pkdp_pipeline.jobs.repair import Repairs, repair
+from pkdp_pipeline.model.attacker import AttackerModel
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+DAY = date(2020, 1, 1)
+DAYS = days_of(DAY, DAY + timedelta(days=4))
+HEAD = """# the visits of a month
+dataset = "visits"
+source = "visits.parquet"
+period = { column = "day" }   # one release a day
+unit = "person"
+ledger = "out/ledger.sqlite"
+"""
+ATTACKER = "[attacker]\np_max = 0.5  # argued in the data sheet\n"
+TAIL = '\n[output]\ndirectory = "out"\n'
+TOWNS = '[[release]]\nname = "by_town"\nby = "town"\n'
+ADULTS = '[[release]]\nname = "adults"\nwhere = "adult"\n'
+PARTIAL = 'budget = { epsilon = 2.0, delta = 1e-6, part = "partial_knowledge" }\n'
+
+
+def job(releases: str, *, attacker: str = ATTACKER, terms: str = "") -> str:
+    return f"{HEAD}{terms}\n{attacker}\n{releases}{TAIL}"
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "job.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def visits(days=DAYS) -> pd.DataFrame:
+    rows = [
+        (day, f"{town} {n}", town, n % 2 == 0, "fm"[n % 2]) for day in days for town in ("Ås", "Bø") for n in range(150)
+    ]
+    return pd.DataFrame(rows, columns=["day", "person", "town", "adult", "sex"])
+
+
+def changed(path: Path, edits) -> Path:
+    """Write what a job file says with some edits, beside it."""
+    other = path.with_name("changed.toml")
+    other.write_text(edited(path.read_text(encoding="utf-8"), edits), encoding="utf-8")
+    return other
+
+
+def is_refused(path: Path, days) -> bool:
+    try:
+        # As if the changes had been made in the file itself.
+        job = read_job(path.read_text(encoding="utf-8"), path.with_name("job.toml"))
+        return plan_job(job, days).refused is not None
+    except (ArgumentError, ConfigError):
+        return True
+    except PkdpError as error:
+        if exit_code(error) != 4:
+            raise
+        return True
+
+
+def reaches(path: Path, target: Target, days) -> bool:
+    """Whether every release of a job has its share of a target; of several days by its noise alone."""
+    held = load_job(path)
+    share = 1 / len(held.release)
+    for release in held.release:
+        try:
+            alone = release.noise is None or len(days) == 1 or held.evidence
+            attacker = held.attacker_of(release) if alone else AttackerModel()
+            certificate = certify(release.mechanism(), attacker, protects=release.protects)
+        except PkdpError:
+            return False
+        if not certificate.delta(target.epsilon * share) <= target.delta * share:
+            return False
+    return True
+
+
+def nearer(edit: Edit, old):
+    """Return the values just short of an edit, all others being equal; empty where it is no number."""
+    if edit.path[-1] in ("k", "k_complement", "release_threshold"):
+        return [edit.value - 1] if edit.value is not None and edit.value - 1 > (old or 0) else []
+    if edit.path[-1] == "epsilon" or (edit.path[-1] == "noise" and edit.value is not None):
+        value = edit.value["epsilon"] if edit.path[-1] == "noise" else edit.value
+        step = EPSILONS[bisect_right(EPSILONS, value)]
+        if old is not None and step >= (old["epsilon"] if isinstance(old, dict) else old):
+            return []
+        return [{"epsilon": step} if edit.path[-1] == "noise" else step]
+    return []
+
+
+def family(edit: Edit) -> str:
+    return "noise" if edit.path[-1] == "epsilon" else str(edit.path[-1])
+
+
+def check(path: Path, days, target: Target | None = None, found: Repairs | None = None) -> list:
+    """Check everything that is offered for a job; return it."""
+    before = {file: file.read_bytes() for file in path.parent.rglob("*") if file.is_file()}
+    found = found or repair(path, days, target=target)
+    assert {file: file.read_bytes() for file in path.parent.rglob("*") if file.is_file()} == before
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    for offer in found.offers:
+        if offer.last_day is not None:
+            assert not is_refused(path, [day for day in days if day <= offer.last_day])
+            assert is_refused(path, [day for day in days if day <= offer.last_day + timedelta(days=1)])
+            continue
+        other = changed(path, offer.edits)
+        assert not is_refused(other, found.tried_days)
+        if found.target is not None and offer.kind == "change" and len(content["release"]) == 1:
+            assert reaches(other, found.target, days)
+        if offer.kind == "change":
+            for edit in offer.edits:
+                # Only what removes an assumption may touch one.
+                assert "attacker" not in edit.path or edit.value is None
+                assert edit.path[0] in ("release", "attacker")
+        else:
+            assert not offer.diff or offer.kind == "less"
+        if offer.kind == "less":
+            assert all(edit.value is None for edit in offer.edits)
+        for number, edit in enumerate(offer.edits):
+            # What several releases get in common is the least for all of them, and not for each.
+            alone = sum(at(content, one.path) != one.value and family(one) == family(edit) for one in offer.edits) == 1
+            for value in nearer(edit, at(content, edit.path)) if alone and offer.kind == "change" else []:
+                near = list(offer.edits)
+                near[number] = Edit(path=edit.path, value=value)
+                short = changed(path, near)
+                refused = is_refused(short, found.tried_days)
+                assert refused or (found.target is not None and not reaches(short, found.target, days)), (
+                    edit,
+                    value,
+                )
+    order = [({"change": 0, "less": 1, "question": 2}[one.kind], one.keys, one.factor) for one in found.offers]
+    assert order == sorted(order)
+    return list(found.offers)
+
+
+def first(offers, kind: str = "change"):
+    return next(offer for offer in offers if offer.kind == kind)
+
+
+@pytest.mark.parametrize(
+    ("releases", "attacker", "edits"),
+    [
+        (TOWNS + "k = 1\n", ATTACKER, [(("release", 0, "k"), 60)]),
+        (
+            TOWNS + "k = 20\n",
+            '[attacker]\np_max = 0.3\nknown = 30\ninfluence = "active"\n',
+            [(("release", 0, "k"), 71)],
+        ),
+        (
+            TOWNS + "k = 20\n",
+            "",
+            [(("release", 0, "noise"), {"epsilon": 1.0}), (("release", 0, "release_threshold"), 34)],
+        ),
+        (ADULTS + "k = 20\nnoise = { epsilon = 0.5 }\n", "", [(("release", 0, "k"), None)]),
+        (ADULTS, "", [(("release", 0, "noise"), {"epsilon": 1.0})]),
+        (
+            ADULTS + "k_complement = 5\n",
+            "",
+            [(("release", 0, "noise"), {"epsilon": 1.0}), (("release", 0, "k_complement"), None)],
+        ),
+    ],
+)
+def test_what_is_not_certifiable_is_mended_by_the_least(tmp_path, releases, attacker, edits):
+    path = written(tmp_path, job(releases, attacker=attacker))
+    offers = check(path, [DAY])
+    smallest = first(offers)
+    # A release threshold or no k: both are one key, and where ε stays k is no help.
+    assert [(edit.path, edit.value) for edit in smallest.edits] == edits or smallest.keys == len(edits) == 1
+    assert smallest.keys == len(edits)
+
+
+def test_an_assumption_is_a_question_and_comes_last(tmp_path):
+    path = written(tmp_path, job(TOWNS + "k = 60\n", attacker=""))
+    offers = check(path, [DAY])
+    asked = [offer for offer in offers if offer.kind == "question"]
+    assert offers[-len(asked) :] == asked
+    assert [edit.value["p_max"] for offer in asked for edit in offer.edits] == [0.5]
+    assert "50 %" in asked[0].claim
+    for p_max, refused in ((0.5, False), (0.501, True)):
+        held = certify(load_job(path).release[0].mechanism(), AttackerModel(p_max=p_max))
+        assert (held.delta(1.0) > 1e-6) == refused
+
+
+def test_a_target_is_reached_and_not_overshot(tmp_path):
+    path = written(tmp_path, job(TOWNS + "k = 1\n"))
+    for target in (Target(epsilon=2.0, delta=1e-9),):
+        edit = first(check(path, [DAY], target)).edits[0]
+        held = load_job(path)
+        certified = [
+            certify(type(held.release[0].mechanism())(k=k), held.attacker_model()) for k in (edit.value, edit.value - 1)
+        ]
+        assert certified[0].delta(target.epsilon) <= target.delta < certified[1].delta(target.epsilon)
+
+
+def test_a_job_that_runs_can_be_asked_for_more(tmp_path):
+    path = written(tmp_path, job(TOWNS + "k = 60\n"))
+    assert not repair(path, [DAY], target=Target(epsilon=1.0)).short
+    found = repair(path, [DAY], target=Target(epsilon=0.9))
+    assert (found.short, found.error) == (True, None)
+    offers = check(path, [DAY], Target(epsilon=0.9), found)
+    assert offers[0].edits[0].path == ("release", 0, "k")
+    assert {offer.kind for offer in offers} == {"change", "question"}
+
+
+def test_what_is_published_stays(tmp_path):
+    visits().to_parquet(tmp_path / "visits.parquet")
+    path = written(tmp_path, job(TOWNS + "k = 60\n"))
+    run_job(load_job(path), DAY)
+    found = repair(path, [DAY], target=Target(epsilon=0.9))
+    assert (found.short, found.tried_days, found.offers) == (True, (), ())
+
+
+def test_the_second_day_needs_noise_or_evidence(tmp_path):
+    path = written(tmp_path, job(TOWNS + "k = 60\n"))
+    found = repair(path, DAYS[:2])
+    assert isinstance(found.error, DifferencingError)
+    assert found.day == DAYS[1]
+    offers = check(path, DAYS[:2], found=found)
+    assert {edit.path[-1] for edit in first(offers).edits} == {"noise", "release_threshold"}
+    assert first(offers, "less").last_day == DAY
+    asked = {offer.edits[0].value["kind"] for offer in offers if offer.kind == "question"}
+    assert asked == {"one_day_protected", "independent_given_habits", "once_per_unit", "disjoint_units"}
+    assert all(offer.claim for offer in offers if offer.kind == "question")
+
+
+def test_a_budget_over_days_is_kept_by_the_smallest_k(tmp_path):
+    terms = 'evidence = { kind = "independent_given_habits" }\n' + PARTIAL
+    path = written(tmp_path, job(TOWNS + "k = 60\n", terms=terms))
+    found = repair(path, DAYS)
+    assert isinstance(found.error, BudgetExceededError)
+    offers = check(path, DAYS, found=found)
+    smallest = first(offers)
+    assert [edit.path for edit in smallest.edits] == [("release", 0, "k")]
+    budget = [offer for offer in offers if offer.edits and offer.edits[0].path[0] == "budget"]
+    assert len(budget) == 1
+    enough = budget[0].edits[0].value
+    short = changed(path, [Edit(("budget", "epsilon"), EPSILONS[bisect_right(EPSILONS, enough) - 2])])
+    assert is_refused(short, DAYS)
+
+
+def test_days_that_are_published_stay_and_count(tmp_path):
+    visits().to_parquet(tmp_path / "visits.parquet")
+    terms = 'evidence = { kind = "independent_given_habits" }\n' + PARTIAL.replace("2.0", "1.5")
+    path = written(tmp_path, job(TOWNS + "k = 60\n", terms=terms))
+    run_job(load_job(path), DAY)
+    found = repair(path, DAYS[:3])
+    assert found.tried_days == DAYS[1:3]
+    smallest = first(check(path, DAYS[:3], found=found))
+    assert [edit.path for edit in smallest.edits] == [("release", 0, "k")]
+    # The published day, and both that come.
+    assert smallest.plan.before.epsilon(1e-6) < smallest.plan.after.epsilon(1e-6) <= 1.5
+
+
+def test_windows_are_looked_at_one_by_one(tmp_path):
+    terms = "budget = { epsilon = 1.0, delta = 0.0, window_days = 3 }\n"
+    path = written(tmp_path, job(ADULTS + "noise = { epsilon = 0.5 }\n", attacker="", terms=terms))
+    offers = check(path, DAYS)
+    assert first(offers).edits[0].value == 0.333
+    assert first(offers, "less").last_day == DAYS[1]
+
+
+def test_two_releases_share_what_there_is(tmp_path):
+    both = "".join(f'[[release]]\nname = "r{n}"\nwhere = "adult == {n}"\nnoise = {{ epsilon = 0.5 }}\n' for n in (0, 1))
+    terms = "budget = { epsilon = 2.0, delta = 0.0 }\n"
+    path = written(tmp_path, job(both, attacker="", terms=terms))
+    offers = check(path, DAYS)
+    assert [edit.value for edit in first(offers).edits] == [0.2, 0.2]
+    path = written(tmp_path, job(both, attacker="", terms=terms.replace("2.0", "0.6")))
+    offers = check(path, [DAY])
+    # One of them is enough: the second alone, or the first alone, and leaving one out.
+    assert [len(offer.edits) for offer in offers if offer.kind == "change"] == [1, 1]
+    assert [edit.value for edit in first(offers).edits] == [0.1]
+    assert [offer.kind for offer in offers].count("less") == 2
+
+
+def test_views_that_may_not_stand_together_are_cross_tabulated_or_noised(tmp_path):
+    two = TOWNS + 'k = 60\n\n[[release]]\nname = "by_sex"\nby = "sex"\nk = 50\n'
+    path = written(tmp_path, job(two))
+    found = repair(path, [DAY])
+    assert (found.plan, found.day) == (None, None)
+    offers = check(path, [DAY], found=found)
+    crossed = next(offer for offer in offers if ("release", 0, "by") in {edit.path for edit in offer.edits})
+    (release,) = crossed.job.release
+    assert (release.name, release.by, release.k) == ("by_town_and_sex", ("town", "sex"), 60)
+    assert crossed.job.attacker == load_job(path).attacker
+    assert {offer.words for offer in offers if offer.kind == "less"} == {"without 'by_town'", "without 'by_sex'"}
+    noised = next(offer for offer in offers if len(offer.edits) == 5)
+    assert Edit(("attacker",), None) in noised.edits
+
+
+def test_releases_of_several_kinds_are_noised_together_each_in_its_way(tmp_path):
+    own = '\n[[release]]\nname = "by_sex"\nby = "sex"\nk = 5\nattacker = { p_max = 0.2 }\n\n'
+    path = written(tmp_path, job(TOWNS + "k = 60\n" + own + ADULTS))
+    offers = check(path, [DAY])
+    smallest = first(offers)
+    assert {(*edit.path[1:],) for edit in smallest.edits if edit.path[0] == "release"} == {
+        (0, "noise"),
+        (0, "release_threshold"),
+        (1, "noise"),
+        (1, "release_threshold"),
+        (1, "attacker"),
+        (2, "noise"),
+    }
+    assert "- attacker = { p_max = 0.2 }" in smallest.diff
+    assert "- [attacker]\n- p_max = 0.5" in smallest.diff
+
+
+def test_where_the_release_goes_that_an_assumption_is_about_so_does_the_assumption(tmp_path):
+    own = '\n[[release]]\nname = "by_sex"\nby = "sex"\nk = 60\nattacker = { p_max = 0.2 }\n\n'
+    offers = check(written(tmp_path, job(TOWNS + "k = 60\n" + own)), [DAY])
+    kept = {offer.job.release[0].name: offer.job.attacker is None for offer in offers if offer.kind == "less"}
+    assert kept == {"by_town": False, "by_sex": True}
+
+
+TWO = (
+    '[[release]]\nname = "a_by_town"\nby = "town"\nk = 40\n{one}'
+    '[[release]]\nname = "a_by_sex"\nby = "sex"\nk = 50\n{two}'
+)
+
+
+def cross_tabulated(folder: Path, one: str, two: str, attacker: str = ATTACKER) -> dict | None:
+    return _cross_tabulated(load_job(written(folder, job(TWO.format(one=one, two=two), attacker=attacker))))
+
+
+def test_histograms_under_the_same_rules_are_cross_tabulated_with_the_larger_k(tmp_path):
+    rules = 'where = "adult"\none_cell = "first"\norder_by = "day"\n'
+    both = {"name": "a_by_town_and_sex", "by": ["town", "sex"], "k": 50}
+    assert cross_tabulated(tmp_path, rules, rules) == both
+    domain = {"town": ("Ås", 'B"ø'), "sex": (True, False)}
+    made = cross_tabulated(tmp_path, 'domain = ["Ås", "B\\"ø"]\n', "domain = [true, false]\n")
+    assert made == both | {"domain": domain}
+    total = '[[release]]\nname = "a"\nk = 10\n[[release]]\nname = "a_by_sex"\nby = "sex"\nk = 50\n'
+    made = _cross_tabulated(load_job(written(tmp_path, job(total))))
+    assert made == {"name": "a_by_sex", "by": "sex", "k": 50}  # the count is the sum of the cells
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "attacker"),
+    [
+        ('where = "adult"\n', "", ATTACKER),
+        ('one_cell = "hash"\n', "", ATTACKER),
+        ('domain = ["Ås"]\n', "", ATTACKER),
+        ('domain = ["Ås"]\nundeclared = "absent"\n', "domain = [1]\nundeclared = 'absent'\n", ATTACKER),
+        ("attacker = { p_max = 0.2 }\n", "", ATTACKER),
+        ("", "", "[attacker]\np_max = 0.3\np_min = 0.01\n"),
+        ("noise = { epsilon = 1.0 }\nrelease_threshold = 90\n", "", ATTACKER),
+    ],
+)
+def test_where_one_table_would_not_answer_the_same_there_is_none(tmp_path, one, two, attacker):
+    assert cross_tabulated(tmp_path, one, two, attacker) is None
+
+
+def test_the_refused_example_runs_with_its_smallest_changes(tmp_path):
+    shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("out"))
+    path, day = tmp_path / "examples" / "refused_two_views.toml", date(2013, 1, 2)
+    offers = [offer for offer in repair(path, [day]).offers if offer.kind == "change"]
+    assert {tuple(release.name for release in offer.job.release) for offer in offers} == {
+        ("aircraft_by_carrier_and_origin",),
+        ("aircraft_by_carrier", "aircraft_by_origin"),
+    }
+    for number, offer in enumerate(offers):
+        file = path.with_name(f"changed_{number}.toml")
+        file.write_text(offer.text.replace("out/refused_two_views", f"out/{number}"), encoding="utf-8")
+        assert len(run_job(load_job(file), day).releases) == len(offer.job.release)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "value", "made"),
+    [
+        (
+            "[[release]]\nk = 1 # small\n\n# b\n[b]\n",
+            ("release", 0, "k"),
+            2,
+            "[[release]]\nk = 2 # small\n\n# b\n[b]\n",
+        ),
+        (
+            "[[release]]\nk = 1\n\n# b\n[b]\n",
+            ("release", 0, "n"),
+            {"e": 0.5},
+            "[[release]]\nk = 1\nn = { e = 0.5 }\n\n# b\n[b]\n",
+        ),
+        ("release = [{ k = 1 }]  # one\n", ("release", 0, "k"), 2, "release = [{ k = 2 }]  # one\n"),
+        ("# a\nx = 1\n\n[b]\ny = 2\n", ("b",), None, "# a\nx = 1\n\n"),
+    ],
+)
+def test_comments_and_layout_stay(text, path, value, made):
+    assert edited(text, [Edit(path, value)]) == made
+
+
+def test_one_of_several_budgets_is_named(tmp_path):
+    budgets = "budget = [{ epsilon = 9.0, delta = 0.0 }, { epsilon = 1.0, delta = 0.0, window_days = 3 }]\n"
+    path = written(tmp_path, job(ADULTS + "noise = { epsilon = 0.5 }\n", attacker="", terms=budgets))
+    asked = [offer.words for offer in check(path, DAYS) if offer.edits and offer.edits[0].path[0] == "budget"]
+    assert asked == ["budget[2].epsilon = 1.5 instead of 1.0"]
+
+
+def test_where_nothing_helps_nothing_is_offered(tmp_path):
+    visits().to_parquet(tmp_path / "visits.parquet")
+    path = written(tmp_path, job(TOWNS + "k = 60\n"))
+    run_job(load_job(path), DAY)
+    # Another noiseless view of the day, in a ledger that holds one: no threshold and no noise undoes that.
+    other = written(tmp_path, job('[[release]]\nname = "by_sex"\nby = "sex"\nk = 60\n'))
+    found = repair(other, [DAY])
+    assert isinstance(found.error, DifferencingError)
+    assert [offer for offer in found.offers if offer.kind != "question"] == []
+
+
+@pytest.mark.parametrize(
+    ("releases", "attacker", "terms", "days"),
+    [
+        (TOWNS + "k = 20\n", "", "", DAYS[:2]),
+        (ADULTS, "", "budget = { epsilon = 1.0, delta = 0.0 }\n", DAYS),
+        (TOWNS + "k = 60\n", ATTACKER, 'evidence = { kind = "independent_given_habits" }\n' + PARTIAL, DAYS),
+        (TOWNS + 'k = 60\n\n[[release]]\nname = "by_sex"\nby = "sex"\nk = 50\n', ATTACKER, "", DAYS[:1]),
+    ],
+)
+def test_the_changed_file_runs_on_data_for_real(tmp_path, releases, attacker, terms, days):
+    visits().to_parquet(tmp_path / "visits.parquet")
+    path = written(tmp_path, job(releases, attacker=attacker, terms=terms))
+    for number, offer in enumerate(repair(path, days).offers):
+        if offer.kind == "question" or offer.plan is None:
+            continue
+        text = offer.text
+        assert "# the visits of a month" in text
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        visits().to_parquet(folder / "visits.parquet")
+        done = backfill(load_job(written(folder, text)), days[0], days[-1])
+        assert done.published == tuple(days)
+
+
+@st.composite
+def refusable(draw):
+    """A job that is likely to be refused."""
+    rng = random.Random(draw(st.integers(0, 10**6)))
+    releases = ""
+    for number in range(rng.choice([1, 1, 1, 2])):
+        table: dict[str, object] = {"name": f"r{number}"}
+        histogram = rng.random() < 0.6
+        if histogram:
+            table["by"] = rng.choice(["town", "sex"])
+            if rng.random() < 0.5:
+                table["domain"] = ["a", "b"]
+            if rng.random() < 0.3:
+                table["protects"] = "value"
+        else:
+            table["where"] = rng.choice(["adult", "town == 'x'"])
+        if rng.random() < 0.7 or (histogram and "domain" not in table):
+            table["k"] = rng.choice([1, 5, 40, 70])
+        if rng.random() < 0.3:
+            table["noise"] = {"epsilon": rng.choice([0.3, 1.7, 12.0])}
+            if rng.random() < 0.5 or "domain" not in table:
+                table["release_threshold"] = rng.choice([3, 30, 90])
+        elif not histogram and rng.random() < 0.3:
+            table["k_complement"] = rng.choice([1, 30])
+        releases += tomlkit.dumps({"release": [table]}).lstrip()
+    fields = {"p_max": [None, 0.1, 0.8, 1.0], "known": [None, None, 3, 50], "p_max_between": [None, None, 0.7]}
+    declared = {name: value for name, choices in fields.items() if (value := rng.choice(choices)) is not None}
+    attacker = tomlkit.dumps({"attacker": declared}).lstrip() if declared else ""
+    terms = rng.choice(["", "", 'evidence = { kind = "independent_given_habits" }\n'])
+    terms += rng.choice(["", PARTIAL, "budget = { epsilon = 1.5, delta = 1e-6 }\n"])
+    return job(releases, attacker=attacker, terms=terms), rng.choice([1, 1, 2])
+
+
+def campaign(tmp_path, examples: int) -> dict[str, int]:
+    seen = {"jobs": 0, "refused": 0, "change": 0, "less": 0, "question": 0, "nothing": 0}
+
+    @settings(max_examples=examples, deadline=None, derandomize=True)
+    @given(made=refusable())
+    def every_job(made):
+        text, number = made
+        path = written(tmp_path, text)
+        try:
+            load_job(path)
+        except ConfigError:
+            return
+        seen["jobs"] += 1
+        days = DAYS[:number]
+        if not is_refused(path, days):
+            assert repair(path, days).offers == ()
+            return
+        seen["refused"] += 1
+        offers = check(path, days)
+        for offer in offers:
+            seen[offer.kind] += 1
+        seen["nothing"] += not any(offer.kind == "change" for offer in offers)
+
+    every_job()
+    return seen
+
+
+def test_whatever_is_offered_for_generated_jobs_runs_and_nothing_nearer_does(tmp_path):
+    seen = campaign(tmp_path, 2)
+    assert seen["refused"] >= 1
+    assert seen["change"] >= 1
+
+
+@pytest.mark.slow
+def test_whatever_is_offered_for_many_generated_jobs(tmp_path):
+    seen = campaign(tmp_path, 100)
+    assert seen["refused"] >= 30
+    assert min(seen["change"], seen["less"], seen["question"]) >= 5

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.assurance.audit import Audit, audit
     from pkdp_pipeline.assurance.verification import Verification, verify
     from pkdp_pipeline.certificates.certificate import Certificate
-    from pkdp_pipeline.certificates.compose import compose
+    from pkdp_pipeline.certificates.composed import compose
     from pkdp_pipeline.certificates.release_certificate import certify
     from pkdp_pipeline.certificates.target import Target
     from pkdp_pipeline.errors import (
@@ -138,7 +138,7 @@ _HOMES = {
     "Target": "certificates.target",
     "Verification": "assurance.verification",
     "certify": "certificates.release_certificate",
-    "compose": "certificates.compose",
+    "compose": "certificates.composed",
     "count": "releases.publish",
     "explain": "releases.explaining",
     "histogram": "releases.publish",

@@ -1,4 +1,4 @@
-"""ComposedCertificate: what several certificates add up to, with its parts inside."""
+"""What several certificates add up to, by the rule for the evidence declared: `compose`, `ComposedCertificate`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,17 @@ from pkdp_pipeline.composition.part import Part, Total
 from pkdp_pipeline.composition.periods import rests_on_own_periods
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.model.arguments import choice, probability, whole_number
-from pkdp_pipeline.model.evidence import Evidence, SamePeople, evidence_from_dicts, evidence_to_dicts
+from pkdp_pipeline.model.evidence import (
+    Evidence,
+    SamePeople,
+    evidence_from_dicts,
+    evidence_to_dicts,
+    read_evidence,
+)
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.theorems import Applied, Protects, WorstCase
 
-__all__ = ["ComposedCertificate", "number_of_times", "part_of", "protected_by", "units_of"]
+__all__ = ["ComposedCertificate", "compose", "part_of", "units_of"]
 
 _MOST_TIMES = 10**9
 _NAMED = 3
@@ -32,6 +38,53 @@ _AS_DECLARED = (
     "records included"
 )
 _OWN_PERIODS = "Equal parts that name no period, and totals among them, are about different periods."
+
+
+def compose(
+    certificates: Iterable[Certificate | tuple[Certificate, int]],
+    evidence: Evidence | Iterable[Evidence] | None = None,
+) -> ComposedCertificate:
+    """Return what several certificates promise together.
+
+    Parameters
+    ----------
+    certificates : iterable of Certificate, or of (Certificate, int)
+        The parts; a pair says how often a part occurs. Composed certificates may be parts again.
+    evidence : Evidence, list of Evidence, or None
+        What is declared about how the parts depend on one another: `DisjointUnits`, `IndependentGivenHabits`,
+        `OneDayProtected`, `BoundedDependence`, `BoundedParticipation` (alone, or beside one of the two before
+        it), `OncePerUnit`, `SamePeople` or `BoundedSensitivity`. None: only guarantees against any attacker are
+        added up.
+
+    Returns
+    -------
+    ComposedCertificate
+        It protects what its parts protect; where presence and value parts are mixed, presence.
+
+    Raises
+    ------
+    NoEvidenceError
+        If noiseless parts cannot be added up with what is declared (the message names the choices), if the parts
+        are about different privacy units, or if a statement about one day is to be added to others.
+    ArgumentError
+        If an argument is malformed.
+
+    Notes
+    -----
+    Noiseless releases do not compose in general. Every rule, its proof and the examples that break its
+    assumptions are in `docs/composition.md`.
+    """
+    if isinstance(certificates, Certificate) or not isinstance(certificates, Iterable):
+        raise ArgumentError("certificates must be a list of certificates, or of (certificate, times).")
+    often: dict[Certificate, int] = {}
+    for part in certificates:
+        # A pair is a certificate and how often it occurs.
+        one, times = part if isinstance(part, tuple) and len(part) == 2 else (part, 1)
+        if not isinstance(one, Certificate):
+            raise ArgumentError("certificates must be a list of certificates, or of (certificate, times).")
+        often[one] = often.get(one, 0) + _number_of_times(times)
+    declared = read_evidence(evidence)
+    return ComposedCertificate(protects=_protected_by(often), parts=tuple(often.items()), evidence=declared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +106,7 @@ class ComposedCertificate(Certificate):
     _leakage: tuple[Leakage, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.protects != protected_by(one for one, _ in self.parts):
+        if self.protects != _protected_by(one for one, _ in self.parts):
             raise ArgumentError("a total protects what its parts do: 'value' only where every part does.")
         one_day = tuple(one.key for one in self.evidence) == ("one_day_protected",)
         if not one_day and any(isinstance(part, ComposedCertificate) and not part.whole for part, _ in self.parts):
@@ -259,7 +312,7 @@ def part_of(certificate: Certificate, times: int, aim: Protects) -> Part:
     return replace(shared, knows_total=all(part.knows_total for part in inside), inside=inside)
 
 
-def number_of_times(value: object) -> int:
+def _number_of_times(value: object) -> int:
     """Return how often a part occurs, checked."""
     number = whole_number("times", value, least=1)
     if number > _MOST_TIMES:
@@ -276,7 +329,7 @@ def units_of(certificate: Certificate) -> set[tuple[str, ...]]:
     return set()
 
 
-def protected_by(parts: Iterable[Certificate]) -> Protects:
+def _protected_by(parts: Iterable[Certificate]) -> Protects:
     """Return what a total of these certificates protects; mixed ones protect presence.
 
     A value guarantee of noise, or of theorem B, is at least as strong as the presence guarantee.
@@ -292,7 +345,7 @@ def _composed_from_document(document: Mapping[str, Any]) -> ComposedCertificate:
         times = part.get("times") if isinstance(part, Mapping) else None
         if isinstance(times, bool) or not isinstance(times, int) or times < 1 or "certificate" not in part:
             raise ArgumentError("the certificate's parts are malformed: each has a certificate and times, at least 1.")
-        parts.append((Certificate.from_json(json.dumps(part["certificate"])), number_of_times(times)))
+        parts.append((Certificate.from_json(json.dumps(part["certificate"])), _number_of_times(times)))
     aim = cast("Protects", choice("protects", document["protects"], ("presence", "value")))
     return ComposedCertificate(
         protects=aim, parts=tuple(parts), evidence=evidence_from_dicts(list(document["evidence"]))

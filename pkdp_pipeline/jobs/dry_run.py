@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Literal
 
-from pkdp_pipeline.certificates.compose import compose
+from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.requests import check_together, in_job_words, requests_of

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
-from pkdp_pipeline.certificates.compose import compose
-from pkdp_pipeline.certificates.composed import ComposedCertificate
+from pkdp_pipeline.certificates.composed import ComposedCertificate, compose
 from pkdp_pipeline.certificates.release_certificate import release_certificate
 from pkdp_pipeline.display.report.noise_words import noise_sentence
 from pkdp_pipeline.display.report.plain_words import asked_sentence

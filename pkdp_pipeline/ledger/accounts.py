@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.compose import compose
+from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.errors import ArgumentError, BudgetExceededError, LedgerError, NoEvidenceError
 from pkdp_pipeline.ledger.account import (
     Account,

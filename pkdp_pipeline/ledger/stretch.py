@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.compose import compose
+from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.ledger.account import read_account, unit_text
 from pkdp_pipeline.ledger.ledger import Ledger

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.compose import compose
+from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError

@@ -10,7 +10,7 @@ from accounts_book import ATTACKER, Book, standing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pkdp_pipeline.certificates.compose import compose
+from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError, NoEvidenceError
 from pkdp_pipeline.ledger import Period, accounts, check_differencing

@@ -12,7 +12,7 @@ from accounts_book import ATTACKER, Book, certified, standing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pkdp_pipeline.certificates.compose import compose
+from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.errors import BudgetExceededError, DifferencingError, LedgerError
 from pkdp_pipeline.ledger import Period, budget_check, ceilings
 from pkdp_pipeline.ledger.database import open_database

@@ -11,7 +11,7 @@ from accounts_book import Book, certified
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pkdp_pipeline.certificates.compose import compose
+from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.errors import (
     BudgetExceededError,
     DifferencingError,

@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from pkdp_pipeline import AttackerModel
-from pkdp_pipeline.certificates.compose import compose
+from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError, PkdpError
 from pkdp_pipeline.model import evidence

@@ -12,7 +12,7 @@ from oracle.dependent_schedules import SCHEDULES
 from oracle.joint import joint_losses
 from oracle.laws import BITS, exact_exp, lower_end
 from oracle.schedules import Schedule
-from pkdp_pipeline.certificates.compose import compose
+from pkdp_pipeline.certificates.composed import compose
 
 __all__ = ["attack"]
 

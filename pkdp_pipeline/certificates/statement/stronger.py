@@ -9,8 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.compose import compose
-from pkdp_pipeline.certificates.composed import ComposedCertificate
+from pkdp_pipeline.certificates.composed import ComposedCertificate, compose
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
 from pkdp_pipeline.certificates.statement.searching import certified_epsilon
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 
-from pkdp_pipeline.certificates.compose import compose
+from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.certificates.statement import KnowledgeCurve, knowledge_curves
 from pkdp_pipeline.certificates.statement.effort import effort, slowness

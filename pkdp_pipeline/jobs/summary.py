@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from pkdp_pipeline.certificates.composed import ComposedCertificate, compose
 from pkdp_pipeline.certificates.release_certificate import release_certificate
-from pkdp_pipeline.display.report.noise_words import noise_sentence
-from pkdp_pipeline.display.report.plain_words import asked_sentence
+from pkdp_pipeline.display.report.plain_words import asked_sentence, noise_sentence
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.ledger import Entry

@@ -10,7 +10,6 @@ import flint
 import numpy as np
 
 from pkdp_pipeline.theorems.bound import Bound, WorstCase
-from pkdp_pipeline.theorems.chord import chord
 from pkdp_pipeline.theorems.rounding import Array, ball_above, evaluated
 
 __all__ = ["BesidePrivate", "GivenDependent", "Leaked", "WorstBesidePrivate", "both_sides"]
@@ -236,3 +235,14 @@ def _sum(*numbers: float) -> float:
     """Return the sum of numbers of at least 0, rounded up."""
     total = math.fsum(numbers)
     return total if sum(number > 0.0 for number in numbers) < 2 else math.nextafter(total, math.inf)
+
+
+def chord(epsilon: float, end: float, value: float) -> float:
+    """Return at least the height at `epsilon` of the chord in e^ε from 1 at 0 to `value` at `end`.
+
+    Every profile is convex in e^ε and at most 1 at 0, so one that is at most `value` at `end` lies below the chord.
+    *Guarantee*: never below such a profile, for ε from 0 to `end`. *Rounding*: up.
+    """
+    with flint.ctx.workprec(128):
+        share = flint.arb(epsilon).expm1() / flint.arb(math.nextafter(end, math.inf)).expm1()
+        return min(1.0, ball_above(1 - share * (1 - flint.arb(value))))

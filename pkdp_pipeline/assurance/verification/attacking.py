@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
+from pkdp_pipeline.assurance.attacks.schedules import (
+    Schedule,
+    enumerated_schedule,
+    schedules,
+    simulated_schedule,
+    worst_schedules,
+)
 from pkdp_pipeline.assurance.attacks.simulation import simulated
 from pkdp_pipeline.assurance.verification.claims import Claim, failed, not_checked, passed
-from pkdp_pipeline.assurance.verification.closeness import SAME, Closest, above, stored_deltas
 from pkdp_pipeline.assurance.verification.recomputing import Nested
-from pkdp_pipeline.assurance.verification.together import together_claims
 from pkdp_pipeline.assurance.verification.trying import Attained, Tried, simulable, tried_by_anyone, tried_by_declared
+from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.certificates.sentences import rounded_up
 
 __all__ = ["Effort", "attack_claims"]
 
@@ -186,3 +196,134 @@ def _claim(
 
 def _releases(number: int) -> str:
     return "1 release" if number == 1 else f"{number} different releases"
+
+
+_TOGETHER = "No attacker who was tried on several releases together learns more than the total says."
+
+_AT = (1.0, 0.5, 0.1)
+_MOST = 20
+"""So many schedules are tried at each ε; and of those who are drawn, so many in all:"""
+
+_MOST_DRAWN = 4
+_LARGEST_TOTAL = 3000
+"""Totals of more releases than this are not tried: drawing one of their trajectories takes as long as they are."""
+
+
+def together_claims(
+    nested: Sequence[Nested], key: str, *, draws: int, confidence: float, generator: Generator
+) -> Iterator[Claim]:
+    """Yield what attackers on several releases attain of the totals in a certificate; nothing where there is none."""
+    totals = [one for one in nested if isinstance(one.certificate, ComposedCertificate)]
+    if not totals:
+        return
+    trials = drawn = 0
+    closest: Closest | None = None
+    for one in totals[-1:]:  # the total itself: its parts are tried one by one
+        for epsilon, schedule, worst in _chosen(one):
+            delta = stored_deltas(one, worst=worst)[epsilon]
+            exact = enumerated_schedule(schedule, epsilon)
+            if exact is not None:
+                lower = exact.lower
+            elif drawn < _MOST_DRAWN:
+                drawn += 1
+                share = 1.0 - (1.0 - confidence) / _MOST_DRAWN
+                trial = simulated_schedule(schedule, epsilon, draws=draws, confidence=share, generator=generator)
+                if trial is None:
+                    continue
+                lower = Fraction(trial.lower)
+            else:
+                continue
+            trials += 1
+            if lower > Fraction(delta) * (1 + SAME):
+                yield failed(key, _TOGETHER, above(one, lower, epsilon, delta), epsilon=epsilon, stored=delta)
+                return
+            if delta > 0.0:
+                reached = Closest.of(lower, epsilon, delta)
+                closest = reached if closest is None else max(closest, reached, key=Closest.order)
+    evidence: dict[str, Any] = {"trials": trials, "simulations": drawn, "draws": draws, "confidence": confidence}
+    if not trials:
+        yield not_checked(key, _TOGETHER, "No attack on releases like these together is known, or they are too large.")
+        return
+    tight = ""
+    if closest is not None:
+        evidence |= {"percent": closest.percent, "epsilon": closest.epsilon}
+        tight = f"; the closest reaches at least {closest.percent} % of it (ε = {closest.epsilon:g})"
+    how = (
+        f", {drawn} of them by {draws:,} draws with confidence {confidence:g} for all together" if drawn else ", exact"
+    )
+    yield passed(
+        key, _TOGETHER, f"{trials} {'trial' if trials == 1 else 'trials'}{how}: none above{tight}.", **evidence
+    )
+
+
+def _chosen(one: Nested) -> Iterator[tuple[float, Schedule, bool]]:
+    """Yield ε, a schedule, and whether it is of attackers who know everybody."""
+    certificate = one.certificate
+    assert isinstance(certificate, ComposedCertificate)
+    if certificate.releases > _LARGEST_TOTAL:
+        return
+    for worst in (False, True):
+        if worst and certificate.worst_case_bound is None:
+            continue
+        if not worst and not certificate.has_partial_knowledge:
+            continue
+        stored = stored_deltas(one, worst=worst)
+        for epsilon in _AT:
+            if epsilon in stored:
+                found = worst_schedules(certificate) if worst else schedules(certificate, epsilons=(epsilon,))
+                # Those who look at most releases first.
+                for schedule in sorted(found, key=lambda each: -each.releases)[:_MOST]:
+                    yield epsilon, schedule, worst
+
+
+SAME = Fraction(1, 10**9)
+"""Relative difference at which two evaluations of the same number, on different machines, are the same."""
+
+_READ = (0.5, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closest:
+    """How much of a stored δ was attained, in whole percent rounded down, and where."""
+
+    percent: int
+    epsilon: float
+
+    @classmethod
+    def of(cls, attained: Fraction, epsilon: float, delta: float) -> Closest:
+        """Return how much of `delta` is attained at `epsilon`."""
+        return cls(percent=math.floor(100 * min(attained / Fraction(delta), Fraction(1))), epsilon=epsilon)
+
+    def order(self) -> tuple[int, bool, float]:
+        """Return what sorts by the share; of equals, the ε that people read comes last."""
+        return self.percent, self.epsilon in _READ, self.epsilon
+
+
+def stored_deltas(one: Nested, *, worst: bool) -> dict[float, float]:
+    """Return the stored δ, by ε: of the certificate, or of what holds against anyone."""
+    about = one.document["worst_case"]
+    pairs = list(one.document["grid"])
+    if worst:
+        # Where nothing rests on the attacker model, the certificate is one against anyone as a whole.
+        pairs = [] if one.certificate.has_partial_knowledge else pairs
+        pairs += [] if about is None else [*about.get("grid", ()), {name: about[name] for name in ("epsilon", "delta")}]
+    found: dict[float, float] = {}
+    for pair in pairs:
+        epsilon, delta = float(pair["epsilon"]), float(pair["delta"])
+        found[epsilon] = min(delta, found.get(epsilon, 1.0))
+    return found
+
+
+def above(one: Nested, attained: Fraction, epsilon: float, delta: float) -> str:
+    """Return that more is attained than is stored, in words."""
+    return (
+        f"An attacker within the declaration attains δ = {_rounded_down(attained)} at ε = {epsilon:g}, where "
+        f"{one.path} says {rounded_up(delta, 6)}."
+    )
+
+
+def _rounded_down(share: Fraction, digits: int = 6) -> str:
+    """Return a δ that is attained as text, rounded down."""
+    down, up = Context(prec=digits, rounding=ROUND_FLOOR), Context(prec=60, rounding=ROUND_CEILING)
+    wide = Context(prec=60, rounding=ROUND_FLOOR)
+    return f"{down.divide(wide.create_decimal(share.numerator), up.create_decimal(share.denominator)):g}"

@@ -9,8 +9,7 @@ from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.certificates.statement import KnowledgeCurve, Statement
 from pkdp_pipeline.display.report.content import LedgerAccount, Promise, PublishedTable, ReleaseView, Report, Series
 from pkdp_pipeline.display.report.json_form import carrying
-from pkdp_pipeline.display.report.noise_words import noise_sentence
-from pkdp_pipeline.display.report.plain_words import rounded_down, whom
+from pkdp_pipeline.display.report.plain_words import noise_sentence, rounded_down, whom
 from pkdp_pipeline.display.report.readings import attained_at
 from pkdp_pipeline.model.plain_text import in_markdown, printable, table_line
 

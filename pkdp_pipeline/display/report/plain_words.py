@@ -7,10 +7,13 @@ import re
 from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.certificates.statement import Statement
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.releases.noise import ExpectedError
 
 __all__ = [
     "anyone",
@@ -21,9 +24,11 @@ __all__ = [
     "given",
     "meaning",
     "named",
+    "noise_sentence",
     "plain_number",
     "protected",
     "rounded_down",
+    "selected_from",
     "sureness",
     "whom",
     "worst_meaning",
@@ -207,4 +212,24 @@ def _but(delta: float) -> str:
     return (
         f". The hint comes with a leak: with probability δ = {rounded_up(delta)}{rare} it tells everything. The table "
         "tells no more than that."
+    )
+
+
+_SELECTED = re.compile(r"published only when the noisy value is at least (-?\d+)")
+
+
+def selected_from(error: ExpectedError) -> int | None:
+    """Return the noisy value from which on a count is published; None where noise decides nothing."""
+    found = _SELECTED.search(error.suppression)
+    return None if found is None else int(found[1])
+
+
+def noise_sentence(error: ExpectedError) -> str:
+    """Return how far noise may have moved the published counts."""
+    least = selected_from(error)
+    if least is None:
+        return f"With noise: 95 % of such numbers are within ±{error.bound_95} of the counted ones."
+    return (
+        f"With noise: 95 % of it is within ±{error.bound_95}. Only noisy numbers of at least {least} are shown, so "
+        f"those near {least} lean high."
     )

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 
-from pkdp_pipeline.engines.narwhals.naming import column as by_name
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = ["comparable", "family", "nameable", "to_public"]
+__all__ = ["column", "comparable", "family", "nameable", "opened", "to_public"]
 
 _TEXT = (nw.String, nw.Categorical, nw.Enum)
 _WHOLE = (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64)
@@ -40,17 +40,17 @@ def comparable(argument: str, name: str, dtype: Any) -> nw.Expr:
     ArgumentError
         If values of its type cannot be grouped and ordered.
     """
-    column = by_name(name)
+    values = column(name)
     if isinstance(dtype, nw.String):
-        return column
+        return values
     if isinstance(dtype, _TEXT):
-        return column.cast(nw.String)
+        return values.cast(nw.String)
     if isinstance(dtype, _REAL):
-        real = column.cast(nw.Float64)
+        real = values.cast(nw.Float64)
         # -0.0 and 0.0 are one cell, and have one name.
         return nw.when(_is_number(real)).then(real + nw.lit(0.0))
     if isinstance(dtype, (*_WHOLE, *_OTHER_UNITS, nw.Boolean, nw.Date, nw.Datetime, nw.Decimal)):
-        return column
+        return values
     raise ArgumentError(
         f"{argument} column {name!r} has type {dtype}, whose values cannot be compared; cast it in the frame, for "
         "example to text."
@@ -75,8 +75,8 @@ def nameable(name: str, dtype: Any) -> nw.Expr:
     fail for one row.
     """
     if isinstance(dtype, nw.Date):
-        column = by_name(name)
-        return nw.when(column.dt.year().is_between(1, 9999)).then(column)
+        dates = column(name)
+        return nw.when(dates.dt.year().is_between(1, 9999)).then(dates)
     if isinstance(dtype, (*_TEXT, *_WHOLE, *_REAL, nw.Boolean, nw.Date, nw.Datetime, nw.Decimal)):
         return comparable("by", name, dtype)
     raise ArgumentError(
@@ -106,3 +106,36 @@ def to_public(values: Any, dtype: Any) -> pd.Series[Any]:
     keys: pd.Series[Any] = pd.Series(pd.arrays.ArrowExtensionArray(values)).astype(public)
     # An engine may keep either zero for the cell that holds both.
     return keys + 0.0 if isinstance(dtype, _REAL) else keys
+
+
+def column(name: str) -> nw.Expr:
+    """Return a column of an `opened` frame by the name it has in the frame that was given."""
+    return nw.col(_spelled(name))
+
+
+def opened(frame: Any) -> tuple[nw.LazyFrame[Any], dict[str, Any]]:
+    """Return a frame whose columns have plain names, and its schema under the names it was given with."""
+    if type(frame).__module__.split(".")[0] == "pyspark":
+        names = list(frame.columns)
+        # By position: the names do not have to be read for it.
+        lazy = nw.from_native(frame.toDF(*map(_spelled, names)) if _renamed(names) else frame).lazy()
+        return lazy, dict(zip(names, map(_in_utc, lazy.collect_schema().values()), strict=True))
+    lazy = nw.from_native(frame).lazy()
+    schema = dict(lazy.collect_schema())
+    renamed = _renamed(schema)
+    return (lazy.rename(renamed) if renamed else lazy), schema
+
+
+def _in_utc(dtype: Any) -> Any:
+    """Return the type of a Spark column: instants have no zone of their own there, only a session shows them in one."""
+    zoned = isinstance(dtype, nw.Datetime) and dtype.time_zone is not None
+    return nw.Datetime("us", "UTC") if zoned else dtype
+
+
+def _renamed(names: Any) -> dict[str, str]:
+    return {name: _spelled(name) for name in names if _spelled(name) != name}
+
+
+def _spelled(name: str) -> str:
+    """Return a name that stands for this one alone and that no engine reads as anything but a name."""
+    return name if re.fullmatch(r"\w+", name) else f"pkdp_{name.encode('utf-8', 'surrogatepass').hex()}"

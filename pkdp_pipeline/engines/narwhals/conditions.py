@@ -11,8 +11,8 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
+from pkdp_pipeline.engines.narwhals.columns import column as by_name
 from pkdp_pipeline.engines.narwhals.columns import comparable, family
-from pkdp_pipeline.engines.narwhals.naming import column as by_name
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Predicate, check_families
 

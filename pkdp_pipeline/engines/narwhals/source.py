@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import narwhals.stable.v2 as nw
 
-from pkdp_pipeline.engines.narwhals.columns import comparable, nameable
+from pkdp_pipeline.engines.narwhals.columns import comparable, nameable, opened
 from pkdp_pipeline.engines.narwhals.conditions import condition
-from pkdp_pipeline.engines.narwhals.naming import opened
-from pkdp_pipeline.engines.narwhals.silence import quiet
 from pkdp_pipeline.engines.narwhals.statements import numbered
 from pkdp_pipeline.engines.question import Question
 from pkdp_pipeline.errors import ConfigError, PkdpError
@@ -84,3 +84,30 @@ def asked(question: Callable[[], Answer]) -> Answer:
         f"the frame could not be counted ({problem}); check that its engine is running, that the frame can be read "
         "from start to end, and that where compares columns with constants of their own type."
     )
+
+
+#: Loggers by which PySpark writes what the JVM said, which can quote a value.
+_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep these loggers from writing; nothing happens where PySpark is not in use."""
+    silenced = [logger for logger in _loggers() if not logger.disabled]
+    for logger in silenced:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger in silenced:
+            logger.disabled = False
+
+
+def _loggers() -> list[Any]:
+    if sys.modules.get("pyspark") is None:
+        return []
+    try:
+        from pyspark.logger import PySparkLogger
+    except ImportError:  # before PySpark 4, which does not log them
+        return []
+    return [PySparkLogger.getLogger(name) for name in _LOGGERS]

@@ -6,7 +6,6 @@ from typing import Any, TypeAlias
 
 import narwhals.stable.v2 as nw
 
-from pkdp_pipeline.engines.narwhals.digests import with_md5
 from pkdp_pipeline.engines.question import DRAWN, SPACES
 from pkdp_pipeline.errors import ArgumentError
 
@@ -138,3 +137,25 @@ def _text(name: str, *, real: bool) -> nw.Expr:
         return column.cast(nw.String)
     whole = nw.when(column.abs() < nw.lit(1e16)).then(column.cast(nw.Int64))
     return nw.when(whole.cast(nw.Float64) == column).then(whole.cast(nw.String)).otherwise(column.cast(nw.String))
+
+
+def with_md5(rows: nw.LazyFrame[Any], name: str, text: nw.Expr) -> nw.LazyFrame[Any]:
+    """Return the rows with one more column, the MD5 of a text; some backends give it as bytes, ordered as its text."""
+    native = rows.with_columns(**{name: text}).to_native()
+    digested = _of_ibis if rows.implementation.is_ibis() else _of_spark
+    lazy: nw.LazyFrame[Any] = nw.from_native(digested(native, name)).lazy()
+    return lazy
+
+
+def _of_spark(native: Any, name: str) -> Any:
+    from pyspark.sql import functions
+
+    return native.withColumn(name, functions.md5(name))
+
+
+def _of_ibis(native: Any, name: str) -> Any:
+    import ibis
+
+    # Declared by its signature: Ibis has no rule of its own for this in BigQuery and in Snowflake.
+    md5 = ibis.udf.scalar.builtin(lambda text: None, name="md5", signature=(("string",), "string"))
+    return native.mutate(**{name: md5(native[name])})

@@ -22,11 +22,10 @@ from pkdp_pipeline.ledger.totals import unit_named
 from pkdp_pipeline.ledger.views.history import History, Line, read_history
 from pkdp_pipeline.ledger.views.reading import Reading, chosen_units, stated_total
 from pkdp_pipeline.ledger.views.words import attacker_words, budget_words, class_call, number_of
-from pkdp_pipeline.ledger.views.yaml_text import number, quoted
 from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.theorems import THEOREMS
 
-__all__ = ["SCHEMA", "registry_text"]
+__all__ = ["SCHEMA", "number", "quoted", "registry_text"]
 
 SCHEMA = "opendp/deployments-registry-data, schemas/deployments-schema.yaml, commit 3e9c812a924c (2026-07-15)"
 """The form that is written."""
@@ -298,3 +297,25 @@ def _block(fields: Fields, indent: int, *, plain: bool) -> Iterator[str]:
             assert isinstance(value, Sequence)
             yield f"{space}{name}:"
             yield from _block(value, indent + 2, plain=plain)
+
+
+# What YAML takes for a line break or does not allow unescaped; JSON's own escapes are YAML's too.
+_UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+_BEYOND_ASCII = re.compile("[^\x00-\x7e]")
+
+
+def quoted(text: str, *, plain: bool = False) -> str:
+    """Return a text in double quotes; with `plain` in ASCII."""
+    return (_BEYOND_ASCII if plain else _UNSAFE).sub(_escaped, json.dumps(text, ensure_ascii=False))
+
+
+def number(value: float) -> str:
+    """Return a number; readers of YAML 1.1 take ``1e-06`` for a text, and ``1.0e-06`` for a number."""
+    text = repr(float(value))
+    mantissa, mark, exponent = text.partition("e")
+    return f"{mantissa}{'' if '.' in mantissa else '.0'}e{exponent}" if mark else text
+
+
+def _escaped(found: re.Match[str]) -> str:
+    point = ord(found.group())
+    return f"\\U{point:08x}" if point > 0xFFFF else f"\\u{point:04x}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pkdp_pipeline.model.predicate.families import check_families
+from pkdp_pipeline.model.predicate.columns import check_families
 from pkdp_pipeline.model.predicate.query import from_query
 from pkdp_pipeline.model.predicate.tree import (
     FLIPPED,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pkdp_pipeline.cli.ledger_commands import Guard
 from pkdp_pipeline.cli.options import AsJson, attacker_options, mechanism_options
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram
@@ -33,20 +32,14 @@ Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes that s
 _SAMPLES, _CONFIDENCE = 120, 0.999999
 
 
-def audit_app(guard: Guard) -> typer.Typer:
-    """Return the commands.
-
-    Parameters
-    ----------
-    guard : callable
-        Wraps each, so that its errors have the exit codes of the whole command line.
-    """
+def audit_app() -> typer.Typer:
+    """Return the commands."""
     app = typer.Typer(help=_HELP, invoke_without_command=True)
     everything: Callable[..., None] = _battery
-    app.callback()(guard(everything))
+    app.callback()(everything)
     for command in (count, histogram, job):
         one: Callable[..., None] = command
-        app.command()(guard(one))
+        app.command()(one)
     return app
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pkdp_pipeline.cli.ledger_commands import Guard
 from pkdp_pipeline.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,21 +18,15 @@ if TYPE_CHECKING:
 __all__ = ["gate_app"]
 
 
-def gate_app(guard: Guard) -> typer.Typer:
-    """Return the commands.
-
-    Parameters
-    ----------
-    guard : callable
-        Wraps every command, so that its errors have the exit codes of the whole command line.
-    """
+def gate_app() -> typer.Typer:
+    """Return the commands."""
     app = typer.Typer(
         help="Answer the questions of people who may not see the data: check a policy, make tokens, serve.",
         no_args_is_help=True,
     )
     commands: tuple[Callable[..., None], ...] = (check, token, serve)
     for command in commands:
-        app.command()(guard(command))
+        app.command()(command)
     return app
 
 

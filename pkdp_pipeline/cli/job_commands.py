@@ -15,28 +15,13 @@ from typing import TYPE_CHECKING, Annotated, ParamSpec, TextIO
 
 import typer
 
-from pkdp_pipeline.cli.ledger_commands import Guard
 from pkdp_pipeline.errors import REFUSED, ArgumentError, InputCheckError, PkdpError, TemporaryError, exit_code
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs import Job, JobSession
     from pkdp_pipeline.jobs.stopping import Stopping
 
-__all__ = ["add_job_commands", "chosen_day"]
-
-
-def add_job_commands(app: typer.Typer, guard: Guard) -> None:
-    """Add the commands.
-
-    Parameters
-    ----------
-    app : typer.Typer
-    guard : callable
-        Wraps every command, so that its errors have the exit codes of the whole command line.
-    """
-    commands: tuple[Callable[..., None], ...] = (run, backfill)
-    for command in commands:
-        app.command()(guard(command))
+__all__ = ["backfill", "chosen_day", "run"]
 
 
 P = ParamSpec("P")

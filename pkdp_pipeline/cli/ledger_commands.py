@@ -4,43 +4,28 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, ParamSpec, Protocol
+from typing import Annotated
 
 import typer
 
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = ["SECONDS", "Guard", "ledger_app"]
-
-P = ParamSpec("P")
+__all__ = ["SECONDS", "ledger_app"]
 
 SECONDS = 1.5
 """How long `show`, `total` and `explain` work on the view over time and on budgets; after that it is coarser."""
 
 
-class Guard(Protocol):
-    """What turns a command's errors into exit codes."""
-
-    def __call__(self, command: Callable[P, None], /) -> Callable[P, None]:
-        """Return the command, guarded."""
-
-
-def ledger_app(guard: Guard) -> typer.Typer:
-    """Return the commands.
-
-    Parameters
-    ----------
-    guard : callable
-        Wraps every command, so that its errors have the exit codes of the whole command line.
-    """
+def ledger_app() -> typer.Typer:
+    """Return the commands."""
     app = typer.Typer(
         help="Read a ledger: what is published, what it adds up to and why, and whether it is intact.",
         no_args_is_help=True,
     )
     for command in (show, total, explain, verify, export):
-        app.command()(guard(command))
+        app.command()(command)
     return app
 
 

@@ -19,13 +19,13 @@ from rich.console import Console
 
 from pkdp_pipeline.cli.audit_commands import audit_app
 from pkdp_pipeline.cli.gate_commands import gate_app
-from pkdp_pipeline.cli.job_commands import add_job_commands
+from pkdp_pipeline.cli.job_commands import backfill, run
 from pkdp_pipeline.cli.ledger_commands import ledger_app
 from pkdp_pipeline.cli.options import AsJson, attacker_options, mechanism_options
 from pkdp_pipeline.cli.plan_commands import plan_app
-from pkdp_pipeline.cli.report_commands import add_report_command
-from pkdp_pipeline.cli.schema_commands import add_schema_command
-from pkdp_pipeline.cli.verify_commands import add_verify_command
+from pkdp_pipeline.cli.report_commands import report
+from pkdp_pipeline.cli.schema_commands import schema
+from pkdp_pipeline.cli.verify_commands import verify
 from pkdp_pipeline.errors import DEFECT, PkdpError, exit_code
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram
@@ -85,10 +85,9 @@ def _options(
     """Publish counts and k-anonymous histograms with a certified guarantee."""
 
 
-add_job_commands(app, _with_exit_codes)
-add_report_command(app, _with_exit_codes)
-add_schema_command(app, _with_exit_codes)
-add_verify_command(app, _with_exit_codes)
+commands: tuple[Callable[..., None], ...] = (run, backfill, report, schema, verify)
+for command in commands:
+    app.command()(command)
 
 Epsilon = Annotated[float | None, typer.Option(help="Print delta at this epsilon.")]
 Delta = Annotated[float | None, typer.Option(help="Print epsilon at this delta.")]
@@ -96,7 +95,6 @@ Protects = Annotated[str, typer.Option(metavar="presence|value", help="value of 
 
 
 @certify_app.command()
-@_with_exit_codes
 @mechanism_options(Histogram)
 @attacker_options(Histogram)
 def histogram(
@@ -115,7 +113,6 @@ def histogram(
 
 
 @certify_app.command()
-@_with_exit_codes
 @mechanism_options(Count)
 @attacker_options(Count)
 def count(
@@ -133,10 +130,23 @@ def count(
     _print_certificate(certify(mechanism, attacker, protects=protects), epsilon, delta, as_json)
 
 
-app.add_typer(plan_app(_with_exit_codes), name="plan")
-app.add_typer(audit_app(_with_exit_codes), name="audit")
-app.add_typer(ledger_app(_with_exit_codes), name="ledger")
-app.add_typer(gate_app(_with_exit_codes), name="gate")
+app.add_typer(plan_app(), name="plan")
+app.add_typer(audit_app(), name="audit")
+app.add_typer(ledger_app(), name="ledger")
+app.add_typer(gate_app(), name="gate")
+
+
+def _guarded(commands: typer.Typer) -> None:
+    """Let the errors of every command have the exit codes of the whole command line."""
+    for one in (*commands.registered_commands, commands.registered_callback):
+        if one is not None and one.callback is not None:
+            one.callback = _with_exit_codes(one.callback)
+    for group in commands.registered_groups:
+        if group.typer_instance is not None:
+            _guarded(group.typer_instance)
+
+
+_guarded(app)
 
 
 def main() -> None:

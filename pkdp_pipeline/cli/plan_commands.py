@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pkdp_pipeline.cli.ledger_commands import Guard
 from pkdp_pipeline.cli.options import AsJson, attacker_options, taking
-from pkdp_pipeline.cli.plan_job_commands import add_plan_job
+from pkdp_pipeline.cli.plan_job_commands import plan_job
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError, PkdpError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram
@@ -25,22 +24,16 @@ __all__ = ["plan_app"]
 _LEFT = 130
 
 
-def plan_app(guard: Guard) -> typer.Typer:
-    """Return the commands.
-
-    Parameters
-    ----------
-    guard : callable
-        Wraps every command, so that its errors have the exit codes of the whole command line.
-    """
+def plan_app() -> typer.Typer:
+    """Return the commands."""
     app = typer.Typer(
         help="Plan a release: which k or which noise keeps a promise, and what each costs. Without a command it asks.",
         invoke_without_command=True,
     )
-    app.callback()(guard(_ask))
+    app.callback()(_ask)
     for command in (histogram, count):
-        app.command()(guard(command))
-    add_plan_job(app, guard)
+        app.command()(command)
+    app.command(name="job")(plan_job)
     return app
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pkdp_pipeline.cli.ledger_commands import Guard
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 
 if TYPE_CHECKING:
@@ -19,25 +18,13 @@ if TYPE_CHECKING:
     from pkdp_pipeline.jobs import Job
     from pkdp_pipeline.jobs.repair import Repairs
 
-__all__ = ["add_plan_job"]
-
-
-def add_plan_job(app: typer.Typer, guard: Guard) -> None:
-    """Add the command.
-
-    Parameters
-    ----------
-    app : typer.Typer
-    guard : callable
-        Wraps the command, so that its errors have the exit codes of the whole command line.
-    """
-    app.command(name="job")(guard(_job))
+__all__ = ["plan_job"]
 
 
 _DATE = "DATE"
 
 
-def _job(
+def plan_job(
     job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)],
     *,
     date: Annotated[

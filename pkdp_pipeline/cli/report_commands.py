@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pkdp_pipeline.cli.ledger_commands import Guard
 from pkdp_pipeline.errors import ArgumentError
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs import Job
 
-__all__ = ["add_report_command"]
-
-
-def add_report_command(app: typer.Typer, guard: Guard) -> None:
-    """Add the command.
-
-    Parameters
-    ----------
-    app : typer.Typer
-    guard : callable
-        Wraps it, so that its errors have the exit codes of the whole command line.
-    """
-    command: Callable[..., None] = report
-    app.command()(guard(command))
+__all__ = ["report"]
 
 
 def report(

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
-from pkdp_pipeline.cli.ledger_commands import Guard
-
-__all__ = ["add_schema_command"]
-
-
-def add_schema_command(app: typer.Typer, guard: Guard) -> None:
-    """Add the command.
-
-    Parameters
-    ----------
-    app : typer.Typer
-    guard : callable
-        Wraps it, so that its errors have the exit codes of the whole command line.
-    """
-    command: Callable[..., None] = schema
-    app.command()(guard(command))
+__all__ = ["schema"]
 
 
 def schema(

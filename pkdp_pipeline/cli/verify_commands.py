@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pkdp_pipeline.cli.ledger_commands import Guard
-
 if TYPE_CHECKING:
     from pkdp_pipeline.assurance.verification import Verification
 
-__all__ = ["FAILED", "add_verify_command"]
+__all__ = ["FAILED", "verify"]
 
 FAILED = 3
 """Exit code where a claim failed."""
@@ -21,19 +18,6 @@ FAILED = 3
 _MARKS = {"fail": "✗ FAIL", "pass": "✓ pass", "not_checked": "– not checked"}
 _PLAIN = {"fail": "x FAIL", "pass": "  pass", "not_checked": "- not checked"}
 """Failures first, which is the order of the table."""
-
-
-def add_verify_command(app: typer.Typer, guard: Guard) -> None:
-    """Add the command.
-
-    Parameters
-    ----------
-    app : typer.Typer
-    guard : callable
-        Wraps it, so that its errors have the exit codes of the whole command line.
-    """
-    command: Callable[..., None] = verify
-    app.command()(guard(command))
 
 
 def verify(

@@ -51,8 +51,8 @@ def main() -> None:
             again = show("total and its δ(1), again", lambda: ledger.total().delta(1.0))
             show("may another day be published?", lambda: ledger.check(standing(entries)))
             show("find a release by its key", lambda: ledger.find(f"{entries // 2:064d}"))
-            show("recompute the chain and the running state", lambda: ledger.verify(contents=False))
-        print(f"the total took {first:.3f} s and {again:.3f} s; 0.2 s is what it may take")
+            show("recompute the chain and the account", lambda: ledger.verify(contents=False))
+        print(f"the total took {first:.3f} s and {again:.3f} s; 0.5 s is what it may take")
 
 
 def standing(number: int) -> Standing:

@@ -346,6 +346,7 @@ def talk(answers: list[str | int], *, seconds: float = 60.0) -> tuple[str, int]:
     )
     os.close(follow)
     shown, asked, waiting, end = b"", 0, list(answers), time.monotonic() + seconds
+    pressed, again = b"", 0.0
     try:
         while time.monotonic() < end:
             if select.select([lead], [], [], 0.1)[0]:
@@ -358,7 +359,12 @@ def talk(answers: list[str | int], *, seconds: float = 60.0) -> tuple[str, int]:
                 shown += piece
             elif waiting and shown[asked:].endswith(b"> "):
                 asked, answer = len(shown), waiting.pop(0)
-                os.write(lead, bytes([answer]) if isinstance(answer, int) else f"{answer}\n".encode())
+                pressed, again = bytes([answer]) if isinstance(answer, int) else b"", time.monotonic() + 2
+                os.write(lead, pressed or f"{answer}\n".encode())
+            elif pressed and time.monotonic() > again and program.poll() is None:
+                # A signal that comes while a module is imported can get lost: people press the keys again.
+                again = time.monotonic() + 2
+                os.write(lead, pressed)
             elif program.poll() is not None:
                 break
         code = program.wait(10)

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import probability, whole_number
+from pkdp_pipeline.theorems.rounding import float_above
 
 __all__ = ["basic_sum"]
 
@@ -66,8 +67,4 @@ def _sum_up(numbers: list[float], often: list[int]) -> float:
     if math.inf in numbers:
         return math.inf
     exact = sum((Fraction(number) * n for number, n in zip(numbers, often, strict=True)), Fraction(0))
-    try:
-        rounded = float(exact)
-    except OverflowError:
-        return math.inf
-    return rounded if Fraction(rounded) >= exact else math.nextafter(rounded, math.inf)
+    return float_above(exact)

@@ -14,7 +14,7 @@ from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.theorems import Applied, Bound
 from pkdp_pipeline.theorems.beside_leakage import both_sides
-from pkdp_pipeline.theorems.rounding import Array
+from pkdp_pipeline.theorems.rounding import Array, float_above
 
 __all__ = ["Shifted", "same_people", "without_evidence"]
 
@@ -78,8 +78,7 @@ def _substitution(parts: tuple[Part, ...], exact: Part) -> float | None:
         # Replacing a record changes one number of a count, two cells of a histogram.
         cells = 1 if isinstance(part.mechanism, Count) else 2
         spent += cells * Fraction(noise.epsilon) * part.times
-    rounded = float(spent)
-    return rounded if Fraction(rounded) >= spent else math.nextafter(rounded, math.inf)
+    return float_above(spent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

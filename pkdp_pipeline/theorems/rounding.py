@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EVALUATED", "TINY", "UNIT", "Array", "ball_above", "ball_below", "evaluated", "lowered", "raised"]
+__all__ = [
+    "EVALUATED",
+    "TINY",
+    "UNIT",
+    "Array",
+    "ball_above",
+    "ball_below",
+    "evaluated",
+    "float_above",
+    "lowered",
+    "raised",
+]
 
 Array = NDArray[np.float64]
 
@@ -36,6 +48,15 @@ def ball_above(ball: Any) -> float:
 def ball_below(ball: Any) -> float:
     """Return a float at or below every point of a python-flint ball."""
     return math.nextafter(float(ball.lower()), -math.inf)
+
+
+def float_above(value: Fraction) -> float:
+    """Return the smallest float at or above `value`, which is at least 0; `math.inf` beyond all floats."""
+    try:
+        rounded = float(value)
+    except OverflowError:
+        return math.inf
+    return rounded if math.isinf(rounded) or Fraction(rounded) >= value else math.nextafter(rounded, math.inf)
 
 
 def raised(values: Array, budget: Array | float) -> Array:

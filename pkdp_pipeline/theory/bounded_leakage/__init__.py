@@ -7,13 +7,17 @@ reads randomness.
 
 from __future__ import annotations
 
-from pkdp_pipeline.theory.bounded_leakage.big_world import beside_private_leakage, big_world
 from pkdp_pipeline.theory.bounded_leakage.chain import along_path, chained, given_leakage
-from pkdp_pipeline.theory.bounded_leakage.composing import advanced_composition, basic_composition, best_composition
+from pkdp_pipeline.theory.bounded_leakage.composing import (
+    advanced_composition,
+    basic_composition,
+    beside_private_leakage,
+    best_composition,
+    big_world,
+)
 from pkdp_pipeline.theory.bounded_leakage.exponential import ExponentialMechanism
-from pkdp_pipeline.theory.bounded_leakage.growth import growth_above, growth_below
-from pkdp_pipeline.theory.bounded_leakage.leakage_pair import LeakagePair
-from pkdp_pipeline.theory.bounded_leakage.neighbours import one_record_apart
+from pkdp_pipeline.theory.bounded_leakage.leakage_pair import LeakagePair, one_record_apart
+from pkdp_pipeline.theory.bounded_leakage.numbers import growth_above, growth_below
 
 __all__ = [
     "ExponentialMechanism",

@@ -10,8 +10,8 @@ import flint
 
 from pkdp_pipeline.composition.basic_sum import basic_sum
 from pkdp_pipeline.model.arguments import whole_number
-from pkdp_pipeline.theory.bounded_leakage.growth import BITS, exact_end, float_above
-from pkdp_pipeline.theory.bounded_leakage.guarantee_pair import read_guarantee
+from pkdp_pipeline.theorems.rounding import float_above
+from pkdp_pipeline.theory.bounded_leakage.numbers import BITS, exact_end, read_guarantee
 
 __all__ = ["along_path", "chained", "given_leakage"]
 

@@ -12,10 +12,15 @@ from types import MappingProxyType
 import flint
 
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
-from pkdp_pipeline.theory.bounded_leakage.finite_law import read_law
-from pkdp_pipeline.theory.bounded_leakage.growth import BITS, exact_end, float_above, read_epsilon, read_growth
-from pkdp_pipeline.theory.bounded_leakage.leakage_pair import LeakagePair, Seen
-from pkdp_pipeline.theory.bounded_leakage.neighbours import Neighbours, read_neighbours
+from pkdp_pipeline.theorems.rounding import float_above
+from pkdp_pipeline.theory.bounded_leakage.leakage_pair import LeakagePair, Neighbours, Seen, read_neighbours
+from pkdp_pipeline.theory.bounded_leakage.numbers import (
+    BITS,
+    exact_end,
+    read_epsilon,
+    read_growth,
+    read_law,
+)
 
 __all__ = ["ExponentialMechanism"]
 

@@ -15,6 +15,7 @@ from thorough import examples as examples_of
 from pkdp_pipeline.composition.basic_sum import basic_sum
 from pkdp_pipeline.composition.worst_case_parts import advanced_sum
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.theorems.rounding import float_above
 from pkdp_pipeline.theory.bounded_leakage import (
     LeakagePair,
     advanced_composition,
@@ -23,8 +24,7 @@ from pkdp_pipeline.theory.bounded_leakage import (
     growth_above,
     growth_below,
 )
-from pkdp_pipeline.theory.bounded_leakage.finite_law import divergence
-from pkdp_pipeline.theory.bounded_leakage.growth import float_above
+from pkdp_pipeline.theory.bounded_leakage.numbers import divergence
 
 
 def randomised(growth, delta):

@@ -14,6 +14,7 @@ from small_pairs import apart, binary, bit, coin, growths, line, pairs, step, to
 from thorough import examples as examples_of
 
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.theorems.rounding import float_above
 from pkdp_pipeline.theory.bounded_leakage import (
     LeakagePair,
     along_path,
@@ -24,7 +25,7 @@ from pkdp_pipeline.theory.bounded_leakage import (
     growth_below,
 )
 from pkdp_pipeline.theory.bounded_leakage.chain import _after
-from pkdp_pipeline.theory.bounded_leakage.growth import exact_end, float_above
+from pkdp_pipeline.theory.bounded_leakage.numbers import exact_end
 
 EPSILONS = st.sampled_from([0.0, 0.125, 0.4, 1.0, 2.5])
 DELTAS = st.sampled_from([0.0, 1e-9, 0.01, 0.2, 0.6])

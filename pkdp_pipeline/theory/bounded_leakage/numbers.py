@@ -1,17 +1,30 @@
-"""Between ε and e^ε: rationals on either side, and floats at or above a rational."""
+"""Exact numbers: rationals on either side of e^ε, finite laws and their divergence, and the arguments that give them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Mapping
 from fractions import Fraction
 from numbers import Rational
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import flint
 
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.arguments import probability
 
-__all__ = ["BITS", "exact_end", "float_above", "growth_above", "growth_below", "read_epsilon", "read_growth"]
+__all__ = [
+    "BITS",
+    "Law",
+    "divergence",
+    "exact_end",
+    "growth_above",
+    "growth_below",
+    "read_epsilon",
+    "read_growth",
+    "read_guarantee",
+    "read_law",
+]
 
 BITS = 192
 """Precision of balls; what is read off them is off by about 1e-57, relatively."""
@@ -78,15 +91,6 @@ def exact_end(end: Any) -> Fraction:
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
-def float_above(value: Fraction) -> float:
-    """Return the smallest float at or above `value`, which is at least 0; `math.inf` beyond all floats."""
-    try:
-        rounded = float(value)
-    except OverflowError:
-        return math.inf
-    return rounded if math.isinf(rounded) or Fraction(rounded) >= value else math.nextafter(rounded, math.inf)
-
-
 def read_epsilon(name: str, value: object) -> float:
     """Return `value` as a float of at least 0, ``inf`` allowed, or raise `ArgumentError`."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
@@ -108,3 +112,43 @@ def read_growth(name: str, value: object) -> Fraction:
     if exact < 1:
         raise ArgumentError(f"{name} stands for e^ε with ε at least 0, so it must be at least 1, got {value!r}.")
     return exact
+
+
+Law: TypeAlias = dict[Hashable, Fraction]
+
+_Outcome = TypeVar("_Outcome", bound=Hashable)
+
+
+def read_law(name: str, law: Mapping[_Outcome, object]) -> dict[_Outcome, Fraction]:
+    """Return `law` without outcomes of probability 0, or raise `ArgumentError`."""
+    if not isinstance(law, Mapping):
+        raise ArgumentError(f"{name} must be a mapping from outcomes to probabilities, not {type(law).__name__}.")
+    read: dict[_Outcome, Fraction] = {}
+    for outcome, chance in law.items():
+        if isinstance(chance, bool) or not isinstance(chance, Rational):
+            raise ArgumentError(
+                f"{name} must have exact probabilities: write Fraction(1, 10), not 0.1 (got {chance!r})."
+            )
+        exact = Fraction(chance)
+        if exact < 0:
+            raise ArgumentError(f"{name} must have probabilities of at least 0, got {chance!r}.")
+        if exact > 0:
+            read[outcome] = exact
+    if sum(read.values()) != 1:
+        raise ArgumentError(f"the probabilities of {name} must add up to exactly 1.")
+    return read
+
+
+def divergence(first: Mapping[_Outcome, Fraction], second: Mapping[_Outcome, Fraction], growth: Fraction) -> Fraction:
+    """Return the largest ``P(S) - growth Q(S)`` over all events S: how far `first` is from `second`."""
+    nothing = Fraction(0)
+    return sum(
+        (max(nothing, chance - growth * second.get(outcome, nothing)) for outcome, chance in first.items()), nothing
+    )
+
+
+def read_guarantee(name: str, value: object) -> tuple[float, float]:
+    """Return `value` as a pair of floats, ε at least 0 (``inf`` allowed) and δ in [0, 1], or raise `ArgumentError`."""
+    if not isinstance(value, tuple) or len(value) != 2:
+        raise ArgumentError(f"{name} must be a pair (epsilon, delta), such as (1.0, 1e-6).")
+    return read_epsilon(f"epsilon of {name}", value[0]), probability(f"delta of {name}", value[1])

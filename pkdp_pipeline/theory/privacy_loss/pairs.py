@@ -1,0 +1,262 @@
+"""From a certificate to the two sides of a pair that dominates every pair it speaks of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from numbers import Rational, Real
+from typing import Any
+
+import flint
+import numpy as np
+
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.composition.convolution import Convolved
+from pkdp_pipeline.composition.hull import hull_atoms
+from pkdp_pipeline.composition.loss_laws import Losses, NoiseLosses, PairLosses, ProfileLosses, directions, pair_atoms
+from pkdp_pipeline.composition.maximum import WorstMaximum
+from pkdp_pipeline.composition.worst_case_parts import NoiseTotal
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.theorems import Bound, Protects, WorstCase
+from pkdp_pipeline.theorems.rounding import UNIT, Array, ball_above, float_above
+from pkdp_pipeline.theorems.waiting_pair import waiting_pair
+from pkdp_pipeline.theorems.worst_case import NoiseCurve
+from pkdp_pipeline.theory.privacy_loss.side import LossSide, thinned
+
+__all__ = ["Law", "certified_sides", "explicit_sides"]
+
+_LOST = 1e-90
+"""Mass of a waiting time that may be left out of its atoms and counted as disclosed."""
+
+_FINE = 0.01
+"""Cells of a grid, in standard deviations of the loss; it widens the loss by a few millionths."""
+
+_NARROWEST = 1e-9
+
+
+def certified_sides(certificate: Certificate) -> tuple[LossSide, LossSide]:
+    """Return the losses above 0, in either order, of a pair that dominates what the certificate is about.
+
+    Notes
+    -----
+    Theorem A's waiting times, noise and products of noise are known as pairs; theorem B's product and the envelope of
+    theorem C are taken on a fine grid. For everything else the pair is the one, its own mirror image, whose profile
+    is the convex hull of the certified δ(ε). *Guarantee*: for every attacker the certificate speaks of, the profile
+    of the first order of the two lives is nowhere above one side's, that of the second order nowhere above the
+    other's. *Rounding*: up.
+    """
+    worst = certificate.worst_case_bound
+    partial = tuple(applied.bound for applied in certificate.partial_bounds)
+    return _sides((*partial, *(() if worst is None else (worst,))), certificate.protects)
+
+
+@lru_cache(maxsize=16)
+def _sides(bounds: tuple[Bound, ...], protects: Protects) -> tuple[LossSide, LossSide]:
+    law = directions(bounds, protects)
+    first = _side(law.right)
+    second = first if law.left is None else _side(law.left)
+    ends = [bound.parameters[0] for bound in bounds if isinstance(bound, WorstCase) and bound.parameters[1] == 0.0]
+    if not ends:
+        return first, second
+    return first.ending_at(min(ends)), second.ending_at(min(ends))
+
+
+def _side(law: Losses) -> LossSide:
+    if isinstance(law, PairLosses) and law.known == 0:
+        return LossSide.of_masses(*pair_atoms(waiting_pair(law.k - 1, law.p, law.cap, _LOST), law.order))
+    if isinstance(law, NoiseLosses):
+        return noise_side([(law.noise, law.cells)])
+    if isinstance(law, ProfileLosses):
+        counts = _noisy_counts(law.bounds[0]) if len(law.bounds) == 1 else None
+        if counts is not None and sum(times for _, times in counts) <= MOST_COUNTS:
+            return noise_side(counts)
+        return LossSide.of_masses(*hull_atoms(law.bounds))
+    step = max(_NARROWEST, _FINE * law.spread())
+    grid = law.on_grid(step)
+    cells = np.arange(max(1, grid.start), grid.last + 1, dtype=np.float64)
+    masses = grid.masses[max(1, grid.start) - grid.start :]
+    return LossSide.of_masses(np.nextafter(cells * step, np.inf), masses, grid.infinite)
+
+
+def _noisy_counts(bound: Bound) -> list[tuple[float, int]] | None:
+    """Return the ε0 of independent noisy counts, and how many have it, where a bound is about just these."""
+    if isinstance(bound, NoiseCurve):
+        return [(bound.noise, bound.cells)] if bound.appears_at is None else None
+    if isinstance(bound, WorstMaximum):
+        curves = _curves(bound.parts)
+        if not curves or len({curve.cells for curve in curves}) > 1:
+            return None
+        return [(max(curve.noise for curve in curves), curves[0].cells)]
+    if isinstance(bound, NoiseTotal):
+        return _total_counts(bound)
+    if isinstance(bound, Convolved) and bound.participation is None:
+        laws = [part.right for part, _ in bound.parts if part.left is None]
+        noisy = [law for law in laws if isinstance(law, NoiseLosses)]
+        if len(noisy) < len(bound.parts):
+            return None
+        return [(law.noise, law.cells * times) for law, (_, times) in zip(noisy, bound.parts, strict=True)]
+    return None
+
+
+def _total_counts(total: NoiseTotal) -> list[tuple[float, int]] | None:
+    curves = _curves(tuple(bound for bound, _ in total.parts))
+    if not curves:
+        return None
+    listed = [(curve, times) for curve, (_, times) in zip(curves, total.parts, strict=True)]
+    left = total.releases
+    if left < sum(times for _, times in listed) and len({curve.cells for curve in curves}) > 1:
+        return None
+    # Of equally many cells, those with the least noise tell the most.
+    found = []
+    for curve, times in sorted(listed, key=lambda part: -part[0].noise):
+        taken = min(times, left)
+        left -= taken
+        if taken:
+            found.append((curve.noise, curve.cells * taken))
+    return found
+
+
+def _curves(bounds: tuple[WorstCase, ...]) -> list[NoiseCurve]:
+    """Return bounds that are all noise with nothing suppressed before it; none otherwise."""
+    curves = [bound for bound in bounds if isinstance(bound, NoiseCurve) and bound.appears_at is None]
+    return curves if len(curves) == len(bounds) else []
+
+
+MOST_COUNTS = 20_000
+"""More counts than this are not multiplied out."""
+
+_ATOMS = 4096
+
+_PRODUCTS = 2_000_000
+"""So many sums of two losses are looked at, at once."""
+
+
+def noise_side(parts: Sequence[tuple[float, int]]) -> LossSide:
+    """Return the losses above 0 of independent counts with two-sided geometric noise, which all differ by 1.
+
+    Parameters
+    ----------
+    parts : sequence of (float, int)
+        ε0 and how many counts have it; at most `MOST_COUNTS` in all.
+
+    Notes
+    -----
+    The loss of one count is ε0 with probability ``1/(1 + e^{-ε0})`` and -ε0 otherwise, so that of n is ``(2j - n)
+    ε0`` with binomial weights. Masses are kept as logarithms: none is lost, however small. The pair is its own mirror
+    image. *Guarantee*: the profile is nowhere below that of the product. *Rounding*: up; products of several ε0 with
+    more than `_ATOMS` losses have neighbours put together, see `LossSide.shorter`, and so have two factors with more
+    than `_PRODUCTS` sums of losses.
+    """
+    often: dict[float, int] = {}
+    for epsilon, times in parts:
+        often[epsilon] = often.get(epsilon, 0) + times
+    losses, logs = np.zeros(1), np.zeros(1)
+    end = Fraction(0)
+    for epsilon, times in sorted(often.items()):
+        more, weights = _repeated(epsilon, times)
+        end += times * Fraction(epsilon)
+        if len(losses) == 1:
+            losses, logs = more, weights
+            continue
+        if len(losses) * len(more) > _PRODUCTS:
+            losses, logs = thinned(losses, logs, max(math.isqrt(_PRODUCTS), _PRODUCTS // len(more)))
+            more, weights = thinned(more, weights, _PRODUCTS // len(losses))
+        slack = 4.0 * UNIT * float(np.abs(losses).max() + np.abs(more).max())
+        # Rounding lifts no loss above the largest one.
+        losses = np.minimum((losses[:, None] + more[None, :]).ravel() + slack, float_above(end))
+        logs = (logs[:, None] + weights[None, :]).ravel()
+        logs = logs + 4.0 * UNIT * np.abs(logs)
+        order = np.argsort(losses, kind="stable")
+        losses, logs = thinned(losses[order], logs[order], _ATOMS)
+    above = losses > 0.0
+    order = np.argsort(losses[above], kind="stable")
+    return LossSide(losses=losses[above][order], log_masses=logs[above][order], infinite=0.0)
+
+
+def _repeated(epsilon: float, times: int) -> tuple[Array, Array]:
+    exact = Fraction(epsilon)
+    losses = np.array([float_above((2 * j - times) * exact) for j in range(times + 1)])
+    with flint.ctx.workprec(160):
+        factorials = [flint.arb(0)]
+        for number in range(1, times + 1):
+            factorials.append(factorials[-1] + flint.arb(number).log())
+        # 1/(1 + e^{-ε0}) for a loss of ε0, e^{-ε0} times that for -ε0.
+        one = flint.arb(epsilon)
+        likely = -(-one).exp().log1p()
+        logs = [
+            ball_above(factorials[times] - factorials[j] - factorials[times - j] + times * likely - (times - j) * one)
+            for j in range(times + 1)
+        ]
+    return losses, np.array(logs)
+
+
+Law = Mapping[Any, Any] | Sequence[Any]
+"""Probabilities of outcomes: by outcome, or in a fixed order."""
+
+_NEAR_ONE = Fraction(1, 10**9)
+"""Floats that sum up to 1 but for less than this are scaled so that they do."""
+
+
+def explicit_sides(first: Law, second: Law) -> tuple[LossSide, LossSide]:
+    """Return the losses above 0 of `first` against `second`, and of `second` against `first`.
+
+    Raises
+    ------
+    ArgumentError
+        If one is not a law, or they are lists of different length.
+    """
+    one, other = _read("first", first), _read("second", second)
+    if not (isinstance(first, Mapping) or isinstance(second, Mapping)) and len(first) != len(second):
+        raise ArgumentError("first and second must list the same outcomes: the lists differ in length.")
+    if isinstance(first, Mapping) != isinstance(second, Mapping):
+        raise ArgumentError("first and second must both be lists of probabilities, or both dicts by outcome.")
+    return _explicit_side(one, other), _explicit_side(other, one)
+
+
+def _read(name: str, law: Law) -> dict[Hashable, Fraction]:
+    if isinstance(law, str | bytes) or not isinstance(law, Mapping | Sequence | np.ndarray):
+        raise ArgumentError(f"{name} must be a list of probabilities, or a dict of them by outcome.")
+    items = law.items() if isinstance(law, Mapping) else enumerate(law)
+    found = {outcome: _exactly(name, chance) for outcome, chance in items}
+    total = sum(found.values(), Fraction(0))
+    if abs(total - 1) > _NEAR_ONE or (total != 1 and not any(isinstance(chance, float) for _, chance in _pairs(law))):
+        raise ArgumentError(f"{name} must be a law: its probabilities must sum up to 1.")
+    return {outcome: chance / total for outcome, chance in found.items() if chance}
+
+
+def _pairs(law: Law) -> list[tuple[Any, Any]]:
+    return list(law.items() if isinstance(law, Mapping) else enumerate(law))
+
+
+def _exactly(name: str, chance: object) -> Fraction:
+    if isinstance(chance, bool) or not isinstance(chance, Real):
+        raise ArgumentError(f"{name} must hold probabilities: numbers or Fractions of at least 0.")
+    if not isinstance(chance, Rational) and not math.isfinite(chance):
+        raise ArgumentError(f"{name} must hold finite probabilities.")
+    exact = Fraction(chance) if isinstance(chance, Rational | float) else Fraction(float(chance))
+    if exact < 0:
+        raise ArgumentError(f"{name} must hold probabilities of at least 0.")
+    return exact
+
+
+def _explicit_side(one: Mapping[Hashable, Fraction], other: Mapping[Hashable, Fraction]) -> LossSide:
+    masses: dict[Fraction, Fraction] = {}
+    infinite = Fraction(0)
+    for outcome, chance in one.items():
+        against = other.get(outcome, Fraction(0))
+        if not against:
+            infinite += chance
+        elif chance > against:
+            ratio = chance / against
+            masses[ratio] = masses.get(ratio, Fraction(0)) + chance
+    ratios = sorted(masses)
+    with flint.ctx.workprec(256):
+        losses = [ball_above(_ball(ratio).log()) for ratio in ratios]
+        logs = [ball_above(_ball(masses[ratio]).log()) for ratio in ratios]
+    return LossSide(losses=np.array(losses), log_masses=np.array(logs), infinite=float_above(infinite))
+
+
+def _ball(exact: Fraction) -> Any:
+    return flint.arb(flint.fmpq(exact.numerator, exact.denominator))

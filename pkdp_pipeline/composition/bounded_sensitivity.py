@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pkdp_pipeline.composition.independent_given_habits import plain_sum
 from pkdp_pipeline.composition.part import Part, Total
+from pkdp_pipeline.composition.schedule import plain_sum
 from pkdp_pipeline.composition.worst_case_parts import NoiseTotal, SmallerTotal
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.model.evidence import BoundedSensitivity, Evidence

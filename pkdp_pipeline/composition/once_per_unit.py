@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pkdp_pipeline.composition.disjoint_units import largest, worst_largest
-from pkdp_pipeline.composition.independent_given_habits import plain_sum
 from pkdp_pipeline.composition.maximum import Maximum, WorstMaximum, best_attack
 from pkdp_pipeline.composition.part import Part, Total, has_cells
+from pkdp_pipeline.composition.schedule import largest, plain_sum, worst_largest
 from pkdp_pipeline.composition.worst_case_parts import NoiseTotal, SmallerTotal
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.model.evidence import Evidence

@@ -6,16 +6,19 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 
-from pkdp_pipeline.composition.bounded_dependence import bounded_dependence
-from pkdp_pipeline.composition.bounded_participation import bounded_participation
 from pkdp_pipeline.composition.bounded_sensitivity import bounded_sensitivity
-from pkdp_pipeline.composition.disjoint_units import disjoint_units
-from pkdp_pipeline.composition.independent_given_habits import independent_given_habits
 from pkdp_pipeline.composition.maximum import WorstMaximum
 from pkdp_pipeline.composition.once_per_unit import once_per_unit
-from pkdp_pipeline.composition.one_day_protected import one_day_protected
 from pkdp_pipeline.composition.part import Part, Total
-from pkdp_pipeline.composition.same_people import same_people, without_evidence
+from pkdp_pipeline.composition.same_people import same_people
+from pkdp_pipeline.composition.schedule import (
+    bounded_dependence,
+    bounded_participation,
+    disjoint_units,
+    independent_given_habits,
+    one_day_protected,
+    without_evidence,
+)
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.model.evidence import KINDS, Evidence
 from pkdp_pipeline.model.wording import Speech, Worded

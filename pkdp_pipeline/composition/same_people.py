@@ -8,15 +8,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from pkdp_pipeline.composition.independent_given_habits import noise_total, trajectory
 from pkdp_pipeline.composition.part import Part, Total
+from pkdp_pipeline.composition.schedule import trajectory, without_evidence
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.theorems import Applied, Bound
 from pkdp_pipeline.theorems.beside_leakage import both_sides
 from pkdp_pipeline.theorems.rounding import Array, float_above
 
-__all__ = ["Shifted", "same_people", "without_evidence"]
+__all__ = ["Shifted", "same_people"]
 
 _TAKEN = "each release tells about the other people, whose uncertainty would protect a person in the others"
 
@@ -35,21 +35,6 @@ def same_people(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Tota
         for applied in exact[0].partial
     )
     return Total(rule="same_people", partial=partial, worst=None, protection=trajectory(parts, None))
-
-
-def without_evidence(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total:
-    """Add up worst-case guarantees; where a part has none there is no total."""
-    del evidence
-    if len(parts) == 1 and parts[0].times == 1:
-        part = parts[0]
-        return Total(rule="single", partial=part.partial, worst=part.worst, protection=trajectory(parts, None))
-    return Total(
-        rule="worst_case_parts",
-        partial=(),
-        worst=noise_total("worst_case_parts", parts),
-        protection=trajectory(parts, None),
-        reason="no evidence says how the releases depend on one another",
-    )
 
 
 def _is_exact_count(part: Part) -> bool:

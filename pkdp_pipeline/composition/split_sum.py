@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from pkdp_pipeline.composition.basic_sum import basic_sum
+from pkdp_pipeline.composition.worst_case_parts import basic_sum
 from pkdp_pipeline.theorems import Bound, WorstCase
 from pkdp_pipeline.theorems.guarantee import Guarantee
 from pkdp_pipeline.theorems.rounding import EVALUATED, Array

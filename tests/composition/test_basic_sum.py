@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pkdp_pipeline.composition.basic_sum import basic_sum
+from pkdp_pipeline.composition.worst_case_parts import basic_sum
 from pkdp_pipeline.errors import ArgumentError
 
 epsilons = st.floats(min_value=0, max_value=1e300)

@@ -20,7 +20,7 @@ from thorough import examples
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.assurance.attacks.schedules import worst_schedules
 from pkdp_pipeline.assurance.verification import verify
-from pkdp_pipeline.composition.basic_sum import basic_sum
+from pkdp_pipeline.composition.worst_case_parts import basic_sum
 from pkdp_pipeline.schemas import schema as pkdp_schema
 
 ANYONE = pkdp.AttackerModel()

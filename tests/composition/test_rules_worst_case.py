@@ -12,8 +12,7 @@ from oracle.joint import Day, worst
 from oracle.pairs import product_divergence
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.composition.basic_sum import basic_sum
-from pkdp_pipeline.composition.worst_case_parts import advanced_sum
+from pkdp_pipeline.composition.worst_case_parts import advanced_sum, basic_sum
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.evidence import BoundedParticipation
 

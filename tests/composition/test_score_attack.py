@@ -16,12 +16,12 @@ from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.loss_laws import directions
 from pkdp_pipeline.composition.score_attack import (
     attained_by_scores,
+    score_tail,
     score_test,
     scores_of_atoms,
     scores_of_count,
     scores_of_pair,
 )
-from pkdp_pipeline.composition.score_tail import score_tail
 from pkdp_pipeline.composition.tilted_transform import Factor
 from pkdp_pipeline.theorems.inversion import smallest_epsilon
 from pkdp_pipeline.theorems.thresholding import Thresholding

@@ -30,8 +30,8 @@ from pkdp_pipeline import (
     compose,
 )
 from pkdp_pipeline.certificates.composed import part_of
-from pkdp_pipeline.composition.independent_given_habits import convolved
 from pkdp_pipeline.composition.part import hides_presence, what_is_hidden
+from pkdp_pipeline.composition.schedule import convolved
 
 TOTAL = Leakage.total()
 PRIVATE = Leakage("a noised turnout", epsilon=0.05)

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import flint
 
-from pkdp_pipeline.composition.basic_sum import basic_sum
+from pkdp_pipeline.composition.worst_case_parts import basic_sum
 from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.theorems.rounding import float_above
 from pkdp_pipeline.theory.bounded_leakage.numbers import BITS, exact_end, read_guarantee

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import flint
 
-from pkdp_pipeline.composition.basic_sum import basic_sum
+from pkdp_pipeline.composition.worst_case_parts import basic_sum
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.theorems.rounding import float_above

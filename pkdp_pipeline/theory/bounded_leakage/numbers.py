@@ -1,4 +1,4 @@
-"""Exact numbers: rationals on either side of e^ε, finite laws and their divergence, and the arguments that give them."""
+"""Exact numbers: rationals on either side of e^ε, finite laws and their divergence, and their arguments."""
 
 from __future__ import annotations
 

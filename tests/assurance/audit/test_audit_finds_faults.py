@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from seeded_noise import seeded_noise, start_anew
 
-import pkdp_pipeline.composition.independent_given_habits as habits
+import pkdp_pipeline.composition.schedule as habits
 from pkdp_pipeline.assurance.audit.battery import battery
 from pkdp_pipeline.assurance.audit.findings import Audit
 from pkdp_pipeline.assurance.audit.operators import STANDARD

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from small_pairs import bit, coin, growths, line, pairs, told
 from thorough import examples as examples_of
 
-from pkdp_pipeline.composition.basic_sum import basic_sum
-from pkdp_pipeline.composition.worst_case_parts import advanced_sum
+from pkdp_pipeline.composition.worst_case_parts import advanced_sum, basic_sum
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.theorems.rounding import float_above
 from pkdp_pipeline.theory.bounded_leakage import (

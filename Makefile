@@ -21,13 +21,14 @@ PROGRAMS := postgres or spark or ibis or dbt or browser
 ALONE := not slow and not ($(PROGRAMS) or dagster or airflow)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-docs slow lint types bench docs reports engines duckdb1 test-duckdb1 test-programs schedulers \
+.PHONY: help demo test test-docs test-processors slow lint types bench docs reports engines duckdb1 test-duckdb1 test-programs schedulers \
 	test-schedulers lock clean
 
 help:
 	@echo "make demo    publish 2013-01-02 of examples/daily_flights.toml, and write its report"
 	@echo "make test    run the tests, all but those of the targets below"
 	@echo "make test-docs  run the documentation's tests: the site, every snippet, the notebook"
+	@echo "make test-processors  read documents as other processors write them"
 	@echo "make slow    run the slow campaigns only"
 	@echo "make lint    check style and formatting (ruff)"
 	@echo "make types   check types (mypy --strict)"
@@ -86,11 +87,15 @@ demo: $(READY)
 	$(BIN)/pkdp report examples/daily_flights.toml --date 2013-01-02 --out examples/out/2013-01-02/report.html
 
 test: $(DEV)
-	$(BIN)/python -m pytest -n $(WORKERS) -m "$(ALONE) and not docs"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "$(ALONE) and not (docs or processors)"
 
 # The site, snippets, notebook and example reports of the documentation.
 test-docs: $(DEV)
 	$(BIN)/python -m pytest -n $(WORKERS) -m "$(ALONE) and docs"
+
+# What one kind of processor writes is read on another; half a minute of both, so not one of the suite.
+test-processors: $(DEV)
+	$(BIN)/python -m pytest -m "not slow" tests/test_other_processors.py
 
 # What meets DuckDB most, with DuckDB 1.5. The rest of the package does not know which DuckDB there is.
 test-duckdb1: $(DUCKDB1)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+pytestmark = pytest.mark.processors
 
 TESTS = Path(__file__).resolve().parent
 PROGRAM = TESTS / "documents_elsewhere.py"
@@ -40,12 +44,13 @@ def held(folder: Path, task: str, chosen: list[str]) -> None:
     if len(chosen) < 2:
         pytest.skip("NumPy has nothing to switch off here.")
     folders = [folder / (setting.replace(" ", "+") or "everything") for setting in chosen]
-    for setting, place in zip(chosen, folders, strict=True):
+    for place in folders:
         place.mkdir()
-        run(setting, task, place)
-    for setting, own in zip(chosen, folders, strict=True):
-        others = [place for place in folders if place != own]
-        assert run(setting, "read", *others) == "", f"read with {setting!r} switched off"
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        list(pool.map(run, chosen, repeat(task), folders))
+        others = [[place for place in folders if place != own] for own in folders]
+        answers = pool.map(lambda setting, rest: run(setting, "read", *rest), chosen, others)
+        assert dict(zip(chosen, answers, strict=True)) == dict.fromkeys(chosen, ""), "read with these switched off"
 
 
 def test_documents_travel_between_the_newest_and_the_oldest_processor(tmp_path):

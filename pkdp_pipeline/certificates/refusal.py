@@ -8,10 +8,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
-from pkdp_pipeline.model.wording import Speech, Worded
+from pkdp_pipeline.model.wording import Speech, Worded, rounded_up
 from pkdp_pipeline.theorems import Bound, Protects
 from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.inversion import least_whole

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Protocol
 
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
-from pkdp_pipeline.model.wording import listed
+from pkdp_pipeline.model.wording import listed, percent, rounded_up
 from pkdp_pipeline.theorems import Protects
 
 __all__ = [
@@ -24,42 +21,11 @@ __all__ = [
     "depending",
     "given",
     "leaking",
-    "moved",
     "named_pair",
     "pair",
-    "percent",
     "protection",
-    "rounded_up",
     "suppression",
 ]
-
-
-_moved: ContextVar[float] = ContextVar("_moved", default=0.0)
-
-
-@contextmanager
-def moved(share: float) -> Iterator[None]:
-    """Let all numbers be printed as if they were larger by a share: as another processor may print them."""
-    before = _moved.set(share)
-    try:
-        yield
-    finally:
-        _moved.reset(before)
-
-
-def rounded_up(value: float, digits: int = 3) -> str:
-    """Return `value` as text, rounded up to `digits` significant digits."""
-    if value == math.inf:
-        return "infinity"
-    value += value * _moved.get()
-    if value == 0.0:
-        return "0"
-    mantissa, _, exponent = (
-        f"{Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(repr(float(value)))):e}".partition("e")
-    )
-    if -4 <= int(exponent) < 6:
-        return f"{float(mantissa + 'e' + exponent):g}"
-    return f"{float(mantissa):g}e{int(exponent)}"
 
 
 class _Certified(Protocol):
@@ -77,21 +43,6 @@ def named_pair(certified: _Certified, epsilon: float, delta: float) -> tuple[flo
 def pair(certified: _Certified, epsilon: float, delta: float) -> str:
     """Return `named_pair` in words."""
     return "ε = {}, δ = {}".format(*map(rounded_up, named_pair(certified, epsilon, delta)))
-
-
-def percent(share: float | None, *, up: bool = False) -> str:
-    """Return a share as a percentage, rounded so that fewer attackers are named; only 0 and 1 are 0 % and 100 %."""
-    exact = Decimal(repr(share or 0.0)) * 100
-    if exact <= 50:
-        short = _six_digits(exact, up=up)
-    else:
-        short = Context(prec=60).subtract(Decimal(100), _six_digits(100 - exact, up=not up))
-    short = short.normalize()
-    return f"{short:f} %" if short == 0 or short >= Decimal("1e-6") else f"{short:e} %"
-
-
-def _six_digits(number: Decimal, *, up: bool) -> Decimal:
-    return Context(prec=6, rounding=ROUND_CEILING if up else ROUND_FLOOR).create_decimal(number)
 
 
 def _others(number: int) -> str:

@@ -11,8 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pkdp_pipeline import AttackerModel, Count, GeometricNoise, Histogram, IndependentGivenHabits, certify, compose
-from pkdp_pipeline.certificates.sentences import against, assumptions, rounded_up, suppression
+from pkdp_pipeline.certificates.sentences import against, assumptions, suppression
 from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems import THEOREMS
 
 FULL = AttackerModel(p_max=0.1, p_min=0.05, p_max_between=0.7, unknown=200)

@@ -11,8 +11,9 @@ import numpy as np
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate
-from pkdp_pipeline.certificates.sentences import named_pair, rounded_up
+from pkdp_pipeline.certificates.sentences import named_pair
 from pkdp_pipeline.model.arguments import probability
+from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems import THEOREMS, Protects
 
 __all__ = ["Statement"]

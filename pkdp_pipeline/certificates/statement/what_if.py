@@ -11,7 +11,6 @@ from typing import Literal
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.certificates.statement.effort import SLOW, slowness
 from pkdp_pipeline.certificates.statement.stronger import (
     Change,
@@ -27,6 +26,7 @@ from pkdp_pipeline.certificates.statement.stronger import (
 from pkdp_pipeline.certificates.statement.words import fewer_unknown, listed, more_known, more_sure, surely_there
 from pkdp_pipeline.model.arguments import probability
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.wording import rounded_up
 
 __all__ = ["SHARES", "Kind", "Scenario", "more_by", "what_if"]
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.certificates.sentences import percent
 from pkdp_pipeline.certificates.statement.stronger import (
     THRESHOLDS,
     UNCERTAIN,
@@ -17,6 +16,7 @@ from pkdp_pipeline.certificates.statement.stronger import (
     threshold_of,
 )
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.wording import percent
 
 __all__ = ["fewer_unknown", "listed", "more_known", "more_sure", "people_known", "place", "surely_there"]
 

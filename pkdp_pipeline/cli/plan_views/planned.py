@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pkdp_pipeline.certificates.release_certificate import certify
-from pkdp_pipeline.certificates.sentences import percent
 from pkdp_pipeline.certificates.statement.stronger import UNCERTAIN, keys_of, threshold_of
 from pkdp_pipeline.cli.plan_views.question import Question
 from pkdp_pipeline.cli.plan_views.words import in_flags, offered
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.model.wording import percent
 from pkdp_pipeline.planning import (
     Choice,
     PublicCounts,

@@ -11,27 +11,14 @@ from pkdp_pipeline.model.leakage import Leakage, Lives
 from pkdp_pipeline.theorems.beside_leakage import BesidePrivate, GivenDependent, WorstBesidePrivate
 from pkdp_pipeline.theorems.bound import Bound, WorstCase
 from pkdp_pipeline.theorems.rounding import ball_above
+from pkdp_pipeline.theorems.theorems import THEOREMS
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 __all__ = ["Surviving", "emptied_by"]
 
-_PARTIAL = frozenset(
-    {
-        "thresholding",
-        "thresholding_complement",
-        "counting",
-        "noisy_counting",
-        "histogram_presence",
-        "histogram_value",
-        "histogram_between",
-        "options",
-    }
-)
-_REVEAL_WHO = frozenset({"histogram_between", "options"})
-"""Theorems whose proofs let the attacker see who is present."""
-
-_KNOWN_ARE_FREE = frozenset({"counting", "noisy_counting", "options"})
-"""Theorems in which everybody but the declared unknown people may be known."""
+_PARTIAL = frozenset(key for key, one in THEOREMS.items() if one.against is not None)
+_REVEAL_WHO = frozenset(key for key, one in THEOREMS.items() if one.reveals_who)
+_KNOWN_ARE_FREE = frozenset(key for key, one in THEOREMS.items() if "unknown" in one.rests_on)
 
 
 @dataclass(frozen=True, slots=True)

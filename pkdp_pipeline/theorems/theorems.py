@@ -297,8 +297,8 @@ THEOREMS: Mapping[str, Theorem] = MappingProxyType(
                 title="What follows from who is present is the same in two lives that differ in the cell",
                 citation=f"docs/leakage.md, section 4; Example 3 of {LEAKAGE_PAPER}",
                 protection=(
-                    "This release is how many people are present, which may be known anyhow: it does not tell which cell "
-                    "a person is in, and it does not protect whether she is included."
+                    "This release is how many people are present, which may be known anyhow: it does not tell "
+                    "which cell a person is in, and it does not protect whether she is included."
                 ),
             ),
             *(Theorem(key=key, title=title, citation=citation, is_rule=True) for key, title, citation in _RULES),

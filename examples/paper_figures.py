@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.display.figures import style
 from pkdp_pipeline.display.figures.frame import dress
+from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theory import printed
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any, cast
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.codec import reads
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.certificates.sentences import against, anyone, declared_cells, depending, given, pair, rounded_up
+from pkdp_pipeline.certificates.sentences import against, anyone, declared_cells, depending, given, pair
 from pkdp_pipeline.composition.beside_leakage import assumed_beside, leakage_of, total_beside
 from pkdp_pipeline.composition.part import Part, Total, rests_on_own_periods
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
@@ -24,6 +24,7 @@ from pkdp_pipeline.model.evidence import (
     read_evidence,
 )
 from pkdp_pipeline.model.leakage import Leakage
+from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems import Applied, Protects, WorstCase
 
 __all__ = ["ComposedCertificate", "compose", "part_of", "units_of"]

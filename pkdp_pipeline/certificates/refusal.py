@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
-from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
-from pkdp_pipeline.model.wording import Speech, Worded
+from pkdp_pipeline.model.wording import Speech, Worded, rounded_up
 from pkdp_pipeline.theorems import Bound, Protects
-from pkdp_pipeline.theorems.counting import Counting
+from pkdp_pipeline.theorems.beside_leakage import Surviving, emptied_by
+from pkdp_pipeline.theorems.counting import Counting, Options
 from pkdp_pipeline.theorems.inversion import least_whole
-from pkdp_pipeline.theorems.options import Options
-from pkdp_pipeline.theorems.surviving import Surviving, emptied_by
-from pkdp_pipeline.theorems.thresholding import Thresholding
-from pkdp_pipeline.theorems.value_through_absence import ValueThroughAbsence
+from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 __all__ = ["advised", "refusal"]
@@ -124,27 +122,41 @@ def _by_threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Prote
     # Beside what tells who is present, absence protects nobody.
     absent = "histogram_value" in left or protects == "presence"
     declared = attacker.p_max if absent and attacker.p_max is not None and attacker.p_max < 1.0 else None
+    people = f" and known = {attacker.known}" if attacker.known else ""
+    if protects == "value" and (attacker.p_max_between is not None or declared is None):
+        found = _between(attacker, aim)
+        return None if found is None else f"k = {found[0]} {found[1]}{people}"
+    low = attacker.p_min or 0.0
+    # An example that does not contradict what is declared.
+    share = declared if declared is not None else 0.1 if low <= 0.1 else 0.5 * (1.0 + low)
     # Many known people are set aside as if they were controlled: k is then enough, if not the least.
     aside = attacker.known if attacker.known > _MANY else 0
-    known, cap = attacker.known - aside, attacker.unknown_max
-    if protects == "value" and (attacker.p_max_between is not None or declared is None):
-        between = attacker.p_max_between
-        given = between is not None and between < 1.0
-        share, label = between if between is not None and given else 0.75, "p_max_between"
-        least = _least_k_between(share, cap, known, aim)
-    else:
-        low = attacker.p_min or 0.0
-        # An example that does not contradict what is declared.
-        example = 0.1 if low <= 0.1 else 0.5 * (1.0 + low)
-        share, label, given = declared if declared is not None else example, "p_max", declared is not None
-        kind = ValueThroughAbsence if protects == "value" else Thresholding
-        least = _least_k(kind, share, cap, known, attacker.influence == "active", aim)
-    if least is None:
-        return None
-    k = least + aside
-    condition = f"with the declared {label} = {share!r}" if given else f"if {label} = {share!r} can be argued"
-    people = f" and known = {attacker.known}" if attacker.known else ""
-    return f"k = {k} {condition}{people}"
+    least = _least(
+        ValueThroughAbsence if protects == "value" else Thresholding,
+        "k",
+        2,
+        aim,
+        theorem="thresholding",
+        p=share,
+        cap=attacker.unknown_max,
+        known=attacker.known - aside,
+        active=attacker.influence == "active",
+    )
+    return None if least is None else f"k = {least + aside} {_where('p_max', share, declared is not None)}{people}"
+
+
+def _where(label: str, share: float, declared: bool) -> str:
+    return f"with the declared {label} = {share!r}" if declared else f"if {label} = {share!r} can be argued"
+
+
+def _between(attacker: AttackerModel, aim: Aim) -> tuple[int, str] | None:
+    """Return the smallest k for the declared p_max_between, or for an example, and for which of them it is."""
+    between = attacker.p_max_between
+    declared = between is not None and between < 1.0
+    share = between if between is not None and declared else 0.75
+    least = _least(Thresholding, "k", 2, aim, theorem="histogram_between", p=share, cap=attacker.unknown_max)
+    # Every known person counts against the threshold.
+    return None if least is None else (least + attacker.known, _where("p_max_between", share, declared))
 
 
 def _by_uncertainty(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> str | None:
@@ -157,7 +169,7 @@ def _by_uncertainty(mechanism: Mechanism, attacker: AttackerModel, protects: Pro
         low, high = (attacker.p_min, attacker.p_max) if open_box else (0.1, 0.9)
         assert low is not None
         assert high is not None
-        people = _least_counted(low, high, surviving, aim)
+        people = _least(Counting, "unknown", 1, aim, surviving, theorem="counting", p_min=low, p_max=high)
         return (
             None
             if people is None
@@ -166,7 +178,7 @@ def _by_uncertainty(mechanism: Mechanism, attacker: AttackerModel, protects: Pro
     if protects == "presence":
         return None
     share = attacker.p_min if attacker.p_min and attacker.p_min <= 0.5 else 0.1
-    people = _least_choosing(share, aim)
+    people = _least(Options, "unknown", 1, aim, theorem="options", p_min=share)
     return None if people is None else f"unknown = {people} people who choose every option with p_min = {share!r}"
 
 
@@ -184,7 +196,7 @@ def _by_noise(mechanism: Mechanism, attacker: AttackerModel, protects: Protects,
         return lambda say: f"no thresholds but {say.noise(noise)}, {whatever}"
     if mechanism.k is None:
         return lambda say: f"{say.noise(noise)}, {whatever}"
-    gap = _least_gap(noise, cells, surviving, aim)
+    gap = _least(NoiseCurve, "appears_at", 0, aim, surviving, theorem="noise", noise=noise, cells=cells)
     if gap is None:
         return None
     reached = mechanism.k + gap
@@ -196,17 +208,12 @@ def _instead(attacker: AttackerModel, protects: Protects, aim: Aim) -> Choice | 
     left = Surviving(attacker, noised=False).theorems
     if not attacker.leakage or protects == "value" or "histogram_between" not in left:
         return None
-    given = attacker.p_max_between is not None and attacker.p_max_between < 1.0
-    share = attacker.p_max_between if given and attacker.p_max_between is not None else 0.75
-    aside = attacker.known if attacker.known > _MANY else 0
-    least = _least_k_between(share, attacker.unknown_max, attacker.known - aside, aim)
-    if least is None:
+    found = _between(attacker, aim)
+    if found is None:
         return None
-    condition = (
-        f"with the declared p_max_between = {share!r}" if given else f"if p_max_between = {share!r} can be argued"
-    )
+    k, condition = found
     return lambda say: (
-        f"a histogram with {say.setting('protects', repr('value'))} and {say.setting('k', least + aside)} "
+        f"a histogram with {say.setting('protects', repr('value'))} and {say.setting('k', k)} "
         f"{condition}: it hides which cell a person is in, and not whether she is there"
     )
 
@@ -214,38 +221,19 @@ def _instead(attacker: AttackerModel, protects: Protects, aim: Aim) -> Choice | 
 # Who looks for what can be certified is refused again and again with the same numbers: each is searched for once.
 
 
-@lru_cache
-def _least_k(
-    kind: type[Thresholding | ValueThroughAbsence], share: float, cap: int | None, known: int, active: bool, aim: Aim
+@lru_cache(maxsize=1024)
+def _least(
+    kind: Callable[..., Bound], name: str, first: int, aim: Aim, surviving: Surviving | None = None, **fixed: Any
 ) -> int | None:
-    def enough(k: int) -> bool:
-        return _reaches(kind(theorem="thresholding", k=k, p=share, cap=cap, known=known, active=active), aim)
+    """Return the smallest whole number in the field `name` of a bound that reaches `aim`; None where none does."""
 
-    return least_whole(enough, 2, _MOST)
+    def enough(number: int) -> bool:
+        bound = kind(**fixed, **{name: number})
+        if surviving is not None:
+            bound = surviving.against_anyone(bound) if isinstance(bound, NoiseCurve) else surviving.beside(bound)
+        return _reaches(bound, aim)
 
-
-@lru_cache
-def _least_k_between(share: float, cap: int | None, known: int, aim: Aim) -> int | None:
-    def enough(k: int) -> bool:
-        return _reaches(Thresholding(theorem="histogram_between", k=max(1, k - known), p=share, cap=cap), aim)
-
-    return least_whole(enough, 2, _MOST)
-
-
-@lru_cache
-def _least_counted(low: float, high: float, surviving: Surviving, aim: Aim) -> int | None:
-    def enough(people: int) -> bool:
-        return _reaches(surviving.beside(Counting(theorem="counting", unknown=people, p_min=low, p_max=high)), aim)
-
-    return least_whole(enough, 1, _MOST)
-
-
-@lru_cache
-def _least_choosing(share: float, aim: Aim) -> int | None:
-    def enough(people: int) -> bool:
-        return _reaches(Options(theorem="options", unknown=people, p_min=share), aim)
-
-    return least_whole(enough, 1, _MOST)
+    return least_whole(enough, first, _MOST)
 
 
 @lru_cache
@@ -256,12 +244,3 @@ def _largest_noise(surviving: Surviving, cells: int, aim: Aim) -> float | None:
         if _reaches(surviving.against_anyone(curve), aim):
             return curve.noise
     return None
-
-
-@lru_cache
-def _least_gap(noise: float, cells: int, surviving: Surviving, aim: Aim) -> int | None:
-    def enough(gap: int) -> bool:
-        curve = NoiseCurve(theorem="noise", noise=noise, cells=cells, appears_at=gap)
-        return _reaches(surviving.against_anyone(curve), aim)
-
-    return least_whole(enough, 0, _MOST)

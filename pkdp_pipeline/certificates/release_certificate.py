@@ -13,22 +13,14 @@ import numpy as np
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.codec import reads
 from pkdp_pipeline.certificates.refusal import refusal
-from pkdp_pipeline.certificates.sentences import (
-    against,
-    anyone,
-    assumptions,
-    given,
-    pair,
-    protection,
-    rounded_up,
-    suppression,
-)
+from pkdp_pipeline.certificates.sentences import against, anyone, assumptions, given, pair, protection, suppression
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Mechanism, mechanism_from_dict, mechanism_name, mechanism_to_dict
+from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems import Applicable, Applied, Protects, WorstCase, bounds_of
 from pkdp_pipeline.theorems.beside_leakage import Leaked
 from pkdp_pipeline.theorems.guarantee import Guarantee, bracketed

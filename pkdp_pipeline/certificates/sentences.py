@@ -1,20 +1,15 @@
-"""The guarantee in words: one template per theorem, its assumptions, and what it does not protect."""
+"""The guarantee in words: whom it holds against, its assumptions, and what it does not protect."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from types import MappingProxyType
 from typing import Protocol
 
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
-from pkdp_pipeline.model.wording import listed
-from pkdp_pipeline.theorems import Protects
+from pkdp_pipeline.model.wording import listed, rounded_up
+from pkdp_pipeline.theorems import THEOREMS, Protects
 
 __all__ = [
     "against",
@@ -24,42 +19,11 @@ __all__ = [
     "depending",
     "given",
     "leaking",
-    "moved",
     "named_pair",
     "pair",
-    "percent",
     "protection",
-    "rounded_up",
     "suppression",
 ]
-
-
-_moved: ContextVar[float] = ContextVar("_moved", default=0.0)
-
-
-@contextmanager
-def moved(share: float) -> Iterator[None]:
-    """Let all numbers be printed as if they were larger by a share: as another processor may print them."""
-    before = _moved.set(share)
-    try:
-        yield
-    finally:
-        _moved.reset(before)
-
-
-def rounded_up(value: float, digits: int = 3) -> str:
-    """Return `value` as text, rounded up to `digits` significant digits."""
-    if value == math.inf:
-        return "infinity"
-    value += value * _moved.get()
-    if value == 0.0:
-        return "0"
-    mantissa, _, exponent = (
-        f"{Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(repr(float(value)))):e}".partition("e")
-    )
-    if -4 <= int(exponent) < 6:
-        return f"{float(mantissa + 'e' + exponent):g}"
-    return f"{float(mantissa):g}e{int(exponent)}"
 
 
 class _Certified(Protocol):
@@ -79,138 +43,10 @@ def pair(certified: _Certified, epsilon: float, delta: float) -> str:
     return "ε = {}, δ = {}".format(*map(rounded_up, named_pair(certified, epsilon, delta)))
 
 
-def percent(share: float | None, *, up: bool = False) -> str:
-    """Return a share as a percentage, rounded so that fewer attackers are named; only 0 and 1 are 0 % and 100 %."""
-    exact = Decimal(repr(share or 0.0)) * 100
-    if exact <= 50:
-        short = _six_digits(exact, up=up)
-    else:
-        short = Context(prec=60).subtract(Decimal(100), _six_digits(100 - exact, up=not up))
-    short = short.normalize()
-    return f"{short:f} %" if short == 0 or short >= Decimal("1e-6") else f"{short:e} %"
-
-
-def _six_digits(number: Decimal, *, up: bool) -> Decimal:
-    return Context(prec=6, rounding=ROUND_CEILING if up else ROUND_FLOOR).create_decimal(number)
-
-
-def _others(number: int) -> str:
-    return "1 other" if number == 1 else f"{number} others"
-
-
-def _people(number: int) -> str:
-    return "1 person" if number == 1 else f"{number} people"
-
-
-def _independent(attacker: AttackerModel) -> str:
-    """Return the start of every description of an attacker about whom something is assumed."""
-    if attacker.dependent is None:
-        return "anyone for whom people's records are independent"
-    return f"anyone for whom records are independent from one {attacker.dependent} to another"
-
-
-def _knows(attacker: AttackerModel, where: str) -> str:
-    """Say how many people the attacker knows or controls.
-
-    Somebody who is merely known is there only with some probability before the attacker learns it: a bound that
-    averages over that says nothing about an attacker who is sure of as many who are there.
-    """
-    if attacker.known == 0:
-        return f"knows nobody {where}"
-    number = _people(attacker.known)
-    if attacker.influence == "active":
-        return f"knows or controls at most {number} {where}"
-    return (
-        f"knows the records of at most {number}, chosen for reasons unrelated to these records (δ includes the chance "
-        "of what they say),"
-    )
-
-
-def _beforehand(attacker: AttackerModel) -> str:
-    """Say of those who are merely known what they were to the attacker before: else they may be there for certain."""
-    if attacker.known == 0 or attacker.influence == "active":
-        return ""
-    them = "that person" if attacker.known == 1 else f"those {attacker.known}"
-    return f", which held of {them} beforehand too"
-
-
-def _another(attacker: AttackerModel) -> str:
-    return "another person" if attacker.known == 0 else "somebody else"
-
-
-def _bounded(attacker: AttackerModel) -> str:
-    if attacker.unknown_max is None:
-        return ""
-    are = "is" if attacker.unknown_max == 1 else "are"
-    return f" (and at most {_others(attacker.unknown_max)} {are} unknown to them)"
-
-
-def _thresholding(attacker: AttackerModel) -> str:
-    sure = f" and is never more than {percent(attacker.p_max)} sure that {_another(attacker)} is in the group"
-    sure += _beforehand(attacker)
-    # Whoever may be certain is bounded by the number of unknown people alone.
-    return (
-        f"{_independent(attacker)}, who {_knows(attacker, 'in the group')}{'' if attacker.p_max == 1.0 else sure}"
-        f"{_bounded(attacker)}; they may know who is not in it"
-    )
-
-
-def _thresholding_complement(attacker: AttackerModel) -> str:
-    sure = f" and is always at least {percent(attacker.p_min, up=True)} sure that {_another(attacker)} is in the group"
-    sure += _beforehand(attacker)
-    return (
-        f"{_independent(attacker)}, who {_knows(attacker, 'outside the group')}{'' if attacker.p_min == 0.0 else sure}"
-        f"{_bounded(attacker)}; they may know who is in it"
-    )
-
-
-def _counting(attacker: AttackerModel) -> str:
-    return (
-        f"{_independent(attacker)}, and who is uncertain about at least {_others(attacker.unknown or 0)}: between "
-        f"{percent(attacker.p_min, up=True)} and {percent(attacker.p_max)} sure that each is in the group; they may "
-        "know everybody else"
-    )
-
-
-def _through_absence(attacker: AttackerModel) -> str:
-    return (
-        f"{_independent(attacker)}, who {_knows(attacker, 'in the table')} and, told that {_another(attacker)} is "
-        f"absent or in a given cell, is at most {percent(attacker.p_max)} sure that it is the cell"
-        f"{_beforehand(attacker)}{_bounded(attacker)}; they may know who is absent, but no exact total of those "
-        "present is published, nor anything from which it follows"
-    )
-
-
-def _between(attacker: AttackerModel) -> str:
-    # Known people move the thresholds of both cells by as many, whether they are controlled or merely known.
-    knows = f"knows the cells of at most {_people(attacker.known)}"
-    if attacker.known == 0:
-        knows = "knows the cell of nobody"
-    elif attacker.influence == "active":
-        knows = _knows(attacker, "in the table")
-    return (
-        f"{_independent(attacker)}, who {knows} and, told that {_another(attacker)} is in one of two cells, is at most "
-        f"{percent(attacker.p_max_between)} sure which{_bounded(attacker)}; they may know who is present and how many "
-        "people there are"
-    )
-
-
-def _options(attacker: AttackerModel) -> str:
-    return (
-        f"{_independent(attacker)}, and who is uncertain about at least {_others(attacker.unknown or 0)}: each chooses "
-        f"every option with probability at least {percent(attacker.p_min, up=True)}; they may know what everybody "
-        "else chose"
-    )
-
-
 def anyone(leakage: tuple[Leakage, ...]) -> str:
     """Return against whom noise holds: everybody, given what is known exactly beside it."""
     exact = [leak.name for leak in leakage if not leak.is_private]
     return f"anyone at all, given {listed(exact)}" if exact else "anyone at all, whatever they know"
-
-
-def _noise(attacker: AttackerModel) -> str:
-    return anyone(attacker.leakage)
 
 
 def given(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:
@@ -267,29 +103,12 @@ def leaking(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:
     return tuple(told)
 
 
-_AGAINST: Mapping[str, Callable[[AttackerModel], str]] = MappingProxyType(
-    {
-        "thresholding": _thresholding,
-        "thresholding_complement": _thresholding_complement,
-        "counting": _counting,
-        "counting_beside_leakage": _counting,
-        "noisy_counting": _counting,
-        "histogram_presence": _through_absence,
-        "histogram_value": _through_absence,
-        "histogram_between": _between,
-        "options": _options,
-        "noise": _noise,
-        "noise_beside_leakage": _noise,
-        "leaked": _noise,
-    }
-)
-
-
 def against(theorem: str, attacker: AttackerModel) -> str:
     """Return whom the guarantee holds against, for the theorem with this key."""
-    whom = _AGAINST[theorem](attacker)
-    if _AGAINST[theorem] is _noise:
-        return whom
+    described = THEOREMS[theorem].against
+    if described is None:
+        return anyone(attacker.leakage)
+    whom = described(attacker)
     if attacker.secret == "conditional":
         whom += f", and the records of all but one of each {attacker.dependent}"
     names = [leak.name for leak in attacker.leakage]
@@ -325,11 +144,8 @@ def depending(attacker: AttackerModel) -> str:
 
 
 def _protection(mechanism: Mechanism, protects: Protects, theorem: str) -> str:
-    if theorem == "leaked":
-        return (
-            "This release is how many people are present, which may be known anyhow: it does not tell which cell a "
-            "person is in, and it does not protect whether she is included."
-        )
+    if THEOREMS[theorem].protection:
+        return THEOREMS[theorem].protection
     more = "nor what several releases, or other people's records, tell about her"
     if isinstance(mechanism, Count):
         return (
@@ -346,21 +162,15 @@ def _protection(mechanism: Mechanism, protects: Protects, theorem: str) -> str:
 
 def assumptions(theorem: str, attacker: AttackerModel) -> tuple[str, ...]:
     """Return what is assumed about the attacker, one plain sentence each."""
-    if theorem in ("noise", "noise_beside_leakage", "leaked"):
+    if THEOREMS[theorem].against is None:
         return ("Nothing is assumed about what the attacker knows.", *leaking(attacker.leakage))
-    told = [
+    return (
         _independence(attacker),
         f"The attacker is {against(theorem, attacker)}.",
         "These numbers were declared before looking at the data, and not estimated from them.",
-    ]
-    if theorem in ("histogram_presence", "histogram_value"):
-        told.append(
-            "p_max is a conditional probability about the published cells, after any binning: nobody's absence is so "
-            "unlikely that being told 'this cell or absent' would settle it."
-        )
-    if theorem == "histogram_between":
-        told.append("Nothing is assumed about absence; totals may be published beside the table.")
-    return (*told, *leaking(attacker.leakage))
+        *THEOREMS[theorem].assumes,
+        *leaking(attacker.leakage),
+    )
 
 
 def _independence(attacker: AttackerModel) -> str:

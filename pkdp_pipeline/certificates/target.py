@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pkdp_pipeline.certificates.refusal import advised
-from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.arguments import probability
+from pkdp_pipeline.model.wording import rounded_up
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate

@@ -187,7 +187,7 @@ _NUMBERS = ("ε", "certified δ", "at least", "noticed from")
 def _rows(found: Audit, engine: str) -> list[tuple[str, ...]]:
     """Return a row for each case: where it fails, the finding that tells most; else the one that could see most."""
     from pkdp_pipeline.assurance.audit.findings import most_telling, rounded_down, sharpest
-    from pkdp_pipeline.certificates.sentences import rounded_up
+    from pkdp_pipeline.model.wording import rounded_up
 
     rows: list[tuple[str, ...]] = []
     for findings in found.cases():

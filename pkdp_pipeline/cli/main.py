@@ -174,7 +174,7 @@ def main() -> None:
 
 
 def _print_certificate(certificate: Certificate, epsilon: float | None, delta: float | None, as_json: bool) -> None:
-    from pkdp_pipeline.certificates.sentences import rounded_up
+    from pkdp_pipeline.model.wording import rounded_up
 
     if as_json:
         typer.echo(certificate.to_json())

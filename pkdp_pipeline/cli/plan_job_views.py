@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from pkdp_pipeline.certificates.composed import ComposedCertificate
-from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.certificates.target import Target
 from pkdp_pipeline.cli.job_views import print_plan
 from pkdp_pipeline.display.terminal.screen import Screen
@@ -18,6 +17,7 @@ from pkdp_pipeline.jobs.repair import Offer, Repairs
 from pkdp_pipeline.ledger.views.words import amount, number_of
 from pkdp_pipeline.model.plain_text import exactly
 from pkdp_pipeline.model.version import VERSION
+from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.releases.noise import expected_error
 
 __all__ = ["SCHEMA", "print_repairs", "repairs_document"]

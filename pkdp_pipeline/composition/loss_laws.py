@@ -18,8 +18,7 @@ from pkdp_pipeline.theorems import Bound
 from pkdp_pipeline.theorems.bound import coarsest
 from pkdp_pipeline.theorems.guarantee import Guarantee
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above
-from pkdp_pipeline.theorems.thresholding import Thresholding
-from pkdp_pipeline.theorems.value_through_absence import ValueThroughAbsence
+from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
 from pkdp_pipeline.theorems.waiting_pair import Pair, averaged_pair, waiting_pair
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 

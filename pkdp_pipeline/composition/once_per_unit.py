@@ -12,8 +12,7 @@ from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Histogram
 from pkdp_pipeline.theorems import Applied, Bound, WorstCase
-from pkdp_pipeline.theorems.thresholding import Thresholding
-from pkdp_pipeline.theorems.value_through_absence import ValueThroughAbsence
+from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 __all__ = ["once_per_unit"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Histogram, Mechanism
-from pkdp_pipeline.theorems import Applied, Bound, Protects, WorstCase
+from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, Protects, WorstCase
 
 __all__ = [
     "Part",
@@ -22,9 +22,6 @@ __all__ = [
     "series_of",
     "what_is_hidden",
 ]
-
-_PRESENCE_TOO = {"histogram_value"}
-"""Value theorems whose dominating pair dominates presence as well; theorem C and exact options do not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +67,7 @@ class Part:
         if self.aim == self.protects:
             return self.certified
         # A value guarantee is used for presence only where its proof gives that too.
-        return tuple(applied for applied in self.certified if applied.bound.theorem in _PRESENCE_TOO)
+        return tuple(applied for applied in self.certified if THEOREMS[applied.bound.theorem].hides_presence_too)
 
     @property
     def worst(self) -> WorstCase | None:
@@ -124,7 +121,7 @@ def hides_presence(parts: Sequence[Part]) -> bool:
     """
     if any(part.leaks_presence for part in parts):
         return False
-    return all(applied.bound.theorem in _PRESENCE_TOO for part in parts for applied in part.partial)
+    return all(THEOREMS[applied.bound.theorem].hides_presence_too for part in parts for applied in part.partial)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from fractions import Fraction
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.errors import BudgetExceededError, NoEvidenceError
 from pkdp_pipeline.ledger.account import EVERYTHING, Account, Bundle, Span, unit_text
 from pkdp_pipeline.ledger.ceilings import fits_budget
@@ -22,7 +21,7 @@ from pkdp_pipeline.ledger.totals import add_up, unit_named, whole_parts
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.mechanisms import GeometricNoise
 from pkdp_pipeline.model.mechanisms.noise_law import SMALLEST_EPSILON, noise_scale
-from pkdp_pipeline.model.wording import Speech, Worded
+from pkdp_pipeline.model.wording import Speech, Worded, rounded_up
 from pkdp_pipeline.theorems import WorstCase
 from pkdp_pipeline.theorems.beside_leakage import WorstBesidePrivate
 from pkdp_pipeline.theorems.worst_case import NoiseCurve

@@ -1,11 +1,26 @@
-"""Worded: a message that says what to write, in Python or, to those who wrote a job file, in TOML."""
+"""Words: messages that say what to write, in Python or, in a job file, in TOML; and numbers, rounded outward."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-__all__ = ["ANALYST", "JOB_FILE", "PYTHON", "Speech", "Worded", "listed", "worded_for"]
+__all__ = [
+    "ANALYST",
+    "JOB_FILE",
+    "PYTHON",
+    "Speech",
+    "Worded",
+    "listed",
+    "moved",
+    "percent",
+    "rounded_up",
+    "worded_for",
+]
 
 _FIELDS = {
     "BoundedDependence": ("epsilon", "delta"),
@@ -139,3 +154,46 @@ def worded_for(error: BaseException, speech: Speech) -> str:
 def listed(names: Sequence[str]) -> str:
     """Return names as a sentence lists them."""
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+
+
+_moved: ContextVar[float] = ContextVar("_moved", default=0.0)
+
+
+@contextmanager
+def moved(share: float) -> Iterator[None]:
+    """Let all numbers be printed as if they were larger by a share: as another processor may print them."""
+    before = _moved.set(share)
+    try:
+        yield
+    finally:
+        _moved.reset(before)
+
+
+def rounded_up(value: float, digits: int = 3) -> str:
+    """Return `value` as text, rounded up to `digits` significant digits."""
+    if value == math.inf:
+        return "infinity"
+    value += value * _moved.get()
+    if value == 0.0:
+        return "0"
+    mantissa, _, exponent = (
+        f"{Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(repr(float(value)))):e}".partition("e")
+    )
+    if -4 <= int(exponent) < 6:
+        return f"{float(mantissa + 'e' + exponent):g}"
+    return f"{float(mantissa):g}e{int(exponent)}"
+
+
+def percent(share: float | None, *, up: bool = False) -> str:
+    """Return a share as a percentage, rounded so that fewer attackers are named; only 0 and 1 are 0 % and 100 %."""
+    exact = Decimal(repr(share or 0.0)) * 100
+    if exact <= 50:
+        short = _six_digits(exact, up=up)
+    else:
+        short = Context(prec=60).subtract(Decimal(100), _six_digits(100 - exact, up=not up))
+    short = short.normalize()
+    return f"{short:f} %" if short == 0 or short >= Decimal("1e-6") else f"{short:e} %"
+
+
+def _six_digits(number: Decimal, *, up: bool) -> Decimal:
+    return Context(prec=6, rounding=ROUND_CEILING if up else ROUND_FLOOR).create_decimal(number)

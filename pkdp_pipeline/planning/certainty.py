@@ -8,11 +8,11 @@ from functools import cache
 from typing import Literal
 
 from pkdp_pipeline.certificates.release_certificate import certify
-from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Mechanism, mechanism_name
+from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.planning.guesses import guessed_share
 from pkdp_pipeline.planning.searching import last_float
 from pkdp_pipeline.planning.target import Target, attacker_with, read_attacker, read_target

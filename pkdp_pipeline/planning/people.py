@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from functools import cache
 
 from pkdp_pipeline.certificates.release_certificate import certify
-from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.errors import NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Count, Mechanism, mechanism_name
+from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.planning.guesses import guessed_unknown
 from pkdp_pipeline.planning.searching import first_whole
 from pkdp_pipeline.planning.target import Target, attacker_with, read_attacker, read_target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pkdp_pipeline.theorems.applicable import Applicable, Applied, Protects, bounds_of
 from pkdp_pipeline.theorems.bound import Bound, Certified, Invertible, WorstCase
-from pkdp_pipeline.theorems.theorems import THEOREMS, Theorem
+from pkdp_pipeline.theorems.theorems import THEOREMS, Knowledge, Theorem
 
 __all__ = [
     "THEOREMS",
@@ -13,6 +13,7 @@ __all__ = [
     "Bound",
     "Certified",
     "Invertible",
+    "Knowledge",
     "Protects",
     "Theorem",
     "WorstCase",

@@ -14,14 +14,11 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, mechanism_name
 from pkdp_pipeline.model.wording import Speech, Worded, listed
-from pkdp_pipeline.theorems.beside_leakage import Leaked
+from pkdp_pipeline.theorems.beside_leakage import Leaked, Surviving, emptied_by
 from pkdp_pipeline.theorems.bound import Bound, WorstCase
-from pkdp_pipeline.theorems.counting import Counting
-from pkdp_pipeline.theorems.options import Options
+from pkdp_pipeline.theorems.counting import Counting, Options
 from pkdp_pipeline.theorems.rounding import ball_above, ball_below
-from pkdp_pipeline.theorems.surviving import Surviving, emptied_by
-from pkdp_pipeline.theorems.thresholding import Thresholding
-from pkdp_pipeline.theorems.value_through_absence import ValueThroughAbsence
+from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 __all__ = ["Applicable", "Applied", "Protects", "bounds_of"]

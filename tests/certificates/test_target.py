@@ -13,11 +13,11 @@ import pytest
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates import target as module
-from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.certificates.target import Target
 from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.releases.accessor import PkdpAccessor
 
 pytestmark = pytest.mark.default_target

@@ -21,12 +21,12 @@ from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.release_certificate import release_certificate
-from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.cli import ledger_commands
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.ledger import Ledger, Standing, database
 from pkdp_pipeline.ledger.journal import json_text
 from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.releases.release import Release
 
 SCHEMAS = Path(pkdp.__file__).parent / "schemas"

@@ -26,11 +26,11 @@ import pytest
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.certificates.sentences import percent, rounded_up
 from pkdp_pipeline.certificates.statement import what_if
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.model.mechanisms import mechanism_from_dict
+from pkdp_pipeline.model.wording import percent, rounded_up
 from pkdp_pipeline.planning import choices, largest_p_max, smallest_unknown
 
 SCHEMA = json.loads((Path(pkdp.__file__).parent / "schemas" / "plan.v1.json").read_text(encoding="utf-8"))

@@ -17,8 +17,7 @@ from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.grid_law import GridLaw
 from pkdp_pipeline.composition.loss_laws import Directions, NoiseLosses, PairLosses, ProfileLosses, directions
 from pkdp_pipeline.theorems.counting import Counting
-from pkdp_pipeline.theorems.thresholding import Thresholding
-from pkdp_pipeline.theorems.value_through_absence import ValueThroughAbsence
+from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 

@@ -22,8 +22,7 @@ from pkdp_pipeline.composition.loss_laws import (
     directions,
 )
 from pkdp_pipeline.theorems.counting import Counting
-from pkdp_pipeline.theorems.thresholding import Thresholding
-from pkdp_pipeline.theorems.value_through_absence import ValueThroughAbsence
+from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 EPSILONS = (0.0, 0.03, 0.3, 1.0, 2.5)

@@ -9,8 +9,7 @@ import flint
 import numpy as np
 import pytest
 
-from pkdp_pipeline.theorems.counting import Counting, chord
-from pkdp_pipeline.theorems.options import Options
+from pkdp_pipeline.theorems.counting import Counting, Options, chord
 from pkdp_pipeline.theorems.tilted_inversion import TwoCoinTails, inverted
 
 BITS = 400

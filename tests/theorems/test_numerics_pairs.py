@@ -9,8 +9,7 @@ import flint
 import numpy as np
 import pytest
 
-from pkdp_pipeline.theorems.thresholding import Thresholding
-from pkdp_pipeline.theorems.value_through_absence import ValueThroughAbsence
+from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
 from pkdp_pipeline.theorems.waiting_pair import mixed, product_above, waiting_pair
 
 

@@ -11,8 +11,8 @@ from typing import Literal
 
 from pkdp_pipeline.assurance.attacks.bounds import difference_below
 from pkdp_pipeline.assurance.audit.events import Event, Features, chosen, fixed
-from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.model.version import VERSION
+from pkdp_pipeline.model.wording import rounded_up
 
 __all__ = [
     "SCHEMA",

@@ -26,7 +26,7 @@ from pkdp_pipeline.assurance.verification.recomputing import Nested
 from pkdp_pipeline.assurance.verification.trying import Attained, Tried, simulable, tried_by_anyone, tried_by_declared
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.certificates.sentences import rounded_up
+from pkdp_pipeline.model.wording import rounded_up
 
 __all__ = ["Effort", "attack_claims"]
 

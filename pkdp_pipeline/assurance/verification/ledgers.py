@@ -10,8 +10,8 @@ from pkdp_pipeline.assurance.verification.claims import Claim, Kind, failed, not
 from pkdp_pipeline.assurance.verification.opening import Opened
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.errors import ArgumentError, LedgerError, NoEvidenceError, PkdpError
+from pkdp_pipeline.model.wording import rounded_up
 
 if TYPE_CHECKING:
     from pkdp_pipeline.ledger import Entry

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.assurance.verification.claims import Claim, failed, not_checked, passed
 from pkdp_pipeline.certificates.differences import SEARCHED, described, differences, outcome_of
-from pkdp_pipeline.certificates.sentences import moved
 from pkdp_pipeline.certificates.statement import Statement
 from pkdp_pipeline.display.report.json_form import statement_document
 from pkdp_pipeline.display.report.tables import published_table
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.plain_text import joined, key_text, printable
+from pkdp_pipeline.model.wording import moved
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:

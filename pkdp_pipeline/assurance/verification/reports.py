@@ -21,7 +21,6 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.differences import SEARCHED, described, differences, outcome_of
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.certificates.sentences import moved, rounded_up
 from pkdp_pipeline.display.report import Format, check_extra, render
 from pkdp_pipeline.display.report.json_form import promise_document, report_of_document
 from pkdp_pipeline.display.report.plain_words import asked_sentence
@@ -31,6 +30,7 @@ from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
 from pkdp_pipeline.model.plain_text import joined, printable
 from pkdp_pipeline.model.version import VERSION
+from pkdp_pipeline.model.wording import moved, rounded_up
 from pkdp_pipeline.releases.noise import expected_error
 
 __all__ = ["content_claims", "page_claim"]

@@ -1,7 +1,8 @@
-"""Stronger attackers: a certificate computed again for an attacker who knows more, or is surer."""
+"""Stronger attackers: a certificate computed again for one who knows more or is surer, and what that costs."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,43 +12,101 @@ from fractions import Fraction
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate, compose
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
-from pkdp_pipeline.certificates.statement.searching import certified_epsilon
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.theorems import THEOREMS, Knowledge
 
 __all__ = [
-    "THRESHOLDS",
-    "UNCERTAIN",
+    "SLOW",
     "Change",
     "Reading",
+    "affordable",
     "again",
     "are_surely_there",
+    "certified_epsilon",
+    "effort",
     "everything_known",
     "keys_of",
     "knows_fewer_unknown",
     "knows_more",
     "leaves",
     "likelier",
+    "rests_on",
+    "slowness",
     "surer",
     "threshold_of",
 ]
 
+_CLOSE = 3e-3
+"""How far above the smallest certified ε the answer may be, as a share of it, where the search is short."""
+
+_EVALUATIONS = 12
+_STRETCH = (1.01, 3.0)
+
+
+def certified_epsilon(certificate: Certificate, delta: float, least: float = 0.0) -> float:
+    """Return an ε certified at `delta`, or `least` where even that is; `math.inf` where there is none.
+
+    Parameters
+    ----------
+    certificate : Certificate
+    delta : float
+    least : float, default 0.0
+        The ε against a weaker attacker, from which the search may start.
+
+    Notes
+    -----
+    It is the smallest one that `Certificate.epsilon` finds, except for noisy counts without a threshold, each of
+    whose evaluations takes long: there it may be larger by a third of a percent. *Rounding*: up.
+    """
+    if not isinstance(certificate, ReleaseCertificate) or "noisy_counting" not in certificate.theorems:
+        return certificate.epsilon(delta)
+    return _short_search(certificate, delta, least)
+
+
+@functools.lru_cache(maxsize=256)
+def _short_search(certificate: ReleaseCertificate, delta: float, least: float) -> float:
+    # The table and the curve ask about the same attackers.
+    most = certificate.worst_case.epsilon(delta)
+    if not 0.0 < least < most < math.inf or not 0.0 < delta < 1.0:
+        return certificate.epsilon(delta)
+    below, above = (least, certificate.delta(least)), (most, 0.0)
+    if below[1] <= delta:
+        return least
+    guess = _bell(below, delta)
+    for _ in range(_EVALUATIONS):
+        if guess >= most * (1.0 - _CLOSE):
+            guess = most * (1.0 - _CLOSE)
+            if below[0] >= guess:
+                break
+        value = certificate.delta(guess)
+        if value <= delta:
+            above = (guess, value)
+        else:
+            below = (guess, value)
+        crossing = _chord(below, above, delta) if above[1] > 0.0 else _bell(below, delta)
+        if above[0] <= max(below[0], crossing if above[1] > 0.0 else 0.0) * (1.0 + _CLOSE):
+            break
+        guess = crossing * (1.0 + 0.3 * _CLOSE)
+        if not below[0] < guess < above[0]:
+            guess = math.sqrt(below[0] * above[0])
+    return above[0]
+
+
+def _bell(point: tuple[float, float], delta: float) -> float:
+    """Return where δ is reached if the logarithm of δ(ε) falls with the square of ε."""
+    epsilon, value = point
+    growth = math.sqrt(math.log(delta) / math.log(value)) if value < 1.0 else _STRETCH[1]
+    return epsilon * min(max(growth, _STRETCH[0]), _STRETCH[1])
+
+
+def _chord(below: tuple[float, float], above: tuple[float, float], delta: float) -> float:
+    """Return where δ is reached between two points, on the same scale."""
+    high, low = math.log(below[1] / delta), math.log(delta / above[1])
+    return math.sqrt((below[0] ** 2 * low + above[0] ** 2 * high) / (high + low))
+
+
 Change = Callable[[ReleaseCertificate], AttackerModel]
-
-THRESHOLDS = (
-    "thresholding",
-    "thresholding_complement",
-    "histogram_presence",
-    "histogram_value",
-    "histogram_between",
-)
-"""Theorems that rest on how many people are known."""
-
-_AVERAGED = ("thresholding", "thresholding_complement", "histogram_presence", "histogram_value")
-"""Of them those that average over how many of the merely known people count."""
-
-UNCERTAIN = ("counting", "counting_beside_leakage", "noisy_counting", "options")
-"""Theorems that rest on how many people are unknown."""
 
 _DIGITS = 3
 """Significant digits of a probability that is not declared but derived; rounded to the attacker's advantage."""
@@ -92,10 +151,15 @@ def keys_of(leaf: ReleaseCertificate) -> tuple[str, ...]:
     return tuple(dict.fromkeys(applied.bound.theorem for applied in leaf.partial_bounds))
 
 
+def rests_on(leaf: ReleaseCertificate, field: Knowledge) -> bool:
+    """Return whether some theorem of one release rests on this field of the attacker."""
+    return any(field in THEOREMS[key].rests_on for key in keys_of(leaf))
+
+
 def threshold_of(leaf: ReleaseCertificate) -> int | None:
     """Return the threshold whose theorem one release rests on; None where it rests on none."""
     keys = keys_of(leaf)
-    if any(key in keys for key in THRESHOLDS if key != "thresholding_complement"):
+    if any("known" in THEOREMS[key].rests_on for key in keys if key != "thresholding_complement"):
         return leaf.mechanism.k
     return getattr(leaf.mechanism, "k_complement", None) if "thresholding_complement" in keys else None
 
@@ -109,7 +173,7 @@ def are_surely_there(found: tuple[ReleaseCertificate, ...]) -> bool:
 
     def averages(leaf: ReleaseCertificate) -> bool:
         attacker = leaf.attacker
-        is_averaged = any(key in _AVERAGED for key in keys_of(leaf))
+        is_averaged = any(THEOREMS[key].averages for key in keys_of(leaf))
         return is_averaged and attacker.known > 0 and attacker.influence == "passive"
 
     return not any(averages(leaf) for leaf in found)
@@ -158,11 +222,11 @@ def knows_more(
     """
 
     def change(leaf: ReleaseCertificate) -> AttackerModel:
-        attacker, keys = leaf.attacker, keys_of(leaf)
-        if any(key in keys for key in THRESHOLDS):
+        attacker = leaf.attacker
+        if rests_on(leaf, "known"):
             influence = "active" if surely else attacker.influence
             attacker = replace(attacker, known=attacker.known + people(leaf), influence=influence)
-        if share > 0 and attacker.unknown is not None and any(key in keys for key in UNCERTAIN):
+        if share > 0 and attacker.unknown is not None and rests_on(leaf, "unknown"):
             attacker = replace(attacker, unknown=math.floor(attacker.unknown * (1 - share)))
         return attacker
 
@@ -173,8 +237,8 @@ def knows_fewer_unknown(share: Fraction) -> Change:
     """Return the change to attackers who are uncertain about `share` fewer people, and know nobody else."""
 
     def change(leaf: ReleaseCertificate) -> AttackerModel:
-        attacker, keys = leaf.attacker, keys_of(leaf)
-        if attacker.unknown is None or not any(key in keys for key in UNCERTAIN):
+        attacker = leaf.attacker
+        if attacker.unknown is None or not rests_on(leaf, "unknown"):
             return attacker
         return replace(attacker, unknown=math.floor(attacker.unknown * (1 - share)))
 
@@ -224,3 +288,49 @@ def _short(share: Fraction, *, up: bool) -> Fraction:
         step /= 10
     count = share / step
     return (math.ceil(count) if up else math.floor(count)) * step
+
+
+SLOW = 4
+"""From here on an evaluation takes a large part of a second."""
+
+_MANY_KNOWN = 100
+_SMALL = 100
+_LARGE = 500
+_MANY_UNKNOWN = 100_000
+
+
+def effort(certificate: Certificate) -> int:
+    """Return how much one evaluation costs: 1 for a few milliseconds, 2 and 3 for some tens, 4 for more."""
+    if isinstance(certificate, ComposedCertificate):
+        mixed = 2 if len({part for part, _ in certificate.parts}) > 1 else 1
+        return max((mixed, *(effort(part) for part, _ in certificate.parts)))
+    if not isinstance(certificate, ReleaseCertificate):
+        return SLOW
+    keys, known = certificate.theorems, certificate.attacker.known
+    if not are_surely_there((certificate,)) and ("histogram_value" in keys or known > _MANY_KNOWN):
+        return SLOW
+    if rests_on(certificate, "unknown"):
+        if (certificate.attacker.unknown or 0) > _MANY_UNKNOWN:
+            return SLOW
+        return 3 if "noisy_counting" in keys else 2
+    return 1
+
+
+def slowness(leaf: ReleaseCertificate, *, surely: bool) -> int:
+    """Return how much slower one release's certificate is with more known people: 1 to 4.
+
+    Those who are `surely` there lower the threshold; with others it is an average over how many of them are.
+    """
+    is_value = "histogram_value" in leaf.theorems
+    if surely:
+        return SLOW if is_value else 1
+    thresholds = (leaf.mechanism.k, getattr(leaf.mechanism, "k_complement", None))
+    largest = max(k or 0 for k in thresholds)
+    if is_value or largest > _LARGE:
+        return SLOW
+    return 3 if largest > _SMALL else 2
+
+
+def affordable(certificate: Certificate, points: int, least: int) -> int:
+    """Return how many of `points` evaluations to make, at least `least` of them."""
+    return max(min(points, least), points // effort(certificate))

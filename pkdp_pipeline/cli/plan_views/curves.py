@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.certificates.statement import KnowledgeCurve, knowledge_curves
-from pkdp_pipeline.certificates.statement.effort import effort, slowness
-from pkdp_pipeline.certificates.statement.stronger import are_surely_there, leaves, threshold_of
+from pkdp_pipeline.certificates.statement.stronger import are_surely_there, effort, leaves, slowness, threshold_of
 from pkdp_pipeline.cli.plan_views.planned import Planned
 from pkdp_pipeline.errors import NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel

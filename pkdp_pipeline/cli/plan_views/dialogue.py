@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.cli.plan_views.asking import Asker, Option, real_number, share, whole
 from pkdp_pipeline.cli.plan_views.planned import Planned
 from pkdp_pipeline.cli.plan_views.public_file import SPREADS, Assumed, CountsFile
@@ -16,6 +15,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, evidence_from_dicts
 from pkdp_pipeline.model.plain_text import exactly
+from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.planning.target import attacker_with
 
 __all__ = ["ask_choice", "ask_question"]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pkdp_pipeline.certificates.release_certificate import certify
-from pkdp_pipeline.certificates.sentences import percent
-from pkdp_pipeline.certificates.statement.stronger import UNCERTAIN, keys_of, threshold_of
+from pkdp_pipeline.certificates.statement.stronger import keys_of, rests_on, threshold_of
 from pkdp_pipeline.cli.plan_views.question import Question
 from pkdp_pipeline.cli.plan_views.words import in_flags, offered
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.model.mechanisms import Count
+from pkdp_pipeline.model.wording import percent
 from pkdp_pipeline.planning import (
     Choice,
     PublicCounts,
@@ -130,7 +130,7 @@ def inverse_answers(made: Planned) -> tuple[Inverse, ...]:
         return ()
     attacker, keys = question.attacker, keys_of(choice.certificate)
     found = []
-    if any(key in keys for key in UNCERTAIN) and attacker.unknown is not None:
+    if rests_on(choice.certificate, "unknown") and attacker.unknown is not None:
         least = smallest_unknown(choice.mechanism, attacker, **question.goal)
         found.append(Inverse(field="unknown", declared=attacker.unknown, limit=least))
     if threshold_of(choice.certificate) is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pkdp_pipeline.certificates.sentences import percent, rounded_up
 from pkdp_pipeline.certificates.statement import Scenario
 from pkdp_pipeline.cli.plan_views.curves import Curve, evenly
 from pkdp_pipeline.cli.plan_views.job_fragment import job_fragment
@@ -15,6 +14,7 @@ from pkdp_pipeline.display.terminal.chart import Mark, columns_chart
 from pkdp_pipeline.display.terminal.screen import Screen
 from pkdp_pipeline.ledger.views.words import amount
 from pkdp_pipeline.model.plain_text import exactly
+from pkdp_pipeline.model.wording import percent, rounded_up
 from pkdp_pipeline.planning import Choice
 
 __all__ = [

@@ -6,7 +6,7 @@ import io
 from functools import cache
 from typing import TYPE_CHECKING
 
-from pkdp_pipeline.certificates.statement.curve import GuaranteeCurve
+from pkdp_pipeline.certificates.statement.statement import GuaranteeCurve
 from pkdp_pipeline.display.figures import style
 from pkdp_pipeline.display.figures.frame import need_matplotlib
 from pkdp_pipeline.display.figures.guarantee import draw_guarantee

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.display.figures import style
 from pkdp_pipeline.display.figures.frame import DASHED, DOTTED, dress, is_narrow, put_ticks
 from pkdp_pipeline.display.figures.labels import Labels, Spot
 from pkdp_pipeline.display.figures.timeline import Timeline
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.wording import rounded_up
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -57,7 +57,7 @@ def statements(total: Certificate, delta: float) -> list[tuple[str, str]]:
 
 def rule_lines(total: Certificate, terms: Terms) -> list[tuple[str, str]]:
     """Return the rule by which it adds up, where it is proved, and the evidence in force."""
-    keys = [key for key in total.theorems if "composition.md" in THEOREMS[key].citation]
+    keys = [key for key in total.theorems if THEOREMS[key].is_rule]
     listed = [("Rule", f"{THEOREMS[key].title} ({THEOREMS[key].citation})") for key in keys]
     declared = ", ".join(map(class_call, terms.evidence)) or "none declared"
     several = isinstance(total, ComposedCertificate) and total.releases > 1

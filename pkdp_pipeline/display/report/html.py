@@ -8,7 +8,6 @@ from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING
 
-from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.display.figures.style import CSS_DARK, CSS_LIGHT
 from pkdp_pipeline.display.report import plain_words
 from pkdp_pipeline.display.report.content import BudgetLine, Promise, ReleaseView, Report
@@ -23,6 +22,7 @@ from pkdp_pipeline.display.report.readings import (
     reading_spending,
 )
 from pkdp_pipeline.model.plain_text import exactly, printable
+from pkdp_pipeline.model.wording import rounded_up
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.certificates.statement import KnowledgeCurve, Statement
 from pkdp_pipeline.display.report.content import LedgerAccount, Promise, PublishedTable, ReleaseView, Report, Series
 from pkdp_pipeline.display.report.json_form import carrying
 from pkdp_pipeline.display.report.plain_words import noise_sentence, rounded_down, whom
 from pkdp_pipeline.display.report.readings import attained_at
 from pkdp_pipeline.model.plain_text import in_markdown, printable, table_line
+from pkdp_pipeline.model.wording import rounded_up
 
 __all__ = ["to_markdown"]
 

@@ -9,8 +9,8 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.certificates.statement import Statement
+from pkdp_pipeline.model.wording import rounded_up
 
 if TYPE_CHECKING:
     from pkdp_pipeline.releases.noise import ExpectedError

@@ -243,7 +243,7 @@ class _Draft:
         return _Missing("thresholds, cells and periods are public; add what is published of the data elsewhere")
 
     def _composition(self) -> str:
-        rules = [THEOREMS[key] for key in self._total.theorems if "composition.md" in THEOREMS[key].citation]
+        rules = [THEOREMS[key] for key in self._total.theorems if THEOREMS[key].is_rule]
         alone = "A single release: nothing to compose"
         if len(self._lines) > 1:
             alone = "Beside exact totals, which are given: nothing to compose (docs/composition.md, rule 7)"

@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.certificates.composed import ComposedCertificate
-from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.ledger.views.words import amount, budget_words
 from pkdp_pipeline.model.plain_text import exactly
+from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.releases.explaining.explanation import DELTA
 
 if TYPE_CHECKING:

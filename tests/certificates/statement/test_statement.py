@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.certificates.statement import Statement
+from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems import THEOREMS
 
 ATTACKER = pkdp.AttackerModel(p_max=0.1)

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.certificates.statement import knowledge_curves, what_if
 from pkdp_pipeline.certificates.statement.stronger import leaves, likelier
-from pkdp_pipeline.certificates.statement.words import people_known
+from pkdp_pipeline.certificates.statement.what_if import people_known
+from pkdp_pipeline.model.wording import rounded_up
 
 A = pkdp.AttackerModel
 DELTA = 1e-5

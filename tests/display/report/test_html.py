@@ -17,10 +17,10 @@ import pytest
 from html_tree import Element, read
 from pages import REPORTS, drawn, page
 
-from pkdp_pipeline.certificates.sentences import rounded_up
 from pkdp_pipeline.display.report.content import CheckLine, LedgerAccount, Report
 from pkdp_pipeline.display.report.html import to_html
 from pkdp_pipeline.display.report.markdown import to_markdown
+from pkdp_pipeline.model.wording import rounded_up
 
 pytestmark = pytest.mark.xdist_group("report")
 every_report = pytest.mark.parametrize("name", REPORTS)

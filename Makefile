@@ -93,7 +93,7 @@ test: $(DEV)
 test-docs: $(DEV)
 	$(BIN)/python -m pytest -n $(WORKERS) -m "$(ALONE) and docs"
 
-# What one kind of processor writes is read on another; half a minute of both, so not one of the suite.
+# What one kind of processor writes is read on another: a minute of two cores, so not one of the suite.
 test-processors: $(DEV)
 	$(BIN)/python -m pytest -m "not slow" tests/test_other_processors.py
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.codec import reads
-from pkdp_pipeline.certificates.refusal import refusal
 from pkdp_pipeline.certificates.sentences import (
     against,
     anyone,
@@ -23,6 +22,7 @@ from pkdp_pipeline.certificates.sentences import (
     protection,
     suppression,
 )
+from pkdp_pipeline.certificates.target import refusal
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.attacker import AttackerModel

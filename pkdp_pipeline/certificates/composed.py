@@ -11,7 +11,7 @@ from typing import Any, cast
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.codec import reads
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.certificates.sentences import against, anyone, declared_cells, depending, given, pair
+from pkdp_pipeline.certificates.sentences import against, anyone, declared_cells, depending, given, pair, promised
 from pkdp_pipeline.composition.beside_leakage import assumed_beside, leakage_of, total_beside
 from pkdp_pipeline.composition.part import Part, Total, rests_on_own_periods
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
@@ -224,7 +224,10 @@ class ComposedCertificate(Certificate):
         statements = []
         declared = _in_words(_declared(self, numbers=self.has_partial_knowledge))
         if self.has_partial_knowledge:
-            statements += [f"{subject}: {self._partial_statement(target)}", *declared]
+            statements += [
+                f"{subject}: {promised(self, self._partial_epsilon(target), target, self._against())}",
+                *declared,
+            ]
         if self._total.worst is not None:
             epsilon = self.worst_case.epsilon(target)
             most, least = map(rounded_up, self._total.worst.parameters)
@@ -241,17 +244,6 @@ class ComposedCertificate(Certificate):
             elif not empty:
                 statements.append(f"The noise alone gives {numbers} {whom}.")
         return " ".join((*statements, self._total.protection, *self.limits))
-
-    def _partial_statement(self, delta: float) -> str:
-        epsilon = self._partial_epsilon(delta)
-        whom = self._against()
-        if epsilon < math.inf:
-            return f"private at {pair(self, epsilon, delta)} against {whom}."
-        least = rounded_up(self.delta(1.0))
-        reach = f"no ε reaches δ = {rounded_up(delta)}"
-        if least == "1":
-            return f"no protection is certified at ε = 1 against {whom} ({reach})."
-        return f"private at ε = 1, δ = {least} against {whom} ({reach})."
 
     def _against(self) -> str:
         """Return whom the statement is about; a few descriptions at most, with how many releases each is about."""

@@ -12,8 +12,17 @@ import numpy as np
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.codec import reads
-from pkdp_pipeline.certificates.refusal import refusal
-from pkdp_pipeline.certificates.sentences import against, anyone, assumptions, given, pair, protection, suppression
+from pkdp_pipeline.certificates.sentences import (
+    against,
+    anyone,
+    assumptions,
+    capital,
+    given,
+    promised,
+    protection,
+    suppression,
+)
+from pkdp_pipeline.certificates.target import refusal
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -163,13 +172,7 @@ class ReleaseCertificate(Certificate):
         if len(bounds) > 1:
             leading = min(bounds, key=lambda bound: float(bound.bracket(np.array([point]))[1][0]))
         whom = against(leading.theorem, self.attacker)
-        if epsilon == math.inf:
-            least = rounded_up(float(leading.bracket(np.array([point]))[1][0]))
-            reach = f"no ε reaches δ = {rounded_up(delta)}"
-            if least == "1":
-                return f"No protection is certified at ε = 1 against {whom} ({reach}).", leading.theorem
-            return f"Private at ε = 1, δ = {least} against {whom} ({reach}).", leading.theorem
-        return f"Private at {pair(Guarantee((leading,)), epsilon, delta)} against {whom}.", leading.theorem
+        return capital(promised(Guarantee((leading,)), epsilon, delta, whom)), leading.theorem
 
     def _bracket(self, epsilons: Array) -> tuple[Array, Array]:
         partial, worst = self.partial_bounds, self.worst_case_bound

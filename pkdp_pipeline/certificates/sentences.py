@@ -15,12 +15,14 @@ __all__ = [
     "against",
     "anyone",
     "assumptions",
+    "capital",
     "declared_cells",
     "depending",
     "given",
     "leaking",
     "named_pair",
     "pair",
+    "promised",
     "protection",
     "suppression",
 ]
@@ -43,6 +45,16 @@ def pair(certified: _Certified, epsilon: float, delta: float) -> str:
     return "ε = {}, δ = {}".format(*map(rounded_up, named_pair(certified, epsilon, delta)))
 
 
+def promised(certified: _Certified, epsilon: float, delta: float, whom: str) -> str:
+    """Return what is certified at `delta`, where `epsilon` is, against whom; to follow what is private."""
+    if epsilon < math.inf:
+        return f"private at {pair(certified, epsilon, delta)} against {whom}."
+    least, reach = rounded_up(certified.delta(1.0)), f"no ε reaches δ = {rounded_up(delta)}"
+    if least == "1":
+        return f"no protection is certified at ε = 1 against {whom} ({reach})."
+    return f"private at ε = 1, δ = {least} against {whom} ({reach})."
+
+
 def anyone(leakage: tuple[Leakage, ...]) -> str:
     """Return against whom noise holds: everybody, given what is known exactly beside it."""
     exact = [leak.name for leak in leakage if not leak.is_private]
@@ -56,18 +68,19 @@ def given(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:
     if exact:
         tell, by = ("it tells", "itself") if len(exact) == 1 else ("they tell", "themselves")
         told.append(
-            f"{_capital(listed(exact))} may be known exactly: what {tell} by {by} is not protected, nor are two lives "
+            f"{capital(listed(exact))} may be known exactly: what {tell} by {by} is not protected, nor are two lives "
             f"that {tell} apart to somebody who knows everybody else."
         )
     told += [
-        f"{_capital(leak.name)} may be known as well, and counts in these numbers."
+        f"{capital(leak.name)} may be known as well, and counts in these numbers."
         for leak in leakage
         if leak.is_private
     ]
     return tuple(told)
 
 
-def _capital(text: str) -> str:
+def capital(text: str) -> str:
+    """Return a text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
@@ -77,7 +90,7 @@ def leaking(leakage: tuple[Leakage, ...]) -> tuple[str, ...]:
         return ()
     told = [f"Nothing else is published or leaks about these people than {listed([leak.name for leak in leakage])}."]
     for leak in leakage:
-        name = _capital(leak.name)
+        name = capital(leak.name)
         if leak.tells == "people_present":
             told.append(f"{name} follows from who is in the table at all, whichever cells they are in.")
         if leak.epsilon is not None:

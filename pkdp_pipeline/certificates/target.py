@@ -1,20 +1,256 @@
-"""Target: what a release has to promise at least to be published."""
+"""Target: what a release has to promise at least; and what to say when it does not: why, and the nearest choices."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from functools import lru_cache, partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
 
-from pkdp_pipeline.certificates.refusal import advised
+import numpy as np
+
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.arguments import probability
-from pkdp_pipeline.model.wording import rounded_up
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Count, Mechanism
+from pkdp_pipeline.model.wording import Speech, Worded, rounded_up
+from pkdp_pipeline.theorems import Bound, Protects
+from pkdp_pipeline.theorems.beside_leakage import Surviving, emptied_by
+from pkdp_pipeline.theorems.counting import Counting, Options
+from pkdp_pipeline.theorems.inversion import least_whole
+from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
+from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 
-__all__ = ["DEFAULT", "Asked", "Target", "read_target"]
+__all__ = ["DEFAULT", "Asked", "Target", "read_target", "refusal"]
+
+Choice = Callable[[Speech], str]
+#: The ε and the δ that choices have to reach.
+Aim = tuple[float, float]
+
+_BY_THRESHOLD: Mapping[Protects, frozenset[str]] = MappingProxyType(
+    {
+        "presence": frozenset({"thresholding", "histogram_presence"}),
+        "value": frozenset({"histogram_value", "histogram_between"}),
+    }
+)
+_AIM = (1.0, 1e-6)
+_MOST = 1_000_000
+_MANY = 200
+
+
+def refusal(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, obstacles: tuple[str, ...]) -> Worded:
+    """Return the message of a `NotCertifiableError`; every number in it comes from the certificates' engine."""
+    aim = "which cell a person is in" if protects == "value" else "whether a person is there"
+    subject = (
+        "this count hides whether a person is counted"
+        if isinstance(mechanism, Count)
+        else f"this histogram hides {aim}"
+    )
+    why = f"Not certifiable: no theorem shows that {subject}, because {'; and '.join(obstacles)}."
+    return _advised(why, mechanism, attacker, protects)
+
+
+def _advised(
+    why: str,
+    mechanism: Mechanism,
+    attacker: AttackerModel,
+    protects: Protects,
+    *,
+    aim: Aim = _AIM,
+    end: Choice | None = None,
+) -> Worded:
+    """Return why something is refused, then the nearest choices; every number comes from the certificates' engine.
+
+    No choice is offered that falls short of `aim`; none is looked for that reaches more than ε = 1 at δ = 1e-6 do.
+    """
+    aim = (min(aim[0], _AIM[0]), min(aim[1], _AIM[1]))
+    # Noise asks nothing of the attacker; nobody who uses it alone is advised to declare one.
+    undeclared = mechanism.noise is not None and attacker == attacker.against_anyone()
+    ways = () if undeclared else (_by_threshold, _by_uncertainty)
+    found = [choice(mechanism, attacker, protects, aim) for choice in ways]
+    choices: list[Choice] = [partial(_plain, text) for text in found if text is not None]
+    noised = _by_noise(mechanism, attacker, protects, aim)
+    if noised is not None:
+        choices.append(noised)
+    instead = _instead(attacker, protects, aim)
+    if instead is not None:
+        choices.append(instead)
+    last = end or partial(_plain, "")
+    if not choices and not attacker.leakage:
+        why = f"{why} Nothing that was tried reaches epsilon = {aim[0]:g}, delta = {rounded_up(aim[1])}: ask for less."
+        return Worded(lambda say: why + last(say))
+    if not choices:
+        return Worded(lambda say: _otherwise(why, mechanism, attacker, protects, aim, say) + last(say))
+    given = "" if all(leak.is_private for leak in attacker.leakage) else ", given what leaks"
+    start = f"{why} Each of these would give epsilon = {aim[0]:g}, delta = {rounded_up(aim[1])}{given}: "
+    return Worded(lambda say: f"{start}{'; or '.join(choice(say) for choice in choices)}.{last(say)}")
+
+
+def _otherwise(
+    why: str, mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim, say: Speech
+) -> str:
+    """Say what noise gives where that is too little, and what to do about the leakage."""
+    cells = 2 if protects == "value" else 1
+    curve = NoiseCurve(theorem="noise", noise=aim[0] / cells, cells=cells)
+    epsilon, delta = Surviving(attacker, noised=True).against_anyone(curve).parameters
+    if emptied_by(attacker, protects) is not None or delta >= 1.0:
+        return (
+            f"{why} No parameter of the release changes that. Publish what leaks with noise of its own, and declare "
+            "that by its epsilon and delta; or do not publish it."
+        )
+    bare = mechanism.k is None and getattr(mechanism, "k_complement", None) is None
+    return (
+        f"{why} Noise gives a guarantee against anyone, but none of epsilon = {aim[0]:g}, delta = "
+        f"{rounded_up(aim[1])} beside what leaks: {say.noise(curve.noise)}{'' if bare else ' without thresholds'} "
+        f"gives epsilon = {rounded_up(epsilon)}, delta = {rounded_up(delta)}. Publish what leaks with more noise of "
+        "its own, or do not publish it."
+    )
+
+
+def _plain(text: str, say: Speech) -> str:
+    """Return what is the same in every speech."""
+    return text
+
+
+def _reaches(bound: Bound, aim: Aim) -> bool:
+    return bool(bound.bracket(np.array([aim[0]]))[1][0] <= aim[1])
+
+
+def _by_threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> str | None:
+    """Name the smallest k for the declared p_max, or for an example where none is declared."""
+    left = Surviving(attacker, mechanism.noise is not None).theorems
+    if left.isdisjoint(_BY_THRESHOLD[protects]):
+        return None
+    # Beside what tells who is present, absence protects nobody.
+    absent = "histogram_value" in left or protects == "presence"
+    declared = attacker.p_max if absent and attacker.p_max is not None and attacker.p_max < 1.0 else None
+    people = f" and known = {attacker.known}" if attacker.known else ""
+    if protects == "value" and (attacker.p_max_between is not None or declared is None):
+        found = _between(attacker, aim)
+        return None if found is None else f"k = {found[0]} {found[1]}{people}"
+    low = attacker.p_min or 0.0
+    # An example that does not contradict what is declared.
+    share = declared if declared is not None else 0.1 if low <= 0.1 else 0.5 * (1.0 + low)
+    # Many known people are set aside as if they were controlled: k is then enough, if not the least.
+    aside = attacker.known if attacker.known > _MANY else 0
+    least = _least(
+        ValueThroughAbsence if protects == "value" else Thresholding,
+        "k",
+        2,
+        aim,
+        theorem="thresholding",
+        p=share,
+        cap=attacker.unknown_max,
+        known=attacker.known - aside,
+        active=attacker.influence == "active",
+    )
+    return None if least is None else f"k = {least + aside} {_where('p_max', share, declared is not None)}{people}"
+
+
+def _where(label: str, share: float, declared: bool) -> str:
+    return f"with the declared {label} = {share!r}" if declared else f"if {label} = {share!r} can be argued"
+
+
+def _between(attacker: AttackerModel, aim: Aim) -> tuple[int, str] | None:
+    """Return the smallest k for the declared p_max_between, or for an example, and for which of them it is."""
+    between = attacker.p_max_between
+    declared = between is not None and between < 1.0
+    share = between if between is not None and declared else 0.75
+    least = _least(Thresholding, "k", 2, aim, theorem="histogram_between", p=share, cap=attacker.unknown_max)
+    # Every known person counts against the threshold.
+    return None if least is None else (least + attacker.known, _where("p_max_between", share, declared))
+
+
+def _by_uncertainty(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> str | None:
+    """Name how many unknown people an exact count needs; presence in a histogram has no such way."""
+    surviving = Surviving(attacker, mechanism.noise is not None)
+    if ("counting" if isinstance(mechanism, Count) else "options") not in surviving.theorems:
+        return None
+    if isinstance(mechanism, Count):
+        open_box = bool(attacker.p_min) and attacker.p_max is not None and attacker.p_max < 1.0
+        low, high = (attacker.p_min, attacker.p_max) if open_box else (0.1, 0.9)
+        assert low is not None
+        assert high is not None
+        people = _least(Counting, "unknown", 1, aim, surviving, theorem="counting", p_min=low, p_max=high)
+        return (
+            None
+            if people is None
+            else (f"no threshold but unknown = {people} people with p_min = {low!r} and p_max = {high!r}")
+        )
+    if protects == "presence":
+        return None
+    share = attacker.p_min if attacker.p_min and attacker.p_min <= 0.5 else 0.1
+    people = _least(Options, "unknown", 1, aim, theorem="options", p_min=share)
+    return None if people is None else f"unknown = {people} people who choose every option with p_min = {share!r}"
+
+
+def _by_noise(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> Choice | None:
+    """Name the noise that gives the target against any attacker, given what leaks."""
+    if emptied_by(attacker, protects) is not None:
+        return None
+    cells = 2 if protects == "value" else 1
+    surviving = Surviving(attacker, noised=True)
+    noise = aim[0] / cells if not attacker.leakage else _largest_noise(surviving, cells, aim)
+    if noise is None:
+        return None
+    whatever = "whatever the attacker knows" if not attacker.leakage else "whatever else the attacker knows"
+    if isinstance(mechanism, Count) and mechanism.k_complement is not None:
+        return lambda say: f"no thresholds but {say.noise(noise)}, {whatever}"
+    if mechanism.k is None:
+        return lambda say: f"{say.noise(noise)}, {whatever}"
+    gap = _least(NoiseCurve, "appears_at", 0, aim, surviving, theorem="noise", noise=noise, cells=cells)
+    if gap is None:
+        return None
+    reached = mechanism.k + gap
+    return lambda say: f"{say.noise(noise)} with {say.setting('release_threshold', reached)}, {whatever}"
+
+
+def _instead(attacker: AttackerModel, protects: Protects, aim: Aim) -> Choice | None:
+    """Name the histogram that hides the cell beside what tells who is present; it hides no presence."""
+    left = Surviving(attacker, noised=False).theorems
+    if not attacker.leakage or protects == "value" or "histogram_between" not in left:
+        return None
+    found = _between(attacker, aim)
+    if found is None:
+        return None
+    k, condition = found
+    return lambda say: (
+        f"a histogram with {say.setting('protects', repr('value'))} and {say.setting('k', k)} "
+        f"{condition}: it hides which cell a person is in, and not whether she is there"
+    )
+
+
+# Who looks for what can be certified is refused again and again with the same numbers: each is searched for once.
+
+
+@lru_cache(maxsize=1024)
+def _least(
+    kind: Callable[..., Bound], name: str, first: int, aim: Aim, surviving: Surviving | None = None, **fixed: Any
+) -> int | None:
+    """Return the smallest whole number in the field `name` of a bound that reaches `aim`; None where none does."""
+
+    def enough(number: int) -> bool:
+        bound = kind(**fixed, **{name: number})
+        if surviving is not None:
+            bound = surviving.against_anyone(bound) if isinstance(bound, NoiseCurve) else surviving.beside(bound)
+        return _reaches(bound, aim)
+
+    return least_whole(enough, first, _MOST)
+
+
+@lru_cache
+def _largest_noise(surviving: Surviving, cells: int, aim: Aim) -> float | None:
+    """Return a simple ε of noise, as large as beside the leakages reaches the target; None where none does."""
+    for share in (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01):
+        curve = NoiseCurve(theorem="noise", noise=share * aim[0] / cells, cells=cells)
+        if _reaches(surviving.against_anyone(curve), aim):
+            return curve.noise
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +307,7 @@ class Target:
             least = rounded_up(float(certificate.delta(1.0)))
             why = f"no epsilon reaches the target, delta = {delta}; at epsilon = 1 it has delta = {least}"
         raise NotCertifiableError(
-            advised(
+            _advised(
                 f"The release promises too little: {why}.",
                 certificate.mechanism,
                 certificate.attacker,

@@ -11,8 +11,8 @@ import numpy as np
 
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.leakage import Leakage, Lives
-from pkdp_pipeline.theorems.bound import Bound, WorstCase
-from pkdp_pipeline.theorems.rounding import Array, ball_above, evaluated
+from pkdp_pipeline.theorems.bound import Bound, WithoutSlack, WorstCase
+from pkdp_pipeline.theorems.rounding import Array, ball_above
 from pkdp_pipeline.theorems.theorems import THEOREMS
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
@@ -170,7 +170,7 @@ class GivenDependent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaked:
+class Leaked(WithoutSlack):
     """The profile of what is leaked in any case, between lives that leak the same: nothing.
 
     *Guarantee*: the number of people present is the same wherever a person is. It says nothing else.
@@ -182,15 +182,6 @@ class Leaked:
     def parameters(self) -> tuple[float, float]:
         """Return (0, 0)."""
         return 0.0, 0.0
-
-    @property
-    def slack(self) -> float:
-        """Return 0."""
-        return 0.0
-
-    def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return evaluated(epsilons)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""

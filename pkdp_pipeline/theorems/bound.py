@@ -8,9 +8,9 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from pkdp_pipeline.theorems.rounding import Array
+from pkdp_pipeline.theorems.rounding import Array, evaluated
 
-__all__ = ["Bound", "Certified", "Invertible", "WorstCase", "coarsest"]
+__all__ = ["Bound", "Certified", "Invertible", "WithoutSlack", "WorstCase", "coarsest"]
 
 
 class Bound(Protocol):
@@ -38,6 +38,21 @@ class Bound(Protocol):
         *Guarantee*: the supremum of the hockey-stick divergence over the declared attackers lies at or
         between the two. *Rounding*: outward.
         """
+
+
+class WithoutSlack:
+    """What a bound has whose sides are evaluated within the usual error budget, and not searched for."""
+
+    __slots__ = ()
+
+    @property
+    def slack(self) -> float:
+        """Return 0: nothing is left open to save effort."""
+        return 0.0
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        return evaluated(epsilons)
 
 
 @runtime_checkable

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkdp_pipeline.theorems.binomial_tails import LEAST_P, left_tails, likely_counts, right_tails
-from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, UNIT, Array, ball_above, evaluated
+from pkdp_pipeline.theorems.bound import WithoutSlack
+from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, UNIT, Array, ball_above
 from pkdp_pipeline.theorems.waiting_pair import Pair, averaged_pair, product_above, waiting_pair
 
 __all__ = ["Thresholding", "ValueThroughAbsence"]
@@ -26,7 +27,7 @@ _MOST_TRIALS = 10_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thresholding:
+class Thresholding(WithoutSlack):
     """Privacy profile of a count that is published only when it reaches `k`.
 
     Parameters
@@ -65,15 +66,6 @@ class Thresholding:
     known: int = 0
     active: bool = False
     least_unknown: int = 0
-
-    @property
-    def slack(self) -> float:
-        """Return 0: nothing is left open to save effort."""
-        return 0.0
-
-    def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return evaluated(epsilons)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
@@ -204,7 +196,7 @@ _MOST_PAIRS = 48
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValueThroughAbsence:
+class ValueThroughAbsence(WithoutSlack):
     """Privacy profile of a k-anonymous histogram against learning which of two cells a person is in.
 
     Parameters
@@ -237,11 +229,6 @@ class ValueThroughAbsence:
     cap: int | None = None
     known: int = 0
     active: bool = False
-
-    @property
-    def slack(self) -> float:
-        """Return 0: nothing is left open to save effort."""
-        return 0.0
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""

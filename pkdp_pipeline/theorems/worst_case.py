@@ -8,7 +8,8 @@ from typing import Any
 import flint
 import numpy as np
 
-from pkdp_pipeline.theorems.rounding import Array, ball_above, ball_below, evaluated
+from pkdp_pipeline.theorems.bound import WithoutSlack
+from pkdp_pipeline.theorems.rounding import Array, ball_above, ball_below
 
 __all__ = ["SAMPLER_LEEWAY", "NoiseCurve"]
 
@@ -22,7 +23,7 @@ threshold a little more often.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoiseCurve:
+class NoiseCurve(WithoutSlack):
     """Privacy profile of two-sided geometric noise against an attacker who knows everybody else.
 
     Parameters
@@ -60,15 +61,6 @@ class NoiseCurve:
     def parameters(self) -> tuple[float, float]:
         """Return (ε, δ) at which the guarantee holds for any attacker, both rounded up."""
         return self.cells * self.noise, self._appearing()[1]
-
-    @property
-    def slack(self) -> float:
-        """Return 0: nothing is left open to save effort."""
-        return 0.0
-
-    def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return evaluated(epsilons)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""

@@ -8,15 +8,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from pkdp_pipeline.certificates.target import Target
 from pkdp_pipeline.ledger import Budget
-from pkdp_pipeline.model.evidence import (
-    BoundedDependence,
-    BoundedParticipation,
-    DisjointUnits,
-    Evidence,
-    IndependentGivenHabits,
-    OncePerUnit,
-    OneDayProtected,
-)
+from pkdp_pipeline.model.evidence import Evidence, evidence_from_dicts
 from pkdp_pipeline.releases.options.tables import Table
 
 __all__ = ["BudgetTable", "Declared", "TargetEntry", "TargetTable"]
@@ -74,71 +66,54 @@ TargetEntry = Annotated[
 """What a job says of its target; ``"none"`` where it asks for nothing."""
 
 
-class _DisjointUnits(Table):
+class _Evidence(Table):
+    @model_validator(mode="after")
+    def _is_evidence(self) -> Self:
+        self.evidence()
+        return self
+
+    def evidence(self) -> Evidence:
+        """Return the evidence of this kind with these fields."""
+        return evidence_from_dicts([self.model_dump()])[0]
+
+
+class _DisjointUnits(_Evidence):
     """The parts are about different people, and who belongs to which part is fixed in advance and public."""
 
     kind: Literal["disjoint_units"] = Field(description="Which evidence this is.")
 
-    def evidence(self) -> Evidence:
-        return DisjointUnits()
 
-
-class _IndependentGivenHabits(Table):
+class _IndependentGivenHabits(_Evidence):
     """Given everybody's habits, which the attacker may know fully, a person's days are independent."""
 
     kind: Literal["independent_given_habits"] = Field(description="Which evidence this is.")
 
-    def evidence(self) -> Evidence:
-        return IndependentGivenHabits()
 
-
-class _OneDayProtected(Table):
+class _OneDayProtected(_Evidence):
     """The declared numbers hold for a person's record of one day given all her others, past and future."""
 
     kind: Literal["one_day_protected"] = Field(description="Which evidence this is.")
 
-    def evidence(self) -> Evidence:
-        return OneDayProtected()
 
-
-class _BoundedDependence(Table):
+class _BoundedDependence(_Evidence):
     """Every added release depends on all earlier ones together by at most this much."""
 
     kind: Literal["bounded_dependence"] = Field(description="Which evidence this is.")
     epsilon: float = Field(description="ε of the bound.", examples=[0.1])
     delta: float = Field(default=0.0, description="δ of the bound.")
 
-    @model_validator(mode="after")
-    def _is_evidence(self) -> Self:
-        self.evidence()
-        return self
 
-    def evidence(self) -> Evidence:
-        return BoundedDependence(self.epsilon, self.delta)
-
-
-class _BoundedParticipation(Table):
+class _BoundedParticipation(_Evidence):
     """Nobody takes part in more than so many of the periods."""
 
     kind: Literal["bounded_participation"] = Field(description="Which evidence this is.")
     times: int = Field(description="In so many, at most.", examples=[7])
 
-    @model_validator(mode="after")
-    def _is_evidence(self) -> Self:
-        self.evidence()
-        return self
 
-    def evidence(self) -> Evidence:
-        return BoundedParticipation(self.times)
-
-
-class _OncePerUnit(Table):
+class _OncePerUnit(_Evidence):
     """Everybody appears in at most one of the parts: registrations, first diagnoses, votes."""
 
     kind: Literal["once_per_unit"] = Field(description="Which evidence this is.")
-
-    def evidence(self) -> Evidence:
-        return OncePerUnit()
 
 
 Declared = Annotated[

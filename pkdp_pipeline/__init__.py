@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         smallest_release_threshold,
         smallest_unknown,
     )
-    from pkdp_pipeline.releases.explaining import Explanation, explain
+    from pkdp_pipeline.releases.explain import Explanation, explain
     from pkdp_pipeline.releases.publish import count, histogram
     from pkdp_pipeline.releases.release import Release, read_release
     from pkdp_pipeline.theory.counting_queries import CountingQueries
@@ -124,7 +124,7 @@ _HOMES = {
     "Count": "model.mechanisms",
     "CountingQueries": "theory.counting_queries",
     "DisjointUnits": "model.evidence",
-    "Explanation": "releases.explaining",
+    "Explanation": "releases.explain",
     "GeometricNoise": "model.mechanisms",
     "Histogram": "model.mechanisms",
     "IndependentGivenHabits": "model.evidence",
@@ -140,7 +140,7 @@ _HOMES = {
     "certify": "certificates.release_certificate",
     "compose": "certificates.composed",
     "count": "releases.publish",
-    "explain": "releases.explaining",
+    "explain": "releases.explain",
     "histogram": "releases.publish",
     "largest_p_max": "planning",
     "largest_p_max_between": "planning",

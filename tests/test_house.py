@@ -92,7 +92,7 @@ TYPED = {"model/keys.py": {"pandas", "pyarrow"}, "model/domain.py": {"pandas"}, 
 SHOWN = {
     "certificates/certificate.py": {"matplotlib", "pkdp_pipeline.display"},
     "ledger/ledger.py": {"matplotlib", "pkdp_pipeline.display"},
-    "releases/explaining/explanation.py": {"matplotlib", "pkdp_pipeline.display"},
+    "releases/explain.py": {"matplotlib", "pkdp_pipeline.display"},
 }
 #: What a noiseless release of a pandas frame without a ledger must not load.
 HEAVY = {

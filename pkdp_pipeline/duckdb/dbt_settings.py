@@ -14,9 +14,7 @@ from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.evidence import read_evidence
 from pkdp_pipeline.model.period import Period
-from pkdp_pipeline.releases.options.attacker_table import AttackerTable
-from pkdp_pipeline.releases.options.tables import Columns, Name, Table
-from pkdp_pipeline.releases.options.terms import BudgetTable, Declared
+from pkdp_pipeline.releases.options import AttackerTable, BudgetTable, Columns, Declared, Name, Table
 
 __all__ = ["Settings"]
 

@@ -9,7 +9,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from pydantic import BeforeValidator, Field, PlainSerializer, StringConstraints
 
-from pkdp_pipeline.releases.options.tables import local
+from pkdp_pipeline.releases.options import local
 
 __all__ = ["Address", "LedgerName", "from_environment", "public_address"]
 

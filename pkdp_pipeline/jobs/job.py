@@ -18,9 +18,16 @@ from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.ledger.differencing import allows_overlap
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, read_evidence
-from pkdp_pipeline.releases.options.attacker_table import AttackerTable
-from pkdp_pipeline.releases.options.tables import Columns, Name, Table, one_or_list
-from pkdp_pipeline.releases.options.terms import BudgetTable, Declared, TargetEntry
+from pkdp_pipeline.releases.options import (
+    AttackerTable,
+    BudgetTable,
+    Columns,
+    Declared,
+    Name,
+    Table,
+    TargetEntry,
+    one_or_list,
+)
 
 __all__ = ["AttackerTable", "Job", "NoiseTable", "OutputTable", "PeriodTable", "ReleaseTable"]
 

@@ -8,8 +8,7 @@ from pydantic import Field, model_validator
 
 from pkdp_pipeline.ledger.standing import Kind, kind_of
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism
-from pkdp_pipeline.releases.options.attacker_table import AttackerTable
-from pkdp_pipeline.releases.options.tables import Cells, Columns, FileName, Name, Table
+from pkdp_pipeline.releases.options import AttackerTable, Cells, Columns, FileName, Name, Table
 
 __all__ = ["NoiseTable", "OneCell", "ReleaseTable"]
 

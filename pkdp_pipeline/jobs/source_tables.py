@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator
 
 from pkdp_pipeline.engines.duckdb.statements import quoted
 from pkdp_pipeline.jobs.environment import Address, public_address
-from pkdp_pipeline.releases.options.tables import ColumnKind, Name, Names, PathName, Table, local
+from pkdp_pipeline.releases.options import ColumnKind, Name, Names, PathName, Table, local
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.job import Job

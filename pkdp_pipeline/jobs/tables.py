@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from pkdp_pipeline.jobs.environment import Address
 from pkdp_pipeline.jobs.outputs.formats import FORMATS
-from pkdp_pipeline.releases.options.tables import ColumnKind, Name, PathName, Table
+from pkdp_pipeline.releases.options import ColumnKind, Name, PathName, Table
 
 __all__ = ["ChecksTable", "FreshTable", "OutputTable", "RecordsTable", "RetentionTable", "RowsTable"]
 

@@ -13,7 +13,7 @@ import pandas as pd
 from pkdp_pipeline.releases.keywords import CountOptions, ExplainOptions, HistogramOptions, shows
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.releases.explaining import Explanation
+    from pkdp_pipeline.releases.explain import Explanation
     from pkdp_pipeline.releases.release import Release
 
 __all__ = ["PkdpAccessor"]
@@ -77,6 +77,6 @@ class PkdpAccessor:
         -------
         Explanation
         """
-        from pkdp_pipeline.releases.explaining import explain
+        from pkdp_pipeline.releases.explain import explain
 
         return explain(by, where, **options)

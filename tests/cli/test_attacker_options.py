@@ -19,7 +19,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.cli.options import attacker_flags, attacker_options
 from pkdp_pipeline.planning import choices, smallest_noise
-from pkdp_pipeline.releases.options.attacker_table import AttackerTable
+from pkdp_pipeline.releases.options import AttackerTable
 
 SCHEMA = json.loads((Path(pkdp.__file__).parent / "schemas" / "plan.v1.json").read_text(encoding="utf-8"))
 LIST = {"name": "who is there", "tells": "people_present"}

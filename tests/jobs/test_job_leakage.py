@@ -20,7 +20,7 @@ from pkdp_pipeline.jobs.requests import check_together, requests_of
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.leakage import Leakage
-from pkdp_pipeline.releases.options.attacker_table import AttackerTable
+from pkdp_pipeline.releases.options import AttackerTable
 
 DAY = date(2020, 1, 1)
 HEAD = """

@@ -16,7 +16,7 @@ from pkdp_pipeline.jobs.loading import load_job
 from pkdp_pipeline.jobs.source_tables import DuckDBSourceTable, FileSourceTable, PostgresSourceTable
 from pkdp_pipeline.jobs.tables import FreshTable, RowsTable
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.releases.options.tables import Table
+from pkdp_pipeline.releases.options import Table
 
 SOURCE = 'source = "visits.parquet"'
 

@@ -13,7 +13,7 @@ from pkdp_pipeline.model import evidence
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Histogram
 from pkdp_pipeline.model.wording import JOB_FILE, PYTHON, Worded, worded_for
-from pkdp_pipeline.releases.options.terms import Declared
+from pkdp_pipeline.releases.options import Declared
 
 
 def test_a_worded_message_is_a_text_in_python_and_can_be_had_in_another_speech():

@@ -21,9 +21,7 @@ from pkdp_pipeline.model.evidence import Evidence, read_evidence
 from pkdp_pipeline.model.keys import canonical_key, kind_of_values
 from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.model.unit import EACH_ROW, EachRow
-from pkdp_pipeline.releases.options.attacker_table import AttackerTable
-from pkdp_pipeline.releases.options.tables import Columns, Name, Table
-from pkdp_pipeline.releases.options.terms import BudgetTable, Declared
+from pkdp_pipeline.releases.options import AttackerTable, BudgetTable, Columns, Declared, Name, Table
 
 __all__ = ["Limits", "Policy", "TablePolicy", "check_ledger"]
 

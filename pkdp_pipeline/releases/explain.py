@@ -1,0 +1,259 @@
+"""Explaining: what a release would be, before anything is read, charged or published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, attacker_of
+from pkdp_pipeline.certificates.statement import Scenario, Statement, what_if
+from pkdp_pipeline.errors import (
+    ArgumentError,
+    BudgetExceededError,
+    DifferencingError,
+    NoEvidenceError,
+    NotCertifiableError,
+    PkdpError,
+)
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism
+from pkdp_pipeline.releases.keywords import ExplainOptions, shows
+from pkdp_pipeline.releases.noise import ExpectedError, expected_error
+from pkdp_pipeline.releases.publish import request_of
+from pkdp_pipeline.releases.request import Request
+from pkdp_pipeline.releases.reserving import certified_alone, check_ledger, replayed, reserve
+from pkdp_pipeline.theorems import Protects
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from pkdp_pipeline.ledger import Ledger
+    from pkdp_pipeline.ledger.views.spent import Spent
+
+__all__ = ["DELTA", "BudgetUse", "Explanation", "explain"]
+
+Outcome = Literal["publish", "replay", "refused"]
+DELTA = 1e-6
+"""Where ε is stated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetUse:
+    """One budget, and how much of it is used for one of the totals that it holds.
+
+    Attributes
+    ----------
+    budget : Budget
+    part : {"partial_knowledge", "worst_case"}
+    before : float
+        The ε that the releases add up to at the budget's δ; for a budget of some days, in the fullest window.
+        `math.inf` where no ε reaches that δ, and where they do not add up.
+    after : float
+        The same, with the release.
+    complete : bool
+        Whether every window was looked at; if not, the fullest one may hold more.
+    """
+
+    budget: Budget
+    part: Literal["partial_knowledge", "worst_case"]
+    before: float
+    after: float
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Explanation:
+    """What a release would be; made by `explain`. Printing it says it in words.
+
+    Attributes
+    ----------
+    asked : str
+        What is published, in the words of a ledger's entry.
+    mechanism : Count or Histogram
+    attacker : AttackerModel
+    protects : {"presence", "value"}
+    context : Context
+        The facts of the publication: unit, rules for rows, period and data set.
+    outcome : {"publish", "replay", "refused"}
+    refused : PkdpError or None
+        What publishing would raise.
+    certificate : ReleaseCertificate or None
+        The certificate that the release would carry. Of one that the ledger refuses for its budget or for want of
+        evidence, the one that it refused; None where there is no honest one.
+    statement : Statement or None
+        What it says, at δ = 1e-6.
+    scenarios : tuple of Scenario
+        What is left of it where the attacker is stronger than declared; see `what_if`.
+    error : ExpectedError
+        What error the noise would make, and when a count would be published at all; from public parameters alone.
+    before : Certificate or None
+        What the ledger's releases for this unit add up to now.
+    after : Certificate or None
+        What they would add up to then; the same where nothing would be charged.
+        None without a ledger, and where they do not add up.
+    budgets : tuple of BudgetUse
+        The budgets in force, and how much of each is used.
+
+    Notes
+    -----
+    It is true of the ledger as it was. Where another release comes first, the certificate names another head of the
+    chain, and it may be refused.
+    """
+
+    asked: str
+    mechanism: Mechanism
+    attacker: AttackerModel
+    protects: Protects
+    context: Context
+    outcome: Outcome
+    refused: PkdpError | None
+    certificate: ReleaseCertificate | None
+    statement: Statement | None
+    scenarios: tuple[Scenario, ...]
+    error: ExpectedError
+    before: Certificate | None = None
+    after: Certificate | None = None
+    budgets: tuple[BudgetUse, ...] = ()
+
+    def plot(self, *, delta: float = DELTA, axes: Axes | None = None) -> Axes:
+        """Draw what the release would guarantee; see `Certificate.plot`.
+
+        Raises
+        ------
+        NotCertifiableError, DifferencingError, NoEvidenceError
+            What publishing would raise, where there is no certificate.
+        ConfigError
+            If matplotlib is not installed.
+        """
+        if self.certificate is None:
+            assert self.refused is not None
+            raise self.refused
+        return self.certificate.plot(delta=delta, axes=axes)
+
+    def __repr__(self) -> str:
+        from pkdp_pipeline.display.explanation import heading
+
+        return f"<Explanation: {heading(self)}>"
+
+    def __str__(self) -> str:
+        from pkdp_pipeline.display.explanation import text_of
+
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        from pkdp_pipeline.display.explanation import html_of
+
+        return html_of(self)
+
+
+@shows(ExplainOptions)
+def explain(by: str | Sequence[str] | None = None, where: Any = None, **options: Unpack[ExplainOptions]) -> Explanation:
+    """Say what a release would be, before anything is read, charged or published.
+
+    A ledger is asked what it would say, and stays as it is. While it is asked, no other release of the data set can be
+    charged.
+
+    Parameters
+    ----------
+    by : str or sequence of str, optional
+        Columns that name a cell: what `histogram` would publish is explained. None: what `count` would.
+    where : boolean Series, str or callable, optional
+        The predicate. It is not looked at, beyond its text; see `count`.
+
+    Returns
+    -------
+    Explanation
+        A refusal is its outcome and not raised.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is malformed, as when publishing. What the frame does not have is found out when publishing.
+    LedgerError, TemporaryError
+        If the ledger cannot be used or is locked.
+
+    Notes
+    -----
+    *Guarantee*: the certificate is the one that publishing makes, unless the ledger changes in between. Whether the
+    data pass the rules for rows is not known: no data are touched.
+    """
+    asked: dict[str, Any] = {"where": where, **options}
+    if by is not None:
+        if asked.pop("k_complement", None) is not None:
+            raise ArgumentError("k_complement is about a count; a histogram has none: leave it out, or leave by out.")
+        asked["by"] = by
+    request, publishing = request_of(Count if by is None else Histogram, asked)
+    ledger, revise = publishing.get("ledger"), publishing.get("revise", False)
+    check_ledger(ledger, revise=revise)
+    attacker = attacker_of(request.mechanism, publishing.get("attacker"))
+    sums: dict[str, Any] = {}
+    if ledger is None:
+        outcome, certificate, refused = _foreseen(request, attacker, None)
+        context = request.context()
+    else:
+        from pkdp_pipeline.ledger.rehearsal import rehearsal
+
+        with rehearsal(ledger) as trial:
+            now = then = _sums(trial, request.unit)
+            outcome, certificate, refused = _foreseen(request, attacker, trial, revise=revise)
+            if refused is None:
+                then = _sums(trial, request.unit)
+            context = request.context(trial.dataset)
+        budgets = tuple(_use(*both) for both in zip(now[1], then[1], strict=True))
+        sums = {"before": now[0], "after": then[0], "budgets": budgets}
+    return Explanation(
+        asked=request.description,
+        mechanism=request.mechanism,
+        attacker=attacker,
+        protects=cast("Protects", request.protects),
+        context=(certificate and certificate.context) or context,
+        outcome=outcome,
+        refused=refused,
+        certificate=certificate,
+        statement=None if certificate is None else Statement.of(certificate, DELTA),
+        scenarios=() if certificate is None else what_if(certificate, delta=DELTA),
+        error=expected_error(request.mechanism),
+        **sums,
+    )
+
+
+def _sums(ledger: Ledger, unit: tuple[str, ...]) -> tuple[Certificate | None, list[Spent]]:
+    """Return what a unit's releases add up to, and what is used of the budgets."""
+    from pkdp_pipeline.ledger.account import unit_text
+    from pkdp_pipeline.ledger.stretch import total_of_unit
+    from pkdp_pipeline.ledger.views.spent import spent
+
+    return total_of_unit(ledger, unit), spent(ledger._database, ledger.dataset, unit_text(unit), ledger.terms)
+
+
+def _use(before: Spent, after: Spent) -> BudgetUse:
+    return BudgetUse(
+        budget=before.budget,
+        part=before.measure,  # type: ignore[arg-type]  # a budget's measures are these parts
+        before=before.epsilon,
+        after=after.epsilon,
+        complete=before.complete and after.complete,
+    )
+
+
+def _foreseen(
+    request: Request, attacker: AttackerModel, ledger: Ledger | None, *, revise: bool = False
+) -> tuple[Outcome, ReleaseCertificate | None, PkdpError | None]:
+    """Return what would become of a request, and charge it: `ledger` is a rehearsal."""
+    from pkdp_pipeline.ledger import Entry
+
+    offered: list[ReleaseCertificate] = []
+    try:
+        if ledger is None:
+            return "publish", certified_alone(request, attacker), None
+        found = reserve(request, attacker=attacker, ledger=ledger, revise=revise, offered=offered.append)
+        if not isinstance(found, Entry):
+            return "publish", found.certificate, None
+        return "replay", replayed(request, attacker, ledger, found).certificate, None
+    except (BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError) as error:
+        error.__cause__ = error.__context__ = None  # an explanation holds on to nothing that its error passed through
+        return "refused", offered[-1] if offered else None, error.with_traceback(None)

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from pkdp_pipeline.jobs.outputs.duckdb_table import check_duckdb, write_duckdb
 from pkdp_pipeline.jobs.outputs.files import (
+    FORMATS,
     day_folders,
     make_folder,
     remove_leftovers,
     remove_leftovers_in,
     write_atomically,
+    write_files,
 )
-from pkdp_pipeline.jobs.outputs.formats import FORMATS, write_files
 from pkdp_pipeline.jobs.outputs.postgres_table import check_postgres, write_postgres
 from pkdp_pipeline.releases.release import Release
 

@@ -26,7 +26,7 @@ from pkdp_pipeline.errors import (
     exit_code,
 )
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.lineage import check_lineage, lineage_ended, lineage_started
+from pkdp_pipeline.jobs.lineage import append_event, check_lineage
 from pkdp_pipeline.jobs.outputs.files import make_folder, write_atomically
 from pkdp_pipeline.jobs.stopping import Stopped
 from pkdp_pipeline.model.version import VERSION
@@ -189,24 +189,24 @@ def recorded(job: Job, day: date, *, success: bool = True) -> Iterator[RunRecord
     """
     record = RunRecord(day=day)
     if success:
-        lineage_started(job, record)
+        append_event(job, record, "START")
     try:
         yield record
     except BaseException as error:
         with suppress(PkdpError):
             if not success:
                 check_records(job)
-                lineage_started(job, record)
+                append_event(job, record, "START")
             record.end(error)
             record.write(job)
-            lineage_ended(job, record)
+            append_event(job, record, "FAIL")
         raise
     if not success:
         return
     try:
         record.end()
         record.write(job)
-        lineage_ended(job, record)
+        append_event(job, record, "COMPLETE")
     except PkdpError as error:
         raise type(error)(
             f"{error} The releases themselves are published, charged once, and written: only the record is missing."
@@ -214,7 +214,7 @@ def recorded(job: Job, day: date, *, success: bool = True) -> Iterator[RunRecord
 
 
 def check_records(job: Job) -> None:
-    """Refuse places for records and lineage that lie among public files, or cannot be used, before any charge.
+    """Refuse places for records and lineage that cannot be used, before any charge.
 
     Raises
     ------
@@ -222,13 +222,6 @@ def check_records(job: Job) -> None:
     """
     if job.records is None:
         return
-    public = Path(job.output.directory).resolve()
-    for key, place in (("records.directory", job.records.directory), ("records.lineage", job.records.lineage)):
-        if place is not None and Path(place).resolve().is_relative_to(public):
-            raise ConfigError(
-                f"{key} {place!r} lies in output.directory, but records are the curator's alone and outputs are "
-                "public: choose a place outside it."
-            )
     if job.records.directory is not None:
         folder = Path(job.records.directory)
         there = next(place for place in (folder, *folder.parents) if place.exists())

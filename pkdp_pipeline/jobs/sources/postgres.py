@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pkdp_pipeline.engines.duckdb.statements import quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.source_tables import PostgresSourceTable
-from pkdp_pipeline.jobs.sources.relations import connect, disconnect, newest_day, on_day, pandas_rows
+from pkdp_pipeline.jobs.sources.relations import connect, counting, disconnect, newest_day, on_day, pandas_rows
 from pkdp_pipeline.jobs.sources.source import Kind, Rows, check_unique, needed_columns, newest_kind, period_kind
 from pkdp_pipeline.ledger.postgres_errors import trouble_of
 
@@ -297,12 +297,7 @@ class PostgresSource:
 
     def counts(self, period: PeriodTable, day: date, rows: Sequence[Rows]) -> list[int]:
         """See `Source.counts`."""
-
-        def counted(sort: Rows) -> str:
-            condition = " AND ".join(["TRUE", *(self._described[column].present() for column in sort.present)])
-            return f"count(*) FILTER (WHERE {f'NOT ({condition})' if sort.negated else condition})"
-
-        numbered = ", ".join(f"{counted(sort)} AS n{position}" for position, sort in enumerate(rows))
+        numbered = counting(rows, lambda column: self._described[column].present())
         answer = self._snapshot.ask(f"SELECT {numbered} FROM {self._rows} WHERE {self._on(period, day)}")
         return [int(column[0].as_py()) for column in answer.columns]
 

@@ -27,6 +27,7 @@ __all__ = [
     "RelationSource",
     "connect",
     "count_rows",
+    "counting",
     "disconnect",
     "kind_of",
     "newest_day",
@@ -131,11 +132,16 @@ def count_rows(relation: duckdb.DuckDBPyRelation, rows: Sequence[Rows], columns:
     def present(column: str) -> str:
         return is_number(quoted(column)) if columns[column] == "real" else f"{quoted(column)} IS NOT NULL"
 
-    def counted(sort: Rows) -> str:
-        condition = " AND ".join(["TRUE", *map(present, sort.present)])
-        return f"count(*) FILTER (WHERE {f'NOT ({condition})' if sort.negated else condition})"
+    return list(relation.aggregate(counting(rows, present)).fetchall()[0])
 
-    return list(relation.aggregate(", ".join(map(counted, rows))).fetchall()[0])
+
+def counting(rows: Sequence[Rows], present: Callable[[str], str]) -> str:
+    """Return SQL that counts rows of each sort; `present` says in SQL whether a column has a value."""
+    conditions = [(" AND ".join(["TRUE", *map(present, sort.present)]), sort.negated) for sort in rows]
+    return ", ".join(
+        f"count(*) FILTER (WHERE {f'NOT ({condition})' if negated else condition}) AS n{position}"
+        for position, (condition, negated) in enumerate(conditions)
+    )
 
 
 def kind_of(sql_type: str) -> Kind:

@@ -215,20 +215,14 @@ def _message(detail: ErrorDetails, key: str) -> str:
     if sort == "union_tag_invalid":
         return f"kind: {_choice(str(context['expected_tags']), given.get('kind') if isinstance(given, dict) else None)}"
     if sort == "int_type":
-        return f"must be an integer: write {key} = {_number(given, '50')}."
+        return f"must be an integer: write {key} = 50."
     if sort == "float_type":
-        return f"must be a number: write {key} = {_number(given, '0.5')}."
+        return f"must be a number: write {key} = 0.5."
     if sort in _RULES:
         return _RULES[sort]
     if sort in ("tuple_type", "model_type", "model_attributes_type", "dict_type", "union_tag_not_found"):
         return f"has another form: write {_WRITTEN[key]}." if key in _WRITTEN else "must be a table."
     return re.sub(r"^(Input|String|Value) should ", "must ", detail["msg"]).rstrip(".") + "."
-
-
-def _number(given: object, example: str) -> str:
-    """Return the number that somebody wrote as text, or as a whole number with a decimal point; else an example."""
-    text = f"{given:.0f}" if isinstance(given, float) and given.is_integer() else str(given)
-    return text if re.fullmatch(r"\d+" if example.isdigit() else r"\d+(\.\d+)?(e-?\d+)?", text) else example
 
 
 def _choice(expected: str, given: object) -> str:

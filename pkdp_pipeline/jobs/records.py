@@ -25,6 +25,7 @@ from pkdp_pipeline.errors import (
     PkdpError,
     exit_code,
 )
+from pkdp_pipeline.jobs.dry_run import DELTA
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.lineage import append_event, check_lineage
 from pkdp_pipeline.jobs.outputs.files import make_folder, write_atomically
@@ -35,7 +36,6 @@ from pkdp_pipeline.releases.release import Release
 __all__ = ["ReleaseRecord", "RunRecord", "check_records", "recorded"]
 
 _SCHEMA = "pkdp.run.v1"
-_DELTA = 1e-6
 _REFUSED = (BudgetExceededError, DifferencingError, InputCheckError, NoEvidenceError, NotCertifiableError)
 
 
@@ -65,13 +65,13 @@ class ReleaseRecord:
     @classmethod
     def of(cls, name: str, release: Release) -> ReleaseRecord:
         """Record a release under its name in the job file."""
-        epsilon = release.certificate.epsilon(_DELTA)
+        epsilon = release.certificate.epsilon(DELTA)
         return cls(
             name=name,
             id=release.id,
             charged=not release.replayed,
             epsilon=epsilon if math.isfinite(epsilon) else None,
-            sentence=release.certificate.sentence(_DELTA),
+            sentence=release.certificate.sentence(DELTA),
         )
 
 
@@ -140,7 +140,7 @@ class RunRecord:
             "outcome": self.outcome,
             "exit_code": self.exit_code,
             "error": None if self.error is None else {"kind": self.error[0], "message": self.error[1]},
-            "delta": _DELTA,
+            "delta": DELTA,
             "releases": [asdict(release) for release in self.releases],
             "checks": [{"rule": rule, "passed": passed} for rule, passed in self.checks],
             "files": [os.fspath(file) for file in self.files],

@@ -88,7 +88,7 @@ def test_a_folder_that_cannot_be_is_a_config_error(tmp_path):
     make_folder(tmp_path / "a" / "b")
     make_folder(tmp_path / "a" / "b")
     for folder in (tmp_path / "file" / "folder", tmp_path / "file"):
-        with pytest.raises(ConfigError, match=r"created: '.*file' is a file\. Move the file, or name another"):
+        with pytest.raises(ConfigError, match="cannot be created"):
             make_folder(folder)
     with pytest.raises(ConfigError, match="cannot be written"):
         write_atomically(tmp_path / "missing" / "file", b"")

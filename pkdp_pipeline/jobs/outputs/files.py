@@ -55,15 +55,10 @@ def make_folder(folder: Path, mode: int = 0o777) -> None:
         folder.mkdir(mode, parents=True, exist_ok=True)
         _sync_folder(folder.parent)
     except OSError as error:
-        raise ConfigError(f"the folder {str(folder)!r} cannot be created: {_why_no_folder(folder, error)}.") from error
-
-
-def _why_no_folder(folder: Path, error: OSError) -> str:
-    """Return why a folder cannot be created, and what to do about it."""
-    for place in (folder, *folder.parents):
-        if place.is_file():
-            return f"{str(place)!r} is a file. Move the file, or name another folder in the job file"
-    return f"{error.strerror}. Name another folder in the job file, or check the permissions of the one above it"
+        raise ConfigError(
+            f"the folder {str(folder)!r} cannot be created: {error.strerror}. Name another in the job file, move "
+            "the file that has its name, or check the permissions of the folder above."
+        ) from error
 
 
 def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:

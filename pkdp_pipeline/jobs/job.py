@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zoneinfo
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Self
 
@@ -224,33 +223,24 @@ class Job(Table):
 
     @model_validator(mode="after")
     def _attackers_are_used(self) -> Self:
-        own = [release.attacker is not None for release in self.release]
-        if self.attacker is not None and all(own):
-            kept = "Leave its leakage where it is, in the attackers of the releases, and remove"
-            how = kept if self.attacker.leakage else "Remove"
-            raise ValueError(f"[attacker] says nothing in this job: every release has its own. {how} [attacker].")
-        for number, release in enumerate(self.release, 1):
-            if own[number - 1] and not self.claims(release):
-                whose = f"the attacker of release[{number}]"
-                self._complain(whose, f"attacker from {release.name!r}", release.attacker, [release])
+        used = [
+            (f"the attacker of release[{number}]", release.attacker, [release])
+            for number, release in enumerate(self.release, 1)
+        ]
         shared = [release for release in self.release if release.attacker is None]
-        if self.attacker is not None and not any(self.claims(release) for release in shared):
-            self._complain("[attacker]", "[attacker]", self.attacker, shared)
+        for whose, table, releases in [*used, ("[attacker]", self.attacker, shared)]:
+            if table is None or any(map(self.claims, releases)):
+                continue
+            model, why = table.model(), "every release has its own"
+            if releases:
+                why = _TOTAL if all(release.kind == "total" for release in releases) else _NOISED
+            if not releases or not model.leakage:
+                raise ValueError(f"{whose} says nothing in this job: {why}. Remove {whose}.")
+            if model != model.against_anyone():  # what is known besides matters to every release
+                raise ValueError(
+                    f"what {whose} says besides leakage says nothing in this job: {why}. Leave only leakage in it."
+                )
         return self
-
-    def _complain(
-        self, whose: str, what: str, attacker: AttackerTable | None, releases: Sequence[ReleaseTable]
-    ) -> None:
-        """Refuse an attacker on whom nothing rests; what is known besides matters to every release."""
-        model = AttackerModel() if attacker is None else attacker.model()
-        if model.leakage and model == model.against_anyone():
-            return
-        why = _TOTAL if all(release.kind == "total" for release in releases) else _NOISED
-        if model.leakage:
-            raise ValueError(
-                f"what {whose} says besides leakage says nothing in this job: {why}. Leave only leakage in it."
-            )
-        raise ValueError(f"{whose} says nothing in this job: {why}. Remove {what}.")
 
     @model_validator(mode="after")
     def _the_engine_reads_the_source(self) -> Self:

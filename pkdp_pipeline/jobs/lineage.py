@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.jobs.job import Job
     from pkdp_pipeline.jobs.records import RunRecord
 
-__all__ = ["check_lineage", "lineage_ended", "lineage_started"]
+__all__ = ["append_event", "check_lineage"]
 
 _PRODUCER = f"urn:pkdp-pipeline:{VERSION}"
 
@@ -52,29 +52,14 @@ def check_lineage(job: Job) -> None:
         raise _not_writable(path, "choose another file, or check permissions")
 
 
-def lineage_started(job: Job, record: RunRecord) -> None:
-    """Append the event START of a run, where the job keeps lineage.
+def append_event(job: Job, record: RunRecord, kind: str) -> None:
+    """Append the event `kind` of a run, START, COMPLETE or FAIL, where the job keeps lineage.
 
     Raises
     ------
     ConfigError
         As of `check_lineage`.
     """
-    _append(job, record, "START")
-
-
-def lineage_ended(job: Job, record: RunRecord) -> None:
-    """Append the event COMPLETE or FAIL of a run that has ended, where the job keeps lineage.
-
-    Raises
-    ------
-    ConfigError
-        As of `check_lineage`.
-    """
-    _append(job, record, "COMPLETE" if record.error is None else "FAIL")
-
-
-def _append(job: Job, record: RunRecord, kind: str) -> None:
     if job.records is None or job.records.lineage is None:
         return
     check_lineage(job)

@@ -1,6 +1,6 @@
 """Reading a job file; every complaint names the file, the key, the rule and the fix.
 
-It never names the value, which may be a password.
+It never names the value, which may be a password. Paths become absolute; some must not lie inside others.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.jobs.environment import public_address
 from pkdp_pipeline.jobs.expectations import check_expectations
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.places import absolute, misplaced
 from pkdp_pipeline.jobs.requests import requests_of
+from pkdp_pipeline.jobs.source_tables import PostgresSourceTable
 from pkdp_pipeline.model.wording import JOB_FILE, worded_for
 
-__all__ = ["job_text", "load_job", "read_job"]
+__all__ = ["absolute", "job_text", "load_job", "misplaced", "read_job"]
 
 _WRITTEN: Mapping[str, str] = MappingProxyType(
     {
@@ -214,9 +215,9 @@ def _message(detail: ErrorDetails, key: str) -> str:
     if sort == "union_tag_invalid":
         return f"kind: {_choice(str(context['expected_tags']), given.get('kind') if isinstance(given, dict) else None)}"
     if sort == "int_type":
-        return f"must be an integer: write {key} = {_number(given, '50')}."
+        return f"must be an integer: write {key} = 50."
     if sort == "float_type":
-        return f"must be a number: write {key} = {_number(given, '0.5')}."
+        return f"must be a number: write {key} = 0.5."
     if sort in _RULES:
         return _RULES[sort]
     if sort in ("tuple_type", "model_type", "model_attributes_type", "dict_type", "union_tag_not_found"):
@@ -224,14 +225,86 @@ def _message(detail: ErrorDetails, key: str) -> str:
     return re.sub(r"^(Input|String|Value) should ", "must ", detail["msg"]).rstrip(".") + "."
 
 
-def _number(given: object, example: str) -> str:
-    """Return the number that somebody wrote as text, or as a whole number with a decimal point; else an example."""
-    text = f"{given:.0f}" if isinstance(given, float) and given.is_integer() else str(given)
-    return text if re.fullmatch(r"\d+" if example.isdigit() else r"\d+(\.\d+)?(e-?\d+)?", text) else example
-
-
 def _choice(expected: str, given: object) -> str:
     """Return what may stand there, and the nearest to what does."""
     known = re.findall(r"'([^']+)'", expected)
     close = difflib.get_close_matches(given.casefold(), known, n=1, cutoff=0.5) if isinstance(given, str) else []
     return f"must be {expected}; did you mean {close[0]!r}?" if close else f"must be {expected}."
+
+
+def absolute(job: Job, folder: Path) -> Job:
+    """Return the same job with its paths made absolute from the job file's folder."""
+
+    def place(name: str | None) -> str | None:
+        return None if name is None else str(folder / name)
+
+    update: dict[str, Any] = {
+        "source": job.source.relative_to(folder),
+        "ledger": job.ledger if "://" in job.ledger else place(job.ledger),
+        "output": job.output.model_copy(
+            update={"directory": place(job.output.directory), "duckdb": place(job.output.duckdb)}
+        ),
+        "checks": job.checks.model_copy(update={"expectations": place(job.checks.expectations)}),
+    }
+    if job.retention is not None:
+        update["retention"] = job.retention.model_copy(update={"directory": place(job.retention.directory)})
+    if job.records is not None:
+        places = {"directory": place(job.records.directory), "lineage": place(job.records.lineage)}
+        update["records"] = job.records.model_copy(update=places)
+    return job.model_copy(update=update)
+
+
+def misplaced(job: Job) -> list[str]:
+    """Return what is wrong with where the files of a job lie, which has absolute paths; one line for each."""
+    found = [*_private_in_public(job), *_overwritten(job)]
+    if job.retention is not None and _inside(job.output.directory, job.retention.directory):
+        found.append(
+            "output.directory: lies inside retention.directory, which only the curator may read: put it elsewhere."
+        )
+    return found
+
+
+def _private_in_public(job: Job) -> list[str]:
+    private: dict[str, str | None] = {}
+    if job.retention is not None:
+        private["retention.directory"] = job.retention.directory
+    if job.records is not None:
+        private["records.directory"], private["records.lineage"] = job.records.directory, job.records.lineage
+    return [
+        f"{key}: lies inside output.directory, and what is private would be public: put it beside the output."
+        for key, place in private.items()
+        if place is not None and _inside(place, job.output.directory)
+    ]
+
+
+def _overwritten(job: Job) -> list[str]:
+    found = []
+    source, output = job.source, job.output
+    read = {os.path.realpath(file) for file in source.own_files()}
+    if output.duckdb is not None:
+        file = os.path.realpath(output.duckdb)
+        if file in read:
+            found.append(
+                "output.duckdb: is the source's file, and who reads the releases would read the data: write another."
+            )
+        if "://" not in job.ledger and file == os.path.realpath(job.ledger):
+            found.append("output.duckdb: is the ledger's file: write another.")
+        if job.retention is not None and _inside(output.duckdb, job.retention.directory):
+            found.append("output.duckdb: lies inside retention.directory, which only the curator may read: move it.")
+    if "://" not in job.ledger and os.path.realpath(job.ledger) in read:
+        found.append("ledger: is the source's file: write another.")
+    if isinstance(source, PostgresSourceTable) and output.postgres is not None and source.table is not None:
+        schema, _, table = source.table.rpartition(".")
+        together = public_address(source.address) == public_address(output.postgres)
+        if together and (schema or "public") == (output.schema_ or "public"):
+            found += [
+                f"release[{number}].name: its table {release.name!r} would replace the source's: rename the release, "
+                "or write another schema under [output]."
+                for number, release in enumerate(job.release, 1)
+                if release.name == table
+            ]
+    return found
+
+
+def _inside(place: str, folder: str) -> bool:
+    return Path(os.path.realpath(place)).is_relative_to(os.path.realpath(folder))

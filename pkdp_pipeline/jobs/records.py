@@ -25,8 +25,9 @@ from pkdp_pipeline.errors import (
     PkdpError,
     exit_code,
 )
+from pkdp_pipeline.jobs.dry_run import DELTA
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.lineage import check_lineage, lineage_ended, lineage_started
+from pkdp_pipeline.jobs.lineage import append_event, check_lineage
 from pkdp_pipeline.jobs.outputs.files import make_folder, write_atomically
 from pkdp_pipeline.jobs.stopping import Stopped
 from pkdp_pipeline.model.version import VERSION
@@ -35,7 +36,6 @@ from pkdp_pipeline.releases.release import Release
 __all__ = ["ReleaseRecord", "RunRecord", "check_records", "recorded"]
 
 _SCHEMA = "pkdp.run.v1"
-_DELTA = 1e-6
 _REFUSED = (BudgetExceededError, DifferencingError, InputCheckError, NoEvidenceError, NotCertifiableError)
 
 
@@ -65,13 +65,13 @@ class ReleaseRecord:
     @classmethod
     def of(cls, name: str, release: Release) -> ReleaseRecord:
         """Record a release under its name in the job file."""
-        epsilon = release.certificate.epsilon(_DELTA)
+        epsilon = release.certificate.epsilon(DELTA)
         return cls(
             name=name,
             id=release.id,
             charged=not release.replayed,
             epsilon=epsilon if math.isfinite(epsilon) else None,
-            sentence=release.certificate.sentence(_DELTA),
+            sentence=release.certificate.sentence(DELTA),
         )
 
 
@@ -140,7 +140,7 @@ class RunRecord:
             "outcome": self.outcome,
             "exit_code": self.exit_code,
             "error": None if self.error is None else {"kind": self.error[0], "message": self.error[1]},
-            "delta": _DELTA,
+            "delta": DELTA,
             "releases": [asdict(release) for release in self.releases],
             "checks": [{"rule": rule, "passed": passed} for rule, passed in self.checks],
             "files": [os.fspath(file) for file in self.files],
@@ -189,24 +189,24 @@ def recorded(job: Job, day: date, *, success: bool = True) -> Iterator[RunRecord
     """
     record = RunRecord(day=day)
     if success:
-        lineage_started(job, record)
+        append_event(job, record, "START")
     try:
         yield record
     except BaseException as error:
         with suppress(PkdpError):
             if not success:
                 check_records(job)
-                lineage_started(job, record)
+                append_event(job, record, "START")
             record.end(error)
             record.write(job)
-            lineage_ended(job, record)
+            append_event(job, record, "FAIL")
         raise
     if not success:
         return
     try:
         record.end()
         record.write(job)
-        lineage_ended(job, record)
+        append_event(job, record, "COMPLETE")
     except PkdpError as error:
         raise type(error)(
             f"{error} The releases themselves are published, charged once, and written: only the record is missing."
@@ -214,7 +214,7 @@ def recorded(job: Job, day: date, *, success: bool = True) -> Iterator[RunRecord
 
 
 def check_records(job: Job) -> None:
-    """Refuse places for records and lineage that lie among public files, or cannot be used, before any charge.
+    """Refuse places for records and lineage that cannot be used, before any charge.
 
     Raises
     ------
@@ -222,13 +222,6 @@ def check_records(job: Job) -> None:
     """
     if job.records is None:
         return
-    public = Path(job.output.directory).resolve()
-    for key, place in (("records.directory", job.records.directory), ("records.lineage", job.records.lineage)):
-        if place is not None and Path(place).resolve().is_relative_to(public):
-            raise ConfigError(
-                f"{key} {place!r} lies in output.directory, but records are the curator's alone and outputs are "
-                "public: choose a place outside it."
-            )
     if job.records.directory is not None:
         folder = Path(job.records.directory)
         there = next(place for place in (folder, *folder.parents) if place.exists())

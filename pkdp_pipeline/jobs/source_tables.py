@@ -216,7 +216,7 @@ class DuckDBSourceTable(_DatabaseTable):
 
     def open(self, job: Job) -> Source:
         """See `SourceTable.open`."""
-        from pkdp_pipeline.jobs.sources.duckdb_file import open_duckdb
+        from pkdp_pipeline.jobs.sources.relations import open_duckdb
 
         return open_duckdb(self)
 
@@ -243,7 +243,7 @@ class PostgresSourceTable(_DatabaseTable):
 
     def open(self, job: Job) -> Source:
         """See `SourceTable.open`."""
-        from pkdp_pipeline.jobs.sources.postgres_source import PostgresSource
+        from pkdp_pipeline.jobs.sources.postgres import PostgresSource
 
         return PostgresSource(job)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from pkdp_pipeline.jobs.environment import Address
-from pkdp_pipeline.jobs.outputs.formats import FORMATS
+from pkdp_pipeline.jobs.outputs.files import FORMATS
 from pkdp_pipeline.releases.options import ColumnKind, Name, PathName, Table
 
 __all__ = ["ChecksTable", "FreshTable", "OutputTable", "RecordsTable", "RetentionTable", "RowsTable"]

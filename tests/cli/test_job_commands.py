@@ -24,7 +24,7 @@ from pkdp_pipeline.cli.job_progress import Watch
 from pkdp_pipeline.errors import InputCheckError, TemporaryError
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.jobs.backfilling import FailedDay
-from pkdp_pipeline.jobs.locking import job_lock
+from pkdp_pipeline.jobs.outputs.files import job_lock
 from pkdp_pipeline.ledger import Ledger
 
 pytestmark = pytest.mark.default_target

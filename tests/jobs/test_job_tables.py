@@ -145,11 +145,9 @@ def test_what_is_not_said_is_not_done(written):
     [
         ("[[release]]", "[release]", ["release: ", "[[release]], with two brackets"]),
         ("k = 5", "k = 5\nnoise = 0.5", ["release[1].noise: ", "noise = { epsilon = 0.5 }"]),
-        ("k = 5", "k = 20.0", ["release[1].k: ", "integer", "k = 20"]),
+        ("k = 5", "k = 20.0", ["release[1].k: ", "integer"]),
         ("k = 5", "k = 20.5", ["release[1].k: ", "integer", "k = 50"]),
-        ("k = 5", 'k = "20"', ["release[1].k: ", "write k = 20"]),
         ("k = 5", 'k = "many"', ["release[1].k: ", "write k = 50"]),
-        ("p_max = 0.5", 'p_max = "0.2"', ["attacker.p_max: ", "write p_max = 0.2"]),
         ("p_max = 0.5", 'p_max = "half"', ["attacker.p_max: ", "write p_max = 0.5"]),
         ("k = 5", 'k = 5\n[[release]]\nname = "PEOPLE_by_town"\nk = 5', ["'people_by_town' and 'PEOPLE_by_town'"]),
         ("k = 5", 'k = 5\n[[release]]\nname = "people_by_town"\nk = 5', ["named 'people_by_town'; their", "rename"]),

@@ -10,14 +10,14 @@ import pytest
 
 from pkdp_pipeline.errors import ConfigError, LedgerError, TemporaryError
 from pkdp_pipeline.jobs import JobSession, load_job, run_job
-from pkdp_pipeline.jobs.locking import LOCK_FILE, job_lock
+from pkdp_pipeline.jobs.outputs.files import LOCK_FILE, job_lock
 from pkdp_pipeline.ledger import Ledger
 
 DAY = date(2020, 1, 1)
 HOLDER = """
 import sys, time
 from pathlib import Path
-from pkdp_pipeline.jobs.locking import job_lock
+from pkdp_pipeline.jobs.outputs.files import job_lock
 with job_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)

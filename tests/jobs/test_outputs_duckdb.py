@@ -16,7 +16,8 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ConfigError, TemporaryError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.outputs import check_outputs, write_outputs
-from pkdp_pipeline.jobs.outputs.duckdb_table import write_duckdb
+from pkdp_pipeline.jobs.outputs.duckdb_table import in_duckdb
+from pkdp_pipeline.jobs.outputs.tables import replace_period
 
 DAY = date(2020, 1, 1)
 NEXT = date(2020, 1, 2)
@@ -114,7 +115,7 @@ def test_every_kind_of_key_comes_back_as_it_is_in_the_release(tmp_path_factory, 
         encoding="utf-8",
     )
     job = load_job(folder / "job.toml")
-    write_duckdb(job, DAY, [("select", made)])
+    in_duckdb(job, lambda store: replace_period(store, job, DAY, [("select", made)]), writing=True)
     with duckdb.connect(job.output.duckdb) as connection:
         read = connection.sql('SELECT * EXCLUDE (period, release_id) FROM "Order"."select"').to_arrow_table()
     held = [tuple(map(plain, row.values())) for row in read.to_pylist()]

@@ -10,7 +10,7 @@ import pandas as pd
 
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.outputs import formats
+from pkdp_pipeline.jobs.outputs import files as writing
 from pkdp_pipeline.jobs.source_tables import SOURCES, SourceTable, one_of
 from pkdp_pipeline.jobs.sources.relations import RelationSource, connect
 
@@ -46,7 +46,7 @@ def test_a_format_of_ones_own_is_a_function_and_a_line(job_file, monkeypatch):
     def tabbed(release):
         return release.table.to_csv(sep="\t", index=False).encode()
 
-    monkeypatch.setattr(formats, "FORMATS", {**formats.FORMATS, "tsv": tabbed})
+    monkeypatch.setattr(writing, "FORMATS", {**writing.FORMATS, "tsv": tabbed})
     job = load_job(job_file())
     job = job.model_copy(update={"output": job.output.model_copy(update={"formats": ("tsv",)})})
     files = {Path(file).name: Path(file) for file in run_job(job, DAY).releases[0].files}

@@ -65,14 +65,14 @@ def test_a_run_in_a_process_of_its_own_leaves_no_rows_behind(job_file, basic, tm
     file = job_file(basic)
     program = f"""
         import sys, time
-        from pkdp_pipeline.jobs.checks import input
-        real = input.count_units
+        from pkdp_pipeline.jobs import checks
+        real = checks.count_units
         def counting(frame, request):
             counted = real(frame, request)
             print("counted", flush=True)
             time.sleep({2 if stop else 0})
             return counted
-        input.count_units = counting
+        checks.count_units = counting
         from pkdp_pipeline.cli.main import main
         sys.argv = ["pkdp", "run", {str(file)!r}, "--date", "2020-01-01"]
         main()

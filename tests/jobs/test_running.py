@@ -20,7 +20,7 @@ from pkdp_pipeline.errors import (
     TemporaryError,
 )
 from pkdp_pipeline.jobs import load_job, run_job, session
-from pkdp_pipeline.jobs.locking import LOCK_FILE
+from pkdp_pipeline.jobs.outputs.files import LOCK_FILE
 from pkdp_pipeline.jobs.written import OWNER_FILE
 from pkdp_pipeline.ledger import Ledger, database
 from pkdp_pipeline.releases.release import read_release

@@ -18,7 +18,7 @@ from source_jobs import job_of
 from pkdp_pipeline.errors import ConfigError, TemporaryError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.job import PeriodTable
-from pkdp_pipeline.jobs.sources import Rows, open_source, postgres_snapshot
+from pkdp_pipeline.jobs.sources import Rows, open_source, postgres
 from pkdp_pipeline.jobs.stopping import Stopped, Stopping, interruptible
 
 pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("postgres")]
@@ -341,7 +341,7 @@ def test_a_signal_ends_a_long_question_here_and_at_the_server(opened, ask):
 def test_a_locked_table_is_temporary_and_not_waited_for_without_end(opened, ask, postgres_url, monkeypatch):
     import psycopg
 
-    monkeypatch.setattr(postgres_snapshot, "_LOCK_SECONDS", 1)
+    monkeypatch.setattr(postgres, "_LOCK_SECONDS", 1)
     ask('CREATE TABLE visits ("at" date, n int)')
     with psycopg.connect(postgres_url) as holder:
         holder.execute("LOCK TABLE visits IN ACCESS EXCLUSIVE MODE")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import traceback
 from collections.abc import Callable
 from datetime import date
@@ -11,10 +10,10 @@ from typing import Any, TypeVar
 
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs import JobRelease
+from pkdp_pipeline.jobs.dry_run import DELTA
+from pkdp_pipeline.jobs.records import ReleaseRecord
 
 __all__ = ["attempt", "day_of", "public"]
-
-_DELTA = 1e-6
 
 T = TypeVar("T")
 
@@ -25,15 +24,14 @@ def public(published: JobRelease) -> dict[str, Any]:
     Its name and id, the guarantee in words, the certified ε at δ (None where there is none), how many rows the public
     table has, and its files.
     """
-    release = published.release
-    epsilon = float(release.certificate.epsilon(_DELTA))
+    held = ReleaseRecord.of(published.asked.name, published.release)
     return {
-        "name": published.asked.name,
-        "id": release.id,
-        "guarantee": release.certificate.sentence(),
-        "epsilon": epsilon if math.isfinite(epsilon) else None,
-        "delta": _DELTA,
-        "rows": len(release.table),
+        "name": held.name,
+        "id": held.id,
+        "guarantee": held.sentence,
+        "epsilon": held.epsilon,
+        "delta": DELTA,
+        "rows": len(published.release.table),
         "files": [str(file) for file in published.files],
     }
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pkdp_pipeline.jobs.outputs.duckdb_table import check_duckdb, write_duckdb
+from pkdp_pipeline.jobs.outputs.duckdb_table import in_duckdb
 from pkdp_pipeline.jobs.outputs.files import (
+    FORMATS,
     day_folders,
     make_folder,
     remove_leftovers,
     remove_leftovers_in,
     write_atomically,
+    write_files,
 )
-from pkdp_pipeline.jobs.outputs.formats import FORMATS, write_files
-from pkdp_pipeline.jobs.outputs.postgres_table import check_postgres, write_postgres
+from pkdp_pipeline.jobs.outputs.postgres_table import in_postgres
+from pkdp_pipeline.jobs.outputs.tables import TableStore, check_tables, replace_period
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
@@ -34,8 +36,8 @@ __all__ = [
     "write_outputs",
 ]
 
-DATABASES = MappingProxyType({"duckdb": (check_duckdb, write_duckdb), "postgres": (check_postgres, write_postgres)})
-"""The databases that hold public tables, by their key in ``[output]``: how each is checked and written."""
+DATABASES = MappingProxyType({"duckdb": in_duckdb, "postgres": in_postgres})
+"""The databases that hold public tables, by their key in ``[output]``: each does work in one transaction."""
 
 
 def check_outputs(job: Job) -> None:
@@ -48,9 +50,7 @@ def check_outputs(job: Job) -> None:
     TemporaryError
         If a database is locked or cannot be reached.
     """
-    for name, (check, _) in DATABASES.items():
-        if getattr(job.output, name) is not None:
-            check(job)
+    _in_databases(job, lambda store: check_tables(store, job))
 
 
 def write_outputs(
@@ -81,7 +81,12 @@ def write_outputs(
     make_folder(folder)
     remove_leftovers_in(folder)
     files = {asked.name: write_files(job.output, folder, asked.name, release) for asked, release in releases}
-    for name, (_, write) in DATABASES.items():
-        if getattr(job.output, name) is not None:
-            write(job, day, [(asked.name, release) for asked, release in releases])
+    named = [(asked.name, release) for asked, release in releases]
+    _in_databases(job, lambda store: replace_period(store, job, day, named), writing=True)
     return files
+
+
+def _in_databases(job: Job, work: Callable[[TableStore], None], *, writing: bool = False) -> None:
+    for name, in_database in DATABASES.items():
+        if getattr(job.output, name) is not None:
+            in_database(job, work, writing=writing)

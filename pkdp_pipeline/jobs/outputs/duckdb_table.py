@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.engines.duckdb.statements import quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
-from pkdp_pipeline.jobs.outputs.tables import PublicColumn, check_names, check_tables, does_not_fit, replace_period
-from pkdp_pipeline.releases.release import Release
+from pkdp_pipeline.jobs.outputs.tables import PublicColumn, TableStore, check_names, does_not_fit
 
 if TYPE_CHECKING:
     import duckdb
 
     from pkdp_pipeline.jobs.job import Job
 
-__all__ = ["check_duckdb", "write_duckdb"]
+__all__ = ["in_duckdb"]
 
 _KEY = "output.duckdb"
 _TYPES = {
@@ -40,24 +39,17 @@ _MOST_DIGITS = 38
 _ROWS = "__pkdp_rows"
 
 
-def check_duckdb(job: Job) -> None:
-    """Refuse a DuckDB file that cannot hold a job's releases; it is opened only where it exists."""
+def in_duckdb(job: Job, work: Callable[[TableStore], None], *, writing: bool) -> None:
+    """Do `work` in one transaction of the job's DuckDB file; where there is none it is created by `writing` alone."""
     assert job.output.duckdb is not None
     file = Path(job.output.duckdb)
     check_names(job, _KEY, longest=10_000, reserved=("rowid",))
-    if file.exists():
-        _in_transaction(job, file, lambda store: check_tables(store, job))
+    if file.exists() or writing:
+        if not file.exists():
+            _create(file)
+        _in_transaction(job, file, work)
     elif not os.access(next(place for place in file.parents if place.exists()), os.W_OK | os.X_OK):
         raise _cannot_be_created(file)
-
-
-def write_duckdb(job: Job, day: date, releases: Sequence[tuple[str, Release]]) -> None:
-    """Replace a day's rows in a DuckDB file, in one transaction; the file is created where there is none."""
-    assert job.output.duckdb is not None
-    file = Path(job.output.duckdb)
-    if not file.exists():
-        _create(file)
-    _in_transaction(job, file, lambda store: replace_period(store, job, day, releases))
 
 
 def _create(file: Path) -> None:
@@ -78,7 +70,7 @@ def _cannot_be_created(file: Path) -> ConfigError:
     return ConfigError(f"{_KEY} {str(file)!r} cannot be created: check the permissions of its folder.")
 
 
-def _in_transaction(job: Job, file: Path, work: Callable[[_DuckDBStore], None]) -> None:
+def _in_transaction(job: Job, file: Path, work: Callable[[TableStore], None]) -> None:
     import duckdb
 
     refusal: PkdpError | None = None

@@ -1,19 +1,38 @@
-"""Output files: each appears whole or not at all, and nothing is left over of a run that was killed."""
+"""Output files, in the formats that a job file can name: each appears whole or not at all, one run writes at a time.
+
+Another format is a function and a line in `FORMATS`.
+"""
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import os
 import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.errors import ConfigError, TemporaryError
+from pkdp_pipeline.model.keys import Key, canonical_key
+from pkdp_pipeline.releases.release import Release
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.jobs.tables import OutputTable
 
 __all__ = [
+    "FORMATS",
+    "LOCK_FILE",
+    "csv_bytes",
     "day_folders",
+    "job_lock",
     "make_folder",
     "remove_leftovers",
     "remove_leftovers_in",
     "write_atomically",
+    "write_files",
 ]
 
 _DAY_FOLDER = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -36,15 +55,10 @@ def make_folder(folder: Path, mode: int = 0o777) -> None:
         folder.mkdir(mode, parents=True, exist_ok=True)
         _sync_folder(folder.parent)
     except OSError as error:
-        raise ConfigError(f"the folder {str(folder)!r} cannot be created: {_why_no_folder(folder, error)}.") from error
-
-
-def _why_no_folder(folder: Path, error: OSError) -> str:
-    """Return why a folder cannot be created, and what to do about it."""
-    for place in (folder, *folder.parents):
-        if place.is_file():
-            return f"{str(place)!r} is a file. Move the file, or name another folder in the job file"
-    return f"{error.strerror}. Name another folder in the job file, or check the permissions of the one above it"
+        raise ConfigError(
+            f"the folder {str(folder)!r} cannot be created: {error.strerror}. Name another in the job file, move "
+            "the file that has its name, or check the permissions of the folder above."
+        ) from error
 
 
 def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
@@ -117,3 +131,93 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+LOCK_FILE = ".pkdp.lock"
+"""The file in the output folder that a run locks; it is empty, stays there and may be deleted when nothing runs."""
+
+
+@contextmanager
+def job_lock(folder: Path) -> Iterator[None]:
+    """Hold the lock of an output folder, which must exist.
+
+    The operating system takes the lock away from a process that ends, however it ends.
+
+    Raises
+    ------
+    TemporaryError
+        If another run holds it.
+    ConfigError
+        If the folder cannot be locked.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder / LOCK_FILE, timeout=0, mode=0o644)
+    unusable = ""
+    try:
+        lock.acquire()
+    except Timeout:
+        unusable = "busy"
+    except (OSError, NotImplementedError):
+        unusable = "broken"
+    if unusable == "busy":
+        raise TemporaryError(
+            f"another run is publishing into {str(folder)!r}; this one has read, charged and written nothing: try "
+            "again later."
+        )
+    if unusable:
+        raise ConfigError(
+            f"the folder {str(folder)!r} cannot be locked: let this process write to it, and keep it on a file system "
+            "that knows locks."
+        )
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def write_files(output: OutputTable, folder: Path, name: str, release: Release) -> tuple[Path, ...]:
+    """Write the files of a release, its certificate among them, and return where."""
+    certificate = f"{release.certificate.to_json().rstrip()}\n".encode()
+    contents = {suffix: content(release) for suffix, content in FORMATS.items() if suffix in output.formats}
+    files = []
+    for suffix, content in (contents | {"certificate.json": certificate}).items():
+        files.append(folder / f"{name}.{suffix}")
+        write_atomically(files[-1], content)
+    return tuple(files)
+
+
+def csv_bytes(release: Release) -> bytes:
+    """Return the public table as CSV (RFC 4180) in UTF-8, with a header and lines that end in CR LF.
+
+    Text is in quotes, numbers and dates are not. An empty field without quotes is a missing key or a suppressed count;
+    ``""`` is the empty text. PostgreSQL's ``COPY`` reads it so, and DuckDB with ``allow_quoted_nulls = false``.
+    """
+    table = release.table
+    columns = [map(canonical_key, table.iloc[:, position].array) for position in range(table.shape[1])]
+    lines = [",".join(_field(str(name)) for name in table.columns)]
+    lines += [",".join(map(_field, row)) for row in zip(*columns, strict=True)]
+    # A line with nothing on it would be skipped by most readers.
+    return "".join(f"{line or _EMPTY}\r\n" for line in lines).encode()
+
+
+FORMATS: Mapping[str, Callable[[Release], bytes]] = MappingProxyType({"parquet": Release.to_bytes, "csv": csv_bytes})
+"""The suffix of a release's file, which is its name in ``formats`` → what it holds."""
+
+
+_EMPTY = '""'
+
+
+def _field(value: Key) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        escaped = value.replace('"', '""')
+        return f'"{escaped}"'
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime.date):  # timestamps and instants, too
+        return value.isoformat()
+    if isinstance(value, decimal.Decimal):
+        return f"{value:f}"
+    return repr(value)

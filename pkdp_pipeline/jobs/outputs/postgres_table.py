@@ -12,16 +12,15 @@ import pandas as pd
 
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.environment import public_address
-from pkdp_pipeline.jobs.outputs.tables import PublicColumn, check_names, check_tables, replace_period
+from pkdp_pipeline.jobs.outputs.tables import PublicColumn, TableStore, check_names
 from pkdp_pipeline.ledger.postgres_errors import trouble_of
-from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     import psycopg
 
     from pkdp_pipeline.jobs.job import Job
 
-__all__ = ["check_postgres", "write_postgres"]
+__all__ = ["in_postgres"]
 
 _KEY = "output.postgres"
 _LEDGER = "pkdp"
@@ -51,27 +50,13 @@ _FIXES = {
 }
 
 
-def check_postgres(job: Job) -> None:
-    """Refuse a PostgreSQL database that cannot hold a job's releases; nothing is written."""
+def in_postgres(job: Job, work: Callable[[TableStore], None], *, writing: bool) -> None:
+    """Do `work` in one transaction of the job's PostgreSQL database."""
     if importlib.util.find_spec("psycopg") is None:
         raise ConfigError(f"{_KEY} needs psycopg, which is not installed: pip install 'pkdp-pipeline[postgres]'.")
     if job.output.schema_ == _LEDGER:
         raise ConfigError(f"output.schema {_LEDGER!r} is where ledgers are kept in PostgreSQL: choose another.")
     check_names(job, _KEY, longest=_LONGEST, reserved=_SYSTEM)
-    _in_transaction(job, lambda store: check_tables(store, job))
-
-
-def write_postgres(job: Job, day: date, releases: Sequence[tuple[str, Release]]) -> None:
-    """Replace a day's rows in a PostgreSQL database, in one transaction."""
-
-    def replace(store: _PostgresStore) -> None:
-        store.take_lock()
-        replace_period(store, job, day, releases)
-
-    _in_transaction(job, replace)
-
-
-def _in_transaction(job: Job, work: Callable[[_PostgresStore], None]) -> None:
     import psycopg
 
     assert job.output.postgres is not None
@@ -88,7 +73,7 @@ def _in_transaction(job: Job, work: Callable[[_PostgresStore], None]) -> None:
             prepare_threshold=None,  # prepared statements do not survive a pooling proxy
             cursor_factory=psycopg.RawCursor,
         )
-        work(_PostgresStore(connection, job.output.schema_ or "public"))
+        work(_PostgresStore(connection, job.output.schema_ or "public", writing=writing))
         connection.commit()
     except psycopg.Error as error:
         refusal = _refusal(location, error)
@@ -123,15 +108,13 @@ class _PostgresStore:
     text = "text"
     whole = "bigint"
 
-    def __init__(self, connection: psycopg.Connection[Any], schema: str) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], schema: str, *, writing: bool) -> None:
         self._connection = connection
         self._schema = schema
         self.run("SELECT set_config('lock_timeout', $1, true)", f"{_LOCK_SECONDS}s")
-
-    def take_lock(self) -> None:
-        """Let those who write to this schema go one after another, also while there is no table yet."""
-        digest = hashlib.sha256(b"pkdp outputs:" + self._schema.encode()).digest()
-        self.run("SELECT pg_advisory_xact_lock($1)", int.from_bytes(digest[:8], "big", signed=True))
+        if writing:  # to one schema one after another, also while there is no table yet
+            digest = hashlib.sha256(b"pkdp outputs:" + schema.encode()).digest()
+            self.run("SELECT pg_advisory_xact_lock($1)", int.from_bytes(digest[:8], "big", signed=True))
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         cursor = self._connection.execute(sql.encode(), values or None)

@@ -1,9 +1,11 @@
-"""The rows of a DuckDB relation by day, and what other sources need of it: SQL for days, plain frames."""
+"""The rows of a DuckDB relation by day, a DuckDB file among them; and what other sources need of it."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,16 +13,28 @@ from pkdp_pipeline.engines.duckdb.connecting import connect as private_connectio
 from pkdp_pipeline.engines.duckdb.connecting import disconnect
 from pkdp_pipeline.engines.duckdb.relation_types import is_number
 from pkdp_pipeline.engines.duckdb.statements import literal, quoted
-from pkdp_pipeline.errors import PkdpError
-from pkdp_pipeline.jobs.sources.source import Kind, Rows, newest_kind, period_kind
+from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
+from pkdp_pipeline.jobs.sources.source import Kind, Rows, check_unique, newest_kind, period_kind
 
 if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
     from pkdp_pipeline.jobs.job import PeriodTable
+    from pkdp_pipeline.jobs.source_tables import DuckDBSourceTable
 
-__all__ = ["RelationSource", "connect", "count_rows", "disconnect", "kind_of", "newest_day", "on_day", "pandas_rows"]
+__all__ = [
+    "RelationSource",
+    "connect",
+    "count_rows",
+    "counting",
+    "disconnect",
+    "kind_of",
+    "newest_day",
+    "on_day",
+    "open_duckdb",
+    "pandas_rows",
+]
 
 Answer = TypeVar("Answer")
 
@@ -118,11 +132,16 @@ def count_rows(relation: duckdb.DuckDBPyRelation, rows: Sequence[Rows], columns:
     def present(column: str) -> str:
         return is_number(quoted(column)) if columns[column] == "real" else f"{quoted(column)} IS NOT NULL"
 
-    def counted(sort: Rows) -> str:
-        condition = " AND ".join(["TRUE", *map(present, sort.present)])
-        return f"count(*) FILTER (WHERE {f'NOT ({condition})' if sort.negated else condition})"
+    return list(relation.aggregate(counting(rows, present)).fetchall()[0])
 
-    return list(relation.aggregate(", ".join(map(counted, rows))).fetchall()[0])
+
+def counting(rows: Sequence[Rows], present: Callable[[str], str]) -> str:
+    """Return SQL that counts rows of each sort; `present` says in SQL whether a column has a value."""
+    conditions = [(" AND ".join(["TRUE", *map(present, sort.present)]), sort.negated) for sort in rows]
+    return ", ".join(
+        f"count(*) FILTER (WHERE {f'NOT ({condition})' if negated else condition}) AS n{position}"
+        for position, (condition, negated) in enumerate(conditions)
+    )
 
 
 def kind_of(sql_type: str) -> Kind:
@@ -187,3 +206,79 @@ def _plain(kind: Any) -> Any:
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", tz=None if kind.tz is None else "UTC")
     return pa.timestamp("us") if pa.types.is_date(kind) else kind
+
+
+def open_duckdb(table: DuckDBSourceTable) -> RelationSource:
+    """Return the table or the query, open for reading; nobody writes to the file until it is closed.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such file or table, or the query cannot be answered.
+    TemporaryError
+        If another process writes to the file.
+    """
+    what = "the query" if table.table is None else f"table {table.table!r}"
+    connection = connect()
+    try:
+        _attach(connection, table.duckdb)
+        relation = _relation(connection, table, what)
+        check_unique(relation.columns)
+        _warn(connection, table, what)
+        broken = ConfigError(f"source {table.duckdb!r}: {what} cannot be read to its end.")
+        return RelationSource(connection, relation, broken)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _attach(connection: duckdb.DuckDBPyConnection, path: str) -> None:
+    import duckdb
+
+    problem: PkdpError
+    try:
+        # Under its type: what is no DuckDB file is not a matter for an extension.
+        connection.execute(f"ATTACH {literal(path)} AS pkdp_source (READ_ONLY, TYPE duckdb)")
+        connection.execute("USE pkdp_source")
+        return
+    except duckdb.Error as error:
+        said = str(error)
+        if "Could not set lock" in said or "file handle conflict" in said:
+            problem = TemporaryError(
+                f"source {path!r} is in use by something that may write to it; run again when that has closed it."
+            )
+        elif "version" in said:
+            problem = ConfigError(
+                f"source {path!r} was written by another version of DuckDB than {duckdb.__version__} can read; install "
+                "the version that wrote it, or write the file with an older storage version."
+            )
+        else:
+            problem = ConfigError(
+                f"source {path!r} does not exist, or cannot be opened as a DuckDB file; correct the path in the job "
+                "file."
+            )
+    raise problem
+
+
+def _relation(connection: duckdb.DuckDBPyConnection, table: DuckDBSourceTable, what: str) -> duckdb.DuckDBPyRelation:
+    import duckdb
+
+    if table.query is not None:
+        kinds: list[object] = []
+        with suppress(duckdb.Error):
+            kinds = [statement.type for statement in connection.extract_statements(table.query)]
+        if kinds != [duckdb.StatementType.SELECT]:
+            raise ConfigError("source.query must be one SELECT statement that DuckDB can read.")
+    with suppress(duckdb.Error):
+        # Around a query, DuckDB would rename a second column of one name.
+        return connection.sql(table.query or f"FROM {table.rows_sql}")
+    raise ConfigError(f"source {table.duckdb!r}: {what} cannot be read; check the names of tables and columns.")
+
+
+def _warn(connection: duckdb.DuckDBPyConnection, table: DuckDBSourceTable, what: str) -> None:
+    """Say to the curator what in the query, or in views that it reads, makes rows depend on other rows."""
+    from pkdp_pipeline.duckdb.views import link_warning, linking_parts
+
+    parts = linking_parts(connection, table.query or f"FROM {table.rows_sql}")
+    if parts:
+        print(f"warning: source {table.duckdb!r}: {link_warning(what, parts)}", file=sys.stderr)

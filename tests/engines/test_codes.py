@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pkdp_pipeline.engines import Question, engine_for
 from pkdp_pipeline.engines.codes import MOST, counted_by_code, joinable
-from pkdp_pipeline.engines.duckdb.relation_codes import cells_by_code
+from pkdp_pipeline.engines.duckdb.relation_engine import cells_by_code
 from pkdp_pipeline.engines.duckdb.relation_rows import RelationRows
 from pkdp_pipeline.errors import ConfigError
 

@@ -215,7 +215,12 @@ class JobSession:
             for one in named:
                 with in_job_words(one.name):
                     reserved = reserve(
-                        one.request, attacker=one.attacker, ledger=trial, alone=self._job.alone, revise=revise
+                        one.request,
+                        attacker=one.attacker,
+                        ledger=trial,
+                        alone=self._job.alone,
+                        revise=revise,
+                        target=self._job.asked_target(),
                     )
                 if not isinstance(reserved, Entry):
                     found.append(one)
@@ -242,6 +247,7 @@ class JobSession:
                         ledger=self._ledger,
                         alone=self._job.alone,
                         revise=revise,
+                        target=self._job.asked_target(),
                         check=partial(check_output, asked=asked, rows=rows.number),
                     )
             except PkdpError as error:
@@ -266,7 +272,7 @@ class JobSession:
         *,
         new_ledger: bool,
     ) -> JobResult:
-        beside = self._ledger.beside(named[0].request.standing())
+        beside = self._ledger.beside(named[0].request.facts())
         head, together = beside[-1].hash, Together.of(beside)
         summary = Path(self._job.output.directory) / day.isoformat() / "summary.md"
         releases = self._asked(published)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pkdp_pipeline.cli.plan_views.asking import Asker, Option, real_number, share, whole
 from pkdp_pipeline.cli.plan_views.planned import Planned
@@ -16,7 +17,6 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, evidence_from_dicts
 from pkdp_pipeline.model.plain_text import exactly
 from pkdp_pipeline.model.wording import rounded_up
-from pkdp_pipeline.planning.target import attacker_with
 
 __all__ = ["ask_choice", "ask_question"]
 
@@ -169,7 +169,8 @@ def _asked_share(asker: Asker, sure: _Sure, attacker: AttackerModel, *, noise: b
     def check(answer: str) -> AttackerModel:
         if not answer:
             return attacker
-        return attacker_with(attacker, **{sure.field: share(answer)})
+        declared: dict[str, Any] = {sure.field: share(answer)}
+        return replace(attacker, **declared)
 
     optional = "If nothing can be argued, leave it out: noise protects without it." if noise else ""
     return asker.ask(

@@ -88,10 +88,10 @@ def _choice(made: Planned, one: Choice) -> dict[str, Any]:
             "epsilon_at_delta": _number(one.certificate.epsilon(question.delta)),
             "delta_at_epsilon": one.certificate.delta(question.epsilon),
         },
-        "mean_absolute_error": one.mean_absolute_error,
-        "suppressed_cells": one.suppressed_cells,
-        "suppressed_people": one.suppressed_people,
-        "basis": one.basis,
+        "mean_absolute_error": one.outcome.mean_absolute_error,
+        "suppressed_cells": one.outcome.suppressed_cells,
+        "suppressed_people": one.outcome.suppressed_people,
+        "basis": one.outcome.basis,
         "job": job_fragment(question, one),
     }
 

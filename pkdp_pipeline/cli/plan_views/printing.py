@@ -122,7 +122,7 @@ def print_again(screen: Screen, made: Planned) -> None:
 
 def _numbers(made: Planned, one: Choice) -> tuple[str, ...]:
     question = made.question
-    shares = (_share(one.suppressed_cells), _share(one.suppressed_people))
+    shares = (_share(one.outcome.suppressed_cells), _share(one.outcome.suppressed_people))
     return (
         amount(one.together.epsilon(question.delta)),
         rounded_up(one.together.delta(question.epsilon)),
@@ -136,9 +136,9 @@ def _delta(made: Planned) -> str:
 
 
 def _error(one: Choice) -> str:
-    if one.mean_absolute_error is None:
+    if one.outcome.mean_absolute_error is None:
         return "-"
-    return "none" if one.mechanism.noise is None else estimate(one.mean_absolute_error)
+    return "none" if one.mechanism.noise is None else estimate(one.outcome.mean_absolute_error)
 
 
 def _share(share: float | None) -> str:
@@ -165,7 +165,7 @@ def _estimates(made: Planned) -> str:
         basis = "Suppressed shares are not estimated: give --public-counts or --assumed-cells and --assumed-people"
         basis = basis if histogram else "What is suppressed is not estimated: give --public-counts or --assumed-people"
         return f"{'; '.join(parts)}. {basis}."
-    return f"{'; '.join(parts)}. Estimates, not guarantees. {made.choice.basis}"
+    return f"{'; '.join(parts)}. Estimates, not guarantees. {made.choice.outcome.basis}"
 
 
 def _briefly(choice: Choice) -> str:

@@ -29,7 +29,7 @@ def typed(epsilon: float) -> str:
 
 def offered(choice: Choice) -> str:
     """Return a choice as it is offered to somebody who did not ask for it."""
-    error = choice.mean_absolute_error
+    error = choice.outcome.mean_absolute_error
     off = "" if error is None else f" (a number is off by {estimate(error)} on average)"
     threshold = choice.mechanism.release_threshold
     noise = mechanism_phrase(choice.mechanism).partition(", from")[0]

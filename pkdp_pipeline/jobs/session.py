@@ -214,14 +214,7 @@ class JobSession:
             found = []
             for one in named:
                 with in_job_words(one.name):
-                    reserved = reserve(
-                        one.request,
-                        attacker=one.attacker,
-                        ledger=trial,
-                        alone=self._job.alone,
-                        revise=revise,
-                        target=self._job.asked_target(),
-                    )
+                    reserved = reserve(one.request, ledger=trial, revise=revise, **one.terms)
                 if not isinstance(reserved, Entry):
                     found.append(one)
         return found
@@ -243,12 +236,10 @@ class JobSession:
                     release = publish(
                         partial(rows.counted, one),
                         one.request,
-                        attacker=one.attacker,
                         ledger=self._ledger,
-                        alone=self._job.alone,
                         revise=revise,
-                        target=self._job.asked_target(),
                         check=partial(check_output, asked=asked, rows=rows.number),
+                        **one.terms,
                     )
             except PkdpError as error:
                 if not published:

@@ -33,7 +33,7 @@ from pkdp_pipeline.jobs.written import check_folder, check_ledger, own
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.rehearsal import rehearsal
 from pkdp_pipeline.ledger.stretch import total_of_unit
-from pkdp_pipeline.releases.publish import Counted, publish, reserve
+from pkdp_pipeline.releases.publish import Counted, Publication, publish
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ class JobSession:
             found = []
             for one in named:
                 with in_job_words(one.name):
-                    reserved = reserve(one.request, ledger=trial, revise=revise, **one.terms)
+                    reserved = Publication(question=one.request, ledger=trial, revise=revise, **one.terms).reserve()
                 if not isinstance(reserved, Entry):
                     found.append(one)
         return found

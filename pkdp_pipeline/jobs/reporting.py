@@ -23,7 +23,7 @@ from pkdp_pipeline.model.evidence import BoundedDependence
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
-    from pkdp_pipeline.display.report.content import Audience, CheckLine, Report
+    from pkdp_pipeline.display.content import Audience, CheckLine, Report
     from pkdp_pipeline.display.report.subject import DayTotal, Subject
     from pkdp_pipeline.ledger.views.history import History, Line
     from pkdp_pipeline.ledger.views.reading import Reading
@@ -221,7 +221,7 @@ def _checks(job: Job, day: date) -> tuple[CheckLine, ...]:
 
     Without a record they are those that stop the job: nothing is published of a day that breaks one.
     """
-    from pkdp_pipeline.display.report.content import CheckLine
+    from pkdp_pipeline.display.content import CheckLine
     from pkdp_pipeline.jobs.checks import stated_rules
 
     recorded = _recorded_checks(job, day)

@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, Self
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.checks import CheckedDay, check_input, check_output
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
-from pkdp_pipeline.jobs.outputs import (
-    check_outputs,
-    make_folder,
-    remove_leftovers,
-    write_atomically,
-    write_outputs,
-)
+from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, remove_leftovers, write_atomically, write_outputs
 from pkdp_pipeline.jobs.outputs.files import job_lock
 from pkdp_pipeline.jobs.records import check_records, recorded
 from pkdp_pipeline.jobs.reporting import NothingPublishedError, check_report, write_report

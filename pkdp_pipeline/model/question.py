@@ -273,8 +273,7 @@ class Question(Selection):
 
 
 def _is_series(value: object) -> bool:
-    names = [(kind.__module__.partition(".")[0], kind.__name__) for kind in type(value).__mro__]
-    return ("pandas", "Series") in names
+    return any((kind.__module__[:6], kind.__name__) == ("pandas", "Series") for kind in type(value).__mro__)
 
 
 def _columns(argument: str, value: object, alternative: str = "") -> tuple[str, ...]:

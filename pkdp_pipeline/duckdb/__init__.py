@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.duckdb.install import install
+from pkdp_pipeline.duckdb.curator import install
 
 if TYPE_CHECKING:
     from pkdp_pipeline.duckdb.gate.client import connect

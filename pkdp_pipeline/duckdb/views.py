@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.duckdb.tables import literal, lowered, quoted
+from pkdp_pipeline.duckdb.tables import Place, literal, lowered, places, quoted
 
 if TYPE_CHECKING:
     import duckdb
@@ -25,8 +25,6 @@ _FUNCTIONS = """
 SELECT DISTINCT lower(function_name), function_type = 'aggregate' FROM duckdb_functions()
 WHERE function_type = 'aggregate' OR (stability = 'VOLATILE' AND function_name <> 'error')
 """
-
-Place = tuple[str, str, str]
 
 
 def link_warning(name: str, parts: Collection[str]) -> str:
@@ -53,8 +51,11 @@ def linking_views(connection: duckdb.DuckDBPyConnection, unit: Collection[str]) 
     ).fetchall():
         columns.setdefault((place[0], place[1], place[2]), set()).add(lowered(column))
     asked = {lowered(name) for name in unit}
-    places = [place for place in catalog.views if asked <= columns.get(place, set())]
-    found = {".".join(place[1:]): linking_parts(connection, f"FROM {_sql(place)}", catalog) for place in places}
+    found = {
+        ".".join(place[1:]): linking_parts(connection, f"FROM {'.'.join(map(quoted, place))}", catalog)
+        for place in catalog.views
+        if asked <= columns.get(place, set())
+    }
     return {name.removeprefix("main."): parts for name, parts in found.items() if parts}
 
 
@@ -110,14 +111,10 @@ class _Catalog:
         """Return the view that a node of a syntax tree names, None where it names something else."""
         if node.get("type") != "BASE_TABLE":
             return None
-        catalog, schema, name = (lowered(node.get(key) or "") for key in ("catalog_name", "schema_name", "table_name"))
-        database, place = lowered(home[0]), lowered(home[1])
-        if schema:
-            wanted = [(catalog or database, schema, name), (schema, "main", name)]
-        else:
-            wanted = [(database, place, name), (database, "main", name), ("temp", "main", name)]
-        places = {(lowered(one[0]), lowered(one[1]), lowered(one[2])): one for one in self.views}
-        return next((places[one] for one in wanted if one in places), None)
+        parts = [part for key in ("catalog_name", "schema_name", "table_name") if (part := node.get(key))]
+        known = {(lowered(one[0]), lowered(one[1]), lowered(one[2])): one for one in self.views}
+        wanted = [*places(parts, *home), {("temp", "main", lowered(parts[-1]))}]
+        return next((known[one] for turn in wanted for one in sorted(turn) if one in known), None)
 
 
 def _parts(node: dict[str, Any], catalog: _Catalog) -> Iterator[str]:
@@ -159,7 +156,3 @@ def _nodes(value: Any) -> Iterator[dict[str, Any]]:
         if isinstance(one, dict):
             yield one
         waiting += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
-
-
-def _sql(place: Place) -> str:
-    return ".".join(map(quoted, place))

@@ -343,7 +343,7 @@ def test_neither_the_connection_nor_its_ledger_is_kept(con):
     events(connection)
     install(connection, attacker=ATTACKER, unit="uid")
     assert connection.sql(HISTOGRAM).fetchall() == GROUPS
-    held = weakref.ref(functions._registrations[connection].releases)
+    held = weakref.ref(functions._registrations[connection])
     watched = weakref.ref(connection)
     connection.close()
     del connection
@@ -353,7 +353,7 @@ def test_neither_the_connection_nor_its_ledger_is_kept(con):
 
 
 def test_installing_again_lets_the_former_ledger_go(con):
-    held = weakref.ref(functions._registrations[con].releases)
+    held = weakref.ref(functions._registrations[con])
     install(con, attacker=ATTACKER, unit="uid")
     gc.collect()
     assert held() is None
@@ -405,7 +405,7 @@ con.close()
         ('\'{"count": true, "histogram": "grp", "table": "events"}\'', "a question has either"),
         ('\'{"count": true, "count": true, "table": "events"}\'', "must be a JSON object"),
         ('\'{"count": true, "table": 7}\'', "table must be"),
-        ('\'{"count": true, "table": "events", "kk": 7}\'', "a key 'kk', which there is not.* Did you mean 'k'"),
+        ('\'{"count": true, "table": "events", "kk": 7}\'', "unknown key 'kk'; did you mean 'k'"),
         ('\'{"count": true, "table": "events", "k": true}\'', "k must be a whole number"),
         ('\'{"count": true, "table": "events", "k": 20.0}\'', "k must be a whole number"),
         ('\'{"count": true, "table": "events", "k": "20"}\'', "k must be a whole number"),

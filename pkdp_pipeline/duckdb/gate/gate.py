@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pkdp_pipeline.duckdb.gate.client import connected
 from pkdp_pipeline.duckdb.gate.permitted import PermittedTable, find_tables, permitted
 from pkdp_pipeline.duckdb.gate.policy import Policy
-from pkdp_pipeline.duckdb.gate.vault import open_vault
-from pkdp_pipeline.duckdb.gate.worker import Job, TableFailedError, UnfinishedError, Workers
+from pkdp_pipeline.duckdb.gate.worker import Job, TableFailedError, UnfinishedError, Workers, open_vault
 from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.duckdb.tables import type_name
 from pkdp_pipeline.errors import (
@@ -46,6 +45,11 @@ __all__ = ["AT_ONCE", "REFUSALS", "Gate"]
 
 #: Refusals that are about the question, the policy and what is published already; their texts may be read by anybody.
 REFUSALS = (BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError)
+#: What is added to a refusal where a threshold is what gives a noised release no worst case.
+_THRESHOLD = (
+    " (Which counts reach k or k_complement is decided by the exact ones, so the noise does not count there: leave "
+    "them out, which a histogram can by columns with public values, or add a release_threshold well above k.)"
+)
 #: So many questions are counted at once.
 AT_ONCE = 4
 
@@ -106,14 +110,7 @@ class Gate:
             self._ledger = (
                 _given(ledger, self._policy)
                 if ledger is not None
-                else opened.enter_context(
-                    Ledger.open(
-                        self._policy.ledger or ":memory:",
-                        dataset=self._policy.dataset,
-                        budget=self._policy.budgets() or None,
-                        evidence=self._policy.declared() or None,
-                    )
-                )
+                else opened.enter_context(self._policy.opened(self._policy.ledger or ":memory:"))
             )
             self._budgets = self._policy.budgets() if ledger is None else tuple(ledger.terms.budgets)
             limits = self._policy.limits
@@ -226,13 +223,13 @@ class Gate:
             if self._ledger.find(request.key(self._ledger.dataset)) is not None:
                 return self._published(table, spec, request, _nothing_counted)
             self._check_readable(table)
+        job = Job(task="count", table=table.found.sql, requests=(request,))
         with self._workers.taken(wait=2 * seconds) as worker:
             ends = time.monotonic() + seconds
 
             def counted() -> Counted:
                 self._lock.release()  # others may ask meanwhile
                 try:
-                    job = Job(task="count", table=table.found.sql, requests=(request,))
                     found = worker.do(job, seconds=max(0.0, ends - time.monotonic()))
                 finally:
                     self._lock.acquire()
@@ -241,7 +238,7 @@ class Gate:
                 return replace(cast("Counted", found), request=request)
 
             # Asked of no rows first, so that what is wrong with a question is told before any data are read.
-            worker.do(Job(task="rehearse", table=table.found.sql, requests=(request,)), seconds=seconds)
+            worker.do(replace(job, task="rehearse"), seconds=seconds)
             with self._lock:
                 self._check_open()
                 self._check_readable(table)
@@ -250,18 +247,19 @@ class Gate:
     def _published(
         self, table: PermittedTable, spec: Spec, request: Request, counted: Callable[[], Counted]
     ) -> Release:
-        attacker = self._policy.attacker_model()
+        attacker = self._policy.attacker.model()
         try:
             return publish(counted, request, attacker=attacker, ledger=self._ledger, trusted=False)
         except REFUSALS as error:
-            raise type(error)(worded_for(error, ANALYST) + _about_the_threshold(spec)) from None
+            exact = spec.noise is not None and spec.release_threshold is None and (spec.k or spec.k_complement)
+            raise type(error)(worded_for(error, ANALYST) + (_THRESHOLD if exact else "")) from None
         except (TemporaryError, LedgerError, UnfinishedError, MemoryError):
             raise  # says nothing about the table
         except Exception as error:
             with suppress(PkdpError):  # refused here, also where the ledger cannot tell others
                 self._refuse(table)
-            told = str(error) if isinstance(error, TableFailedError) else type(error).__name__
-        raise TableFailedError(told)
+            kind = str(error) if isinstance(error, TableFailedError) else type(error).__name__
+        raise TableFailedError(kind)
 
     def _read_tables(self) -> None:
         """Read what may be asked of each table, without any question; refuse from now on what cannot be read."""
@@ -302,22 +300,6 @@ def _given(ledger: Ledger, policy: Policy) -> Ledger:
         if key in policy.model_fields_set:
             raise ConfigError(f"the policy's {key} and the argument ledger say the same twice; leave one of them out.")
     return ledger
-
-
-def _about_the_threshold(spec: Spec) -> str:
-    """Return what to add to a refusal where a threshold is what gives a noised release no worst case."""
-    if spec.noise is None or spec.release_threshold is not None or (spec.k is None and spec.k_complement is None):
-        return ""
-    if spec.k_complement is not None:
-        return (
-            " (Which counts reach k_complement is decided by the exact ones, so the noise does not count here: leave "
-            "k_complement out.)"
-        )
-    alone = spec.count or spec.domain is not None
-    return (
-        f" (Which counts reach k = {spec.k} is decided by the exact ones, so the noise does not count here: "
-        f"{'leave k out' if alone else 'ask without k about listed columns'}, or add a release_threshold well above k.)"
-    )
 
 
 def _not_answered(error: BaseException) -> PkdpError:

@@ -195,17 +195,10 @@ def test_without_k_noise_is_as_large_as_the_budgets_say(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "advice"),
-    [
-        (count(noise=0.5, k=20), "leave k out, or add a release_threshold"),
-        (histogram(noise=0.5, k=20), "leave k out"),
-        (count(noise=0.5, k_complement=20), "leave k_complement out"),
-    ],
+    "question", [count(noise=0.5, k=20), histogram(noise=0.5, k=20), count(noise=0.5, k_complement=20)]
 )
-def test_a_threshold_that_undoes_the_worst_case_of_noise_is_explained(
-    path: Path, question: dict[str, Any], advice: str
-) -> None:
-    with Gate(path, policy=policy(budget=WORST)) as gate, pytest.raises(BudgetExceededError, match=advice):
+def test_a_threshold_that_undoes_the_worst_case_of_noise_is_explained(path: Path, question: dict[str, Any]) -> None:
+    with Gate(path, policy=policy(budget=WORST)) as gate, pytest.raises(BudgetExceededError, match="leave them out"):
         gate.ask(question)
 
 

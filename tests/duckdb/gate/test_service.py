@@ -15,10 +15,9 @@ import pytest
 from asgi_client import ask, ask_async, scope_of
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.duckdb.gate.audit_log import AuditLog, verify_audit_log
 from pkdp_pipeline.duckdb.gate.gate import Gate
+from pkdp_pipeline.duckdb.gate.records import AuditLog, add_token, verify_audit_log
 from pkdp_pipeline.duckdb.gate.service import Service, ServiceLimits
-from pkdp_pipeline.duckdb.gate.tokens import add_token
 from pkdp_pipeline.errors import TemporaryError
 from pkdp_pipeline.releases.release import Release
 

@@ -465,7 +465,7 @@ def test_a_question_that_is_counted_is_answered_before_the_service_stops(files, 
     ana = add_token(files / "tokens", "ana")
     answers = []
     with serving(files, complaint=LINKED) as port:
-        slow(2_000)
+        slow(400)
         asking = threading.Thread(target=lambda: answers.append(asked(port, ana, SLOWLY)))
         asking.start()
         until(lambda: charged(files))

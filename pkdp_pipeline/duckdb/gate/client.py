@@ -12,22 +12,31 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from pkdp_pipeline import errors
 from pkdp_pipeline.duckdb.cells import public_type
 from pkdp_pipeline.duckdb.functions import register
 from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.duckdb.tables import NOT_OFFERED, column_named, table_named
-from pkdp_pipeline.errors import ArgumentError, ConfigError, PkdpError, TemporaryError
+from pkdp_pipeline.errors import (
+    ArgumentError,
+    BudgetExceededError,
+    ConfigError,
+    DifferencingError,
+    NoEvidenceError,
+    NotCertifiableError,
+    PkdpError,
+    TemporaryError,
+)
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["MOST_BYTES", "connect", "connected", "is_loopback"]
+__all__ = ["MOST_BYTES", "REFUSALS", "connect", "connected", "is_loopback"]
 
 #: No answer of a gate is larger.
 MOST_BYTES = 2**26
-_TOLD = ("ArgumentError", "BudgetExceededError", "DifferencingError", "NoEvidenceError", "NotCertifiableError")
+#: Refusals that are about the question, the policy and what is published already; their texts may be read by anybody.
+REFUSALS = (BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError)
 
 
 def connect(url: str, *, token: str) -> duckdb.DuckDBPyConnection:
@@ -166,9 +175,9 @@ def _told(status: int, content: bytes) -> PkdpError:
         kind, message = str(error["type"]), str(error["message"])
     except (ValueError, KeyError, TypeError, RecursionError):
         return ConfigError(f"what answers at this address is no gate (status {status}); check url.")
-    if kind in _TOLD:
-        told: PkdpError = getattr(errors, kind)(message)
-        return told
+    for refusal in (ArgumentError, *REFUSALS):
+        if kind == refusal.__name__:
+            return refusal(message)
     if status in (429, 503):
         return TemporaryError(message)
     if status in (401, 404, 405):

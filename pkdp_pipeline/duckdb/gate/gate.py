@@ -12,23 +12,13 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
-from pkdp_pipeline.duckdb.gate.client import connected
+from pkdp_pipeline.duckdb.gate.client import REFUSALS, connected
 from pkdp_pipeline.duckdb.gate.permitted import PermittedTable, find_tables, permitted
 from pkdp_pipeline.duckdb.gate.policy import Policy
 from pkdp_pipeline.duckdb.gate.worker import Job, TableFailedError, UnfinishedError, Workers, open_vault
 from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.duckdb.tables import type_name
-from pkdp_pipeline.errors import (
-    ArgumentError,
-    BudgetExceededError,
-    ConfigError,
-    DifferencingError,
-    LedgerError,
-    NoEvidenceError,
-    NotCertifiableError,
-    PkdpError,
-    TemporaryError,
-)
+from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.unreadable import mark_unreadable, unreadable_tables
 from pkdp_pipeline.model.wording import ANALYST, worded_for
@@ -41,10 +31,8 @@ if TYPE_CHECKING:
 
     from pkdp_pipeline.certificates.certificate import Certificate
 
-__all__ = ["AT_ONCE", "REFUSALS", "Gate"]
+__all__ = ["AT_ONCE", "Gate"]
 
-#: Refusals that are about the question, the policy and what is published already; their texts may be read by anybody.
-REFUSALS = (BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError)
 #: What is added to a refusal where a threshold is what gives a noised release no worst case.
 _THRESHOLD = (
     " (Which counts reach k or k_complement is decided by the exact ones, so the noise does not count there: leave "

@@ -18,7 +18,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from pkdp_pipeline.duckdb.gate.gate import AT_ONCE, REFUSALS
+from pkdp_pipeline.duckdb.gate.client import REFUSALS
+from pkdp_pipeline.duckdb.gate.gate import AT_ONCE
 from pkdp_pipeline.duckdb.gate.records import AuditLog, name_of
 from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError

@@ -221,12 +221,9 @@ class Worker:
         self._process.wait()
 
     def _received(self, seconds: float | None) -> Counted | None:
-        late = threading.Timer(seconds, self._process.kill) if seconds is not None else None
-        if late is not None:
-            late.daemon = True
-            late.start()
         try:
-            # Of a process that is killed nothing more comes, so nothing waits longer than the timer.
+            if not self._connection.poll(seconds):
+                self._process.kill()  # nothing more comes then
             outcome, told = pickle.loads(self._connection.recv_bytes(_ANSWER_BYTES))
         except (EOFError, OSError):
             with suppress(subprocess.TimeoutExpired):  # how it ended by itself is what counts
@@ -237,9 +234,6 @@ class Worker:
         except BaseException:
             self.end()
             raise
-        finally:
-            if late is not None:
-                late.cancel()
         if outcome == "done":
             return told  # type: ignore[no-any-return]
         raise {"refused": ArgumentError, "memory": UnfinishedError}.get(outcome, TableFailedError)(told)

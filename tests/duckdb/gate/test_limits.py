@@ -104,7 +104,7 @@ def test_running_out_of_memory_is_not_told_and_condemns_no_table(tmp_path: Path)
         connection.execute(
             f"CREATE VIEW many AS SELECT hash(i) AS uid, true AS flag FROM range((SELECT n FROM '{csv}')) t(i)"
         )
-    asked = policy(tables={"many": {"unit": "uid", "columns": ["flag"], "k": 2}}, limits={"memory": "80MB"})
+    asked = policy(tables={"many": {"unit": "uid", "columns": ["flag"], "k": 2}}, limits={"memory": "40MB"})
     with Gate(path, policy=asked) as gate:
         csv.write_text("n\n10000000\n", encoding="utf-8")
         with pytest.raises(PkdpError, match="was not answered") as told:
@@ -112,7 +112,7 @@ def test_running_out_of_memory_is_not_told_and_condemns_no_table(tmp_path: Path)
         assert type(told.value) is PkdpError
         assert gate.unreadable == ()
         assert [entry.state for entry in gate._ledger.entries()] == ["reserved"]
-    with pytest.raises(ConfigError, match=r"table 'many' cannot be read with limits\.memory = '80MB'"):
+    with pytest.raises(ConfigError, match=r"table 'many' cannot be read with limits\.memory = '40MB'"):
         Gate(path, policy=asked)
 
 

@@ -18,9 +18,9 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Histogram
+from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.publish import publish
 from pkdp_pipeline.releases.release import Release
-from pkdp_pipeline.releases.request import Request
 
 if TYPE_CHECKING:
     import duckdb
@@ -97,7 +97,7 @@ def install(
             f"ledger must be a Ledger, not {type(ledger).__name__}: open one with pkdp.Ledger.open(path)."
         )
     # What is the same in every call is checked as any request is.
-    rules = Request(
+    rules = Question(
         mechanism=Histogram(k=1),
         unit=unit,
         by="cell",
@@ -105,7 +105,6 @@ def install(
         units=units,
         one_cell=one_cell,
         order_by=order_by,
-        target=target,
         period="all" if period is None and ledger is None else period,
     )
     readonly = "SELECT readonly FROM duckdb_databases() WHERE database_name = current_database()"
@@ -116,7 +115,7 @@ def install(
     except duckdb.Error as error:
         raise ConfigError(f"the connection cannot be used ({type(error).__name__}): is it open and free?") from None
     book = Ledger.open(":memory:") if ledger is None else ledger
-    releases = CuratorReleases(cursor=_cursors(con), attacker=attacker, ledger=book, rules=rules)
+    releases = CuratorReleases(cursor=_cursors(con), attacker=attacker, ledger=book, rules=rules, target=target)
     if ledger is None:
         weakref.finalize(releases, book.close)
     register(con, releases, temporary=bool(temporary))
@@ -145,18 +144,18 @@ def _cursors(con: duckdb.DuckDBPyConnection) -> Callable[[], duckdb.DuckDBPyConn
 def request_of(
     spec: Spec,
     table: TableRef,
-    rules: Request,
+    rules: Question,
     *,
     domain: object = None,
     offered: Mapping[str, str] | None = None,
-) -> Request:
+) -> Question:
     """Return what a question asks of a table; no data are read.
 
     Parameters
     ----------
     spec : Spec
     table : TableRef
-    rules : Request
+    rules : Question
         Says what holds where the question does not: unit, period, and the rules for rows.
     domain : dict, optional
         The public cells, instead of those of the question.
@@ -177,7 +176,7 @@ def request_of(
     one_cell = spec.one_cell or rules.one_cell
     inherits = spec.order_by is None and one_cell == rules.one_cell
     first = None if by is None else rules.order_by if inherits else spec.order_by
-    request = Request(
+    request = Question(
         mechanism=spec.mechanism(),
         unit=rules.unit,
         protects=spec.protects or "presence",
@@ -187,11 +186,10 @@ def request_of(
         missing_unit=spec.missing_unit or rules.missing_unit,
         units=rules.units,
         one_cell="error" if by is None else one_cell,
-        order_by=None if first is None else [column_named("order_by", one, table.columns) for one in first],
+        order_by=None if not first else [column_named("order_by", one, table.columns) for one in first],
         undeclared=spec.undeclared or "error",
         period=rules.period if spec.period is None else spec.period,
         table=table.name,
-        target=rules.target,
     )
     for name in request.unit:
         if name not in table.columns:
@@ -210,20 +208,23 @@ class CuratorReleases:
         Returns a fresh cursor of the database; it is closed after use.
     attacker : AttackerModel
     ledger : Ledger
-    rules : Request
+    rules : Question
         As of `request_of`.
+    target : Target, None or "default"
+        What each release has to promise at least.
     """
 
     cursor: Callable[[], duckdb.DuckDBPyConnection]
     attacker: AttackerModel
     ledger: Ledger
-    rules: Request
+    rules: Question
+    target: Asked = "default"
 
     def plan(self, spec: Spec) -> tuple[tuple[str, str], ...]:
         """See `functions.Releases`."""
         with self._opened() as cursor:
             table = resolve(cursor, spec.table, spec.database, spec.schema_, spec.schemas)
-            by = request_of(spec, table, self.rules).by or ()
+            by = request_of(spec, table, self.rules).by
         return tuple((name, public_type(name, table.columns[name])) for name in by)
 
     def release(self, spec: Spec) -> Release:
@@ -232,7 +233,11 @@ class CuratorReleases:
             table = resolve(cursor, spec.table, spec.database, spec.schema_, spec.schemas)
             request = request_of(spec, table, self.rules)
             return publish(
-                lambda: cursor.sql(f"SELECT * FROM {table.sql}"), request, attacker=self.attacker, ledger=self.ledger
+                lambda: cursor.sql(f"SELECT * FROM {table.sql}"),
+                request,
+                attacker=self.attacker,
+                ledger=self.ledger,
+                target=self.target,
             )
 
     def published(self) -> Iterator[tuple[str, Release]]:

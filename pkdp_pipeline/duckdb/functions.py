@@ -269,21 +269,18 @@ def _cells(release: Release) -> list[dict[str, Any]]:
 
 
 def _entries(published: Iterable[tuple[str, Release]]) -> list[dict[str, Any]]:
-    rows = []
-    for label, release in published:
-        context = release.certificate.context
-        rows.append(
-            {
-                "id": release.id,
-                "table_name": None if context is None else context.table,
-                "label": label,
-                "period": None if context is None else context.period,
-                "row_count": len(release.table),
-                "sentence": release.certificate.sentence(),
-                "certificate": release.certificate.to_json(),
-            }
-        )
-    return rows
+    return [
+        {
+            "id": release.id,
+            "table_name": getattr(release.certificate.context, "table", None),
+            "label": label,
+            "period": getattr(release.certificate.context, "period", None),
+            "row_count": len(release.table),
+            "sentence": release.certificate.sentence(),
+            "certificate": release.certificate.to_json(),
+        }
+        for label, release in published
+    ]
 
 
 @lru_cache(maxsize=8192)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
-from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.ledger import Budget, Ledger
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, read_evidence
@@ -108,8 +108,6 @@ class LedgerSettings(Table):
             return cls.model_validate(dict(content))
         except ValidationError as error:
             complaints = [_complaint(detail) for detail in error.errors(include_url=False)]
-        except ArgumentError as error:
-            complaints = [f"  {error}"]
         raise ConfigError("\n".join([f"{name} cannot be used:", *complaints]))
 
     def budgets(self) -> tuple[Budget, ...]:

@@ -49,7 +49,7 @@ class Spec(Table):
     domain : str, optional
         The public cells as JSON text; see `cells.read_domain`.
     protects, period, missing_unit, one_cell, undeclared : str, optional
-        See `Request`.
+        See `Question`.
     order_by : tuple of str, optional
     database, schema : str, optional
         Where the caller's connection stands; unqualified names are looked up there first.

@@ -19,9 +19,9 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.model.mechanisms import Histogram
 from pkdp_pipeline.model.plain_text import exactly
+from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.model.unit import EACH_ROW
 from pkdp_pipeline.releases.publish import read_through
-from pkdp_pipeline.releases.request import Request
 
 if TYPE_CHECKING:
     import duckdb
@@ -46,7 +46,7 @@ class PermittedTable:
         The columns that may be asked about, with their SQL types.
     domains : mapping of str to list
         By the catalog's spelling of the columns.
-    rules : Request
+    rules : Question
         What holds for every question about it.
     """
 
@@ -55,7 +55,7 @@ class PermittedTable:
     found: TableRef
     columns: Mapping[str, str]
     domains: Mapping[str, list[Any]]
-    rules: Request
+    rules: Question
 
     def reading(self) -> Job:
         """Return the job that reads what may be asked of it, without any question.
@@ -70,7 +70,7 @@ class PermittedTable:
         requests = (replace(self.people(), units=self.policy.units), *histograms)
         return Job(task="read", table=self.found.sql, requests=requests, columns=tuple(self.columns))
 
-    def people(self) -> Request:
+    def people(self) -> Question:
         """Return the request for the number of all people."""
         return request_of(Spec(table=self.name, count=True, k=1), self.found, self.rules)
 
@@ -113,7 +113,7 @@ def _found(name: str, asked: TablePolicy, policy: Policy, cursor: duckdb.DuckDBP
         found=found,
         columns={column: found.columns[column] for column in columns},
         domains={column: public_values(column, found.columns[column], values) for column, values in domains.items()},
-        rules=Request(
+        rules=Question(
             mechanism=Histogram(k=1),
             unit=unit or EACH_ROW,
             by="cell",
@@ -128,7 +128,7 @@ def _found(name: str, asked: TablePolicy, policy: Policy, cursor: duckdb.DuckDBP
 
 def permitted(
     question: object, policy: Policy, tables: Mapping[str, PermittedTable], budgets: Sequence[Budget]
-) -> tuple[PermittedTable, Spec, Request]:
+) -> tuple[PermittedTable, Spec, Question]:
     """Return the table, the question as the policy has it, and the request it becomes.
 
     Raises

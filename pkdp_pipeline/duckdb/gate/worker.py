@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from pkdp_pipeline.duckdb.gate.records import check_mode
 from pkdp_pipeline.duckdb.tables import quoted
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
+from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.publish import Counted, count_units, read_through
-from pkdp_pipeline.releases.request import Request
 
 if TYPE_CHECKING:
     import duckdb
@@ -94,14 +94,14 @@ class Job:
         Read all that the requests need, ask them of no rows at all, or count the first of them.
     table : str
         As SQL.
-    requests : tuple of Request
+    requests : tuple of Question
     columns : tuple of str
         Further columns to be read.
     """
 
     task: Literal["read", "rehearse", "count"]
     table: str
-    requests: tuple[Request, ...]
+    requests: tuple[Question, ...]
     columns: tuple[str, ...] = ()
 
 
@@ -291,7 +291,7 @@ def _done(cursor: duckdb.DuckDBPyConnection, job: Job) -> Counted | None:
     if job.task == "count":
         return count_units(cursor.sql(rows), job.requests[0])
     # Of what nothing is made DuckDB computes nothing: a hash needs the value of every column.
-    further = [name for request in job.requests for name in (*request.unit, *(request.order_by or ()))]
+    further = [name for request in job.requests for name in (*request.unit, *request.order_by)]
     columns = ", ".join(map(quoted, dict.fromkeys((*job.columns, *further))))
     cursor.execute(f"SELECT bit_xor(hash({columns})) FROM {job.table}").fetchall()
     for request in job.requests:

@@ -36,17 +36,7 @@ NOT_OFFERED = "which this gate does not offer"
 
 _PART = r'"(?:[^"]|"")+"|[^".]*[^".\s][^".]*'
 
-_NAMED = """
-SELECT DISTINCT database_name, schema_name, table_name
-FROM duckdb_columns()
-WHERE NOT internal AND lower(table_name) = lower($table)
-"""
-_TABLES = """
-SELECT DISTINCT database_name, schema_name, table_name
-FROM duckdb_columns()
-WHERE NOT internal AND database_name IN ($home, $database)
-ORDER BY ALL
-"""
+_TABLES = "SELECT DISTINCT database_name, schema_name, table_name FROM duckdb_columns() WHERE NOT internal ORDER BY ALL"
 
 Found = TypeVar("Found")
 Place = tuple[str, str, str]
@@ -119,10 +109,10 @@ def resolve(
     parts = _parts(name)
     ((home, main),) = cursor.execute("SELECT current_database(), current_schema()").fetchall()
     database, schema = database or home, schema or main
-    found: list[Place] = cursor.execute(_NAMED, {"table": parts[-1]}).fetchall()
+    known: list[Place] = cursor.execute(_TABLES).fetchall()
     for wanted in places(parts, database, schema):
         # Letter case decides nothing, so at most one table is in a place.
-        matches = [place for place in found if tuple(map(lowered, place)) in wanted]
+        matches = [place for place in known if tuple(map(lowered, place)) in wanted]
         if len(matches) > 1:
             raise ArgumentError(f"table {name!r} names several tables; write it as 'database.schema.table'.")
         if matches:
@@ -134,7 +124,12 @@ def resolve(
                 f"table {name!r} is not in {schema!r}, the first schema of the search path; the others are not looked "
                 "through: write it as 'schema.table'."
             )
-    raise ArgumentError(_not_found(cursor, name, parts[-1], home, database))
+    others = [public for place in known if lowered(public := _public(place, home)) != lowered(name.strip())]
+    raise ArgumentError(
+        f"table {name!r} is not in the catalog.{suggestion(name, others)} Temporary tables, registered frames, Python "
+        "variables, files and what is not committed yet are not read: make a table of it with CREATE TABLE events AS "
+        "FROM …, and commit."
+    )
 
 
 def is_enum(kind: str) -> bool:
@@ -239,20 +234,3 @@ def _public(place: Place, home: str) -> str:
     database, schema, table = place
     given = place if database != home else (table,) if schema == "main" else (schema, table)
     return ".".join(part if not re.search(r'[."]|^\s|\s$', part) else quoted(part) for part in given)
-
-
-def _not_found(cursor: duckdb.DuckDBPyConnection, name: str, table: str, home: str, database: str) -> str:
-    known: list[Place] = cursor.execute(_TABLES, {"home": home, "database": database}).fetchall()
-    close = difflib.get_close_matches(lowered(table), [lowered(place[2]) for place in known], n=1)
-    hints = [
-        # The very name that was given means another place, from where the caller stands.
-        _public(place, home if lowered(_public(place, home)) != lowered(name.strip()) else "")
-        for place in known
-        if close and lowered(place[2]) == close[0]
-    ]
-    return (
-        f"table {name!r} is not in the catalog."
-        + (f" Did you mean {hints[0]!r}?" if hints else "")
-        + " Temporary tables, registered frames, Python variables, files and what is not committed yet are not read: "
-        "make a table of it with CREATE TABLE events AS FROM …, and commit."
-    )

@@ -212,10 +212,7 @@ def test_only_the_catalog_is_read(con, tmp_path):
     ("name", "meant"),
     [
         ("raws", "raw.raws"),
-        ("RAWS", "raw.raws"),
-        ("raww", "raw.raws"),
         ("raw.rawz", "raw.raws"),
-        ("other.events", "events"),
         ("raw.events", "events"),
     ],
 )
@@ -224,14 +221,6 @@ def test_a_table_is_suggested_under_a_name_that_finds_it(con, name, meant):
     with pytest.raises(duckdb.InvalidInputException, match=f"Did you mean '{meant}'"):
         con.execute(f"SELECT pkdp_count('{name}', k := 20)")
     con.execute(f"SELECT pkdp_count('{meant}', k := 20)")
-
-
-def test_the_name_that_was_given_is_never_suggested(con):
-    con.execute("ATTACH ':memory:' AS other; USE other")
-    con.execute("CREATE SCHEMA other.raw; CREATE TABLE other.raw.raws AS FROM memory.events")
-    for name, meant in (("raws", "other.raw.raws"), ("events", "memory.main.events")):
-        with pytest.raises(duckdb.InvalidInputException, match=f"Did you mean '{meant}'"):
-            con.execute(f"SELECT memory.pkdp_count('{name}', k := 20)")
 
 
 def test_what_is_not_committed_is_not_published(con):

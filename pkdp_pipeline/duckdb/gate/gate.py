@@ -61,6 +61,12 @@ class Gate:
     ledger : Ledger, optional
         Instead of one that the policy names: budgets, evidence and data set are the ledger's then. It stays open.
 
+    Attributes
+    ----------
+    policy : Policy
+    tables : dict of str to PermittedTable
+        The policy's tables, as the database has them.
+
     Raises
     ------
     ConfigError
@@ -88,20 +94,20 @@ class Gate:
         policy: Policy | Mapping[str, Any] | str | os.PathLike[str],
         ledger: Ledger | None = None,
     ) -> None:
-        self._policy = Policy.read(policy)
+        self.policy = Policy.read(policy)
         self._lock = threading.Lock()
         self._failed: set[str] = set()
         with ExitStack() as opened:
             # It stays open: nobody can write to the file meanwhile.
             vault = opened.enter_context(closing(open_vault(database_path)))
-            self._tables = find_tables(self._policy, vault)
-            self._ledger = (
-                _given(ledger, self._policy)
-                if ledger is not None
-                else opened.enter_context(self._policy.opened(self._policy.ledger or ":memory:"))
-            )
-            self._budgets = self._policy.budgets() if ledger is None else tuple(ledger.terms.budgets)
-            limits = self._policy.limits
+            self.tables = find_tables(self.policy, vault)
+            if ledger is None:
+                self._ledger = opened.enter_context(self.policy.opened(self.policy.ledger or ":memory:"))
+                self._budgets = self.policy.budgets()
+            else:
+                self._ledger = _given(ledger, self.policy)
+                self._budgets = tuple(ledger.terms.budgets)
+            limits = self.policy.limits
             self._workers = opened.enter_context(closing(Workers(database_path, memory=limits.memory, most=AT_ONCE)))
             self._read_tables()
             # Also when nobody closes the gate: no process is left behind.
@@ -116,22 +122,12 @@ class Gate:
         self.close()
 
     @property
-    def policy(self) -> Policy:
-        """What may be asked."""
-        return self._policy
-
-    @property
-    def tables(self) -> Mapping[str, PermittedTable]:
-        """The policy's tables, as the database has them."""
-        return self._tables
-
-    @property
     def unreadable(self) -> tuple[str, ...]:
         """The policy's tables that answer no new question, because a row could not be read when somebody tried."""
         with self._lock:
             self._check_open()
             refused = self._refused()
-        return tuple(table.name for table in self._tables.values() if table.found.name in refused)
+        return tuple(table.name for table in self.tables.values() if table.found.name in refused)
 
     def ask(self, question: Mapping[str, Any] | str | Spec) -> Release:
         """Answer one question.
@@ -175,7 +171,7 @@ class Gate:
         """Return a DuckDB connection of an analyst's own, in memory, on which ``pkdp_histogram`` asks this gate."""
         columns = {
             table.name: {column: type_name(kind) for column, kind in table.columns.items()}
-            for table in self._tables.values()
+            for table in self.tables.values()
         }
         return connected(self.ask, columns)
 
@@ -203,10 +199,10 @@ class Gate:
             )
 
     def _answer(self, question: object) -> Release:
-        seconds = self._policy.limits.seconds
+        seconds = self.policy.limits.seconds
         with self._lock:
             self._check_open()
-            table, spec, request = permitted(question, self._policy, self._tables, self._budgets)
+            table, spec, request = permitted(question, self.policy, self.tables, self._budgets)
             # What is public goes on being replayed, also where the table cannot be read any more.
             if self._ledger.find(request.key(self._ledger.dataset)) is not None:
                 return self._published(table, spec, request, _nothing_counted)
@@ -235,7 +231,7 @@ class Gate:
     def _published(
         self, table: PermittedTable, spec: Spec, request: Question, counted: Callable[[], Counted]
     ) -> Release:
-        attacker = self._policy.attacker.model()
+        attacker = self.policy.attacker.model()
         try:
             return publish(counted, request, attacker=attacker, ledger=self._ledger, trusted=False)
         except REFUSALS as error:
@@ -252,7 +248,7 @@ class Gate:
     def _read_tables(self) -> None:
         """Read what may be asked of each table, without any question; refuse from now on what cannot be read."""
         refused = self._refused()
-        for table in self._tables.values():
+        for table in self.tables.values():
             if table.found.name in refused:
                 continue
             with self._workers.taken(wait=None) as worker:
@@ -260,7 +256,7 @@ class Gate:
                     worker.do(table.reading(), seconds=None)
                 except UnfinishedError:
                     raise ConfigError(
-                        f"table {table.name!r} cannot be read with limits.memory = {self._policy.limits.memory!r}: "
+                        f"table {table.name!r} cannot be read with limits.memory = {self.policy.limits.memory!r}: "
                         "write a larger one."
                     ) from None
                 except (TableFailedError, ArgumentError):

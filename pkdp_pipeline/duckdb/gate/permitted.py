@@ -14,7 +14,7 @@ from pkdp_pipeline.duckdb.curator import request_of
 from pkdp_pipeline.duckdb.gate.policy import Policy, TablePolicy, check_unit
 from pkdp_pipeline.duckdb.gate.worker import Job
 from pkdp_pipeline.duckdb.spec import Spec
-from pkdp_pipeline.duckdb.tables import NOT_OFFERED, TableRef, column_named, lowered, resolve, table_named
+from pkdp_pipeline.duckdb.tables import NOT_OFFERED, TableRef, column_named, resolve, table_named
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.model.mechanisms import Histogram
@@ -76,7 +76,7 @@ class PermittedTable:
 
 
 def find_tables(policy: Policy, connection: duckdb.DuckDBPyConnection) -> dict[str, PermittedTable]:
-    """Hold a policy against a database's catalog; return its tables by their names in lower case.
+    """Hold a policy against a database's catalog; return its tables by the policy's names.
 
     Raises
     ------
@@ -84,7 +84,6 @@ def find_tables(policy: Policy, connection: duckdb.DuckDBPyConnection) -> dict[s
         If the policy does not fit; the message names its key.
     """
     tables: dict[str, PermittedTable] = {}
-    seen: dict[str, str] = {}
     for name, asked in policy.tables.items():
         try:
             with closing(connection.cursor()) as cursor:
@@ -92,11 +91,10 @@ def find_tables(policy: Policy, connection: duckdb.DuckDBPyConnection) -> dict[s
                 read_through(cursor.sql(f"SELECT * FROM {table.found.sql} LIMIT 0"), table.people())
         except ValueError as error:
             raise ConfigError(f"the policy's tables.{name} does not fit the database: {error}") from None
-        sql = table.found.sql
-        if sql in seen:
-            raise ConfigError(f"the policy's tables.{name} and tables.{seen[sql]} are the same table; keep one.")
-        seen[sql] = name
-        tables[lowered(name)] = table
+        for other in tables.values():
+            if other.found.sql == table.found.sql:
+                raise ConfigError(f"the policy's tables.{name} and tables.{other.name} are the same table; keep one.")
+        tables[name] = table
     return tables
 
 
@@ -137,7 +135,7 @@ def permitted(
         If the question is malformed, or the policy does not allow it.
     """
     spec = Spec.read(question).for_a_gate()
-    table: PermittedTable = table_named(spec.table, {one.name: one for one in tables.values()})
+    table = table_named(spec.table, tables)
     _check_numbers(table, spec, noise=bool(budgets))
     by = domain = None
     if spec.histogram is not None:

@@ -233,9 +233,12 @@ def _off_grid(column: str, kind: str, literal: Literal) -> Constant:
             _mismatch(column, kind, literal)
         return value
     if kind in ("VARCHAR", "UUID") or is_enum(kind):
-        if literal.kind != "text" or not isinstance(value, str):
-            _mismatch(column, kind, literal)
-        return _uuid(column, value) if kind == "UUID" else value
+        try:
+            if literal.kind == "text" and isinstance(value, str):
+                return str(uuid.UUID(value)) if kind == "UUID" else value
+        except ValueError:
+            raise ArgumentError(f"filter compares column {column!r}, a UUID, with a text that is none.") from None
+        _mismatch(column, kind, literal)
     raise ArgumentError(
         f"filter compares column {column!r}, which has type {type_name(kind)}: such columns have only "
         "IS NULL and IS NOT NULL."
@@ -261,13 +264,6 @@ def _floating(column: str, kind: str, exact: Fraction) -> Constant:
             "or ask for IS NOT NULL."
         ) from None
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
-
-
-def _uuid(column: str, text: str) -> str:
-    try:
-        return str(uuid.UUID(text))
-    except ValueError:
-        raise ArgumentError(f"filter compares column {column!r}, a UUID, with a text that is none.") from None
 
 
 def _nanoseconds(column: str, kind: str, literal: Literal) -> int:

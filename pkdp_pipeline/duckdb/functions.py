@@ -6,7 +6,7 @@ import math
 import re
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import lru_cache, partial
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -150,11 +150,8 @@ def _create_macros(connection: duckdb.DuckDBPyConnection, names: Mapping[str, st
 
 def _home(connection: duckdb.DuckDBPyConnection) -> str:
     """Return where cursors of the connection look names up."""
-    cursor = connection.cursor()
-    try:
+    with closing(connection.cursor()) as cursor:
         ((database, schema),) = cursor.execute("SELECT current_database(), current_schema()").fetchall()
-    finally:
-        cursor.close()
     return f"{quoted(database)}.{quoted(schema)}"
 
 

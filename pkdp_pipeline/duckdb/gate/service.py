@@ -12,20 +12,19 @@ from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from pkdp_pipeline.duckdb.gate.client import REFUSALS
-from pkdp_pipeline.duckdb.gate.gate import AT_ONCE
+from pkdp_pipeline.duckdb.gate.gate import AT_ONCE, Gate
 from pkdp_pipeline.duckdb.gate.records import AuditLog, name_of
 from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
-from pkdp_pipeline.releases.release import Release
 
-__all__ = ["Asked", "Service", "ServiceLimits"]
+__all__ = ["Service", "ServiceLimits"]
 
 JSON, PARQUET = "application/json", "application/vnd.apache.parquet"
 _UNANSWERED = "the question was not answered; ask the curator, and name the incident."
@@ -34,14 +33,6 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?", re.ASCII)
 _PATHS = {"/ask": "POST", "/policy": "GET", "/health": "GET"}
 _CHUNK = 2**16
 _WINDOW = 60.0
-
-
-class Asked(Protocol):
-    """What the service asks; `Gate`, which many threads may use at once."""
-
-    def ask(self, question: Spec, /) -> Release:
-        """Answer one question, or raise a `PkdpError` whose text an analyst may read."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +102,7 @@ class Service:
 
     def __init__(
         self,
-        gate: Asked,
+        gate: Gate,
         *,
         describe: Callable[[], dict[str, Any]],
         token_file: str | os.PathLike[str],
@@ -153,7 +144,7 @@ class Service:
     async def _refused(self, asking: _Asking, error: Exception) -> Response:
         """Write down what was refused before it was a question, unless somebody without a token does it too often."""
         problem = _refusal(error, asking.id)
-        if asking.token is None and problem.status < 500:
+        if asking.token is None:
             wait = self._failures.wait(asking.address)
             if wait is not None:
                 too_many = "too many wrong requests from this address; wait."

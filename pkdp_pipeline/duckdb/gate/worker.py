@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -265,13 +265,10 @@ def _outcome(vault: duckdb.DuckDBPyConnection, job: Job) -> bytes:
     import duckdb
 
     try:
-        cursor = vault.cursor()
-        try:
+        with closing(vault.cursor()) as cursor:
             # The same request means the same on every machine: points in time without an offset are of UTC.
             cursor.execute("SET TimeZone = 'UTC'")
             return pickle.dumps(("done", _done(cursor, job)))
-        finally:
-            cursor.close()
     except (MemoryError, TemporaryError, duckdb.OutOfMemoryException) as error:
         return pickle.dumps(("memory", type(error).__name__))
     except Exception as error:

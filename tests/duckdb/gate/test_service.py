@@ -191,6 +191,13 @@ def test_guesses_from_many_addresses_are_slowed_down_too(tmp_path):
     assert served.post(address="127.0.0.99").status == 200
 
 
+def test_a_token_file_that_cannot_be_read_lets_nobody_fill_the_log(tmp_path):
+    served = Served(tmp_path, failures=3)
+    served.tokens.chmod(0o666)
+    assert [served.post().status for _ in range(6)] == [503] * 3 + [429] * 3
+    assert len(served.lines()) == 3
+
+
 @pytest.mark.parametrize(
     "host",
     [

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
+from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.duckdb.cells import spelled
 from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.duckdb.tables import literal, quoted
@@ -288,33 +288,23 @@ def _certified(*row: Any) -> float:
     asked = "epsilon" if quantity == "delta" else "delta"
     if "target" not in given:
         raise ArgumentError(f"{asked} is needed, and may not be NULL: pkdp_{quantity}('histogram', …, {asked} := …).")
-    fields = tuple((field, given[field]) for field in _MECHANISM if field in given)
-    attacker = tuple((field, given[field]) for field in _ATTACKER if field in given)
-    name, target = choice("mechanism", given.get("mechanism"), MECHANISMS), float(given["target"])
-    certificate = _certificate(name, fields, attacker, given.get("protects"))
-    if certificate is not None:
-        return float(certificate.delta(target) if quantity == "delta" else certificate.epsilon(target))
-    # Checked as if it were used, so that a malformed target is the same error everywhere.
-    if asked == "delta":
-        probability("delta", target)
-    elif not (math.isfinite(target) and target >= 0):
-        raise ArgumentError("epsilon must be finite and at least 0.")
-    return 1.0 if quantity == "delta" else math.inf
-
-
-@lru_cache(maxsize=1024)
-def _certificate(
-    name: str, fields: tuple[tuple[str, Any], ...], attacker: tuple[tuple[str, Any], ...], protects: str | None
-) -> ReleaseCertificate | None:
-    """Return the certificate, or None where none can be given."""
-    content = {"mechanism": name, **dict(fields)}
+    target = float(given["target"])
+    content = {field: given[field] for field in ("mechanism", *_MECHANISM) if field in given}
+    choice("mechanism", content.get("mechanism"), MECHANISMS)
     if "noise" in content:
         content["noise"] = {"epsilon": content["noise"]}
-    mechanism, model = mechanism_from_dict(content), AttackerModel.from_dict(dict(attacker))
+    mechanism = mechanism_from_dict(content)
+    attacker = AttackerModel.from_dict({field: given[field] for field in _ATTACKER if field in given})
     try:
-        return certify(mechanism, model, protects=protects or "presence")
+        certificate = certify(mechanism, attacker, protects=given.get("protects", "presence"))
     except NotCertifiableError:
-        return None
+        # Checked as if it were used, so that a malformed target is the same error everywhere.
+        if asked == "delta":
+            probability("delta", target)
+        elif not (math.isfinite(target) and target >= 0):
+            raise ArgumentError("epsilon must be finite and at least 0.") from None
+        return 1.0 if quantity == "delta" else math.inf
+    return float(certificate.delta(target) if quantity == "delta" else certificate.epsilon(target))
 
 
 def _script(name: str) -> str:

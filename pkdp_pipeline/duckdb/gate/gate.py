@@ -9,7 +9,6 @@ import weakref
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from pkdp_pipeline.duckdb.gate.client import REFUSALS, connected
@@ -116,9 +115,7 @@ class Gate:
     def __enter__(self) -> Gate:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property

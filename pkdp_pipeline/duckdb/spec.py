@@ -136,8 +136,8 @@ class Spec(Table):
             return cls.model_validate({"table": None, **content})
         except ValidationError as error:
             detail = error.errors(include_url=False)[0]
-        told = detail["msg"] if detail["type"] == "value_error" else f"{detail['loc'][0]} has another type."
-        raise ArgumentError(told.removeprefix("Value error, "))
+        message = detail["msg"] if detail["type"] == "value_error" else f"{detail['loc'][0]} has another type."
+        raise ArgumentError(message.removeprefix("Value error, "))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the keys that are given, as JSON has them."""

@@ -285,7 +285,7 @@ def _given(ledger: Ledger, policy: Policy) -> Ledger:
 
 def _not_answered(error: BaseException) -> PkdpError:
     """Return the error for a failure that may owe itself to the data; a note for the curator has its type alone."""
-    told = PkdpError("the question was not answered; ask the curator.")
+    unanswered = PkdpError("the question was not answered; ask the curator.")
     kind = str(error) if isinstance(error, TableFailedError) else f"{type(error).__module__}.{type(error).__name__}"
-    told.add_note(f"For the curator: {kind}.")
-    return told
+    unanswered.add_note(f"For the curator: {kind}.")
+    return unanswered

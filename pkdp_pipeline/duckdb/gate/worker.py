@@ -224,7 +224,7 @@ class Worker:
         try:
             if not self._connection.poll(seconds):
                 self._process.kill()  # nothing more comes then
-            outcome, told = pickle.loads(self._connection.recv_bytes(_ANSWER_BYTES))
+            outcome, answer = pickle.loads(self._connection.recv_bytes(_ANSWER_BYTES))
         except (EOFError, OSError):
             with suppress(subprocess.TimeoutExpired):  # how it ended by itself is what counts
                 self._process.wait(timeout=1.0)
@@ -235,8 +235,8 @@ class Worker:
             self.end()
             raise
         if outcome == "done":
-            return told  # type: ignore[no-any-return]
-        raise {"refused": ArgumentError, "memory": UnfinishedError}.get(outcome, TableFailedError)(told)
+            return answer  # type: ignore[no-any-return]
+        raise {"refused": ArgumentError, "memory": UnfinishedError}.get(outcome, TableFailedError)(answer)
 
 
 def serve(descriptor: str, database: str, memory: str) -> None:

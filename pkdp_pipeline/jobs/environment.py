@@ -1,17 +1,16 @@
-"""Addresses with passwords: read from the environment, kept out of whatever shows a job."""
+"""Paths, which are relative to the job file, and addresses with passwords, kept out of whatever shows a job."""
 
 from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 from typing import Annotated
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from pydantic import BeforeValidator, Field, PlainSerializer, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, StringConstraints, ValidationInfo
 
-from pkdp_pipeline.releases.options import local
-
-__all__ = ["Address", "LedgerName", "from_environment", "public_address"]
+__all__ = ["Address", "LedgerName", "PathName", "from_environment", "local", "public_address"]
 
 _SCHEMES = ("postgresql", "postgres")
 _NO_FILE = re.compile(r"\s*postgres(ql)?(\+\w+)?:|.*\b(password|passwd|pwd|sslpassword|host|dbname)\s*=", re.I | re.S)
@@ -43,6 +42,26 @@ def from_environment(value: object) -> object:
     if not content:
         raise ValueError(f"the environment variable {found[1]} is not set; set it where the job runs.")
     return content
+
+
+def local(path: object) -> object:
+    """Return a path on this machine as it is.
+
+    Raises
+    ------
+    ValueError
+        If it is an address, or something that a shell would replace and this library does not.
+    """
+    if isinstance(path, str):
+        if "://" in path:
+            raise ValueError("must be a path on this machine, not an address.")
+        if "${" in path:
+            raise ValueError("may not hold an environment variable: these are read in ledger and postgres only.")
+        if path.startswith("~"):
+            raise ValueError("must be a whole path or one relative to the job file: ~ is not replaced.")
+        if "\x00" in path:
+            raise ValueError("must be a path.")
+    return path
 
 
 def public_address(address: str) -> str:
@@ -90,6 +109,14 @@ def _shown(value: str) -> str:
     return public_address(value) if "://" in value else value
 
 
+def _placed(path: str, info: ValidationInfo) -> str:
+    """Return a path from the folder that is the context of a validation; as it is written where there is none."""
+    return path if info.context is None or "://" in path else str(Path(info.context, path))
+
+
+PathName = Annotated[str, StringConstraints(min_length=1), BeforeValidator(local), AfterValidator(_placed)]
+"""A path on this machine, relative to the job file."""
+
 Address = Annotated[
     str,
     StringConstraints(min_length=1),
@@ -103,6 +130,7 @@ LedgerName = Annotated[
     str,
     StringConstraints(min_length=1),
     BeforeValidator(_ledger),
+    AfterValidator(_placed),
     PlainSerializer(_shown),
     Field(examples=["ledger.sqlite", "${PKDP_LEDGER}"]),
 ]

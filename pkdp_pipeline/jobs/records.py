@@ -28,6 +28,7 @@ from pkdp_pipeline.errors import (
 from pkdp_pipeline.jobs.dry_run import DELTA
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.lineage import append_event, check_lineage
+from pkdp_pipeline.jobs.loading import misplaced
 from pkdp_pipeline.jobs.outputs.files import make_folder, write_atomically
 from pkdp_pipeline.jobs.stopping import Stopped
 from pkdp_pipeline.model.version import VERSION
@@ -214,12 +215,14 @@ def recorded(job: Job, day: date, *, success: bool = True) -> Iterator[RunRecord
 
 
 def check_records(job: Job) -> None:
-    """Refuse places for records and lineage that cannot be used, before any charge.
+    """Refuse private places inside the public one, and places for records and lineage that cannot be used.
 
     Raises
     ------
     ConfigError
     """
+    if wrong := misplaced(job):  # a folder may have become a link since the file was read
+        raise ConfigError("\n  ".join(["the job cannot be run:", *wrong]))
     if job.records is None:
         return
     if job.records.directory is not None:

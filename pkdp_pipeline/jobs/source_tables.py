@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import difflib
 import glob
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
 
 from pkdp_pipeline.engines.duckdb.statements import quoted
-from pkdp_pipeline.jobs.environment import Address, public_address
-from pkdp_pipeline.releases.options import ColumnKind, Name, Names, PathName, Table, local
+from pkdp_pipeline.jobs.environment import Address, PathName, local, public_address
+from pkdp_pipeline.releases.options import ColumnKind, Name, Names, Table
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.job import Job
@@ -52,10 +53,6 @@ class SourceTable(Table):
     def open(self, job: Job) -> Source:
         """Return it open for reading; what reads it is imported now."""
         raise NotImplementedError
-
-    def relative_to(self, folder: Path) -> SourceTable:
-        """Return the same table with absolute paths; an address is not relative to anything."""
-        return self
 
     def check_engine(self, engine: str) -> None:
         """Raise `ValueError` where the engine of the job does not read it."""
@@ -100,11 +97,10 @@ class FileSourceTable(SourceTable):
 
     @field_validator("files")
     @classmethod
-    def _can_be_read(cls, files: tuple[str, ...]) -> tuple[str, ...]:
-        for file in files:
-            if "://" not in file:
-                local(file)
-        return files
+    def _can_be_read(cls, files: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        # Brackets in the folder's own name are no pattern.
+        folder = "" if info.context is None else glob.escape(str(info.context))
+        return tuple(file if "://" in file else os.path.join(folder, str(local(file))) for file in files)
 
     @model_validator(mode="after")
     def _options_of_csv(self) -> Self:
@@ -150,12 +146,6 @@ class FileSourceTable(SourceTable):
         """See `SourceTable.own_files`."""
         for pattern in self.files:
             yield from () if "://" in pattern else map(Path, glob.iglob(pattern, recursive=True))
-
-    def relative_to(self, folder: Path) -> FileSourceTable:
-        """See `SourceTable.relative_to`; brackets in the folder's own name are no pattern."""
-        place = Path(glob.escape(str(folder)))
-        files = tuple(file if "://" in file else str(place / file) for file in self.files)
-        return self.model_copy(update={"files": files})
 
 
 class _DatabaseTable(SourceTable):
@@ -228,10 +218,6 @@ class DuckDBSourceTable(_DatabaseTable):
     def public_name(self) -> str:
         """The file's name and the table."""
         return f"{Path(self.duckdb).name}, {self._what}"
-
-    def relative_to(self, folder: Path) -> DuckDBSourceTable:
-        """See `SourceTable.relative_to`."""
-        return self.model_copy(update={"duckdb": str(folder / self.duckdb)})
 
 
 class PostgresSourceTable(_DatabaseTable):

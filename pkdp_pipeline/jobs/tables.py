@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from pkdp_pipeline.jobs.environment import Address
+from pkdp_pipeline.jobs.environment import Address, PathName
 from pkdp_pipeline.jobs.outputs.files import FORMATS
-from pkdp_pipeline.releases.options import ColumnKind, Name, PathName, Table
+from pkdp_pipeline.releases.options import ColumnKind, Name, Table
 
 __all__ = ["ChecksTable", "FreshTable", "OutputTable", "RecordsTable", "RetentionTable", "RowsTable"]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import glob
 import json
 import re
+from datetime import date
 from typing import get_args
 
 import pytest
 
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs import loading
+from pkdp_pipeline.jobs import loading, run_job
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.loading import load_job
 from pkdp_pipeline.jobs.source_tables import DuckDBSourceTable, FileSourceTable, PostgresSourceTable
@@ -277,6 +278,15 @@ def test_links_are_followed_to_find_what_is_private_inside_the_output(written, t
     (tmp_path / "private").unlink()
     (tmp_path / "private").symlink_to(tmp_path / "private")
     load_job(written(end='[retention]\ndirectory = "private"\ndays = 1'))
+
+
+def test_a_folder_that_becomes_a_link_into_the_output_is_refused_when_the_job_runs(written, tmp_path):
+    job = load_job(written(end='[records]\ndirectory = "private"'))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "private").symlink_to(tmp_path / "out")
+    with pytest.raises(ConfigError, match=r"records\.directory"):
+        run_job(job, date(2020, 1, 1))
+    assert not [*(tmp_path / "out").rglob("*.json")]
 
 
 def test_an_attacker_that_no_release_uses_is_refused(written):

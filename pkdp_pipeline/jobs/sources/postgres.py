@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.engines.duckdb.statements import quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.source_tables import PostgresSourceTable
-from pkdp_pipeline.jobs.sources.relations import connect, counting, disconnect, newest_day, on_day, pandas_rows
-from pkdp_pipeline.jobs.sources.source import Kind, Rows, check_unique, needed_columns, newest_kind, period_kind
+from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, newest_day, on_day
+from pkdp_pipeline.jobs.sources.source import (
+    Kind,
+    check_unique,
+    declared_columns,
+    needed_columns,
+    newest_kind,
+    period_kind,
+)
 from pkdp_pipeline.ledger.postgres_errors import trouble_of
 
 if TYPE_CHECKING:
-    import duckdb
-    import pandas as pd
     from adbc_driver_postgresql.dbapi import Connection
 
     from pkdp_pipeline.jobs.job import Job, PeriodTable
@@ -61,11 +66,6 @@ class PostgresColumn:
     fetched: str
     counted: str
     fix: str = ""
-
-    def present(self) -> str:
-        """Return SQL for PostgreSQL: whether there is a value, which NaN is not."""
-        number = f" AND {self.fetched} <> 'NaN'" if self.kind == "real" else ""
-        return f"({self.fetched} IS NOT NULL{number})"
 
 
 def column_of(field: Any) -> PostgresColumn:
@@ -234,10 +234,7 @@ def _with_defaults(address: str) -> str:
     return f"{scheme.partition('+')[0]}{separator}{rest}{joint if added else ''}{added}"
 
 
-Answer = TypeVar("Answer")
-
-
-class PostgresSource:
+class PostgresSource(FetchedSource):
     """A table or a query of a PostgreSQL database, open for reading until `close`; see `Source`.
 
     The database selects the rows of a day and the columns that the job needs; only these come over, into memory.
@@ -258,89 +255,53 @@ class PostgresSource:
         assert isinstance(job.source, PostgresSourceTable)
         self._rows = f"{job.source.rows_sql} AS pkdp_rows"
         self._snapshot = PostgresSnapshot(job.source.address, job.source.public_name)
-        self._connection = connect(spill=False)
+        # What DuckDB says when it cannot read quotes the data.
+        broken = ConfigError("the rows of one day cannot be read: a text in them is no UTF-8, or they are too many.")
+        super().__init__(connect(spill=False), {}, broken)
         try:
             schema = self._snapshot.ask(f"SELECT * FROM {self._rows} LIMIT 0").schema
             check_unique(schema.names)
             self._described = {field.name: column_of(field) for field in schema}
-            keys = [*job.unit, *(job.order_by or ())]
-            for release in job.release:
-                keys += [*(release.by or ()), *(release.order_by or ())]
-            self._check([column for column in keys if column in self._described])
+            self._check(column for key, column in declared_columns(job) if key != "period.column")
         except BaseException:
             self.close()
             raise
-        self._columns = {name: column.kind for name, column in self._described.items()}
-        self._needed = [name for name in needed_columns(job, self._columns) if self._columns[name] != "other"]
-        self._day: tuple[PeriodTable, date, Any] | None = None
+        self.columns = {name: column.kind for name, column in self._described.items()}
+        self._needed = [name for name in needed_columns(job, self.columns) if self.columns[name] != "other"]
 
     def close(self) -> None:
         """See `Source.close`."""
         self._snapshot.close()
-        disconnect(self._connection)
+        super().close()
 
     def interrupt(self) -> None:
         """See `Source.interrupt`."""
         self._snapshot.interrupt()
-        self._connection.interrupt()
-
-    @property
-    def columns(self) -> Mapping[str, Kind]:
-        """See `Source.columns`."""
-        return self._columns
-
-    def day(self, period: PeriodTable, day: date) -> duckdb.DuckDBPyRelation:
-        """See `Source.day`."""
-        if self._day is None or self._day[:2] != (period, day):
-            self._day = (period, day, self._fetched(period, day, self._needed))
-        return self._counted(self._day[2], self._needed)
-
-    def counts(self, period: PeriodTable, day: date, rows: Sequence[Rows]) -> list[int]:
-        """See `Source.counts`."""
-        numbered = counting(rows, lambda column: self._described[column].present())
-        answer = self._snapshot.ask(f"SELECT {numbered} FROM {self._rows} WHERE {self._on(period, day)}")
-        return [int(column[0].as_py()) for column in answer.columns]
+        super().interrupt()
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
         """See `Source.newest`."""
-        kind = newest_kind(self._columns, column)
-        answer = self._snapshot.ask(f"SELECT {newest_day(quoted(column), kind, period)} AS day FROM {self._rows}")
-        found: date | None = answer["day"][0].as_py()
+        newest = newest_day(quoted(column), newest_kind(self.columns, column), period)
+        found: date | None = self._snapshot.ask(f"SELECT {newest} AS day FROM {self._rows}")["day"][0].as_py()
         return found
 
-    def pandas(self, period: PeriodTable, day: date, columns: Sequence[str]) -> pd.DataFrame:
-        """See `Source.pandas`."""
+    def fetch(self, period: PeriodTable, day: date, columns: Sequence[str]) -> Any:
+        """See `FetchedSource.fetch`."""
         self._check(columns)
-        fetched = self._fetched(period, day, columns)
-        return pandas_rows(_asked(lambda: self._counted(fetched, columns).to_arrow_table()))
+        described = [(quoted(column), self._described[column]) for column in columns]
+        fetched = ", ".join(f"{column.fetched} AS {name}" for name, column in described)
+        counted = ", ".join(f"{column.counted} AS {name}" for name, column in described)
+        rows = self._snapshot.ask(f"SELECT {fetched} FROM {self._rows} WHERE {self._on(period, day)}")
+        return self._asked(lambda: self._connection.from_arrow(rows).project(counted).to_arrow_table())
 
     def _on(self, period: PeriodTable, day: date) -> str:
-        return on_day(quoted(period.column), period_kind(self._columns, period), period, day)
+        return on_day(quoted(period.column), period_kind(self.columns, period), period, day)
 
-    def _fetched(self, period: PeriodTable, day: date, columns: Sequence[str]) -> Any:
-        selected = ", ".join(f"{self._described[column].fetched} AS {quoted(column)}" for column in columns)
-        return self._snapshot.ask(f"SELECT {selected} FROM {self._rows} WHERE {self._on(period, day)}")
-
-    def _counted(self, fetched: Any, columns: Sequence[str]) -> duckdb.DuckDBPyRelation:
-        selected = ", ".join(f"{self._described[column].counted} AS {quoted(column)}" for column in columns)
-        return _asked(lambda: self._connection.from_arrow(fetched).project(selected))
-
-    def _check(self, columns: Sequence[str]) -> None:
+    def _check(self, columns: Iterable[str]) -> None:
         """Refuse columns that cannot be fetched."""
         for column in columns:
-            if self._described[column].kind == "other":
+            if column in self._described and self._described[column].kind == "other":
                 raise ConfigError(
                     f"column {column!r} has a type that a job cannot read; cast it in source.query: SELECT …, "
                     f"{self._described[column].fix}."
                 )
-
-
-def _asked(question: Callable[[], Answer]) -> Answer:
-    """Return what DuckDB answers; what it says when it cannot quotes the data, and is not passed on."""
-    import duckdb
-
-    try:
-        return question()
-    except duckdb.Error:
-        pass
-    raise ConfigError("the rows of one day cannot be read: a text in them is no UTF-8, or they are too many.")

@@ -98,7 +98,7 @@ class SparkSource:
             self._frame = self._session.spark.read.parquet(*map(_address, local), *addresses)
             if agreed:
                 self._frame = self._frame.select(*map(_column, agreed))
-            self._columns = {field.name: _kind(field.dataType.typeName()) for field in self._frame.schema.fields}
+            self.columns = {field.name: _kind(field.dataType.typeName()) for field in self._frame.schema.fields}
         except Exception as error:  # whatever the JVM says could quote the data
             problem = _condition(error)
         if problem:
@@ -112,18 +112,13 @@ class SparkSource:
     def interrupt(self) -> None:
         """See `Source.interrupt`; a job of Spark ends by itself: the session may be another program's."""
 
-    @property
-    def columns(self) -> Mapping[str, Kind]:
-        """See `Source.columns`."""
-        return self._columns
-
     def day(self, period: PeriodTable, day: date) -> DataFrame:
         """See `Source.day`."""
         from pyspark.sql import functions
 
         column, on_day = _column(period.column), functions.lit(day.isoformat()).cast("date")
         condition = column.cast("date") == on_day
-        if period_kind(self._columns, period) == "instant":
+        if period_kind(self.columns, period) == "instant":
             clock, begin = _clock(column, period), (day - _EPOCH).days * _DAY
             condition = (clock >= functions.lit(begin)) & (clock < functions.lit(begin + _DAY))
         return self._asked(lambda: self._frame.filter(condition))
@@ -141,7 +136,7 @@ class SparkSource:
         from pyspark.sql import functions
 
         days = functions.unix_date(_column(column).cast("date"))
-        if newest_kind(self._columns, column) == "instant":
+        if newest_kind(self.columns, column) == "instant":
             days = functions.floor(_clock(_column(column), period) / functions.lit(_DAY))
         named = days.between((date.min - _EPOCH).days, (date.max - _EPOCH).days)
         newest = functions.max(functions.when(named, days))
@@ -165,7 +160,7 @@ class SparkSource:
         for name in rows.present:
             column = _column(name)
             matching &= column.isNotNull()
-            if self._columns[name] == "real":
+            if self.columns[name] == "real":
                 matching &= ~functions.isnan(column)
         return ~matching if rows.negated else matching
 

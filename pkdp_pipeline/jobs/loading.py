@@ -234,8 +234,8 @@ def misplaced(job: Job) -> list[str]:
         ("output.duckdb", output.duckdb, "retention.directory", kept),
     ]
     if job.records is not None:
-        for key in ("directory", "lineage"):
-            beside.append((f"records.{key}", getattr(job.records, key), "output.directory", output.directory))
+        places = (("records.directory", job.records.directory), ("records.lineage", job.records.lineage))
+        beside += [(key, place, "output.directory", output.directory) for key, place in places]
     found = [
         f"{key}: lies inside {other}, and what is private must not lie where the public is: put one beside the other."
         for key, place, other, folder in beside

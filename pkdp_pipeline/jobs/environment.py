@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, StringConstraints, ValidationInfo
 
-__all__ = ["Address", "LedgerName", "PathName", "from_environment", "local", "public_address"]
+from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
+from pkdp_pipeline.ledger.postgres_errors import trouble_of
+
+__all__ = ["Address", "LedgerName", "PathName", "from_environment", "local", "public_address", "refusal"]
 
 _SCHEMES = ("postgresql", "postgres")
 _NO_FILE = re.compile(r"\s*postgres(ql)?(\+\w+)?:|.*\b(password|passwd|pwd|sslpassword|host|dbname)\s*=", re.I | re.S)
@@ -72,6 +76,23 @@ def public_address(address: str) -> str:
         host = f"[{host}]"
     port = "" if parts.port is None else f":{parts.port}"
     return f"{host}{port}{unquote(parts.path)}"
+
+
+def refusal(place: str, error: Exception, fixes: Mapping[str, str]) -> PkdpError:
+    """Return our own error of one of PostgreSQL's, whose words can quote the data or hold the address.
+
+    `fixes` says what to do by SQLSTATE or its class, and after "" about all others.
+    """
+    state = str(getattr(error, "sqlstate", None) or "")
+    lost = not state and type(error).__name__ in ("OperationalError", "ConnectionTimeout")
+    trouble = trouble_of(state, str(error), lost=lost)
+    if trouble == "passing":
+        return TemporaryError(f"{place} cannot be reached, has no room for one more, or is locked: try again later.")
+    if trouble != "other" or not state:
+        return ConfigError(f"{place} refuses the connection: check user, password, host, database and options.")
+    known = {"53": "its server has run out of room: make room", "58": "its server's disk fails: mend it", **fixes}
+    fix = known.get(state) or known.get(state[:2]) or known[""]
+    return ConfigError(f"{place} cannot be used (SQLSTATE {state}): {fix}.")
 
 
 def _postgres(value: object) -> object:

@@ -9,7 +9,8 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.engines.duckdb.statements import quoted
-from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
+from pkdp_pipeline.errors import ConfigError, PkdpError
+from pkdp_pipeline.jobs.environment import refusal
 from pkdp_pipeline.jobs.source_tables import PostgresSourceTable
 from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, newest_day, on_day
 from pkdp_pipeline.jobs.sources.source import (
@@ -20,14 +21,13 @@ from pkdp_pipeline.jobs.sources.source import (
     newest_kind,
     period_kind,
 )
-from pkdp_pipeline.ledger.postgres_errors import trouble_of
 
 if TYPE_CHECKING:
     from adbc_driver_postgresql.dbapi import Connection
 
     from pkdp_pipeline.jobs.job import Job, PeriodTable
 
-__all__ = ["PostgresColumn", "PostgresSnapshot", "PostgresSource", "column_of"]
+__all__ = ["PostgresColumn", "PostgresSource", "column_of"]
 
 _PLAIN: Mapping[str, Kind] = {
     "bool": "boolean",
@@ -108,136 +108,18 @@ _SETTINGS = (
     "SET LOCAL idle_in_transaction_session_timeout = 0",
 )
 _LOCK_SECONDS = 30
-
-
-class PostgresSnapshot:
-    """A read-only transaction that sees one state of the database until `close`.
-
-    After a failure the next question is asked in a new one: nothing more can be asked in the old.
-
-    Parameters
-    ----------
-    address : str
-        ``postgresql://user@host:5432/database``.
-    name : str
-        What may be shown of it.
-
-    Raises
-    ------
-    ConfigError
-        If the extra ``pkdp-pipeline[postgres]`` is not installed, or the server refuses the user or the database.
-    TemporaryError
-        If the server cannot be reached.
-    """
-
-    def __init__(self, address: str, name: str) -> None:
-        self._address = _with_defaults(address)
-        self._name = name
-        self._connection: Connection | None = None
-        self._cursor: Any = None
-        self._begin()
-
-    def close(self) -> None:
-        """End the transaction and the connection."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            # It may be gone, and whatever is said of that does not matter any more.
-            with suppress(Exception):
-                connection.close()
-
-    def ask(self, sql: str) -> Any:
-        """Return the rows of one SELECT as an Arrow table.
-
-        Raises
-        ------
-        ConfigError
-            If the server does not accept it.
-        TemporaryError
-            If the connection is lost, or the server gives up.
-        """
-        if self._connection is None:
-            self._begin()
-        problem: PkdpError | None = None
-        try:
-            return self._run(sql)
-        except Exception as error:  # whatever the server says could quote the data
-            problem = self._complaint(error)
-        self.close()
-        raise problem
-
-    def _begin(self) -> None:
-        try:
-            from adbc_driver_postgresql import dbapi
-        except ImportError:
-            raise ConfigError(
-                'a source in PostgreSQL needs its ADBC driver: pip install "pkdp-pipeline[postgres]".'
-            ) from None
-        problem: PkdpError | None = None
-        try:
-            self._connection = dbapi.connect(self._address)
-            for setting in (*_SETTINGS, f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'"):
-                self._run(setting, rows=False)
-        except Exception as error:  # whatever is said could hold the address with its password
-            problem = self._complaint(error)
-        if problem is not None:
-            self.close()
-            raise problem
-
-    def _run(self, sql: str, *, rows: bool = True) -> Any:
-        assert self._connection is not None
-        with self._connection.cursor() as cursor:
-            self._cursor = cursor
-            try:
-                cursor.execute(sql)
-                return cursor.fetch_arrow_table() if rows else None
-            finally:
-                self._cursor = None
-
-    def interrupt(self) -> None:
-        """Make a question that another thread has asked end, also at the server."""
-        cursor = self._cursor
-        if cursor is not None:
-            cursor.adbc_cancel()
-
-    def _complaint(self, error: Exception) -> PkdpError:
-        state = str(getattr(error, "sqlstate", None) or "")
-        trouble = trouble_of(state, str(error), lost=not state and type(error).__name__ == "OperationalError")
-        if trouble == "passing":
-            return TemporaryError(
-                f"the PostgreSQL source {self._name!r} cannot be reached, or has no room for one more, or is locked: "
-                "try again later."
-            )
-        if state.startswith("42501"):
-            return ConfigError(
-                f"the PostgreSQL source {self._name!r} cannot be read: its user may not; grant SELECT on what is read."
-            )
-        if trouble != "other" or not state:
-            return ConfigError(
-                f"the PostgreSQL source {self._name!r} refuses the connection; check user, password, host and database "
-                "of its address."
-            )
-        if state.startswith(("53", "58")):
-            return ConfigError(f"the PostgreSQL source {self._name!r} has run out of room: make room on its server.")
-        return ConfigError(
-            f"the PostgreSQL source {self._name!r} cannot be read: the server does not accept what is asked "
-            f"(SQLSTATE {state}); check the names of tables and columns, and that source.query is one SELECT that can "
-            "be read to its end."
-        )
-
-
-def _with_defaults(address: str) -> str:
-    """Return an address as libpq reads it, with a limit to how long connecting may take."""
-    scheme, separator, rest = address.partition("://")
-    defaults = {"connect_timeout": "10", "application_name": "pkdp_pipeline"}
-    added = "&".join(f"{key}={value}" for key, value in defaults.items() if f"{key}=" not in rest)
-    joint = "&" if "?" in rest else "?"
-    return f"{scheme.partition('+')[0]}{separator}{rest}{joint if added else ''}{added}"
+_FIXES = {
+    "42501": "its user may not read it; grant SELECT on what is read",
+    "": "check the names of tables and columns, and that source.query is one SELECT that can be read to its end",
+}
 
 
 class PostgresSource(FetchedSource):
     """A table or a query of a PostgreSQL database, open for reading until `close`; see `Source`.
 
-    The database selects the rows of a day and the columns that the job needs; only these come over, into memory.
+    All is asked in one read-only transaction, which sees one state of the database; after a failure, which ends it, the
+    next question is asked in a new one. The database selects the rows of a day and the columns that the job needs; only
+    these come over, into memory.
 
     Parameters
     ----------
@@ -254,12 +136,14 @@ class PostgresSource(FetchedSource):
     def __init__(self, job: Job) -> None:
         assert isinstance(job.source, PostgresSourceTable)
         self._rows = f"{job.source.rows_sql} AS pkdp_rows"
-        self._snapshot = PostgresSnapshot(job.source.address, job.source.public_name)
+        self._address, self._name = _with_defaults(job.source.address), job.source.public_name
+        self._server: Connection | None = None
+        self._cursor: Any = None
         # What DuckDB says when it cannot read quotes the data.
         broken = ConfigError("the rows of one day cannot be read: a text in them is no UTF-8, or they are too many.")
         super().__init__(connect(spill=False), {}, broken)
         try:
-            schema = self._snapshot.ask(f"SELECT * FROM {self._rows} LIMIT 0").schema
+            schema = self._ask(f"SELECT * FROM {self._rows} LIMIT 0").schema
             check_unique(schema.names)
             self._described = {field.name: column_of(field) for field in schema}
             self._check(column for key, column in declared_columns(job) if key != "period.column")
@@ -271,18 +155,20 @@ class PostgresSource(FetchedSource):
 
     def close(self) -> None:
         """See `Source.close`."""
-        self._snapshot.close()
+        self._end()
         super().close()
 
     def interrupt(self) -> None:
-        """See `Source.interrupt`."""
-        self._snapshot.interrupt()
+        """See `Source.interrupt`; the question ends at the server, too."""
+        cursor = self._cursor
+        if cursor is not None:
+            cursor.adbc_cancel()
         super().interrupt()
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
         """See `Source.newest`."""
         newest = newest_day(quoted(column), newest_kind(self.columns, column), period)
-        found: date | None = self._snapshot.ask(f"SELECT {newest} AS day FROM {self._rows}")["day"][0].as_py()
+        found: date | None = self._ask(f"SELECT {newest} AS day FROM {self._rows}")["day"][0].as_py()
         return found
 
     def fetch(self, period: PeriodTable, day: date, columns: Sequence[str]) -> Any:
@@ -291,7 +177,7 @@ class PostgresSource(FetchedSource):
         described = [(quoted(column), self._described[column]) for column in columns]
         fetched = ", ".join(f"{column.fetched} AS {name}" for name, column in described)
         counted = ", ".join(f"{column.counted} AS {name}" for name, column in described)
-        rows = self._snapshot.ask(f"SELECT {fetched} FROM {self._rows} WHERE {self._on(period, day)}")
+        rows = self._ask(f"SELECT {fetched} FROM {self._rows} WHERE {self._on(period, day)}")
         return self._asked(lambda: self._connection.from_arrow(rows).project(counted).to_arrow_table())
 
     def _on(self, period: PeriodTable, day: date) -> str:
@@ -305,3 +191,48 @@ class PostgresSource(FetchedSource):
                     f"column {column!r} has a type that a job cannot read; cast it in source.query: SELECT …, "
                     f"{self._described[column].fix}."
                 )
+
+    def _ask(self, sql: str) -> Any:
+        """Return the rows of one SELECT as an Arrow table."""
+        try:
+            from adbc_driver_postgresql import dbapi
+        except ImportError:
+            raise ConfigError(
+                'a source in PostgreSQL needs its ADBC driver: pip install "pkdp-pipeline[postgres]".'
+            ) from None
+        problem: PkdpError | None = None
+        try:
+            if self._server is None:
+                self._server = dbapi.connect(self._address)
+                for setting in (*_SETTINGS, f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'"):
+                    self._run(setting, rows=False)
+            return self._run(sql)
+        except Exception as error:  # whatever is said could quote the data, or hold the address with its password
+            problem = refusal(f"the PostgreSQL source {self._name!r}", error, _FIXES)
+        self._end()
+        raise problem
+
+    def _run(self, sql: str, *, rows: bool = True) -> Any:
+        assert self._server is not None
+        with self._server.cursor() as cursor:
+            self._cursor = cursor
+            try:
+                cursor.execute(sql)
+                return cursor.fetch_arrow_table() if rows else None
+            finally:
+                self._cursor = None
+
+    def _end(self) -> None:
+        server, self._server = self._server, None
+        with suppress(Exception):  # it may be gone, and whatever is said of that does not matter any more
+            if server is not None:
+                server.close()
+
+
+def _with_defaults(address: str) -> str:
+    """Return an address as libpq reads it, with a limit to how long connecting may take."""
+    scheme, separator, rest = address.partition("://")
+    defaults = {"connect_timeout": "10", "application_name": "pkdp_pipeline"}
+    added = "&".join(f"{key}={value}" for key, value in defaults.items() if f"{key}=" not in rest)
+    joint = "&" if "?" in rest else "?"
+    return f"{scheme.partition('+')[0]}{separator}{rest}{joint if added else ''}{added}"

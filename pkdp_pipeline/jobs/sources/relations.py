@@ -14,7 +14,7 @@ from pkdp_pipeline.engines.duckdb.connecting import disconnect
 from pkdp_pipeline.engines.duckdb.relation_types import is_number
 from pkdp_pipeline.engines.duckdb.statements import literal, quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
-from pkdp_pipeline.jobs.sources.source import Kind, Rows, check_unique, newest_kind, period_kind
+from pkdp_pipeline.jobs.sources.source import Kind, check_unique, newest_kind, period_kind
 
 if TYPE_CHECKING:
     import duckdb
@@ -90,20 +90,14 @@ class DaySource:
         """See `Source.day`."""
         return self.relation(period, day)
 
-    def counts(self, period: PeriodTable, day: date, rows: Sequence[Rows]) -> list[int]:
+    def counts(self, period: PeriodTable, day: date, unit: Sequence[str]) -> tuple[int, int]:
         """See `Source.counts`."""
-
-        def present(column: str) -> str:
-            name = quoted(column)
-            return is_number(name) if self.columns[column] == "real" else f"{name} IS NOT NULL"
-
-        conditions = [(" AND ".join(["TRUE", *map(present, sort.present)]), sort.negated) for sort in rows]
-        counted = ", ".join(
-            f"count(*) FILTER (WHERE {f'NOT ({condition})' if negated else condition})"
-            for condition, negated in conditions
-        )
-        relation = self.relation(period, day, {column for sort in rows for column in sort.present})
-        return self._asked(lambda: list(relation.aggregate(counted).fetchall()[0]))
+        names = [(quoted(column), self.columns[column]) for column in unit]
+        present = [is_number(name) if kind == "real" else f"{name} IS NOT NULL" for name, kind in names]
+        missing = f"count(*) FILTER (WHERE NOT ({' AND '.join(['TRUE', *present])}))"
+        relation = self.relation(period, day, unit)
+        rows, without = self._asked(lambda: relation.aggregate(f"count(*), {missing}").fetchall()[0])
+        return rows, without
 
     def pandas(self, period: PeriodTable, day: date, columns: Sequence[str]) -> pd.DataFrame:
         """See `Source.pandas`."""

@@ -26,7 +26,7 @@ from pkdp_pipeline.jobs.sources.files import (
     shown,
 )
 from pkdp_pipeline.jobs.sources.relations import connect, pandas_rows
-from pkdp_pipeline.jobs.sources.source import Kind, Rows, newest_kind, period_kind
+from pkdp_pipeline.jobs.sources.source import Kind, newest_kind, period_kind
 
 if TYPE_CHECKING:
     import logging
@@ -123,13 +123,18 @@ class SparkSource:
             condition = (clock >= functions.lit(begin)) & (clock < functions.lit(begin + _DAY))
         return self._asked(lambda: self._frame.filter(condition))
 
-    def counts(self, period: PeriodTable, day: date, rows: Sequence[Rows]) -> list[int]:
+    def counts(self, period: PeriodTable, day: date, unit: Sequence[str]) -> tuple[int, int]:
         """See `Source.counts`."""
         from pyspark.sql import functions
 
-        frame = self.day(period, day)
-        counted = (functions.count_if(self._matching(sort)) for sort in rows)
-        return self._asked(lambda: list(frame.agg(*counted).collect()[0]))
+        present = functions.lit(True)
+        for name in unit:
+            present &= _column(name).isNotNull()
+            if self.columns[name] == "real":
+                present &= ~functions.isnan(_column(name))
+        frame, missing = self.day(period, day), functions.count_if(~present)
+        rows, without = self._asked(lambda: frame.agg(functions.count("*"), missing).collect()[0])
+        return rows, without
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
         """See `Source.newest`."""
@@ -152,17 +157,6 @@ class SparkSource:
         with suppress(Exception):  # whatever the JVM says could quote the data
             return question()
         raise no_parquet(self._path, "to its end ")
-
-    def _matching(self, rows: Rows) -> Column:
-        from pyspark.sql import functions
-
-        matching = functions.lit(True)
-        for name in rows.present:
-            column = _column(name)
-            matching &= column.isNotNull()
-            if self.columns[name] == "real":
-                matching &= ~functions.isnan(column)
-        return ~matching if rows.negated else matching
 
 
 class CsvForSpark(CsvSource):

@@ -101,7 +101,7 @@ def plan_job(job: Job, days: Sequence[date], *, revise: bool = False) -> Plan:
     LedgerError, TemporaryError
         If the ledger cannot be read.
     """
-    check_together(requests_of(job, date(2000, 1, 1)), dataset=job.dataset, evidence=job.declared())
+    check_together(job)
     budget, evidence = job.budgets() or None, job.declared() or None
     planned: list[PlannedDay] = []
     certificates = check_folder(job)

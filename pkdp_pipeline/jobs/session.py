@@ -16,13 +16,11 @@ from pkdp_pipeline.jobs.checks import CheckedDay, check_input, check_output
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, remove_leftovers, write_atomically, write_outputs
 from pkdp_pipeline.jobs.outputs.files import job_lock
-from pkdp_pipeline.jobs.records import check_records, recorded
-from pkdp_pipeline.jobs.reporting import NothingPublishedError, check_report, write_report
+from pkdp_pipeline.jobs.records import check_records, check_retention, forget_rows, keep_rows, recorded
+from pkdp_pipeline.jobs.reporting import NothingPublishedError, Together, check_report, summarise, write_report
 from pkdp_pipeline.jobs.requests import NamedRequest, check_together, in_job_words, is_published, requests_of
-from pkdp_pipeline.jobs.retention import check_retention, forget_rows, keep_rows
 from pkdp_pipeline.jobs.sources import Source, open_source
 from pkdp_pipeline.jobs.stopping import Stopping, interruptible
-from pkdp_pipeline.jobs.summary import Together, summarise
 from pkdp_pipeline.jobs.written import check_folder, check_ledger, own
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.rehearsal import rehearsal
@@ -116,8 +114,7 @@ class JobSession:
 
     def __enter__(self) -> Self:
         job = self._job
-        # Any day: what may stand together does not depend on it, and nothing is opened to find out.
-        check_together(requests_of(job, date(2000, 1, 1)), dataset=job.dataset, evidence=job.declared())
+        check_together(job)  # nothing is opened to find out
         with self._held as opening:
             folder = Path(job.output.directory)
             make_folder(folder)
@@ -163,7 +160,7 @@ class JobSession:
             record.checks = rows.verdicts
             if to_read:
                 rows.check(to_read)
-            record.published = self._publish(named, day, rows, record.published, revise=revise)
+            self._publish(named, day, rows, record.published, revise=revise)
             self._known = True
             result = self._write(day, named, record.published, new_ledger=new_ledger)
             record.files = [*(file for one in result.releases for file in one.files), result.summary]
@@ -225,10 +222,10 @@ class JobSession:
         named: Sequence[NamedRequest],
         day: date,
         rows: _DayRows,
-        published: list[tuple[str, Release]],
+        published: list[tuple[ReleaseTable, Release]],
         *,
         revise: bool,
-    ) -> list[tuple[str, Release]]:
+    ) -> None:
         """Publish release after release, each as soon as it is made; `published` is extended on the way."""
         for asked, one in zip(self._job.release, named, strict=True):
             self.stopping.check()
@@ -248,28 +245,26 @@ class JobSession:
                 if not published:
                     raise
                 with suppress(PkdpError):
-                    write_outputs(self._job, day, self._asked(published))
-                others = ", ".join(repr(name) for name, _ in published)
+                    write_outputs(self._job, day, published)
+                others = ", ".join(repr(made.name) for made, _ in published)
                 about = str(error).removeprefix(f"release {one.name!r}: ")
                 raise type(error)(
                     f"release {one.name!r}: {about} Only {others} was published before it; running again replays that."
                 ) from error
             check_output(release, asked)
-            published.append((one.name, release))
-        return published
+            published.append((asked, release))
 
     def _write(
         self,
         day: date,
         named: Sequence[NamedRequest],
-        published: Sequence[tuple[str, Release]],
+        releases: Sequence[tuple[ReleaseTable, Release]],
         *,
         new_ledger: bool,
     ) -> JobResult:
         beside = self._ledger.beside(named[0].request.facts())
         head, together = beside[-1].hash, Together.of(beside)
         summary = Path(self._job.output.directory) / day.isoformat() / "summary.md"
-        releases = self._asked(published)
         with _published():
             own(self._job)
             files = write_outputs(self._job, day, releases)
@@ -283,9 +278,6 @@ class JobSession:
             total=None,
             head=head,
         )
-
-    def _asked(self, published: Sequence[tuple[str, Release]]) -> list[tuple[ReleaseTable, Release]]:
-        return [(asked, release) for asked, (_, release) in zip(self._job.release, published, strict=False)]
 
     def _opened(self) -> Source:
         if self._source is None:

@@ -37,16 +37,18 @@ class PlannedRelease:
     ----------
     name : str
     outcome : {"publish", "replay"}
-    epsilon : float
-        What its certificate gives at `DELTA`; `math.inf` where no ε reaches it.
     certificate : Certificate
         What it promises, or promised when it was published.
     """
 
     name: str
     outcome: Outcome
-    epsilon: float
     certificate: Certificate = field(compare=False, repr=False)
+
+    @property
+    def epsilon(self) -> float:
+        """What its certificate gives at `DELTA`; `math.inf` where no ε reaches it."""
+        return self.certificate.epsilon(DELTA)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,19 +131,10 @@ def plan_day(job: Job, ledger: Ledger, day: date, *, revise: bool = False) -> Pl
     for one in named:
         try:
             with in_job_words(one.name):
-                found = reserve(
-                    one.request,
-                    attacker=one.attacker,
-                    ledger=ledger,
-                    alone=job.alone,
-                    revise=revise,
-                    target=job.asked_target(),
-                )
+                found = reserve(one.request, ledger=ledger, revise=revise, **one.terms)
         except PkdpError as error:
             return PlannedDay(day=day, releases=tuple(releases), refused=error)
         outcome: Outcome = "replay" if isinstance(found, Entry) else "publish"
         certificate = certificate_of(describe(found.certificate))
-        releases.append(
-            PlannedRelease(name=one.name, outcome=outcome, epsilon=certificate.epsilon(DELTA), certificate=certificate)
-        )
+        releases.append(PlannedRelease(name=one.name, outcome=outcome, certificate=certificate))
     return PlannedDay(day=day, releases=tuple(releases))

@@ -32,7 +32,7 @@ from pkdp_pipeline.jobs.dry_run import DELTA
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.lineage import append_event, check_lineage
 from pkdp_pipeline.jobs.loading import misplaced
-from pkdp_pipeline.jobs.outputs.files import make_folder, write_atomically
+from pkdp_pipeline.jobs.outputs.files import is_writable, make_folder, write_atomically
 from pkdp_pipeline.jobs.sources import Source, needed_columns
 from pkdp_pipeline.jobs.stopping import Stopped
 from pkdp_pipeline.model.version import VERSION
@@ -230,8 +230,7 @@ def check_records(job: Job) -> None:
         return
     if job.records.directory is not None:
         folder = Path(job.records.directory)
-        there = next(place for place in (folder, *folder.parents) if place.exists())
-        if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        if not is_writable(folder, folder=True):
             raise ConfigError(
                 f"records.directory {str(folder)!r} cannot be written to: choose another folder, or check the "
                 "permissions of this one."

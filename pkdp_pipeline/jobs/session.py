@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.checks import CheckedDay, check_input, check_output
+from pkdp_pipeline.jobs.dry_run import plan_day
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, remove_leftovers, write_atomically, write_outputs
 from pkdp_pipeline.jobs.outputs.files import job_lock
@@ -22,10 +23,10 @@ from pkdp_pipeline.jobs.requests import NamedRequest, check_together, in_job_wor
 from pkdp_pipeline.jobs.sources import Source, open_source
 from pkdp_pipeline.jobs.stopping import Stopping, interruptible
 from pkdp_pipeline.jobs.written import check_folder, check_ledger, own
-from pkdp_pipeline.ledger import Entry, Ledger
+from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.rehearsal import rehearsal
 from pkdp_pipeline.ledger.stretch import total_of_unit
-from pkdp_pipeline.releases.publish import Counted, publish, reserve
+from pkdp_pipeline.releases.publish import Counted, publish
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ class JobSession:
                 self._checked = True
             named = requests_of(job, day)
             new_ledger = not self._known and next(self._ledger.entries(), None) is None
-            to_read = self._refuse(named, revise=revise)
+            to_read = self._refuse(named, day, revise=revise)
             rows = _DayRows(job, day, self._opened, self.stopping)
             record.checks = rows.verdicts
             if to_read:
@@ -197,25 +198,15 @@ class JobSession:
         except NothingPublishedError:
             return None
 
-    def _refuse(self, named: Sequence[NamedRequest], *, revise: bool) -> list[NamedRequest]:
+    def _refuse(self, named: Sequence[NamedRequest], day: date, *, revise: bool) -> list[NamedRequest]:
         """Refuse what may not be published, all of the day together; return the releases that need data."""
         if not revise and all(is_published(self._ledger, one) for one in named):
             return []
         with rehearsal(self._ledger) as trial:
-            found = []
-            for one in named:
-                with in_job_words(one.name):
-                    reserved = reserve(
-                        one.request,
-                        attacker=one.attacker,
-                        ledger=trial,
-                        alone=self._job.alone,
-                        revise=revise,
-                        target=self._job.asked_target(),
-                    )
-                if not isinstance(reserved, Entry):
-                    found.append(one)
-        return found
+            planned = plan_day(self._job, trial, day, revise=revise)
+        if planned.refused is not None:
+            raise planned.refused
+        return [one for one, made in zip(named, planned.releases, strict=True) if made.outcome == "publish"]
 
     def _publish(
         self,
@@ -234,12 +225,10 @@ class JobSession:
                     release = publish(
                         partial(rows.counted, one),
                         one.request,
-                        attacker=one.attacker,
                         ledger=self._ledger,
-                        alone=self._job.alone,
                         revise=revise,
-                        target=self._job.asked_target(),
                         check=partial(check_output, asked=asked, rows=rows.number),
+                        **one.terms,
                     )
             except PkdpError as error:
                 if not published:

@@ -252,7 +252,7 @@ def misplaced(job: Job) -> list[str]:
     found += [f"{key}: is the {other}'s file: write another." for key, other, is_same in same if is_same]
     if isinstance(source, PostgresSourceTable) and output.postgres is not None and source.table is not None:
         schema, _, table = source.table.rpartition(".")
-        together = public_address(source.address) == public_address(output.postgres)
+        together = public_address(source.postgres) == public_address(output.postgres)
         if together and (schema or "public") == (output.schema_ or "public"):
             found += [
                 f"release[{number}].name: its table {release.name!r} would replace the source's: rename the release, "

@@ -129,11 +129,6 @@ class OutputTable(Table):
             raise ValueError("schema is for the tables of a database: add duckdb or postgres, or remove schema.")
         return self
 
-    @property
-    def address(self) -> str | None:
-        """The whole address of the database, which may hold a password."""
-        return self.postgres
-
 
 class RecordsTable(Table):
     """``[records]``: what is written about every run, for the curator."""

@@ -95,7 +95,7 @@ def test_databases_are_sources(written, tmp_path, monkeypatch):
     query = "-- all\\nSELECT * FROM visits"
     read = load_job(written(SOURCE, f'source = {{ postgres = "${{PKDP_SOURCE}}", query = "{query}" }}')).source
     assert isinstance(read, PostgresSourceTable)
-    assert read.address == "postgresql://ada:secret@db.example:5433/warehouse?sslmode=require"
+    assert read.postgres == "postgresql://ada:secret@db.example:5433/warehouse?sslmode=require"
     assert read.public_name == "db.example:5433/warehouse, query"
 
 
@@ -243,8 +243,6 @@ def test_what_cannot_be_meant_is_refused_with_its_place_and_the_fix(written, old
         ('{ duckdb = "a.duckdb" }', ["source: says not what to read", "query"]),
         ('{ duckdb = "a.duckdb", table = "t", query = "SELECT 1" }', ["source: has table and query", "remove one"]),
         ('{ duckdb = "a.duckdb", table = "a.b.c" }', ["source.table: must be the name of a table"]),
-        ('{ duckdb = "a.duckdb", query = "SELECT 1;" }', ["source.query: ", "semicolon"]),
-        ('{ duckdb = "a.duckdb", query = "DROP TABLE t" }', ["source.query: ", "SELECT"]),
         ('{ duckdb = "a.duckdb", tabel = "t" }', ["source: unknown key 'tabel'", "did you mean 'table'"]),
         ('{ postgres = "mysql://a/b", table = "t" }', ["source.postgres: ", "PostgreSQL"]),
     ],

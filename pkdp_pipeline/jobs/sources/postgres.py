@@ -136,7 +136,7 @@ class PostgresSource(FetchedSource):
     def __init__(self, job: Job) -> None:
         assert isinstance(job.source, PostgresSourceTable)
         self._rows = f"{job.source.rows_sql} AS pkdp_rows"
-        self._address, self._name = _with_defaults(job.source.address), job.source.public_name
+        self._address, self._name = _with_defaults(job.source.postgres), job.source.public_name
         self._server: Connection | None = None
         self._cursor: Any = None
         # What DuckDB says when it cannot read quotes the data.

@@ -7,8 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError
-from pkdp_pipeline.ledger.chain import GENESIS
-from pkdp_pipeline.ledger.journal import Journal
+from pkdp_pipeline.ledger.chain import GENESIS, Journal
 from pkdp_pipeline.ledger.sealed import check_table
 from pkdp_pipeline.ledger.views.changes import Change, term_changes
 from pkdp_pipeline.ledger.views.reading import Reading

@@ -72,7 +72,7 @@ def show(
             (
                 one,
                 spending(history, one, delta, seconds=seconds),
-                spent(reading.database, history.dataset, one, history.terms, seconds=seconds / 2),
+                spent(history.totals, one, seconds=seconds / 2),
             )
             for one in units
         ]
@@ -95,7 +95,6 @@ def total(
     """Print what everything charged adds up to: the sentence, the numbers, the rule, and what is left of budgets."""
     from pkdp_pipeline.display.ledger.screen import Screen
     from pkdp_pipeline.display.ledger.totalling import print_total
-    from pkdp_pipeline.ledger.account import units_of
     from pkdp_pipeline.ledger.totals import unit_named
     from pkdp_pipeline.ledger.views.changes import changed_since, term_changes
     from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading, stated_total
@@ -103,15 +102,15 @@ def total(
     from pkdp_pipeline.ledger.views.words import command
 
     with open_for_reading(location, dataset) as reading, reading.database.snapshot():
-        db, name, terms = reading.database, reading.ledger.dataset, reading.ledger.terms
-        units = chosen_units(units_of(db, name), unit or (), each_row=each_row) or ["[]"]
+        totals, name, terms = reading.ledger.totals(), reading.ledger.dataset, reading.ledger.terms
+        units = chosen_units(totals.account.units, unit or (), each_row=each_row) or ["[]"]
         if as_json and len(units) > 1:
             named = "; ".join(map(unit_named, units))
             raise ArgumentError(
                 f"data set {name!r} has releases for several privacy units, each with its own total: choose one with "
                 f"--unit or --each-row: {named}."
             )
-        found = [(one, stated_total(reading, one), spent(db, name, one, terms, seconds=SECONDS)) for one in units]
+        found = [(one, stated_total(reading, one), spent(totals, one, seconds=SECONDS)) for one in units]
         where, changed = reading.ledger.location, changed_since(term_changes(reading))
     if as_json:
         _print([found[0][1].to_json(), "\n"])

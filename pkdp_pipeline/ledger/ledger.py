@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
+from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.certificates.target import Asked, read_target
-from pkdp_pipeline.errors import ArgumentError, TemporaryError
-from pkdp_pipeline.ledger import accounts
-from pkdp_pipeline.ledger.admission import Admission, check_claims
-from pkdp_pipeline.ledger.chain import GENESIS
-from pkdp_pipeline.ledger.charging import Charging
+from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, TemporaryError
+from pkdp_pipeline.ledger.account import unit_text
+from pkdp_pipeline.ledger.admission import Admission, admit, check_claims, least_admission
+from pkdp_pipeline.ledger.chain import GENESIS, Journal
+from pkdp_pipeline.ledger.charging import Charging, hold_recertified
 from pkdp_pipeline.ledger.database import Database, open_database
-from pkdp_pipeline.ledger.entries import Entries
-from pkdp_pipeline.ledger.entry import Entry, Reservation
-from pkdp_pipeline.ledger.journal import Journal
+from pkdp_pipeline.ledger.entries import Entries, Entry, Reservation, terms_of
+from pkdp_pipeline.ledger.ledger_totals import LedgerTotals
+from pkdp_pipeline.ledger.rows import Row
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms, given
 from pkdp_pipeline.ledger.verification import verify
@@ -156,7 +158,7 @@ class Ledger:
     @property
     def _recorded(self) -> Terms:
         text = self._journal.terms(self.dataset)
-        return Terms() if text is None else Terms.from_dict(json.loads(text))
+        return Terms() if text is None else terms_of(text)
 
     def head(self) -> str:
         """Return the hash of the data set's last event; 64 zeros when there is none."""
@@ -190,7 +192,7 @@ class Ledger:
         """
         with self._database.snapshot():
             told = attacker is not None and attacker.total_is_known
-            return accounts.admit(self._database, self.dataset, standing, self.terms, told=told)
+            return admit(self._database, self.dataset, standing, self.terms, told=told)
 
     def admission(self, entry: Entry) -> Admission:
         """Return what stands beside the charged `entry` now, and what a new certificate of it may claim."""
@@ -200,7 +202,7 @@ class Ledger:
 
     def _allowed(self, entry: Entry) -> Admission:
         # A new certificate records no terms of its own: those recorded must allow it, and those given as well.
-        return accounts.least_admission(self._database, entry.sequence, entry.standing, (self._recorded, self.terms))
+        return least_admission(self._database, self.dataset, entry.sequence, (self._recorded, self.terms))
 
     def total(self, unit: object = None) -> Certificate:
         """Return what everything charged adds up to, under the evidence in force.
@@ -216,14 +218,34 @@ class Ledger:
             If they do not add up without evidence, which the message names.
         """
         with self._database.snapshot():
-            return accounts.total(self._database, self.dataset, unit, self.terms)
+            return self.totals().total(self.dataset, unit)
+
+    def totals(self) -> LedgerTotals:
+        """Return what adds up to the totals under the terms in force; inside a snapshot or a transaction."""
+        return LedgerTotals.read(self._database, self.dataset, self.terms)
+
+    def known_total(
+        self, unit: tuple[str, ...], first: date | None = None, last: date | None = None
+    ) -> Certificate | None:
+        """Return the total of one unit, or of what is about any of the days from `first` to `last`.
+
+        None where the releases do not add up; the total of nothing where there are none.
+        """
+        with self._database.snapshot():
+            totals = self.totals()
+            if first is not None and last is not None:
+                return totals.of_days(unit, first, last)
+            with suppress(NoEvidenceError):
+                known = unit_text(unit) in totals.account.units
+                return totals.total(self.dataset, unit) if known else compose([])
+            return None
 
     def plot(self, *, unit: object = None, delta: float = 1e-6, axes: Axes | None = None) -> Axes:
         """Draw the total ε at `delta` after each period, and the budgets; `unit` as for `total`, `axes` for a plot."""
         from pkdp_pipeline.display.figures.plots import plot_ledger
 
         with self._database.snapshot():
-            asked = accounts.asked_unit(self._database, self.dataset, unit)
+            asked = self.totals().asked_unit(self.dataset, unit)
             return plot_ledger(self, asked, delta=delta, axes=axes)
 
     def reserve(
@@ -301,7 +323,7 @@ class Ledger:
         if not isinstance(content, bytes) or not isinstance(release_id, str) or not release_id:
             raise ArgumentError("content must be the released bytes, and release_id a non-empty text.")
         with self._database.transaction(self.dataset):
-            state = self._entries.state(reservation.entry)
+            state = self._entries.row(reservation.entry).state
             if state == "published":
                 return self._entries.read(reservation.entry), True
             if state == "given_back":
@@ -309,17 +331,11 @@ class Ledger:
                     "another run of the same request gave its reservation back meanwhile; nothing was published: "
                     "run again."
                 )
-            event = self._journal.append(
-                dataset=self.dataset,
-                kind="published",
-                key=reservation.key,
-                revision=reservation.revision,
-                release_id=release_id,
-                content=content,
-            )
-            self._entries.published_by(reservation.entry, event)
-            entry = self._entries.read(reservation.entry)
-        return entry, False
+            row = self._record("published", reservation, release_id=release_id, content=content)
+            return self._entries.read(row.id), False
+
+    def _record(self, kind: str, of: Reservation | Entry, **fields: Any) -> Row:
+        return self._entries.record(dataset=self.dataset, kind=kind, key=of.key, revision=of.revision, **fields)
 
     def give_back(self, reservation: Reservation) -> bool:
         """Take the charge away of a release that was not published, and never will be.
@@ -329,15 +345,10 @@ class Ledger:
         """
         self._check_own(reservation)
         with self._database.transaction(self.dataset):
-            state = self._entries.state(reservation.entry)
-            if state != "reserved":
-                return state == "given_back"
-            self._journal.append(
-                dataset=self.dataset, kind="given_back", key=reservation.key, revision=reservation.revision
-            )
-            self._entries.given_back(reservation.entry)
-            accounts.withdraw(self._database, self.dataset, reservation.entry)
-            return True
+            state = self._entries.row(reservation.entry).state
+            if state == "reserved":
+                self._record("given_back", reservation)
+            return state != "published"
 
     def recertify(self, entry: Entry, certificate_json: str, release_id: str, content: bytes) -> Entry:
         """Store a published table under another certificate; the table is the same, and nothing new is published.
@@ -360,18 +371,27 @@ class Ledger:
             if current.hash != entry.hash:
                 raise TemporaryError("another run certified the same release meanwhile: run again.")
             check_claims(self._allowed(entry), certificate)
-            event = self._journal.append(
-                dataset=self.dataset,
-                kind="recertified",
-                key=entry.key,
-                revision=entry.revision,
-                certificate=certificate_json,
-                release_id=release_id,
-                content=content,
+            former, recorded = self._entries.row(entry.sequence), self._recorded
+            row = self._record(
+                "recertified", entry, certificate=certificate_json, release_id=release_id, content=content
             )
-            self._entries.recertified_by(entry.sequence, event)
-            accounts.recertified(self._database, self.dataset, entry.sequence, certificate, self._recorded, self.terms)
+            hold_recertified(self._database, row, former, entry.standing, recorded=recorded, terms=self.terms)
             return self._entries.read(entry.sequence)
+
+    def unreadable(self) -> frozenset[str]:
+        """Return the tables of the data set that were found to be unreadable."""
+        return self._journal.unreadable(self.dataset)
+
+    def mark_unreadable(self, table: str) -> None:
+        """Record, once, that a table could not be read.
+
+        That somebody's data cannot be read is told once, of the table as a whole, and never again: answers that came
+        back after a failure, or failed for one question and not for another, would spell the data out.
+        """
+        with self._database.transaction(self.dataset):
+            self._entries.register(self.dataset)
+            if table not in self.unreadable():
+                self._journal.append(dataset=self.dataset, kind="unreadable", key=table, revision=1)
 
     def verify(self, head: str | None = None, *, contents: bool = True) -> None:
         """Recompute the data set's chain and all that is derived from it.

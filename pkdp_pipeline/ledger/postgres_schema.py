@@ -26,8 +26,6 @@ _UNIQUE = {
     ("dataset", "name", None),
     ("entry", "id", None),
     ("entry", "dataset key revision", "(state <> 'given_back'::text)"),
-    ("part", "sha256", None),
-    ("holding", "entry", None),
 }
 
 Execute = Callable[..., list[tuple[Any, ...]]]

@@ -14,8 +14,8 @@ SCHEMA_VERSION = 1
 
 
 def schema_script(dialect: str) -> str:
-    """Return the SQL text that creates the tables: the ledger's own tables, then the accounts'."""
-    return _read(f"{dialect}.sql") + "\n" + _read("accounts.sql")
+    """Return the SQL text that creates the tables."""
+    return _read(f"{dialect}.sql")
 
 
 def split_statements(script: str) -> list[str]:

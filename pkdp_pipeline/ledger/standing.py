@@ -11,9 +11,11 @@ from pkdp_pipeline.model.arguments import choice
 from pkdp_pipeline.model.mechanisms import Count, Mechanism, mechanism_from_dict, mechanism_name, mechanism_to_dict
 from pkdp_pipeline.model.period import Period
 
-__all__ = ["Kind", "Standing", "kind_of"]
+__all__ = ["NOISELESS", "Kind", "Standing", "kind_of"]
 
 Kind = Literal["total", "exact count", "noiseless", "pure noise", "noised"]
+NOISELESS: tuple[Kind, ...] = ("total", "exact count", "noiseless")
+"""Kinds without noise that gives a finite worst case."""
 
 
 def kind_of(mechanism: Mechanism, protects: str = "presence") -> Kind:
@@ -89,6 +91,9 @@ class Standing:
         for name in ("where", "table", "time_zone"):
             if not isinstance(getattr(self, name), str | None):
                 raise ArgumentError(f"{name} must be a text or None, not {type(getattr(self, name)).__name__}.")
+        for name in ("label", "period", "where", "table"):
+            if any("\ud800" <= sign <= "\udfff" for sign in getattr(self, name) or ""):
+                raise ArgumentError(f"{name} must be a text of whole Unicode characters: it holds half of a pair.")
         if not isinstance(self.opaque, bool):
             raise ArgumentError(f"opaque must be True or False, not {type(self.opaque).__name__}.")
         choice("protects", self.protects, ("presence", "value"))
@@ -105,14 +110,9 @@ class Standing:
         return kind_of(self.mechanism, self.protects)
 
     @property
-    def stored_kind(self) -> str:
-        """The kind in the ledger's tables, which know a total as an exact count: its standing says which it is."""
-        return "exact count" if self.total else self.kind
-
-    @property
     def noiseless(self) -> bool:
         """Whether no noise is on what is published, or it gives no finite worst case."""
-        return self.kind in ("total", "exact count", "noiseless")
+        return self.kind in NOISELESS
 
     @property
     def total(self) -> bool:

@@ -20,7 +20,7 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import exit_code
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.jobs.requests import requests_of
-from pkdp_pipeline.ledger.journal import json_text
+from pkdp_pipeline.ledger.chain import json_text
 from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.schemas import schema, schema_names

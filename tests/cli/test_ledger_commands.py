@@ -24,7 +24,7 @@ from pkdp_pipeline.certificates.release_certificate import release_certificate
 from pkdp_pipeline.cli import ledger_commands
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.ledger import Ledger, Standing, database
-from pkdp_pipeline.ledger.journal import json_text
+from pkdp_pipeline.ledger.chain import json_text
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.releases.release import Release
@@ -435,9 +435,9 @@ def altered(path, statement):
     [
         "UPDATE event SET created_at = '1999' WHERE sequence = 4",
         "UPDATE event SET content = x'00' WHERE sequence = 4",
-        "UPDATE holding SET kind = 'noised'",
+        "UPDATE entry SET kind = 'noised'",
         "UPDATE entry SET revision = 7 WHERE id = 3",
-        "UPDATE holding SET first_day = first_day + 1 WHERE entry = 5",
+        "UPDATE entry SET first_day = first_day + 1 WHERE id = 5",
         "DELETE FROM dataset",
     ],
 )

@@ -328,13 +328,6 @@ def test_a_data_set_has_no_name_that_cannot_be_seen(path, dataset):
     assert not path.exists()
 
 
-def test_a_label_that_is_no_text_is_a_ledger_error_and_nothing_is_charged(path):
-    with Ledger.open(path) as ledger:
-        with pytest.raises(LedgerError, match="cannot hold what it was given"):
-            reserve(ledger, what=standing("a\ud800"))
-        assert list(ledger.entries(given_back=True)) == []
-
-
 def test_statements_are_split_where_they_end():
     statements = split_statements(schema_script("sqlite"))
     assert all(sqlite3.complete_statement(statement) for statement in statements)

@@ -96,3 +96,11 @@ def test_a_malformed_document_is_an_argument_error(change):
         Standing.from_dict(Standing(**FIELDS).to_dict() | change)
     with pytest.raises(ArgumentError):
         Standing.from_dict({"unit": []})
+
+
+@pytest.mark.parametrize("name", ["label", "where", "table"])
+@pytest.mark.parametrize("text", ["a\ud800", "\udfff"])
+def test_half_a_character_is_refused_and_not_quoted(name, text):
+    with pytest.raises(ArgumentError) as raised:
+        Standing(**{"unit": ("u",), "period": "2013", "label": "x", "mechanism": Histogram(k=5), name: text})
+    assert text not in str(raised.value)

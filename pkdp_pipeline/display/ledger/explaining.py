@@ -68,14 +68,14 @@ def explain_total(
         _people(screen, history, unit)
         _parts(screen, history, unit, delta)
         _together(screen, history, unit)
-        budgets = spent(reading.database, history.dataset, unit, history.terms, seconds=seconds)
+        budgets = spent(history.totals, unit, seconds=seconds)
         _total(screen, reading, history, unit, budgets, delta)
     if len(history.units) > 1:
         screen.say(
             "Totals of different units are not added up: nothing says how one person's records are spread over them."
         )
     screen.head("What the next release may be")
-    for text in next_steps(reading.database, history):
+    for text in next_steps(history):
         screen.item(text)
     screen.head("What this rests on")
     screen.item(

@@ -49,7 +49,7 @@ def account_of(
     """Return the account; `total` and `reason` are those of `total_of`, `periods` those that may be named."""
     unit = unit_text(subject.unit)
     own = [line for line in history.lines if line.holding.unit == unit]
-    budgets = spent(reading.database, history.dataset, unit, history.terms, seconds=SECONDS)
+    budgets = spent(history.totals, unit, seconds=SECONDS)
     points = spending(history, unit, delta, most=POINTS, periods=periods, seconds=SECONDS)
     location = None if audience == "auditor" else "LEDGER"
     return LedgerAccount(

@@ -31,7 +31,6 @@ from pkdp_pipeline.errors import (
     TemporaryError,
 )
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.ledger.unreadable import mark_unreadable, unreadable_tables
 from pkdp_pipeline.model.wording import ANALYST, worded_for
 from pkdp_pipeline.releases.publish import Counted, publish
 from pkdp_pipeline.releases.release import Release
@@ -282,11 +281,11 @@ class Gate:
 
     def _refused(self) -> frozenset[str]:
         """Return the tables that could not be read: here, or by another gate of the same ledger."""
-        return unreadable_tables(self._ledger) | self._failed
+        return self._ledger.unreadable() | self._failed
 
     def _refuse(self, table: PermittedTable) -> None:
         self._failed.add(table.found.name)
-        mark_unreadable(self._ledger, table.found.name)
+        self._ledger.mark_unreadable(table.found.name)
 
 
 def _nothing_counted() -> Counted:

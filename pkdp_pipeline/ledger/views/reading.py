@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError
-from pkdp_pipeline.ledger import Ledger, accounts
+from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.account import unit_text
 from pkdp_pipeline.ledger.database import Database, open_database
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
@@ -103,8 +103,7 @@ def stated_total(reading: Reading, unit: str) -> Certificate:
     NoEvidenceError
         If the releases do not add up.
     """
-    ledger = reading.ledger
-    return accounts.total(reading.database, ledger.dataset, tuple(json.loads(unit)), ledger.terms)
+    return reading.ledger.totals().total(reading.ledger.dataset, tuple(json.loads(unit)))
 
 
 def verify_command(reading: Reading, head: str, location: str | None = None) -> str:

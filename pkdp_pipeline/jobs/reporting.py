@@ -23,7 +23,7 @@ from pkdp_pipeline.model.evidence import BoundedDependence
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
-    from pkdp_pipeline.display.report.content import Audience, CheckLine, Report
+    from pkdp_pipeline.display.content import Audience, CheckLine, Report
     from pkdp_pipeline.display.report.subject import DayTotal, Subject
     from pkdp_pipeline.ledger.views.history import History, Line
     from pkdp_pipeline.ledger.views.reading import Reading
@@ -201,7 +201,7 @@ def _meets(line: Line, day: date) -> bool:
 def _together(job: Job, ledger: Ledger, history: History, held: Mapping[int, str], day: date) -> DayTotal | None:
     from pkdp_pipeline.display.report.subject import DayTotal
 
-    beside = ledger.beside(requests_of(job, day)[0].request.standing())
+    beside = ledger.beside(requests_of(job, day)[0].request.facts())
     found = Together.of(beside)
     if found is None:
         return None
@@ -221,7 +221,7 @@ def _checks(job: Job, day: date) -> tuple[CheckLine, ...]:
 
     Without a record they are those that stop the job: nothing is published of a day that breaks one.
     """
-    from pkdp_pipeline.display.report.content import CheckLine
+    from pkdp_pipeline.display.content import CheckLine
     from pkdp_pipeline.jobs.checks import stated_rules
 
     recorded = _recorded_checks(job, day)

@@ -15,7 +15,8 @@ from typing import Literal, NamedTuple
 
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.parts import sha256
-from pkdp_pipeline.ledger.standing import Kind, Standing
+from pkdp_pipeline.ledger.standing import Standing
+from pkdp_pipeline.model.mechanisms import Kind
 from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.model.spelling import folded
 

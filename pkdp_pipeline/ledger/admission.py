@@ -13,8 +13,9 @@ from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.differencing import allows_overlap, check_beside, may_stand_together
 from pkdp_pipeline.ledger.entries import Entries
 from pkdp_pipeline.ledger.overlap_cases import untold
-from pkdp_pipeline.ledger.standing import NOISELESS, Standing
+from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.model.mechanisms import NOISELESS
 
 __all__ = ["Admission", "admit", "check_claims", "check_time_zone", "check_told", "least_admission"]
 

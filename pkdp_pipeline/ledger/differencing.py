@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pkdp_pipeline.errors import DifferencingError
 from pkdp_pipeline.ledger.account import Account, Holding
 from pkdp_pipeline.ledger.overlap_cases import crossing, overlap, promised
-from pkdp_pipeline.ledger.standing import NOISELESS, Standing
+from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
@@ -18,6 +18,7 @@ from pkdp_pipeline.model.evidence import (
     OneDayProtected,
     read_evidence,
 )
+from pkdp_pipeline.model.mechanisms import NOISELESS
 
 __all__ = [
     "allows_overlap",

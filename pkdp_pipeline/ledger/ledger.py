@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.certificates.target import Asked, read_target
-from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, TemporaryError
-from pkdp_pipeline.ledger.account import unit_text
+from pkdp_pipeline.errors import ArgumentError, TemporaryError
 from pkdp_pipeline.ledger.admission import Admission, admit, check_claims, least_admission
 from pkdp_pipeline.ledger.chain import GENESIS, Journal
 from pkdp_pipeline.ledger.charging import Charging, hold_recertified
@@ -132,10 +129,8 @@ class Ledger:
 
     @property
     def dataset(self) -> str:
-        """The data set this ledger object is about, in the spelling the ledger keeps.
-
-        While it has no releases, another process may bring another spelling of its name in.
-        """
+        """The data set this ledger object is about, in the spelling the ledger keeps."""
+        # While it has no releases, another process may bring another spelling of its name in.
         if not self._settled:
             known = self._entries.spelled(self._name)
             self._name, self._settled = known or self._name, known is not None
@@ -170,10 +165,7 @@ class Ledger:
         return None if entry is None else self._entries.read(entry)
 
     def entries(self, *, given_back: bool = False) -> Iterator[Entry]:
-        """Yield this data set's entries, reserved and published ones, in the order of their reservation.
-
-        With `given_back` those that were given back are yielded as well.
-        """
+        """Yield reserved and published entries in the order of their reservation, with `given_back` those as well."""
         return self._entries.each(self.dataset, given_back=given_back)
 
     def beside(self, standing: Standing) -> list[Entry]:
@@ -190,8 +182,8 @@ class Ledger:
         whom it is to be certified against; None: one who is not told who is there. Returns whether anything stands
         beside it, and whether its certificate may claim more than the worst case; raises a `DifferencingError`.
         """
+        told = attacker is not None and attacker.total_is_known
         with self._database.snapshot():
-            told = attacker is not None and attacker.total_is_known
             return admit(self._database, self.dataset, standing, self.terms, told=told)
 
     def admission(self, entry: Entry) -> Admission:
@@ -224,21 +216,10 @@ class Ledger:
         """Return what adds up to the totals under the terms in force; inside a snapshot or a transaction."""
         return LedgerTotals.read(self._database, self.dataset, self.terms)
 
-    def known_total(
-        self, unit: tuple[str, ...], first: date | None = None, last: date | None = None
-    ) -> Certificate | None:
-        """Return the total of one unit, or of what is about any of the days from `first` to `last`.
-
-        None where the releases do not add up; the total of nothing where there are none.
-        """
+    def known_total(self, unit: tuple[str, ...], *days: date) -> Certificate | None:
+        """Return what `LedgerTotals.known` does."""
         with self._database.snapshot():
-            totals = self.totals()
-            if first is not None and last is not None:
-                return totals.of_days(unit, first, last)
-            with suppress(NoEvidenceError):
-                known = unit_text(unit) in totals.account.units
-                return totals.total(self.dataset, unit) if known else compose([])
-            return None
+            return self.totals().known(self.dataset, unit, *days)
 
     def plot(self, *, unit: object = None, delta: float = 1e-6, axes: Axes | None = None) -> Axes:
         """Draw the total ε at `delta` after each period, and the budgets; `unit` as for `total`, `axes` for a plot."""
@@ -340,8 +321,7 @@ class Ledger:
     def give_back(self, reservation: Reservation) -> bool:
         """Take the charge away of a release that was not published, and never will be.
 
-        Only a run that has shown nothing of its `reservation` to anybody may do this. Returns False when it was
-        published meanwhile.
+        Only a run that has shown nothing of it to anybody may do this. Returns False when it was published meanwhile.
         """
         self._check_own(reservation)
         with self._database.transaction(self.dataset):
@@ -372,9 +352,8 @@ class Ledger:
                 raise TemporaryError("another run certified the same release meanwhile: run again.")
             check_claims(self._allowed(entry), certificate)
             former, recorded = self._entries.row(entry.sequence), self._recorded
-            row = self._record(
-                "recertified", entry, certificate=certificate_json, release_id=release_id, content=content
-            )
+            fields = {"certificate": certificate_json, "release_id": release_id, "content": content}
+            row = self._record("recertified", entry, **fields)
             hold_recertified(self._database, row, former, entry.standing, recorded=recorded, terms=self.terms)
             return self._entries.read(entry.sequence)
 
@@ -385,8 +364,7 @@ class Ledger:
     def mark_unreadable(self, table: str) -> None:
         """Record, once, that a table could not be read.
 
-        That somebody's data cannot be read is told once, of the table as a whole, and never again: answers that came
-        back after a failure, or failed for one question and not for another, would spell the data out.
+        Answers that came back after a failure, or failed for one question and not for another, would spell data out.
         """
         with self._database.transaction(self.dataset):
             self._entries.register(self.dataset)

@@ -18,11 +18,10 @@ from pkdp_pipeline.ledger.account import Account, Bundle, read_account, unit_tex
 from pkdp_pipeline.ledger.ceilings import fits_budget
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.parts import Parts
-from pkdp_pipeline.ledger.standing import kind_of
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import add_up, unit_named, whole_parts
 from pkdp_pipeline.model.budget import Budget
-from pkdp_pipeline.model.mechanisms import GeometricNoise
+from pkdp_pipeline.model.mechanisms import GeometricNoise, kind_of
 from pkdp_pipeline.model.mechanisms.noise_law import SMALLEST_EPSILON, noise_scale
 from pkdp_pipeline.model.unit import EachRow
 from pkdp_pipeline.theorems import WorstCase
@@ -67,9 +66,20 @@ class LedgerTotals:
             return compose([])
         return self.of(self.account.bundles(asked)).with_caveats(*self._limits(asked))
 
-    def of_days(self, unit: Sequence[str], first: date, last: date) -> Certificate | None:
-        """Return what everything about any of these days adds up to for one unit; None where it does not."""
-        held = self.account.window(unit_text(unit), (last - first).days + 1, first.toordinal())
+    def known(
+        self, dataset: str, unit: Sequence[str], first: date | None = None, last: date | None = None
+    ) -> Certificate | None:
+        """Return the total of one unit, or of what is about any of the days from `first` to `last`.
+
+        None where the releases do not add up; the total of nothing where there are none.
+        """
+        asked = unit_text(unit)
+        if asked not in self.account.units:
+            return compose([])
+        if first is None or last is None:
+            total = self._or_none(self.account.bundles(asked))
+            return None if total is None else total.with_caveats(*self._limits(asked))
+        held = self.account.window(asked, (last - first).days + 1, first.toordinal())
         return self._or_none(held) if held else compose([])
 
     def epsilon(self, held: Held, measure: str, delta: float) -> float:

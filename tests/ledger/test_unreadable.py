@@ -8,12 +8,14 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from ledger_samples import reserve
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.ledger.chain import GENESIS, Journal
 from pkdp_pipeline.ledger.copying import copied, replay
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 
@@ -71,3 +73,15 @@ def test_the_commands_show_it(path):
     shown = CliRunner(env={"COLUMNS": "120"}).invoke(cli.app, ["ledger", "verify", str(path)])
     assert shown.exit_code == 0
     assert "No gate answers about 'events', 'side.events'" in " ".join(shown.output.split())
+
+
+def test_what_stands_first_in_a_chain_is_no_certificate(path):
+    with Ledger.open(path, dataset="people") as ledger:
+        ledger.mark_unreadable("events")
+        head = ledger.head()
+        reserve(ledger, "key")
+        journal = Journal(ledger._database)
+        found = journal.certificates_after("people", [GENESIS, head])
+        assert {where: len(texts) for where, texts in found.items()} == {head: 1}
+        assert json.loads(found[head][0])["mechanism"]
+        assert journal.among("people", [head, "f" * 64]) == {head}

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.display.figures import style
-from pkdp_pipeline.display.figures.frame import DASHED, dress, is_narrow, literal, put_ticks
-from pkdp_pipeline.display.figures.labels import Labels, Spot
+from pkdp_pipeline.display.figures.frame import DASHED, Labels, across, dress, is_narrow, literal, put_ticks
 from pkdp_pipeline.errors import ArgumentError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pkdp_pipeline.display.report.content import PublishedTable
+    from pkdp_pipeline.display.content import PublishedTable
 
 __all__ = ["MOST_ROWS", "counts_height", "draw_counts"]
 
 MOST_ROWS = 30
 """So many rows are drawn."""
 
-_LONGEST = 34
 _WORD = 84.0  # the word "suppressed" with its gap, in points
-_LONGEST_NARROW = 16
 
 
 def counts_height(table: PublishedTable) -> float:
@@ -40,75 +37,39 @@ def draw_counts(table: PublishedTable, k: int | None, axes: Axes) -> None:
         The threshold, drawn as a line.
     axes : matplotlib.axes.Axes
     """
-    from matplotlib.ticker import FixedFormatter, FixedLocator
-
     if len(table.keys) != len(table.counts):
         raise ArgumentError("a table must have one count for each key.")
     narrow = is_narrow(axes)
-    counts = list(table.counts)[:MOST_ROWS]
+    counts = table.counts[:MOST_ROWS]
     left_out = len(table.counts) - len(counts) + table.more
     title = "published count"
     if left_out:
         title += f"  ({left_out:,} more {'row is' if left_out == 1 else 'rows are'} not drawn)"
     dress(axes, x=title, y=literal(" / ".join(table.columns)), rules="x")
-    shown = [count for count in counts if count is not None]
-    low, high = min([0, *shown]), max([0, *shown, *(() if k is None else (k,))])
+    published = {row: count for row, count in enumerate(counts) if count is not None}
+    low, high = min([0, *published.values()]), max([0, *published.values(), k or 0])
     span = (high - low) or 1
+    put_ticks(axes.xaxis, 4 if narrow else 7, counts=True)
+    names = [literal(" / ".join(key) or "count", 16 if narrow else 34) for key in table.keys[:MOST_ROWS]]
+    axes.set_yticks(range(len(names)), names)
+    axes.tick_params(axis="y", labelcolor=style.INK)
     axes.set_xlim(low - (0.14 * span if low < 0 else 0.0), high + 0.14 * span)
     axes.set_ylim(max(1, len(counts)) - 0.5, -0.5 if k is None else -0.9)
-    put_ticks(axes.xaxis, 4 if narrow else 7, counts=True)
-    longest = _LONGEST_NARROW if narrow else _LONGEST
-    names = [literal(" / ".join(key) or "count", longest) for key in list(table.keys)[:MOST_ROWS]]
-    axes.yaxis.set_major_locator(FixedLocator(list(range(len(names)))))
-    axes.yaxis.set_major_formatter(FixedFormatter(names))
-    axes.tick_params(axis="y", labelcolor=style.INK)
     if low < 0:
         axes.axvline(0.0, color=style.MUTED, linewidth=1.0, zorder=3, label="zero")
-    published = [(row, count) for row, count in enumerate(counts) if count is not None]
-    axes.barh(
-        [row for row, _ in published],
-        [count for _, count in published],
-        height=0.66,
-        color=style.ACCENT_SOFT,
-        edgecolor=style.ACCENT,
-        linewidth=1.0,
-        zorder=2,
-    )
-    if k is not None:
-        axes.axvline(k, color=style.WARN, linewidth=1.4, linestyle=DASHED, zorder=4, label="threshold")
+    look: dict[str, Any] = {"color": style.ACCENT_SOFT, "edgecolor": style.ACCENT, "linewidth": 1.0, "zorder": 2}
+    bars = axes.barh(list(published), list(published.values()), height=0.66, **look)
+    shown = [f"{count:,}".replace("-", "−") for count in published.values()]
+    axes.bar_label(bars, shown, padding=5, color=style.INK, fontsize=style.SMALL, zorder=6)
     labels = Labels(axes)
     # Suppressed cells all have their word at the same place: at zero, or past the threshold where it would cross it.
-    away = 0.0 if k is None else _distance(axes, k)
-    for row, count in enumerate(counts):
-        _value(axes, row, count, start=k if k is not None and away < _WORD else 0)
+    start = k if k is not None and across(axes, 0.0, k) < _WORD else 0
+    for row in sorted(set(range(len(counts))) - set(published)):
+        look = {"color": style.MUTED, "fontsize": style.SMALL, "fontstyle": "italic", "zorder": 6}
+        axes.annotate("suppressed", (start, row), (5, 0), textcoords="offset points", va="center", **look)
     if k is not None:
-        spots = [Spot(x=float(k), y=-0.68, right=5, up=0), Spot(x=float(k), y=-0.68, right=-5, up=0, ha="right")]
-        labels.place(f"k = {k:,}", spots, color=style.WARN, weight="bold")
+        axes.axvline(k, color=style.WARN, linewidth=1.4, linestyle=DASHED, zorder=4, label="threshold")
+        labels.place(f"k = {k:,}", [(k, -0.68, 5, 0), (k, -0.68, -5, 0)], color=style.WARN, weight="bold")
     if not counts:
-        middle = (axes.get_xlim()[0] + axes.get_xlim()[1]) / 2.0
-        labels.place("no cell is published", [Spot(x=middle, y=0.0, right=0, up=0, ha="center")], color=style.MUTED)
-
-
-def _distance(axes: Axes, k: int) -> float:
-    """Return how far the threshold is from zero, in points."""
-    pixels = axes.transData.transform((float(k), 0.0))[0] - axes.transData.transform((0.0, 0.0))[0]
-    return float(pixels * 72.0 / axes.figure.canvas.figure.dpi)
-
-
-def _value(axes: Axes, row: int, count: int | None, *, start: int) -> None:
-    """Write a count beside its bar; a suppressed one as a word at `start`, whatever it is."""
-    text = "suppressed" if count is None else f"{count:,}".replace("-", "−")
-    is_negative = count is not None and count < 0
-    axes.annotate(
-        text,
-        (float(start if count is None else count), float(row)),
-        xytext=(-5 if is_negative else 5, 0),
-        textcoords="offset points",
-        ha="right" if is_negative else "left",
-        va="center",
-        color=style.MUTED if count is None else style.INK,
-        fontsize=style.SMALL,
-        fontstyle="italic" if count is None else "normal",
-        zorder=6,
-        annotation_clip=False,
-    )
+        middle = sum(axes.get_xlim()) / 2.0
+        labels.place("no cell is published", [(middle, 0.0, 0, 0)], color=style.MUTED)

@@ -7,10 +7,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.certificates.statement.statement import GuaranteeCurve
+from pkdp_pipeline.display.content import BudgetLine
 from pkdp_pipeline.display.figures import style
 from pkdp_pipeline.display.figures.frame import need_matplotlib
 from pkdp_pipeline.display.figures.guarantee import draw_guarantee
-from pkdp_pipeline.display.figures.spending import DrawnBudget, draw_spending
+from pkdp_pipeline.display.figures.spending import draw_spending
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import probability
 
@@ -54,23 +55,12 @@ def plot_ledger(ledger: Ledger, unit: str | None, *, delta: float = 1e-6, axes: 
         If matplotlib is not installed.
     """
     from pkdp_pipeline.ledger.views.history import read_history, spending
-    from pkdp_pipeline.ledger.views.words import budget_words
 
     history = read_history(ledger)
     if unit is None or unit not in history.units:
         raise ArgumentError(f"data set {history.dataset!r} has no releases yet: there is nothing to plot.")
     points = spending(history, unit, probability("delta", delta), most=_PERIODS, seconds=_SECONDS)
-    lines = [
-        DrawnBudget(
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            part=measure,
-            window_days=budget.window_days,
-            words=budget_words(budget, (measure,)),
-        )
-        for budget in history.terms.budgets
-        for measure in budget.measures
-    ]
+    lines = [BudgetLine.of(budget, part) for budget in history.terms.budgets for part in budget.measures]
     drawn = new_axes() if axes is None else axes
     attackers = (history.parts[line.holding.part].attacker for line in history.lines if line.holding.unit == unit)
     given = any(not leak.is_private for attacker in attackers for leak in attacker.leakage)

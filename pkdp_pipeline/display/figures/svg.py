@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
+from html import escape
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree as Tree
 
 from pkdp_pipeline.display.figures import style
 from pkdp_pipeline.display.figures.frame import need_matplotlib
@@ -19,7 +19,8 @@ __all__ = ["inline_svg"]
 
 _NUMBER = re.compile(r"-?\d+\.\d{2,}(?:e-?\d+)?")
 _COLOUR = re.compile(r"#[0-9a-fA-F]{3,8}\b")
-_LETTERS = re.compile(r"font(-family)?: [^;]*;? ?")
+_LETTERS = re.compile(r"font(-family)?: [^;\"]*;? ?")
+_TAG = re.compile(r"<[^>]+>")
 
 
 def inline_svg(
@@ -57,24 +58,19 @@ def inline_svg(
         raise ArgumentError("title and description must be non-empty texts: they are what a screen reader says.")
     if not (100.0 <= width <= 4000.0 and 100.0 <= height <= 4000.0):
         raise ArgumentError("width and height must be px, from 100 to 4000.")
-    attributes = {
-        "xmlns": "http://www.w3.org/2000/svg",
-        "role": "img",
-        "aria-labelledby": f"{name}-title {name}-description",
-        "viewBox": f"0 0 {width:g} {height:g}",
-        "width": f"{width:g}",
-        "style": "max-width:100%;height:auto",
-        "stroke-linejoin": "round",
-    }
-    picture = Tree.Element("svg", attributes)
+    texts = []
     for tag, part, said in (("title", "title", title), ("desc", "description", description)):
-        line = "".join(letter if letter.isprintable() else " " for letter in said)
-        Tree.SubElement(picture, tag, {"id": f"{name}-{part}"}).text = line
-    text = _drawn(draw, width, height)
-    used = set(re.findall(r'(?:url\(|href=")#([^)"]+)', text))
-    for child in Tree.fromstring(text):
-        _add(picture, child, name, used)
-    return Tree.tostring(picture, encoding="unicode")
+        line = escape("".join(letter if letter.isprintable() else " " for letter in said), quote=False)
+        texts.append(f'<{tag} id="{name}-{part}">{line}</{tag}>')
+    drawn = _drawn(draw, width, height)
+    body = drawn[drawn.index("<g ") : drawn.rindex("</svg>")]  # after what a page does not need
+    used = set(re.findall(r'(?:url\(|href=")#([^)"]+)', body))
+    body = _TAG.sub(lambda tag: _of_page(tag[0], name, used), re.sub(r">\s+<", "><", body))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="{name}-title {name}-description" '
+        f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" style="max-width:100%;height:auto" '
+        f'stroke-linejoin="round">{"".join(texts)}{body}</svg>'
+    )
 
 
 def _drawn(draw: Callable[[Axes], None], width: float, height: float) -> str:
@@ -99,30 +95,16 @@ def _drawn(draw: Callable[[Axes], None], width: float, height: float) -> str:
     return content.getvalue()
 
 
-def _add(parent: Tree.Element, element: Tree.Element, name: str, used: set[str]) -> None:
-    """Add an element with its ids, colours and letters those of the page; what a page does not need is left out."""
-    tag = element.tag.rpartition("}")[2]
-    if tag in ("metadata", "style"):
-        return
-    made = Tree.SubElement(parent, tag)
-    made.text = element.text if tag == "text" else None
-    for key, value in element.attrib.items():
-        local = key.rpartition("}")[2]
-        if local == "href":
-            made.set("href", value.replace("#", f"#{name}-"))
-        elif local == "id":
-            if value in used:
-                made.set("id", f"{name}-{value}")
-        else:
-            text = value
-            if local == "style":
-                text = _LETTERS.sub("", value).replace(": ", ":").replace("; ", ";")
-            text = _NUMBER.sub(lambda found: f"{round(float(found[0]), 2):g}", _COLOUR.sub(_variable, text))
-            made.set(local, text.replace("url(#", f"url(#{name}-"))
-    for child in element:
-        _add(made, child, name, used)
-    if tag in ("g", "defs") and not len(made):
-        parent.remove(made)
+def _of_page(tag: str, name: str, used: set[str]) -> str:
+    """Return a tag with its ids, colours and letters those of the page."""
+    tag = re.sub(r' id="([^"]*)"', lambda found: f' id="{name}-{found[1]}"' if found[1] in used else "", tag)
+    tag = _LETTERS.sub("", _COLOUR.sub(_variable, tag.replace("url(#", "url(@").replace('xlink:href="#', 'href="@')))
+    return (
+        _NUMBER.sub(lambda found: f"{round(float(found[0]), 2):g}", tag)
+        .replace("@", f"#{name}-")
+        .replace(": ", ":")
+        .replace("; ", ";")
+    )
 
 
 def _variable(found: re.Match[str]) -> str:

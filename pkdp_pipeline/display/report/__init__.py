@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.display.report.content import Report
+    from pkdp_pipeline.display.content import Report
 
 __all__ = ["FORMATS", "Format", "check_extra", "render"]
 

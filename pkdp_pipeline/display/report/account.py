@@ -7,7 +7,7 @@ from collections.abc import Container, Sequence
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.statement import Statement
-from pkdp_pipeline.display.report.content import Audience, BudgetLine, LedgerAccount, SpentPoint
+from pkdp_pipeline.display.content import Audience, BudgetLine, LedgerAccount, SpentPoint
 from pkdp_pipeline.display.report.subject import Subject
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger.account import unit_text
@@ -15,7 +15,7 @@ from pkdp_pipeline.ledger.totals import unit_named
 from pkdp_pipeline.ledger.views.history import History, Line, spending
 from pkdp_pipeline.ledger.views.reading import Reading, stated_total, verify_command
 from pkdp_pipeline.ledger.views.spent import Spent, spent
-from pkdp_pipeline.ledger.views.words import budget_words, number_of
+from pkdp_pipeline.ledger.views.words import number_of
 from pkdp_pipeline.model.plain_text import printable
 
 __all__ = ["POINTS", "SECONDS", "account_of", "total_of"]
@@ -78,14 +78,7 @@ def account_of(
 
 def _budget_line(one: Spent, *, adds_up: bool) -> BudgetLine:
     known = one.complete and (adds_up or one.epsilon < math.inf)
-    return BudgetLine(
-        words=budget_words(one.budget, (one.measure,)),
-        epsilon=one.budget.epsilon,
-        delta=one.budget.delta,
-        part="worst_case" if one.measure == "worst_case" else "partial_knowledge",
-        window_days=one.budget.window_days,
-        spent=one.epsilon if known else None,
-    )
+    return BudgetLine.of(one.budget, one.measure, one.epsilon if known else None)
 
 
 def _remarks(history: History, own: Sequence[Line], subject: Subject, audience: Audience) -> list[str]:

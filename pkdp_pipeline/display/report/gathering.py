@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pkdp_pipeline.display.content import Audience, Provenance, ReleaseView, Report, Series
 from pkdp_pipeline.display.report.account import account_of, total_of
-from pkdp_pipeline.display.report.content import Audience, Provenance, ReleaseView, Report, Series
 from pkdp_pipeline.display.report.promises import Guarantees, promise_of
 from pkdp_pipeline.display.report.published import Published, ReadRelease
 from pkdp_pipeline.display.report.subject import DayTotal, Subject

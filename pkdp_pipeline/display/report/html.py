@@ -8,9 +8,9 @@ from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING
 
+from pkdp_pipeline.display.content import BudgetLine, Promise, ReleaseView, Report
 from pkdp_pipeline.display.figures.style import CSS_DARK, CSS_LIGHT
 from pkdp_pipeline.display.report import plain_words
-from pkdp_pipeline.display.report.content import BudgetLine, Promise, ReleaseView, Report
 from pkdp_pipeline.display.report.json_form import carrying
 from pkdp_pipeline.display.report.pictures import Pictures, about
 from pkdp_pipeline.display.report.plain_words import selected_from

@@ -15,7 +15,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from pkdp_pipeline.certificates.sentences import anyone
 from pkdp_pipeline.certificates.statement import Statement
-from pkdp_pipeline.display.report.content import BudgetLine, LedgerAccount, Promise, Report
+from pkdp_pipeline.display.content import BudgetLine, LedgerAccount, Promise, Report
 
 __all__ = [
     "SCHEMA",

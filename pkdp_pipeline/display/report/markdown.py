@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from pkdp_pipeline.certificates.statement import KnowledgeCurve, Statement
-from pkdp_pipeline.display.report.content import LedgerAccount, Promise, PublishedTable, ReleaseView, Report, Series
+from pkdp_pipeline.display.content import LedgerAccount, Promise, PublishedTable, ReleaseView, Report, Series
 from pkdp_pipeline.display.report.json_form import carrying
 from pkdp_pipeline.display.report.plain_words import noise_sentence, rounded_down, whom
 from pkdp_pipeline.display.report.readings import attained_at

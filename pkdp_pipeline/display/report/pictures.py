@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pkdp_pipeline.display.report.content import Promise, ReleaseView, Report
+from pkdp_pipeline.display.content import Promise, ReleaseView, Report
 from pkdp_pipeline.display.report.plain_words import epsilon_text, given, plain_number, whom
 from pkdp_pipeline.model.plain_text import exactly
 from pkdp_pipeline.model.wording import rounded_up

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.statement import GuaranteeCurve, Statement, knowledge_curves, what_if
-from pkdp_pipeline.display.report.content import Promise
+from pkdp_pipeline.display.content import Promise
 from pkdp_pipeline.display.report.published import Company, ReadRelease, certificate_in, guarantee_key
 
 __all__ = ["Guarantees", "promise_of"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from pkdp_pipeline.certificates.statement import GuaranteeCurve, KnowledgeCurve
-from pkdp_pipeline.display.report.content import ReleaseView
+from pkdp_pipeline.display.content import ReleaseView
 from pkdp_pipeline.model.wording import rounded_up
 
 __all__ = ["attained_at", "reading_counts", "reading_guarantee", "reading_knowledge", "reading_spending"]

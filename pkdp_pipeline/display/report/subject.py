@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.display.report.content import CheckLine
+from pkdp_pipeline.display.content import CheckLine
 
 __all__ = ["AskedRelease", "DayTotal", "Subject"]
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.display.report.content import PublishedTable, Series
+from pkdp_pipeline.display.content import PublishedTable, Series
 from pkdp_pipeline.model.plain_text import joined, key_text
 
 if TYPE_CHECKING:

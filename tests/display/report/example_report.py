@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from pkdp_pipeline.display.report.content import Report
+from pkdp_pipeline.display.content import Report
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.jobs.backfilling import backfill
 from pkdp_pipeline.jobs.reporting import report_of

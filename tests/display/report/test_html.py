@@ -17,7 +17,7 @@ import pytest
 from html_tree import Element, read
 from pages import REPORTS, drawn, page
 
-from pkdp_pipeline.display.report.content import CheckLine, LedgerAccount, Report
+from pkdp_pipeline.display.content import CheckLine, LedgerAccount, Report
 from pkdp_pipeline.display.report.html import to_html
 from pkdp_pipeline.display.report.markdown import to_markdown
 from pkdp_pipeline.model.wording import rounded_up

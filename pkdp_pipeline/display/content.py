@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pkdp_pipeline.certificates.statement import GuaranteeCurve, KnowledgeCurve, Scenario, Statement
+from pkdp_pipeline.ledger.views.words import budget_words
+from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.releases.noise import ExpectedError
 
 __all__ = [
@@ -161,9 +163,21 @@ class BudgetLine:
     words: str
     epsilon: float
     delta: float
-    part: Literal["partial_knowledge", "worst_case"]
+    part: str
     window_days: int | None
     spent: float | None
+
+    @classmethod
+    def of(cls, budget: Budget, part: str, spent: float | None = None) -> Self:
+        """Return one of the lines of a budget."""
+        return cls(
+            words=budget_words(budget, (part,)),
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            part=part,
+            window_days=budget.window_days,
+            spent=spent,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

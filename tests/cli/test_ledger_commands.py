@@ -631,7 +631,7 @@ def test_odd_names_do_not_break_the_yaml(tmp_path):
         publish(ledger, day(1))
         kept = ledger.dataset
     for plain in (False, True):
-        from pkdp_pipeline.ledger.views.registry import quoted
+        from pkdp_pipeline.display.ledger.registry import quoted
 
         assert YAML(typ="safe").load(quoted(name, plain=plain)) == name
         assert not plain or quoted(name, plain=plain).isascii()
@@ -644,7 +644,7 @@ def test_odd_names_do_not_break_the_yaml(tmp_path):
 @pytest.mark.parametrize("value", [1e-6, 1.5e-300, 0.1, 3.0, 1e22, 17.43114894411861])
 @pytest.mark.parametrize("version", [(1, 1), (1, 2)])
 def test_numbers_are_numbers_in_every_yaml(value, version):
-    from pkdp_pipeline.ledger.views.registry import number
+    from pkdp_pipeline.display.ledger.registry import number
 
     reader = YAML(typ="safe")
     reader.version = version

@@ -8,14 +8,14 @@ from collections.abc import Container, Sequence
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.statement import Statement
 from pkdp_pipeline.display.content import Audience, BudgetLine, LedgerAccount, SpentPoint
+from pkdp_pipeline.display.ledger.words import number_of, verify_command
 from pkdp_pipeline.display.report.subject import Subject
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger.account import unit_text
 from pkdp_pipeline.ledger.totals import unit_named
 from pkdp_pipeline.ledger.views.history import History, Line, spending
-from pkdp_pipeline.ledger.views.reading import Reading, stated_total, verify_command
+from pkdp_pipeline.ledger.views.reading import Reading, stated_total
 from pkdp_pipeline.ledger.views.spent import Spent, spent
-from pkdp_pipeline.ledger.views.words import number_of
 from pkdp_pipeline.model.plain_text import printable
 
 __all__ = ["POINTS", "SECONDS", "account_of", "total_of"]

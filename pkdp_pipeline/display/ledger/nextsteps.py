@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pkdp_pipeline.display.ledger.words import mechanism_words, number_of
 from pkdp_pipeline.ledger.differencing import allows_overlap, covers_periods
 from pkdp_pipeline.ledger.views.history import History
 from pkdp_pipeline.ledger.views.spent import MOST_MORE, how_many_more
-from pkdp_pipeline.ledger.views.words import mechanism_words, number_of
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,

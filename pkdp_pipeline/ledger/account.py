@@ -15,9 +15,9 @@ from typing import Literal, NamedTuple
 
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.parts import sha256
-from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.model.mechanisms import Kind
 from pkdp_pipeline.model.period import Period
+from pkdp_pipeline.model.question import Facts
 from pkdp_pipeline.model.spelling import folded
 
 __all__ = ["EVERYTHING", "Account", "Bundle", "Holding", "Span", "read_account", "unit_text", "units_of"]
@@ -38,7 +38,7 @@ class Span(NamedTuple):
     label: str | None
 
     @classmethod
-    def of(cls, standing: Standing) -> Span:
+    def of(cls, standing: Facts) -> Span:
         """Return the span of a release's period."""
         period = Period.parse(standing.period)
         days = period.days()
@@ -58,7 +58,7 @@ class Holding(NamedTuple):
     unit : str
         See `unit_text`.
     kind : str
-        See `pkdp_pipeline.ledger.standing.kind_of`.
+        See `pkdp_pipeline.model.mechanisms.kind_of`.
     part : str
         The sha256 of what it counts with; see `pkdp_pipeline.ledger.parts`.
     first, last : int or None
@@ -82,7 +82,7 @@ class Holding(NamedTuple):
     told: bool
 
     @classmethod
-    def of(cls, standing: Standing, *, entry: int = 0, part: str = "", told: bool = False) -> Holding:
+    def of(cls, standing: Facts, *, entry: int = 0, part: str = "", told: bool = False) -> Holding:
         """Return a release as it is charged, or would be."""
         span = Span.of(standing)
         return cls(entry, unit_text(standing.unit), standing.kind, part, *span, standing.table, told)

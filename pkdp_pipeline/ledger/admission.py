@@ -13,9 +13,9 @@ from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.differencing import allows_overlap, check_beside, may_stand_together
 from pkdp_pipeline.ledger.entries import Entries
 from pkdp_pipeline.ledger.overlap_cases import untold
-from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.mechanisms import NOISELESS
+from pkdp_pipeline.model.question import Facts
 
 __all__ = ["Admission", "admit", "check_claims", "check_time_zone", "check_told", "least_admission"]
 
@@ -46,7 +46,7 @@ class Admission:
 
 
 def admit(
-    db: Database, dataset: str, standing: Standing, terms: Terms, *, told: bool = False, instead_of: int | None = None
+    db: Database, dataset: str, standing: Facts, terms: Terms, *, told: bool = False, instead_of: int | None = None
 ) -> Admission:
     """Refuse a release that cannot stand beside what is charged; it needs no data.
 
@@ -54,7 +54,7 @@ def admit(
     ----------
     db : Database
     dataset : str
-    standing : Standing
+    standing : Facts
     terms : Terms
     told : bool, default False
         Whether its certificate will be about an attacker to whom `total_is_known`.
@@ -81,7 +81,7 @@ def admit(
             return ()
         return read_account(db, dataset).without(instead_of).holdings
 
-    def facts(one: Holding) -> Standing:
+    def facts(one: Holding) -> Facts:
         return standing if one is asked else entries.standing(one.entry)
 
     check_beside(asked, near, everything, terms.evidence, facts, dataset=dataset)

@@ -14,9 +14,9 @@ from pkdp_pipeline.errors import BudgetExceededError
 from pkdp_pipeline.ledger.account import EVERYTHING, Account, Bundle, Span
 from pkdp_pipeline.ledger.ledger_totals import LedgerTotals, delta_of, drawn, epsilon_of
 from pkdp_pipeline.ledger.rows import Row
-from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.totals import unit_named
 from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.model.question import Facts
 from pkdp_pipeline.model.wording import Speech, Worded, rounded_up
 
 __all__ = ["BudgetCheck"]
@@ -42,7 +42,7 @@ class BudgetCheck:
     ----------
     totals : LedgerTotals
         With the release in it.
-    standing : Standing
+    standing : Facts
     row : Row
         The release.
     before : Account
@@ -56,7 +56,7 @@ class BudgetCheck:
     def __init__(
         self,
         totals: LedgerTotals,
-        standing: Standing,
+        standing: Facts,
         row: Row,
         before: Account,
         prior: Account,

@@ -18,10 +18,10 @@ from pkdp_pipeline.ledger.entries import Entries, Entry, Reservation
 from pkdp_pipeline.ledger.ledger_totals import LedgerTotals
 from pkdp_pipeline.ledger.parts import Parts, certificate_of, compared, describe
 from pkdp_pipeline.ledger.rows import Row
-from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import add_up
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.question import Facts
 
 __all__ = ["Charging", "hold_recertified"]
 
@@ -37,7 +37,7 @@ class Charging:
     database : Database
     dataset : str
     key : str
-    standing : Standing
+    standing : Facts
     offer : callable
         See `Ledger.reserve`.
     terms : Terms
@@ -52,7 +52,7 @@ class Charging:
         *,
         dataset: str,
         key: str,
-        standing: Standing,
+        standing: Facts,
         offer: Callable[[Admission, str], Any],
         terms: Terms,
         attacker: AttackerModel | None = None,
@@ -131,7 +131,7 @@ class Charging:
         return certificate
 
 
-def _hold_charged(db: Database, row: Row, standing: Standing, terms: Terms) -> None:
+def _hold_charged(db: Database, row: Row, standing: Facts, terms: Terms) -> None:
     """Refuse a release just charged that does not add up with the others, or exceeds a budget.
 
     Raises
@@ -157,7 +157,7 @@ def _hold_charged(db: Database, row: Row, standing: Standing, terms: Terms) -> N
     BudgetCheck(totals, standing, row, before, before).hold()
 
 
-def hold_recertified(db: Database, row: Row, former: Row, standing: Standing, *, recorded: Terms, terms: Terms) -> None:
+def hold_recertified(db: Database, row: Row, former: Row, standing: Facts, *, recorded: Terms, terms: Terms) -> None:
     """Refuse a release's new certificate that takes the total away, or exceeds a budget.
 
     Parameters
@@ -165,7 +165,7 @@ def hold_recertified(db: Database, row: Row, former: Row, standing: Standing, *,
     db : Database
     row, former : Row
         The entry as it is and as it was; one that counts as before leaves the totals as they are.
-    standing : Standing
+    standing : Facts
     recorded : Terms
         Under which the releases must add up as before.
     terms : Terms

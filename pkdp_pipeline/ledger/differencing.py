@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pkdp_pipeline.errors import DifferencingError
 from pkdp_pipeline.ledger.account import Account, Holding
 from pkdp_pipeline.ledger.overlap_cases import crossing, overlap, promised
-from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
@@ -19,6 +18,7 @@ from pkdp_pipeline.model.evidence import (
     read_evidence,
 )
 from pkdp_pipeline.model.mechanisms import NOISELESS
+from pkdp_pipeline.model.question import Facts
 
 __all__ = [
     "allows_overlap",
@@ -29,7 +29,7 @@ __all__ = [
     "may_stand_together",
 ]
 
-Facts = Callable[[Holding], Standing]
+FactsOf = Callable[[Holding], Facts]
 
 _NAMED_FIRST = {"noiseless": 0, "exact count": 1, "total": 1}
 
@@ -77,8 +77,8 @@ def may_stand_apart(releases: Sequence[Holding]) -> bool:
 
 
 def check_differencing(
-    standing: Standing,
-    others: Iterable[Standing | tuple[Standing, AttackerModel]],
+    standing: Facts,
+    others: Iterable[Facts | tuple[Facts, AttackerModel]],
     *,
     dataset: str,
     evidence: object = None,
@@ -95,9 +95,9 @@ def check_differencing(
 
     Parameters
     ----------
-    standing : Standing
+    standing : Facts
         The release asked for.
-    others : iterable of Standing or of (Standing, AttackerModel)
+    others : iterable of Facts or of (Facts, AttackerModel)
         Releases of the data set that are published or charged, each with the attacker it is certified
         against; without one it is an attacker who is not told who is there.
     dataset : str
@@ -117,7 +117,7 @@ def check_differencing(
     `docs/composition.md`, rule 7. People are the same when the data set is: predicates, columns and units are
     not compared to find out whether two releases concern different people.
     """
-    listed = [(one, None) if isinstance(one, Standing) else one for one in others]
+    listed = [(one, None) if isinstance(one, Facts) else one for one in others]
     releases = [
         Holding.of(one, entry=number, told=whom is not None and whom.total_is_known)
         for number, (one, whom) in enumerate(listed, start=1)
@@ -133,7 +133,7 @@ def check_beside(
     near: Sequence[Holding],
     everything: Callable[[], Iterable[Holding]],
     evidence: Iterable[Evidence],
-    facts: Facts,
+    facts: FactsOf,
     *,
     dataset: str,
 ) -> None:
@@ -148,7 +148,7 @@ def check_beside(
         Returns all that is charged; called only where other periods matter.
     evidence : iterable of Evidence
     facts : callable
-        Returns the standing of a holding, that of `asked` too.
+        Returns the facts of a holding, those of `asked` too.
     dataset : str
 
     Raises
@@ -173,7 +173,7 @@ def check_beside(
         _refuse_crossing(asked, far, facts, dataset)
 
 
-def _refuse_overlap(asked: Holding, near: Sequence[Holding], facts: Facts, dataset: str) -> None:
+def _refuse_overlap(asked: Holding, near: Sequence[Holding], facts: FactsOf, dataset: str) -> None:
     """Raise the error for a release among `near`, whose periods lead to its own."""
     direct = [one for one in near if one.meets(asked.span)]
     for one in direct:
@@ -184,7 +184,7 @@ def _refuse_overlap(asked: Holding, near: Sequence[Holding], facts: Facts, datas
     raise DifferencingError(overlap(facts(asked), facts(first), dataset, through=through, told=True))
 
 
-def _refuse_crossing(asked: Holding, far: Sequence[Holding], facts: Facts, dataset: str) -> None:
+def _refuse_crossing(asked: Holding, far: Sequence[Holding], facts: FactsOf, dataset: str) -> None:
     """Raise the error for a release beside those of other periods; it names the first that is in its way, if any."""
     in_the_way = (one for one in far if not may_stand_apart([asked, one]))
     noiseless = (one for one in far if one.kind in NOISELESS)

@@ -13,8 +13,8 @@ from pkdp_pipeline.ledger.account import Holding
 from pkdp_pipeline.ledger.chain import FIELDS, Event, Journal
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.rows import Row, State, after
-from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.model.question import Facts
 from pkdp_pipeline.model.spelling import folded
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Entry:
     revision : int
         1, and one more for each time the same question was published anew.
     dataset : str
-    standing : Standing
+    standing : Facts
         The people, the period, and what is published about them.
     terms : Terms
         The evidence and budgets in force when it was charged.
@@ -102,7 +102,7 @@ class Entry:
     key: str
     revision: int
     dataset: str
-    standing: Standing
+    standing: Facts
     terms: Terms
     state: State
     certificate: str = field(repr=False)
@@ -249,11 +249,11 @@ class Entries:
         rows = self._database.execute(f"SELECT {_NAMES} FROM entry WHERE {where}", **fields)
         return Row._make(rows[0]) if rows else None
 
-    def standing(self, entry: int) -> Standing:
+    def standing(self, entry: int) -> Facts:
         """Return what an entry is about."""
         ((text,),) = self._database.execute("SELECT standing FROM event WHERE sequence = :entry", entry=entry)
         try:
-            return Standing.from_dict(json.loads(text))
+            return Facts.from_dict(json.loads(text))
         except ValueError:  # an ArgumentError is one
             raise LedgerError("a release the ledger holds cannot be read: it was altered.") from None
 
@@ -292,7 +292,7 @@ class Entries:
         )
         return _entry(tuple(known), tuple(str(text) for (text,) in former))
 
-    def beside(self, dataset: str, standing: Standing) -> list[int]:
+    def beside(self, dataset: str, standing: Facts) -> list[int]:
         """Return the ids of the published entries whose periods overlap that of `standing`, in order.
 
         Two queries, so that an index serves each: a period without dates overlaps every period with dates.
@@ -321,7 +321,7 @@ def _entry(row: tuple[Any, ...], former: tuple[str, ...]) -> Entry:
             key=key,
             revision=revision,
             dataset=dataset,
-            standing=Standing.from_dict(json.loads(standing)),
+            standing=Facts.from_dict(json.loads(standing)),
             terms=terms_of(terms),
             state=state,
             certificate=certificate,

@@ -16,10 +16,10 @@ from pkdp_pipeline.ledger.database import Database, open_database
 from pkdp_pipeline.ledger.entries import Entries, Entry, Reservation, terms_of
 from pkdp_pipeline.ledger.ledger_totals import LedgerTotals
 from pkdp_pipeline.ledger.rows import Row
-from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms, given
 from pkdp_pipeline.ledger.verification import verify
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.question import Facts
 from pkdp_pipeline.model.spelling import dataset_name
 
 if TYPE_CHECKING:
@@ -168,14 +168,14 @@ class Ledger:
         """Yield reserved and published entries in the order of their reservation, with `given_back` those as well."""
         return self._entries.each(self.dataset, given_back=given_back)
 
-    def beside(self, standing: Standing) -> list[Entry]:
+    def beside(self, standing: Facts) -> list[Entry]:
         """Return the published entries about the same people in periods that overlap that of `standing`.
 
         A release with the same standing is among them once it is published.
         """
         return [self._entries.read(entry) for entry in self._entries.beside(self.dataset, standing)]
 
-    def check(self, standing: Standing, attacker: AttackerModel | None = None) -> Admission:
+    def check(self, standing: Facts, attacker: AttackerModel | None = None) -> Admission:
         """Refuse a `standing` that cannot be beside what is charged already; it needs no data, and charges nothing.
 
         Call it only when `find` has no entry of the same key: the rule is about different releases. `attacker` is
@@ -217,7 +217,7 @@ class Ledger:
         return LedgerTotals.read(self._database, self.dataset, self.terms)
 
     def known_total(self, unit: tuple[str, ...], *days: date) -> Certificate | None:
-        """Return what `LedgerTotals.known` does."""
+        """Return the total of `unit`, or of the `days` from the first to the last; see `LedgerTotals.known`."""
         with self._database.snapshot():
             return self.totals().known(self.dataset, unit, *days)
 
@@ -230,7 +230,7 @@ class Ledger:
             return plot_ledger(self, asked, delta=delta, axes=axes)
 
     def reserve(
-        self, key: str, standing: Standing, offer: Offer, *, revise: bool = False, attacker: AttackerModel | None = None
+        self, key: str, standing: Facts, offer: Offer, *, revise: bool = False, attacker: AttackerModel | None = None
     ) -> Reservation | Entry:
         """Charge a release before its data are read.
 
@@ -238,7 +238,7 @@ class Ledger:
         ----------
         key : str
             What is asked.
-        standing : Standing
+        standing : Facts
         offer : callable
             Called as ``offer(admission, head)``, after the differencing check and before the charge, and returns
             the certificate. The `Admission` says whether others stand beside the release, and whether it may claim
@@ -321,7 +321,7 @@ class Ledger:
     def give_back(self, reservation: Reservation) -> bool:
         """Take the charge away of a release that was not published, and never will be.
 
-        Only a run that has shown nothing of it to anybody may do this. Returns False when it was published meanwhile.
+        Only a run that has shown nothing of its `reservation` may do this. False: it was published meanwhile.
         """
         self._check_own(reservation)
         with self._database.transaction(self.dataset):
@@ -362,7 +362,7 @@ class Ledger:
         return self._journal.unreadable(self.dataset)
 
     def mark_unreadable(self, table: str) -> None:
-        """Record, once, that a table could not be read.
+        """Record, once, that a `table` could not be read.
 
         Answers that came back after a failure, or failed for one question and not for another, would spell data out.
         """

@@ -10,8 +10,8 @@ from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.ledger.account import Holding
 from pkdp_pipeline.ledger.chain import Event
 from pkdp_pipeline.ledger.parts import certificate_of, counted, describe, sha256
-from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.model.mechanisms import Kind
+from pkdp_pipeline.model.question import Facts
 
 __all__ = ["Row", "State", "after", "replayed"]
 
@@ -84,7 +84,7 @@ def after(row: Row | None, event: Event, certificate: Callable[[int], str]) -> R
 
 
 def _reserved(event: Event) -> Row:
-    standing = Standing.from_dict(json.loads(str(event.standing)))
+    standing = Facts.from_dict(json.loads(str(event.standing)))
     description = describe(str(event.certificate))
     certified = certificate_of(description)
     if certified.mechanism != standing.mechanism or certified.protects != standing.protects:

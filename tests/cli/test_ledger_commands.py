@@ -23,9 +23,10 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.release_certificate import release_certificate
 from pkdp_pipeline.cli import ledger_commands
 from pkdp_pipeline.cli import main as cli
-from pkdp_pipeline.ledger import Ledger, Standing, database
+from pkdp_pipeline.ledger import Ledger, database
 from pkdp_pipeline.ledger.chain import json_text
 from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.question import Facts
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.releases.release import Release
 
@@ -65,7 +66,7 @@ def noisy(ledger, period, epsilon=0.1, **more):
 def reserved(ledger, period):
     """Leave a reservation behind, as a run that dies does."""
     mechanism = pkdp.Histogram(k=50)
-    standing = Standing(unit=("u",), period=period, label="died", mechanism=mechanism, by=("carrier",))
+    standing = Facts(unit=("u",), period=period, label="died", mechanism=mechanism, by=("carrier",))
     made = pkdp.certify(mechanism, ATTACKER)
     ledger.reserve("f" * 64, standing, lambda alone, head: made)
 
@@ -454,7 +455,7 @@ def forged(path, documents, counts):
     with Ledger.open(path, dataset="d", evidence=HABITS) as ledger:
         for number, (change, count) in enumerate(zip(documents, counts, strict=True), start=1):
             mechanism = pkdp.Histogram(k=50)
-            standing = Standing(unit=("u",), period=day(number), label="x", mechanism=mechanism, by=("carrier",))
+            standing = Facts(unit=("u",), period=day(number), label="x", mechanism=mechanism, by=("carrier",))
 
             def offer(alone, head, *, standing=standing, change=change):
                 facts = Context(unit=("u",), period=standing.period, dataset="d", head=head)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from pkdp_pipeline.certificates.release_certificate import certify
-from pkdp_pipeline.ledger import Ledger, Standing
+from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.account import read_account
 from pkdp_pipeline.ledger.chain import json_text
 from pkdp_pipeline.ledger.charging import hold_recertified
@@ -19,6 +19,7 @@ from pkdp_pipeline.ledger.verification import compare
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.mechanisms import Histogram
+from pkdp_pipeline.model.question import Facts
 
 ATTACKER = AttackerModel(p_max=0.1, p_min=0.1, unknown=2000)
 
@@ -36,7 +37,7 @@ def as_text(certificate):
 @dataclass
 class Kept:
     key: str
-    standing: Standing
+    standing: Facts
 
 
 class Book:
@@ -110,4 +111,4 @@ class Book:
 
 def standing(mechanism, period, **fields):
     by = ("carrier",) if isinstance(mechanism, Histogram) else None
-    return Standing(**{"unit": ("tailnum",), "by": by, "label": "x", **fields}, mechanism=mechanism, period=period)
+    return Facts(**{"unit": ("tailnum",), "by": by, "label": "x", **fields}, mechanism=mechanism, period=period)

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.ledger import Ledger, Standing
+from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.account import Account, Bundle, Holding
 from pkdp_pipeline.ledger.ledger_totals import LedgerTotals
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.evidence import Evidence
+from pkdp_pipeline.model.question import Facts
 
 __all__ = ["History", "Line", "Point", "read_history", "spending"]
 
@@ -31,7 +32,7 @@ class Line:
         What adding up looks at: entry, unit, part and days.
     key : str
     revision : int
-    standing : Standing
+    standing : Facts
     state : str
     release_id : str or None
     created_at : str
@@ -40,7 +41,7 @@ class Line:
     holding: Holding
     key: str
     revision: int
-    standing: Standing
+    standing: Facts
     state: str
     release_id: str | None
     created_at: str

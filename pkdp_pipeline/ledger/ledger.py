@@ -321,7 +321,7 @@ class Ledger:
     def give_back(self, reservation: Reservation) -> bool:
         """Take the charge away of a release that was not published, and never will be.
 
-        Only a run that has shown nothing of its `reservation` may do this. False: it was published meanwhile.
+        Only a run that has shown nothing of its `reservation` may do so. Returns False where it was published.
         """
         self._check_own(reservation)
         with self._database.transaction(self.dataset):

@@ -199,8 +199,8 @@ _PROTECTED = {"presence": "whether a person is there", "value": "which cell a pe
 
 
 def _print_together(screen: Screen, allowed: dict[str, Any]) -> None:
+    from pkdp_pipeline.display.ledger.words import attacker_words, budget_words
     from pkdp_pipeline.ledger import Budget
-    from pkdp_pipeline.ledger.views.words import attacker_words, budget_words
 
     limits = allowed["limits"]
     screen.head("All of it together")

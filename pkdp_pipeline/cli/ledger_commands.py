@@ -56,10 +56,10 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show what is published, and how the total grew with every period, with the budgets."""
+    from pkdp_pipeline.display.ledger.changes import changed_since, term_changes
     from pkdp_pipeline.display.ledger.screen import Screen
     from pkdp_pipeline.display.ledger.showing import show as print_show
     from pkdp_pipeline.display.ledger.showing import show_document
-    from pkdp_pipeline.ledger.views.changes import changed_since, term_changes
     from pkdp_pipeline.ledger.views.history import read_history, spending
     from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading
     from pkdp_pipeline.ledger.views.spent import spent
@@ -72,7 +72,7 @@ def show(
             (
                 one,
                 spending(history, one, delta, seconds=seconds),
-                spent(reading.database, history.dataset, one, history.terms, seconds=seconds / 2),
+                spent(history.totals, one, seconds=seconds / 2),
             )
             for one in units
         ]
@@ -93,25 +93,24 @@ def total(
     as_json: AsJson = False,
 ) -> None:
     """Print what everything charged adds up to: the sentence, the numbers, the rule, and what is left of budgets."""
+    from pkdp_pipeline.display.ledger.changes import changed_since, term_changes
     from pkdp_pipeline.display.ledger.screen import Screen
     from pkdp_pipeline.display.ledger.totalling import print_total
-    from pkdp_pipeline.ledger.account import units_of
+    from pkdp_pipeline.display.ledger.words import command
     from pkdp_pipeline.ledger.totals import unit_named
-    from pkdp_pipeline.ledger.views.changes import changed_since, term_changes
     from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading, stated_total
     from pkdp_pipeline.ledger.views.spent import spent
-    from pkdp_pipeline.ledger.views.words import command
 
     with open_for_reading(location, dataset) as reading, reading.database.snapshot():
-        db, name, terms = reading.database, reading.ledger.dataset, reading.ledger.terms
-        units = chosen_units(units_of(db, name), unit or (), each_row=each_row) or ["[]"]
+        totals, name, terms = reading.ledger.totals(), reading.ledger.dataset, reading.ledger.terms
+        units = chosen_units(totals.account.units, unit or (), each_row=each_row) or ["[]"]
         if as_json and len(units) > 1:
             named = "; ".join(map(unit_named, units))
             raise ArgumentError(
                 f"data set {name!r} has releases for several privacy units, each with its own total: choose one with "
                 f"--unit or --each-row: {named}."
             )
-        found = [(one, stated_total(reading, one), spent(db, name, one, terms, seconds=SECONDS)) for one in units]
+        found = [(one, stated_total(reading, one), spent(totals, one, seconds=SECONDS)) for one in units]
         where, changed = reading.ledger.location, changed_since(term_changes(reading))
     if as_json:
         _print([found[0][1].to_json(), "\n"])
@@ -170,8 +169,8 @@ def verify(
     """Check the chain, what is derived from it, and every stored release with its certificate."""
     from pkdp_pipeline.assurance.ledger_checking import check
     from pkdp_pipeline.display.ledger.screen import Screen
-    from pkdp_pipeline.ledger.views.reading import open_for_reading, verify_command
-    from pkdp_pipeline.ledger.views.words import number_of
+    from pkdp_pipeline.display.ledger.words import number_of, verify_command
+    from pkdp_pipeline.ledger.views.reading import open_for_reading
 
     with open_for_reading(location, dataset) as reading:
         found = check(reading, head=None if head is None else head.strip().lower())
@@ -198,10 +197,10 @@ def export(
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write it there.")] = None,
 ) -> None:
     """Export all public facts as JSON, or an entry for the public registry of deployments as YAML."""
+    from pkdp_pipeline.display.ledger.registry import registry_text
     from pkdp_pipeline.display.ledger.screen import Screen
     from pkdp_pipeline.ledger.views.exporting import exported, write_out
     from pkdp_pipeline.ledger.views.reading import open_for_reading
-    from pkdp_pipeline.ledger.views.registry import registry_text
 
     if form not in ("json", "registry"):
         raise ArgumentError(f"--format must be json or registry, got {form!r}.")
@@ -209,10 +208,10 @@ def export(
         raise ArgumentError("--unit and --each-row are for --format registry: the JSON holds the events of all units.")
     with open_for_reading(location, dataset) as reading, reading.database.snapshot():
         if form == "json":
-            pieces = exported(reading)
+            pieces: Iterable[str] = exported(reading)
         else:
             plain = out is None and Screen().plain
-            pieces = registry_text(reading, unit or (), each_row=each_row, plain=plain)
+            pieces = [registry_text(reading, unit or (), each_row=each_row, plain=plain)]
         if out is None:
             _print(pieces)
         else:

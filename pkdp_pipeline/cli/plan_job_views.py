@@ -11,10 +11,10 @@ from typing import Any
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.target import Target
 from pkdp_pipeline.cli.job_views import print_plan
+from pkdp_pipeline.display.ledger.words import amount, number_of
 from pkdp_pipeline.display.terminal.screen import Screen
 from pkdp_pipeline.jobs.dry_run import DELTA, Plan
 from pkdp_pipeline.jobs.repair import Offer, Repairs
-from pkdp_pipeline.ledger.views.words import amount, number_of
 from pkdp_pipeline.model.plain_text import exactly
 from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.model.wording import rounded_up

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from pkdp_pipeline.certificates.statement import GuaranteeCurve, KnowledgeCurve, Scenario, Statement
-from pkdp_pipeline.ledger.views.words import budget_words
+from pkdp_pipeline.display.ledger.words import budget_words
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.releases.noise import ExpectedError
 

@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.certificates.composed import ComposedCertificate
-from pkdp_pipeline.ledger.views.words import amount, budget_words
+from pkdp_pipeline.display.ledger.words import amount, budget_words
 from pkdp_pipeline.model.plain_text import exactly
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.releases.explain import DELTA

@@ -15,7 +15,6 @@ from pkdp_pipeline.jobs.written import check_folder, check_ledger
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.copying import copied
 from pkdp_pipeline.ledger.parts import certificate_of, describe
-from pkdp_pipeline.ledger.stretch import total_of_days, total_of_unit
 from pkdp_pipeline.releases.publish import Publication
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ def plan_job(job: Job, days: Sequence[date], *, revise: bool = False) -> Plan:
     certificates = check_folder(job)
     with copied(job.ledger, dataset=job.dataset, budget=budget, evidence=evidence) as ledger:
         check_ledger(job, ledger, certificates)
-        before = total_of_unit(ledger, job.unit)
+        before = ledger.known_total(job.unit)
         for day in days:
             planned.append(plan_day(job, ledger, day, revise=revise))
             if planned[-1].refused is not None:
@@ -119,8 +118,8 @@ def plan_job(job: Job, days: Sequence[date], *, revise: bool = False) -> Plan:
             days=tuple(planned),
             unreached=len(days) - len(planned),
             before=before,
-            after=total_of_unit(ledger, job.unit),
-            period=total_of_days(ledger, job.unit, min(allowed), max(allowed)) if allowed else compose([]),
+            after=ledger.known_total(job.unit),
+            period=ledger.known_total(job.unit, min(allowed), max(allowed)) if allowed else compose([]),
         )
 
 
@@ -135,6 +134,7 @@ def plan_day(job: Job, ledger: Ledger, day: date, *, revise: bool = False) -> Pl
         except PkdpError as error:
             return PlannedDay(day=day, releases=tuple(releases), refused=error)
         outcome: Outcome = "replay" if isinstance(found, Entry) else "publish"
-        certificate = certificate_of(describe(found.certificate))
+        text = found.certificate if isinstance(found, Entry) else found.certificate.to_json()
+        certificate = certificate_of(describe(text))
         releases.append(PlannedRelease(name=one.name, outcome=outcome, certificate=certificate))
     return PlannedDay(day=day, releases=tuple(releases))

@@ -231,7 +231,7 @@ def _together(job: Job, ledger: Ledger, history: History, held: Mapping[int, str
     if total is None and declared and {entry.unit for entry in beside} == {job.unit}:
         # What is declared covers releases about one day too.
         with suppress(NoEvidenceError):
-            total = history.total(unit_text(job.unit), lines)
+            total = history.of_some(unit_text(job.unit), lines)
     own = all(line.holding.entry in held for line in lines)
     return DayTotal(total=total, reason="" if total is not None else found.sentence(day), own=own)
 

@@ -24,8 +24,7 @@ from pkdp_pipeline.jobs.sources import Source, open_source
 from pkdp_pipeline.jobs.stopping import Stopping, interruptible
 from pkdp_pipeline.jobs.written import check_folder, check_ledger, own
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.ledger.rehearsal import rehearsal
-from pkdp_pipeline.ledger.stretch import total_of_unit
+from pkdp_pipeline.ledger.copying import rehearsal
 from pkdp_pipeline.releases.publish import Counted, publish
 from pkdp_pipeline.releases.release import Release
 
@@ -174,7 +173,7 @@ class JobSession:
         It is under the terms that the ledger has recorded, which a replay does not change.
         """
         with Ledger.open(self._job.ledger, dataset=self._job.dataset) as ledger:
-            return total_of_unit(ledger, self._job.unit)
+            return ledger.known_total(self._job.unit)
 
     def write_report(self) -> Path | None:
         """Write the report of all that the job has published, where ``[output] report`` asks for it; return where.

@@ -65,6 +65,9 @@ class Facts:
         choice("protects", self.protects, ("presence", "value"))
         mechanism_name(self.mechanism)
         Period.parse(self.period)
+        for name in ("label", "period", "where", "table"):
+            if any("\ud800" <= sign <= "\udfff" for sign in getattr(self, name) or ""):
+                raise ArgumentError(f"{name} must be a text of whole Unicode characters: it holds half of a pair.")
         if self.total and (self.where is not None or self.opaque):
             raise ArgumentError(
                 "a total that protects the value counts everybody: a predicate may depend on the cell a person is in."
@@ -74,11 +77,6 @@ class Facts:
     def kind(self) -> Kind:
         """How the release stands beside others; see `kind_of`."""
         return kind_of(self.mechanism, self.protects)
-
-    @property
-    def stored_kind(self) -> str:
-        """The kind in the ledger's tables, which know a total as an exact count: its facts say which it is."""
-        return "exact count" if self.total else self.kind
 
     @property
     def noiseless(self) -> bool:

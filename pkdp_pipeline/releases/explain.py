@@ -193,7 +193,7 @@ def explain(by: str | Sequence[str] | None = None, where: Any = None, **options:
         outcome, certificate, refused = _foreseen(publication)
         context = question.context()
     else:
-        from pkdp_pipeline.ledger.rehearsal import rehearsal
+        from pkdp_pipeline.ledger.copying import rehearsal
 
         with rehearsal(ledger) as trial:
             now = then = _sums(trial, question.unit)
@@ -222,10 +222,9 @@ def explain(by: str | Sequence[str] | None = None, where: Any = None, **options:
 def _sums(ledger: Ledger, unit: tuple[str, ...]) -> tuple[Certificate | None, list[Spent]]:
     """Return what a unit's releases add up to, and what is used of the budgets."""
     from pkdp_pipeline.ledger.account import unit_text
-    from pkdp_pipeline.ledger.stretch import total_of_unit
     from pkdp_pipeline.ledger.views.spent import spent
 
-    return total_of_unit(ledger, unit), spent(ledger._database, ledger.dataset, unit_text(unit), ledger.terms)
+    return ledger.known_total(unit), spent(ledger.totals(), unit_text(unit))
 
 
 def _use(before: Spent, after: Spent) -> BudgetUse:

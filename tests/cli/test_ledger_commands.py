@@ -23,9 +23,10 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.release_certificate import release_certificate
 from pkdp_pipeline.cli import ledger_commands
 from pkdp_pipeline.cli import main as cli
-from pkdp_pipeline.ledger import Ledger, Standing, database
-from pkdp_pipeline.ledger.journal import json_text
+from pkdp_pipeline.ledger import Ledger, database
+from pkdp_pipeline.ledger.chain import json_text
 from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.releases.release import Release
 
@@ -65,7 +66,7 @@ def noisy(ledger, period, epsilon=0.1, **more):
 def reserved(ledger, period):
     """Leave a reservation behind, as a run that dies does."""
     mechanism = pkdp.Histogram(k=50)
-    standing = Standing(unit=("u",), period=period, label="died", mechanism=mechanism, by=("carrier",))
+    standing = Facts(unit=("u",), period=period, label="died", mechanism=mechanism, by=("carrier",))
     made = pkdp.certify(mechanism, ATTACKER)
     ledger.reserve("f" * 64, standing, lambda alone, head: made)
 
@@ -435,9 +436,9 @@ def altered(path, statement):
     [
         "UPDATE event SET created_at = '1999' WHERE sequence = 4",
         "UPDATE event SET content = x'00' WHERE sequence = 4",
-        "UPDATE holding SET kind = 'noised'",
+        "UPDATE entry SET kind = 'noised'",
         "UPDATE entry SET revision = 7 WHERE id = 3",
-        "UPDATE holding SET first_day = first_day + 1 WHERE entry = 5",
+        "UPDATE entry SET first_day = first_day + 1 WHERE id = 5",
         "DELETE FROM dataset",
     ],
 )
@@ -454,7 +455,7 @@ def forged(path, documents, counts):
     with Ledger.open(path, dataset="d", evidence=HABITS) as ledger:
         for number, (change, count) in enumerate(zip(documents, counts, strict=True), start=1):
             mechanism = pkdp.Histogram(k=50)
-            standing = Standing(unit=("u",), period=day(number), label="x", mechanism=mechanism, by=("carrier",))
+            standing = Facts(unit=("u",), period=day(number), label="x", mechanism=mechanism, by=("carrier",))
 
             def offer(alone, head, *, standing=standing, change=change):
                 facts = Context(unit=("u",), period=standing.period, dataset="d", head=head)
@@ -631,7 +632,7 @@ def test_odd_names_do_not_break_the_yaml(tmp_path):
         publish(ledger, day(1))
         kept = ledger.dataset
     for plain in (False, True):
-        from pkdp_pipeline.ledger.views.registry import quoted
+        from pkdp_pipeline.display.ledger.registry import quoted
 
         assert YAML(typ="safe").load(quoted(name, plain=plain)) == name
         assert not plain or quoted(name, plain=plain).isascii()
@@ -644,7 +645,7 @@ def test_odd_names_do_not_break_the_yaml(tmp_path):
 @pytest.mark.parametrize("value", [1e-6, 1.5e-300, 0.1, 3.0, 1e22, 17.43114894411861])
 @pytest.mark.parametrize("version", [(1, 1), (1, 2)])
 def test_numbers_are_numbers_in_every_yaml(value, version):
-    from pkdp_pipeline.ledger.views.registry import number
+    from pkdp_pipeline.display.ledger.registry import number
 
     reader = YAML(typ="safe")
     reader.version = version

@@ -449,7 +449,7 @@ def test_bounded_dependence_takes_back_no_promise():
 def test_what_bounded_dependence_let_in_does_not_add_up_without_it():
     book = Book(Terms(evidence=(BoundedDependence(0.25),)))
     told(book, Count())
-    with pytest.raises(NoEvidenceError):
+    with pytest.raises(DifferencingError):
         book.add(TABLE, DAY, attacker=SURE, protects="value")
     told(book, TABLE)
     told(book, TABLE)

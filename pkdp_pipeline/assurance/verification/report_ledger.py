@@ -37,7 +37,7 @@ _SECONDS = 600.0
 
 def report_ledger_claims(reading: Reading, document: dict[str, Any]) -> Iterator[Claim]:
     """Yield whether a report's releases, total and points are those of the ledger."""
-    from pkdp_pipeline.ledger.journal import Journal
+    from pkdp_pipeline.ledger.chain import Journal
     from pkdp_pipeline.ledger.views.history import read_history
 
     with reading.database.snapshot():

@@ -21,11 +21,11 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.differences import SEARCHED, described, differences, outcome_of
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.display.ledger.words import budget_words
 from pkdp_pipeline.display.report import Format, check_extra, render
 from pkdp_pipeline.display.report.json_form import promise_document, report_of_document
 from pkdp_pipeline.display.report.plain_words import asked_sentence
 from pkdp_pipeline.display.report.promises import promise_of
-from pkdp_pipeline.ledger.views.words import budget_words
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
 from pkdp_pipeline.model.plain_text import joined, printable

@@ -18,9 +18,9 @@ from pkdp_pipeline.cli.plan_views.plan import (
     takes_long,
 )
 from pkdp_pipeline.cli.plan_views.question import Question
+from pkdp_pipeline.display.ledger.words import amount
 from pkdp_pipeline.display.terminal.chart import Mark, columns_chart
 from pkdp_pipeline.display.terminal.screen import Screen
-from pkdp_pipeline.ledger.views.words import amount
 from pkdp_pipeline.model.evidence import evidence_to_dicts
 from pkdp_pipeline.model.mechanisms import Count, mechanism_to_dict
 from pkdp_pipeline.model.plain_text import exactly

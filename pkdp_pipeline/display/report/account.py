@@ -8,14 +8,14 @@ from collections.abc import Container, Sequence
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.statement import Statement
 from pkdp_pipeline.display.content import Audience, BudgetLine, LedgerAccount, SpentPoint
+from pkdp_pipeline.display.ledger.words import number_of, verify_command
 from pkdp_pipeline.display.report.subject import Subject
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger.account import unit_text
 from pkdp_pipeline.ledger.totals import unit_named
 from pkdp_pipeline.ledger.views.history import History, Line, spending
-from pkdp_pipeline.ledger.views.reading import Reading, stated_total, verify_command
+from pkdp_pipeline.ledger.views.reading import Reading, stated_total
 from pkdp_pipeline.ledger.views.spent import Spent, spent
-from pkdp_pipeline.ledger.views.words import number_of
 from pkdp_pipeline.model.plain_text import printable
 
 __all__ = ["POINTS", "SECONDS", "account_of", "total_of"]
@@ -49,7 +49,7 @@ def account_of(
     """Return the account; `total` and `reason` are those of `total_of`, `periods` those that may be named."""
     unit = unit_text(subject.unit)
     own = [line for line in history.lines if line.holding.unit == unit]
-    budgets = spent(reading.database, history.dataset, unit, history.terms, seconds=SECONDS)
+    budgets = spent(history.totals, unit, seconds=SECONDS)
     points = spending(history, unit, delta, most=POINTS, periods=periods, seconds=SECONDS)
     location = None if audience == "auditor" else "LEDGER"
     return LedgerAccount(

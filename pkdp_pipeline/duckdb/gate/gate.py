@@ -19,7 +19,6 @@ from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.duckdb.tables import type_name
 from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.ledger.unreadable import mark_unreadable, unreadable_tables
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.model.wording import ANALYST, worded_for
 from pkdp_pipeline.releases.publish import Counted, publish
@@ -261,11 +260,11 @@ class Gate:
 
     def _refused(self) -> frozenset[str]:
         """Return the tables that could not be read: here, or by another gate of the same ledger."""
-        return unreadable_tables(self._ledger) | self._failed
+        return self._ledger.unreadable() | self._failed
 
     def _refuse(self, table: PermittedTable) -> None:
         self._failed.add(table.found.name)
-        mark_unreadable(self._ledger, table.found.name)
+        self._ledger.mark_unreadable(table.found.name)
 
 
 def _nothing_counted() -> Counted:

@@ -95,9 +95,9 @@ def check_report(job: Job) -> None:
         If the extra ``report`` is not installed.
     """
     if job.output.report:
-        from pkdp_pipeline.display.report import check_extra
+        from pkdp_pipeline.display.figures import need_matplotlib
 
-        check_extra()
+        need_matplotlib()
 
 
 def report_place(job: Job, day: date | None) -> Path:
@@ -123,8 +123,8 @@ def write_report(job: Job, day: date | None) -> Path:
         raise
     except Exception as error:  # a drawing that fails must not hide that the releases are published
         raise ConfigError(
-            f"the report cannot be drawn ({type(error).__name__}): check that jinja2 and matplotlib work, with pip "
-            "check, or write report = false under [output]."
+            f"the report cannot be drawn ({type(error).__name__}): check that matplotlib works, with pip check, "
+            " or write report = false under [output]."
         ) from error
     place = report_place(job, day)
     make_folder(place.parent)

@@ -21,7 +21,8 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.differences import SEARCHED, described, differences, outcome_of
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.display.report import Format, check_extra, render
+from pkdp_pipeline.display.figures import need_matplotlib
+from pkdp_pipeline.display.report import Format, render
 from pkdp_pipeline.display.report.json_form import promise_document, report_of_document
 from pkdp_pipeline.display.report.plain_words import asked_sentence
 from pkdp_pipeline.display.report.promises import promise_of
@@ -62,7 +63,7 @@ def page_claim(file: Opened) -> Claim:
     """Return whether the file is what its content renders to."""
     form: Format = file.form
     if form == "html":
-        check_extra()
+        need_matplotlib()
     try:
         made = render(report_of_document(file.document), form).encode()
     except Exception as error:  # a template or a drawing meets values that no report has

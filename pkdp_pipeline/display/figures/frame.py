@@ -54,12 +54,18 @@ _OUTSIDE = 1e4  # a text that is cut off is worse than one that covers something
 
 
 def need_matplotlib() -> None:
-    """Raise `ConfigError` where matplotlib is not installed."""
+    """Refuse to draw where matplotlib is not installed.
+
+    Raises
+    ------
+    ConfigError
+    """
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise ConfigError(
-            "figures need matplotlib, which is not installed: pip install 'pkdp-pipeline[report]'."
+            "figures, and a report in HTML, need matplotlib, which is not installed: pip install "
+            "'pkdp-pipeline[report]'. Markdown and JSON (pkdp report --format md, --format json) do not."
         ) from error
 
 

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from published_files import altered, ledger, outcome, page, report, written
 
 from pkdp_pipeline.assurance.verification import reports, verify
-from pkdp_pipeline.display.report import pictures
+from pkdp_pipeline.display.report import pages
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -17,15 +17,14 @@ def computed_once():
     """Read each certificate once for all tests of this module: most of them alter something else."""
     patch = pytest.MonkeyPatch()
     patch.setattr(reports, "promise_of", functools.cache(reports.promise_of))
-    patch.setattr(pictures, "_drawn", drawn)
+    patch.setattr(pages, "_drawn", drawn)
     yield
     patch.undo()
 
 
-def drawn(draw, *, title, description, **more):
+def drawn(*values, title, description, **more):
     """Return a picture without what takes its time."""
-    svg = Markup("<svg><title>{}</title><desc>{}</desc></svg>").format(title, description)
-    return pictures.Picture(title=title, svg=svg)
+    return Markup("<svg><title>{}</title><desc>{}</desc></svg>").format(title, description)
 
 
 def halved(value):

@@ -18,8 +18,7 @@ from html_tree import Element, read
 from pages import REPORTS, drawn, page
 
 from pkdp_pipeline.display.content import CheckLine, LedgerAccount, Report
-from pkdp_pipeline.display.report.html import to_html
-from pkdp_pipeline.display.report.markdown import to_markdown
+from pkdp_pipeline.display.report.pages import to_html, to_markdown
 from pkdp_pipeline.model.wording import rounded_up
 
 pytestmark = pytest.mark.xdist_group("report")
@@ -361,7 +360,7 @@ def test_rows_and_cells_that_are_left_out_are_said():
 def made_elsewhere() -> dict[str, str]:
     """Return every page as another process makes it, in another place and language."""
     script = (
-        "import pickle, sys; from pkdp_pipeline.display.report.html import to_html; "
+        "import pickle, sys; from pkdp_pipeline.display.report.pages import to_html; "
         "reports = pickle.load(sys.stdin.buffer); "
         "sys.stdout.buffer.write(pickle.dumps({name: to_html(report) for name, report in reports.items()}))"
     )

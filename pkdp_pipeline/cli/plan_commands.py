@@ -9,15 +9,12 @@ import typer
 
 from pkdp_pipeline.cli.options import AsJson, attacker_options, taking
 from pkdp_pipeline.cli.plan_job_commands import plan_job
-from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError, PkdpError
+from pkdp_pipeline.errors import ArgumentError, PkdpError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.cli.plan_views.planned import Planned
-    from pkdp_pipeline.cli.plan_views.public_file import Assumed, CountsFile
-    from pkdp_pipeline.cli.plan_views.question import Kind, Question
-    from pkdp_pipeline.display.terminal.screen import Screen
+    from pkdp_pipeline.cli.plan_views.question import Kind
 
 __all__ = ["plan_app"]
 
@@ -111,23 +108,17 @@ Drawn = Annotated[
 
 
 def _asked(
-    evidence: list[str] | None,
-    public_counts: str | None,
-    count_column: str | None,
-    assumed_people: int | None,
-    no_noise: bool,
-    assumed_cells: int | None = None,
-    assumed_spread: str = "even",
-    cells_from_data: bool = False,
-    **others: Any,
+    *, evidence: list[str] | None, no_noise: bool, cells_from_data: bool = False, **others: Any
 ) -> dict[str, Any]:
     """Return the fields of a `Question`, without its kind and its attacker."""
-    from pkdp_pipeline.cli.plan_views.question import read_evidence_flags
+    from pkdp_pipeline.cli.plan_views.question import read_counts, read_evidence_flags
 
+    flags = ("public_counts", "count_column", "assumed_people", "assumed_cells", "assumed_spread")
+    counts = {name: others.pop(name) for name in flags if name in others}
     return {
         **others,
         "evidence": read_evidence_flags(evidence or ()),
-        "counts": _counts(public_counts, count_column, assumed_cells, assumed_people, assumed_spread),
+        "counts": read_counts(**counts),
         "noise": not no_noise,
         "declared_cells": not cells_from_data,
     }
@@ -147,6 +138,22 @@ def count(*, attacker: AttackerModel, asked: dict[str, Any], curves: Drawn = Non
     _answer("count", attacker, asked, curves=curves, as_json=as_json)
 
 
+def _answer(kind: Kind, attacker: AttackerModel, asked: dict[str, Any], *, curves: bool | None, as_json: bool) -> None:
+    from pkdp_pipeline.cli.plan_views import printing
+    from pkdp_pipeline.cli.plan_views.plan import planned
+    from pkdp_pipeline.cli.plan_views.question import Question
+    from pkdp_pipeline.display.terminal.screen import Screen
+
+    plan = planned(Question(kind=kind, attacker=attacker, **asked))
+    if as_json:
+        typer.echo(printing.plan_document(plan, curves))
+        return
+    screen = Screen()
+    printing.print_choices(screen, plan)
+    printing.print_closely(screen, plan, curves)
+    printing.print_fragment(screen, plan)
+
+
 def _ask(context: typer.Context) -> None:
     """Plan a release: which k or which noise keeps a promise, and what each costs. Without a command it asks."""
     if context.invoked_subcommand is not None:
@@ -157,9 +164,10 @@ def _ask(context: typer.Context) -> None:
             "for instance pkdp plan histogram --p-max 0.1 --epsilon 1 --delta 1e-6; pkdp plan histogram --help lists "
             "everything."
         )
+    from pkdp_pipeline.cli.plan_views import printing
     from pkdp_pipeline.cli.plan_views.asking import Asker
     from pkdp_pipeline.cli.plan_views.dialogue import ask_choice, ask_question
-    from pkdp_pipeline.cli.plan_views.printing import print_again, print_choices, print_fragment
+    from pkdp_pipeline.cli.plan_views.plan import planned
     from pkdp_pipeline.display.terminal.screen import Screen
 
     screen = Screen()
@@ -168,96 +176,16 @@ def _ask(context: typer.Context) -> None:
         question = ask_question(asker, screen)
         typer.echo()
         try:
-            made = _planned(question)
+            plan = planned(question)
         except PkdpError:
             screen.say("This cannot be had as asked. The same as a command, to be changed:", indent=0)
             screen.command(question.command())
             raise
-        print_choices(screen, made)
-        made = ask_choice(asker, made)
-        _print_closely(screen, made, curves=None)
-        print_again(screen, made)
-        print_fragment(screen, made)
+        printing.print_choices(screen, plan)
+        plan = ask_choice(asker, plan)
+        printing.print_closely(screen, plan)
+        printing.print_again(screen, plan)
+        printing.print_fragment(screen, plan)
     except (EOFError, KeyboardInterrupt):
         typer.echo("\nLeft. Nothing was written.")
         raise typer.Exit(_LEFT) from None
-
-
-def _counts(
-    file: str | None, column: str | None, cells: int | None, people: int | None, spread: str
-) -> CountsFile | Assumed | None:
-    """Return by which counts the choices are judged."""
-    from pkdp_pipeline.cli.plan_views.public_file import Assumed, CountsFile
-
-    if column is not None and file is None:
-        raise ArgumentError("--count-column names a column of the file of public counts: give --public-counts as well.")
-    if file is not None:
-        if cells is not None or people is not None:
-            raise ArgumentError("counts are either read or assumed: give --public-counts or --assumed-…, not both.")
-        return CountsFile(path=file, column=column)
-    if cells is None and people is None:
-        return None
-    if people is None:
-        raise ArgumentError(
-            "--assumed-cells says over how many cells people are spread: give --assumed-people as well."
-        )
-    return Assumed(cells=1 if cells is None else cells, people=people, spread=spread)
-
-
-def _planned(question: Question) -> Planned:
-    from pkdp_pipeline.cli.plan_views.planned import planned
-    from pkdp_pipeline.cli.plan_views.words import in_flags
-
-    try:
-        return planned(question)
-    except (NotCertifiableError, NoEvidenceError) as error:
-        raise type(error)(in_flags(error)) from None
-
-
-def _answer(kind: Kind, attacker: AttackerModel, asked: dict[str, Any], *, curves: bool | None, as_json: bool) -> None:
-    from pkdp_pipeline.cli.plan_views.printing import print_choices, print_fragment
-    from pkdp_pipeline.cli.plan_views.question import Question
-    from pkdp_pipeline.display.terminal.screen import Screen
-
-    made = _planned(Question(kind=kind, attacker=attacker, **asked))
-    if as_json:
-        _print_json(made, curves=curves)
-        return
-    screen = Screen()
-    print_choices(screen, made)
-    _print_closely(screen, made, curves=curves)
-    print_fragment(screen, made)
-
-
-def _print_closely(screen: Screen, made: Planned, *, curves: bool | None) -> None:
-    """Print what is asked about one choice."""
-    from pkdp_pipeline.certificates.statement import what_if
-    from pkdp_pipeline.cli.plan_views import curves as drawing
-    from pkdp_pipeline.cli.plan_views.planned import inverse_answers
-    from pkdp_pipeline.cli.plan_views.printing import print_curves, print_limits, print_scenarios, print_sentence
-
-    print_sentence(screen, made)
-    if made.choice.against_anyone:
-        return
-    long = curves is not True and drawing.takes_long(made)
-    if not long:
-        print_limits(screen, inverse_answers(made))
-    print_scenarios(screen, made, what_if(made.choice.together, delta=made.question.delta))
-    if long:
-        screen.head("Limits and curves")
-        screen.say("They take long for this attacker, and are left out; --curves draws them.")
-    elif curves is not False:
-        print_curves(screen, made, drawing.curves(made))
-
-
-def _print_json(made: Planned, *, curves: bool | None) -> None:
-    from pkdp_pipeline.certificates.statement import what_if
-    from pkdp_pipeline.cli.plan_views import curves as drawing
-    from pkdp_pipeline.cli.plan_views.document import plan_document
-    from pkdp_pipeline.cli.plan_views.planned import inverse_answers
-
-    long = curves is not True and drawing.takes_long(made)
-    drawn = drawing.curves(made) if curves is not False and not long else ()
-    limits = () if long else inverse_answers(made)
-    scenarios = what_if(made.choice.together, delta=made.question.delta)
-    typer.echo(plan_document(made, limits, scenarios, drawn))

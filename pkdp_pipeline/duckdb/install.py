@@ -14,7 +14,7 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Histogram
-from pkdp_pipeline.releases.request import Request
+from pkdp_pipeline.model.question import Question
 
 if TYPE_CHECKING:
     import duckdb
@@ -91,7 +91,7 @@ def install(
             f"ledger must be a Ledger, not {type(ledger).__name__}: open one with pkdp.Ledger.open(path)."
         )
     # What is the same in every call is checked as any request is.
-    rules = Request(
+    rules = Question(
         mechanism=Histogram(k=1),
         unit=unit,
         by="cell",
@@ -99,7 +99,6 @@ def install(
         units=units,
         one_cell=one_cell,
         order_by=order_by,
-        target=target,
         period="all" if period is None and ledger is None else period,
     )
     readonly, linked = _looked_at(con, rules.unit)
@@ -109,6 +108,7 @@ def install(
         attacker=attacker,
         ledger=book,
         rules=rules,
+        target=target,
     )
     if ledger is None:
         weakref.finalize(releases, book.close)

@@ -13,12 +13,14 @@ from pkdp_pipeline.duckdb.tables import LACKING, TableRef, column_named, resolve
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.publish import publish
 from pkdp_pipeline.releases.release import Release
-from pkdp_pipeline.releases.request import Request
 
 if TYPE_CHECKING:
     import duckdb
+
+    from pkdp_pipeline.certificates.target import Asked
 
 __all__ = ["CuratorReleases", "Releases", "request_of"]
 
@@ -39,14 +41,14 @@ class Releases(Protocol):
         ...
 
 
-def request_of(spec: Spec, table: TableRef, rules: Request, *, lacking: str = LACKING) -> Request:
+def request_of(spec: Spec, table: TableRef, rules: Question, *, lacking: str = LACKING) -> Question:
     """Return what a question asks of a table; no data are read.
 
     Parameters
     ----------
     spec : Spec
     table : TableRef
-    rules : Request
+    rules : Question
         Says what holds where the question does not: unit, period, and the rules for rows.
     lacking : str, optional
         What an error says about a column that the table does not have.
@@ -65,7 +67,7 @@ def request_of(spec: Spec, table: TableRef, rules: Request, *, lacking: str = LA
     one_cell = spec.one_cell or rules.one_cell
     inherits = spec.order_by is None and one_cell == rules.one_cell
     order_by = rules.order_by if inherits else spec.order_by
-    request = Request(
+    request = Question(
         mechanism=spec.mechanism(),
         unit=rules.unit,
         protects=spec.protects or "presence",
@@ -75,11 +77,10 @@ def request_of(spec: Spec, table: TableRef, rules: Request, *, lacking: str = LA
         missing_unit=spec.missing_unit or rules.missing_unit,
         units=rules.units,
         one_cell="error" if by is None else one_cell,
-        order_by=None if by is None or order_by is None else [column_named("order_by", n, columns) for n in order_by],
+        order_by=None if by is None or not order_by else [column_named("order_by", n, columns) for n in order_by],
         undeclared=spec.undeclared or "error",
         period=rules.period if spec.period is None else spec.period,
         table=table.name,
-        target=rules.target,
     )
     for name in request.unit:
         if name not in columns:
@@ -98,20 +99,23 @@ class CuratorReleases:
         Returns a fresh cursor of the database; it is closed after use.
     attacker : AttackerModel
     ledger : Ledger
-    rules : Request
+    rules : Question
         As of `request_of`.
+    target : Target, None or "default"
+        What each release has to promise at least.
     """
 
     cursor: Callable[[], duckdb.DuckDBPyConnection]
     attacker: AttackerModel
     ledger: Ledger
-    rules: Request
+    rules: Question
+    target: Asked = "default"
 
     def plan(self, spec: Spec) -> tuple[tuple[str, str], ...]:
         """See `Releases.plan`."""
         with self._opened() as cursor:
             table = resolve(cursor, spec.table, spec.database, spec.schema, spec.schemas)
-            by = request_of(spec, table, self.rules).by or ()
+            by = request_of(spec, table, self.rules).by
         return tuple((name, public_type(name, table.columns[name])) for name in by)
 
     def release(self, spec: Spec) -> Release:
@@ -120,7 +124,11 @@ class CuratorReleases:
             table = resolve(cursor, spec.table, spec.database, spec.schema, spec.schemas)
             request = request_of(spec, table, self.rules)
             return publish(
-                lambda: cursor.sql(f"SELECT * FROM {table.sql}"), request, attacker=self.attacker, ledger=self.ledger
+                lambda: cursor.sql(f"SELECT * FROM {table.sql}"),
+                request,
+                attacker=self.attacker,
+                ledger=self.ledger,
+                target=self.target,
             )
 
     def published(self) -> Iterator[tuple[str, Release]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pkdp_pipeline.model.predicate import from_query
+from pkdp_pipeline.model.question import Selection as Question
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,37 +21,6 @@ SPACES = (
     "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Question:
-    """What to count, in column names.
-
-    Parameters
-    ----------
-    unit : tuple of str
-        Columns that name a unit; empty where each row is a unit of its own.
-    where : object, optional
-        Which rows count: a predicate or its query string, and for pandas a boolean Series or a callable. A missing
-        answer is "no".
-    by : tuple of str
-        Columns that name a cell; empty for a tally.
-    one_cell : {"error", "most_frequent", "first", "hash"}
-        Which of its own cells a unit with several is counted in. With "error" it is only reported. "hash" takes the
-        one of which a hash, of the unit and the cell, is the smallest; so does "most_frequent" of equals.
-    order_by : tuple of str
-        For "first": the columns whose smallest values come first.
-    """
-
-    unit: tuple[str, ...]
-    where: Any = None
-    by: tuple[str, ...] = ()
-    one_cell: str = "error"
-    order_by: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if isinstance(self.where, str):
-            object.__setattr__(self, "where", from_query(self.where))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -21,9 +21,9 @@ from pkdp_pipeline.jobs.requests import NamedRequest, requests_of
 from pkdp_pipeline.jobs.sources.source import DAYS, HOLDS, Kind, Rows, Source, check_named, declared_columns
 from pkdp_pipeline.model.domain import Domain
 from pkdp_pipeline.model.keys import canonical_key, sort_rank
+from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.publish import Counted, count_units
 from pkdp_pipeline.releases.release import Release
-from pkdp_pipeline.releases.request import Request
 
 if TYPE_CHECKING:
     from pkdp_pipeline.model.keys import Key
@@ -104,8 +104,8 @@ def check_input(
         raise _failure(problems, day) if problems else uncounted
     for position, (name, found) in enumerate(counted.items()):
         if position == 0:
-            kept += _of_units(found.request, alike=found.units.alike)
-        kept += _of_cells(name, found.request, found)
+            kept += _of_units(found.question, alike=found.units.alike)
+        kept += _of_cells(name, found.question, found)
     problems = _broken(kept) + _unmet(source, job, day, expectations, kept)
     if problems:
         raise _failure(problems, day)
@@ -160,7 +160,7 @@ def _of_rows(job: Job, day: date, number: int, without_unit: int, newest: date |
     return rules
 
 
-def _of_units(request: Request, *, alike: bool) -> list[Rule]:
+def _of_units(request: Question, *, alike: bool) -> list[Rule]:
     """Return what must hold of the names of the units."""
     text = (
         f"unit {_listed(request.unit)} must not have values that differ only by spaces around them; strip them, or "
@@ -169,10 +169,10 @@ def _of_units(request: Request, *, alike: bool) -> list[Rule]:
     return [(text, not alike)] if request.units == "checked" else []
 
 
-def _of_cells(name: str, request: Request, counted: Counted | None) -> list[Rule]:
+def _of_cells(name: str, request: Question, counted: Counted | None) -> list[Rule]:
     """Return what must hold of the cells that a release has counted."""
-    rules, unit, by = [], _listed(request.unit), _listed(request.by or ())
-    if request.by is not None:
+    rules, unit, by = [], _listed(request.unit), _listed(request.by)
+    if request.by:
         text = (
             f"release {name!r}: units {unit} must not have rows in several cells of {by}; one_cell says which one "
             'counts: "most_frequent", "first" (with order_by) or "hash"'

@@ -129,7 +129,14 @@ def plan_day(job: Job, ledger: Ledger, day: date, *, revise: bool = False) -> Pl
     for one in named:
         try:
             with in_job_words(one.name):
-                found = reserve(one.request, attacker=one.attacker, ledger=ledger, alone=job.alone, revise=revise)
+                found = reserve(
+                    one.request,
+                    attacker=one.attacker,
+                    ledger=ledger,
+                    alone=job.alone,
+                    revise=revise,
+                    target=job.asked_target(),
+                )
         except PkdpError as error:
             return PlannedDay(day=day, releases=tuple(releases), refused=error)
         outcome: Outcome = "replay" if isinstance(found, Entry) else "publish"

@@ -6,8 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from pkdp_pipeline.ledger.standing import Kind, kind_of
-from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Kind, Mechanism, kind_of
 from pkdp_pipeline.releases.options import AttackerTable, Cells, Columns, FileName, Name, Table
 
 __all__ = ["NoiseTable", "OneCell", "ReleaseTable"]

@@ -201,7 +201,7 @@ def _meets(line: Line, day: date) -> bool:
 def _together(job: Job, ledger: Ledger, history: History, held: Mapping[int, str], day: date) -> DayTotal | None:
     from pkdp_pipeline.display.report.subject import DayTotal
 
-    beside = ledger.beside(requests_of(job, day)[0].request.standing())
+    beside = ledger.beside(requests_of(job, day)[0].request.facts())
     found = Together.of(beside)
     if found is None:
         return None

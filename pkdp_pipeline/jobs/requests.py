@@ -19,8 +19,8 @@ from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.ledger import Ledger, check_differencing
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence
+from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.model.wording import JOB_FILE, worded_for
-from pkdp_pipeline.releases.request import Request
 
 __all__ = ["NamedRequest", "check_together", "in_job_words", "is_published", "requests_of"]
 
@@ -30,7 +30,7 @@ class NamedRequest:
     """One of a job's releases on one date."""
 
     name: str
-    request: Request
+    request: Question
     attacker: AttackerModel
     job: Job
 
@@ -64,12 +64,10 @@ def check_together(named: Sequence[NamedRequest], *, dataset: str, evidence: tup
         for other in earlier:
             if one.request.key(dataset) == other.request.key(dataset):
                 raise ConfigError(f"releases {other.name!r} and {one.name!r} ask for the same; remove one of them.")
-        others = [(other.request.standing(), other.attacker) for other in earlier]
+        others = [(other.request.facts(), other.attacker) for other in earlier]
         refusal = None
         try:
-            check_differencing(
-                one.request.standing(), others, dataset=dataset, evidence=evidence, attacker=one.attacker
-            )
+            check_differencing(one.request.facts(), others, dataset=dataset, evidence=evidence, attacker=one.attacker)
         except DifferencingError as error:
             # All releases of a job are of the same day, so to name it says nothing.
             refusal = worded_for(error, JOB_FILE).replace(f", period {one.request.period}", "")
@@ -99,10 +97,10 @@ def in_job_words(release: str) -> Iterator[None]:
         raise told
 
 
-def _request(job: Job, release: ReleaseTable, day: date) -> Request:
+def _request(job: Job, release: ReleaseTable, day: date) -> Question:
     histogram = release.by is not None
     try:
-        return Request(
+        return Question(
             mechanism=release.mechanism(),
             protects=release.protects,
             unit=job.unit,
@@ -118,7 +116,6 @@ def _request(job: Job, release: ReleaseTable, day: date) -> Request:
             label=release.name,
             time_zone=job.period.time_zone,
             checks=job.checks.look_at_rows,
-            target=job.asked_target(),
         )
     except ArgumentError as error:
         raise ArgumentError(f"release {release.name!r}: {error}") from error

@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, Self
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.checks import CheckedDay, check_input, check_output
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
-from pkdp_pipeline.jobs.outputs import (
-    check_outputs,
-    make_folder,
-    remove_leftovers,
-    write_atomically,
-    write_outputs,
-)
+from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, remove_leftovers, write_atomically, write_outputs
 from pkdp_pipeline.jobs.outputs.files import job_lock
 from pkdp_pipeline.jobs.records import check_records, recorded
 from pkdp_pipeline.jobs.reporting import NothingPublishedError, check_report, write_report
@@ -215,7 +209,12 @@ class JobSession:
             for one in named:
                 with in_job_words(one.name):
                     reserved = reserve(
-                        one.request, attacker=one.attacker, ledger=trial, alone=self._job.alone, revise=revise
+                        one.request,
+                        attacker=one.attacker,
+                        ledger=trial,
+                        alone=self._job.alone,
+                        revise=revise,
+                        target=self._job.asked_target(),
                     )
                 if not isinstance(reserved, Entry):
                     found.append(one)
@@ -242,6 +241,7 @@ class JobSession:
                         ledger=self._ledger,
                         alone=self._job.alone,
                         revise=revise,
+                        target=self._job.asked_target(),
                         check=partial(check_output, asked=asked, rows=rows.number),
                     )
             except PkdpError as error:
@@ -266,7 +266,7 @@ class JobSession:
         *,
         new_ledger: bool,
     ) -> JobResult:
-        beside = self._ledger.beside(named[0].request.standing())
+        beside = self._ledger.beside(named[0].request.facts())
         head, together = beside[-1].hash, Together.of(beside)
         summary = Path(self._job.output.directory) / day.isoformat() / "summary.md"
         releases = self._asked(published)

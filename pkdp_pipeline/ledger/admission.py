@@ -23,9 +23,10 @@ from pkdp_pipeline.ledger.differencing import (
 )
 from pkdp_pipeline.ledger.overlap_cases import promised, untold
 from pkdp_pipeline.ledger.overlap_rules import Member, has_noiseless, may_stand_apart, may_stand_together
-from pkdp_pipeline.ledger.standing import Kind, Standing
+from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Kind
 
 __all__ = [
     "Admission",

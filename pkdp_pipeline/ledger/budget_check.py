@@ -15,11 +15,11 @@ from pkdp_pipeline.ledger.account import EVERYTHING, Account, Bundle, Span, unit
 from pkdp_pipeline.ledger.ceilings import fits_budget
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.parts import read_parts
-from pkdp_pipeline.ledger.standing import Standing, kind_of
+from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import add_up, unit_named, whole_parts
 from pkdp_pipeline.model.budget import Budget
-from pkdp_pipeline.model.mechanisms import GeometricNoise
+from pkdp_pipeline.model.mechanisms import GeometricNoise, kind_of
 from pkdp_pipeline.model.mechanisms.noise_law import SMALLEST_EPSILON, noise_scale
 from pkdp_pipeline.model.wording import Speech, Worded, rounded_up
 from pkdp_pipeline.theorems import WorstCase

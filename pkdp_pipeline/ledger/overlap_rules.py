@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pkdp_pipeline.ledger.standing import Kind, Standing
+from pkdp_pipeline.ledger.standing import Standing
+from pkdp_pipeline.model.mechanisms import Kind
 from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.model.spelling import folded
 

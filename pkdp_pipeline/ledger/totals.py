@@ -11,7 +11,6 @@ from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger.account import Bundle
-from pkdp_pipeline.ledger.standing import kind_of
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,
@@ -19,6 +18,7 @@ from pkdp_pipeline.model.evidence import (
     IndependentGivenHabits,
     SamePeople,
 )
+from pkdp_pipeline.model.mechanisms import kind_of
 from pkdp_pipeline.model.wording import Worded
 
 __all__ = ["add_up", "unit_named", "whole_parts"]

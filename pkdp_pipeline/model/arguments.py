@@ -4,11 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import fields
 from numbers import Integral, Real
+from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = ["choice", "positive_real", "probability", "whole_number"]
+__all__ = ["check_types", "choice", "positive_real", "probability", "whole_number"]
+
+
+#: What a field's annotation asks for, and how it is said.
+_TYPES: dict[str, tuple[Any, str]] = {
+    "str": (str, "a text"),
+    "str | None": (str | None, "a text or None"),
+    "bool": (bool, "True or False"),
+    "tuple[str, ...]": (tuple, "a tuple of column names"),
+    "tuple[str, ...] | None": (tuple | None, "a tuple of column names, or None"),
+}
+
+
+def check_types(value: Any, of: str = "") -> None:
+    """Raise `ArgumentError` unless a dataclass's texts, truth values and tuples of texts are what they say."""
+    for field in fields(value):
+        given, (kind, said) = getattr(value, field.name), _TYPES.get(str(field.type), (object, ""))
+        if not isinstance(given, kind) or (isinstance(given, tuple) and not all(isinstance(one, str) for one in given)):
+            raise ArgumentError(f"{field.name}{of} must be {said}, not {type(given).__name__}.")
 
 
 def probability(name: str, value: object) -> float:

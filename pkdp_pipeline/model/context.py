@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.arguments import check_types
 
 __all__ = ["Context"]
 
@@ -32,7 +33,7 @@ class Context:
     where : str, optional
         The predicate as written, or ``label: …`` for one that cannot be written down. None: everybody.
     missing_unit, one_cell : str
-        The rules for rows, as in the request.
+        The rules for rows, as in the question.
     undeclared : str, optional
         What became of people in cells that were not declared; None where no cells were.
     cells : {"declared", "found"}, optional
@@ -68,17 +69,7 @@ class Context:
     head: str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.unit, tuple) or not all(isinstance(column, str) for column in self.unit):
-            raise ArgumentError("unit of a context must be a tuple of column names.")
-        for name in ("missing_unit", "one_cell", "units"):
-            if not isinstance(getattr(self, name), str):
-                raise ArgumentError(f"{name} of a context must be a text.")
-        for name in ("where", "undeclared", "cells", "period", "dataset", "table", "head"):
-            if not isinstance(getattr(self, name), str | None):
-                raise ArgumentError(f"{name} of a context must be a text or None.")
-        for name in ("checks", "beside"):
-            if not isinstance(getattr(self, name), bool):
-                raise ArgumentError(f"{name} of a context must be True or False.")
+        check_types(self, " of a context")
 
     def limits(
         self, *, theorems: tuple[str, ...], noised: bool, partial: bool, leaks: tuple[str, ...] = ()
@@ -170,14 +161,9 @@ class Context:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a JSON-ready dictionary; `table`, `units` and `checks` only where they say something."""
+        usual = {"table": None, "units": "checked", "checks": False}
         fields = {**asdict(self), "unit": list(self.unit)}
-        if self.table is None:
-            del fields["table"]
-        if self.units == "checked":
-            del fields["units"]
-        if not self.checks:
-            del fields["checks"]
-        return fields
+        return {name: value for name, value in fields.items() if name not in usual or value != usual[name]}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Context:

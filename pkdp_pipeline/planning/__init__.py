@@ -5,9 +5,8 @@ from __future__ import annotations
 from pkdp_pipeline.planning.certainty import largest_p_max, largest_p_max_between
 from pkdp_pipeline.planning.choices import Choice, choices
 from pkdp_pipeline.planning.noise_width import smallest_noise
-from pkdp_pipeline.planning.people import smallest_unknown
 from pkdp_pipeline.planning.public_counts import PublicCounts
-from pkdp_pipeline.planning.thresholds import smallest_k, smallest_release_threshold
+from pkdp_pipeline.planning.thresholds import smallest_k, smallest_release_threshold, smallest_unknown
 
 __all__ = [
     "Choice",

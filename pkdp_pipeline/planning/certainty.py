@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
@@ -13,10 +14,10 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Mechanism, mechanism_name
 from pkdp_pipeline.model.wording import rounded_up
+from pkdp_pipeline.planning.goal import Goal, read_attacker, read_goal
 from pkdp_pipeline.planning.guesses import guessed_share
 from pkdp_pipeline.planning.searching import last_float
-from pkdp_pipeline.planning.target import Target, attacker_with, read_attacker, read_target
-from pkdp_pipeline.planning.thresholds import smallest_k
+from pkdp_pipeline.planning.thresholds import least_k
 
 __all__ = ["largest_p_max", "largest_p_max_between"]
 
@@ -40,7 +41,7 @@ def largest_p_max(
     days: int = 1,
     evidence: Evidence | Iterable[Evidence] | None = None,
 ) -> float:
-    """Return the largest `p_max` at which a release, or `days` of them together, reach the target.
+    """Return the largest `p_max` at which a release, or `days` of them together, reach the goal.
 
     Parameters
     ----------
@@ -77,11 +78,11 @@ def largest_p_max(
     Notes
     -----
     *Guarantee*: the target holds at the answer, as certified. *Rounding*: down, to a float. For thresholds the
-    certified δ grows with `p_max`, so nothing above the answer reaches the target. For counts whose attackers are
+    certified δ grows with `p_max`, so nothing above the answer reaches the goal. For counts whose attackers are
     searched (`p_min` and `unknown` declared) it grows up to the search's slack of 1 % of δ; there a larger `p_max`
     within that slack may reach the target too.
     """
-    return _largest("p_max", mechanism, attacker, read_target(epsilon, delta, protects, days, evidence))
+    return _largest("p_max", mechanism, attacker, read_goal(epsilon, delta, protects, days, evidence))
 
 
 def largest_p_max_between(
@@ -129,38 +130,36 @@ def largest_p_max_between(
     -----
     *Guarantee*: the target holds at the answer, as certified. *Rounding*: down, to a float.
     """
-    return _largest("p_max_between", mechanism, attacker, read_target(epsilon, delta, "value", days, evidence))
+    return _largest("p_max_between", mechanism, attacker, read_goal(epsilon, delta, "value", days, evidence))
 
 
-def _largest(name: Sureness, mechanism: Mechanism, attacker: AttackerModel | None, target: Target) -> float:
+def _largest(name: Sureness, mechanism: Mechanism, attacker: AttackerModel | None, goal: Goal) -> float:
     mechanism_name(mechanism)
-    others = attacker_with(read_attacker(attacker), **{name: None})
+    others = _with(read_attacker(attacker), name, None)
     least = 0.5 if name == "p_max_between" else others.p_min or 0.0
 
     @cache
     def loss(share: float) -> float:
-        return target.loss(mechanism, attacker_with(others, **{name: share}))
+        return goal.loss(mechanism, _with(others, name, share))
 
-    guess = guessed_share(mechanism, others, target, between=name == "p_max_between")
-    bracket = None if guess is None or guess <= least else _around(loss, target.delta, guess, least)
+    guess = guessed_share(mechanism, others, goal, between=name == "p_max_between")
+    bracket = None if guess is None or guess <= least else _around(loss, goal.delta, guess, least)
     if bracket is not None:
-        return last_float(loss, target.delta, *bracket, scale=(_odds, _share))
-    if loss(1.0) <= target.delta:
+        return last_float(loss, goal.delta, *bracket, scale=(_odds, _share))
+    if loss(1.0) <= goal.delta:
         return 1.0
     reached = loss(least)
-    if not reached <= target.delta:
-        raise NotCertifiableError(_unreachable(name, mechanism, others, target, least, reached))
+    if not reached <= goal.delta:
+        raise NotCertifiableError(_unreachable(name, mechanism, others, goal, least, reached))
     if least == 0.0:
-        if not loss(_LEAST) <= target.delta:
+        if not loss(_LEAST) <= goal.delta:
             return 0.0
         least = _LEAST
-    # Certificates at the very ends take longest: come near to 1 only as far as the target still holds.
-    for gap in _GAPS:
-        share = 1.0 - gap
-        if share > least:
-            if not loss(share) <= target.delta:
-                return last_float(loss, target.delta, least, share, scale=(_odds, _share))
-            least = share
+    # Certificates at the very ends take longest: come near to 1 only as far as the goal still holds.
+    for share in (1.0 - gap for gap in _GAPS if 1.0 - gap > least):
+        if not loss(share) <= goal.delta:
+            return last_float(loss, goal.delta, least, share, scale=(_odds, _share))
+        least = share
     return least
 
 
@@ -176,6 +175,11 @@ def _around(loss: Callable[[float], float], delta: float, guess: float, least: f
     return None
 
 
+def _with(attacker: AttackerModel, name: Sureness, share: float | None) -> AttackerModel:
+    declared: dict[str, Any] = {name: share}
+    return replace(attacker, **declared)
+
+
 def _odds(share: float) -> float:
     return math.log(share) - math.log1p(-share)
 
@@ -185,32 +189,22 @@ def _share(odds: float) -> float:
 
 
 def _unreachable(
-    name: Sureness, mechanism: Mechanism, others: AttackerModel, target: Target, least: float, reached: float
+    name: Sureness, mechanism: Mechanism, others: AttackerModel, goal: Goal, least: float, reached: float
 ) -> str:
     """Say why no answer exists, and what would help, with numbers."""
-    start = f"no {name} reaches {target.words}: even at {name} = {least!r}, {target.missed_by(reached)}"
+    start = f"no {name} reaches {goal.words}: even at {name} = {least!r}, {goal.missed_by(reached)}"
     if reached == math.inf:
         try:
-            certify(mechanism, attacker_with(others, **{name: least}), protects=target.protects)
+            certify(mechanism, _with(others, name, least), protects=goal.protects)
         except NotCertifiableError as error:
             start += ", because " + _reason(str(error))
-    model = attacker_with(others, **{name: max(least, 0.1)})
+    model = _with(others, name, max(least, 0.1))
+    end = "allow a larger epsilon or delta."
     try:
-        k = smallest_k(
-            model,
-            epsilon=target.epsilon,
-            delta=target.delta,
-            protects=target.protects,
-            days=target.days,
-            evidence=target.evidence,
-        )
+        k = least_k(model, goal)
     except (NotCertifiableError, ArgumentError):
-        return f"{start}. Add noise, which protects whatever the attacker knows, or allow a larger epsilon or delta."
-    share = getattr(model, name)
-    return (
-        f"{start}. k = {k} would reach it at {name} = {rounded_up(share)}; or add noise, or allow a larger epsilon or "
-        "delta."
-    )
+        return f"{start}. Add noise, which protects whatever the attacker knows, or {end}"
+    return f"{start}. k = {k} would reach it at {name} = {rounded_up(getattr(model, name))}; or add noise, or {end}"
 
 
 def _reason(message: str) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
@@ -17,15 +19,40 @@ from pkdp_pipeline.model.arguments import choice
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import MECHANISMS, Count, Histogram, Mechanism
-from pkdp_pipeline.planning.noise_width import noise_after, smallest_noise
-from pkdp_pipeline.planning.outcomes import expected_outcome
+from pkdp_pipeline.model.mechanisms.noise_law import chance_of_at_least, mean_absolute, mean_absolute_where_at_least
+from pkdp_pipeline.planning.goal import Goal, read_attacker, read_goal
+from pkdp_pipeline.planning.noise_width import least_noise, noise_after
 from pkdp_pipeline.planning.public_counts import PublicCounts
-from pkdp_pipeline.planning.target import Target, read_attacker, read_target
-from pkdp_pipeline.planning.thresholds import smallest_k
+from pkdp_pipeline.planning.thresholds import least_k
 
-__all__ = ["Choice", "Way", "choices"]
+__all__ = ["Choice", "Outcome", "Way", "choices", "expected_outcome"]
+
+_UNSAID = "Nothing was said about the counts."
 
 Way = Literal["exact", "k", "noise", "noise_against_anyone", "noise_and_k"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What is expected of a table; estimates, and no certified numbers.
+
+    Attributes
+    ----------
+    mean_absolute_error : float or None
+        How far a published cell is from the counted one, by the law of the noise; None where none is published.
+    suppressed_cells : float or None
+        The expected share of cells that are not published, among those that hold somebody; None where nothing is known
+        about the counts.
+    suppressed_people : float or None
+        The expected share of people in such cells.
+    basis : str
+        Whence these expectations are, in words.
+    """
+
+    mean_absolute_error: float | None
+    suppressed_cells: float | None
+    suppressed_people: float | None
+    basis: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,35 +71,18 @@ class Choice:
         Of one release; where the target is reached whatever the attacker knows, nothing is declared in it either.
     together : Certificate
         Of all of them; the same as `certificate` for one.
-    epsilon : float
-        The target, which `together` reaches.
-    delta : float
-        The same target's δ.
     against_anyone : bool
         Whether the target is reached whatever the attacker knows.
-    mean_absolute_error : float or None
-        How far a published cell is from the counted one, expected by the law of the noise; None where no cell of the
-        given counts would be published. An estimate, not a certified number.
-    suppressed_cells : float or None
-        The expected share of cells that are not published, among those that hold somebody; None: not known, because no
-        counts were given.
-    suppressed_people : float or None
-        The expected share of people who are in such cells.
-    basis : str
-        Whence these expectations are, in words.
+    outcome : Outcome
+        What it is expected to cost.
     """
 
     way: Way
     mechanism: Mechanism
     certificate: ReleaseCertificate
     together: Certificate
-    epsilon: float
-    delta: float
     against_anyone: bool
-    mean_absolute_error: float | None
-    suppressed_cells: float | None
-    suppressed_people: float | None
-    basis: str
+    outcome: Outcome
 
     @property
     def words(self) -> str:
@@ -88,24 +98,28 @@ class Choice:
         return anyone(self.certificate.leakage).removesuffix(", whatever they know")
 
     def _shown(self) -> str:
-        counts = "the count" if isinstance(self.mechanism, Count) else "counts"
-        if self.mechanism.noise is None:
-            exactly = f"exact {counts.removeprefix('the ')}"
-            return exactly if self.mechanism.k is None else f"{exactly} from k = {self.mechanism.k} on"
-        error = "" if self.mean_absolute_error is None else f", off by {self.mean_absolute_error:.3g} on average"
+        counts, noise, k = (
+            "count" if isinstance(self.mechanism, Count) else "counts",
+            self.mechanism.noise,
+            self.mechanism.k,
+        )
+        if noise is None:
+            return f"exact {counts}" if k is None else f"exact {counts} from k = {k} on"
+        error, threshold = self.outcome.mean_absolute_error, self.mechanism.release_threshold
+        off = "" if error is None else f", off by {error:.3g} on average"
+        reached = "" if threshold is None else f", published from {threshold} on"
         # Rounded down: whoever types what is shown gets a little more noise, not less.
-        epsilon = Context(prec=4, rounding=ROUND_FLOOR).create_decimal(Decimal(self.mechanism.noise.epsilon))
-        noised = f"{counts} with noise of epsilon {epsilon.normalize()}{error}"
-        if self.mechanism.release_threshold is None:
-            return noised
-        return f"{noised}, published from {self.mechanism.release_threshold} on"
+        epsilon = Context(prec=4, rounding=ROUND_FLOOR).create_decimal(Decimal(noise.epsilon))
+        subject = "the count" if counts == "count" else counts
+        return f"{subject} with noise of epsilon {epsilon.normalize()}{off}{reached}"
 
     def _lost(self) -> str:
-        if self.suppressed_cells is None or self.suppressed_people is None:
+        cells, people = self.outcome.suppressed_cells, self.outcome.suppressed_people
+        if cells is None or people is None:
             return ", how many cells are suppressed is not known"
         if self.mechanism.k is None and self.mechanism.release_threshold is None:
             return ", nothing suppressed"
-        return f", {_share(self.suppressed_cells)} of cells with {_share(self.suppressed_people)} of people suppressed"
+        return f", {_share(cells)} of cells with {_share(people)} of people suppressed"
 
 
 def choices(
@@ -162,7 +176,7 @@ def choices(
     *Guarantee*: every choice's `together` reaches the target, as certified. Errors and shares are expectations under
     the exact law of the noise, for the counts that were given.
     """
-    model, target = read_attacker(attacker), read_target(epsilon, delta, protects, days, evidence)
+    model, goal = read_attacker(attacker), read_goal(epsilon, delta, protects, days, evidence)
     choice("kind", kind, MECHANISMS)
     if counts is not None and not isinstance(counts, PublicCounts):
         raise ArgumentError(
@@ -171,104 +185,77 @@ def choices(
         )
     found: list[Choice] = []
     refused: list[NotCertifiableError | NoEvidenceError] = []
-    for way in _WAYS:
+    for way, find in _WAYS.items():
         try:
-            mechanism = _WAYS[way](model, target, MECHANISMS[kind], declared_cells)
+            mechanism = find(model, goal, MECHANISMS[kind], declared_cells)
         except (NotCertifiableError, NoEvidenceError) as error:
             refused.append(error)
             continue
         if mechanism is not None and all(mechanism != other.mechanism for other in found):
-            found.append(_chosen(way, mechanism, model, target, counts))
+            found.append(_chosen(way, mechanism, model, goal, counts))
     if not found:
         raise refused[-1]
     return tuple(sorted(found, key=_order))
 
 
 def _order(one: Choice) -> tuple[float, float]:
-    error = math.inf if one.mean_absolute_error is None else one.mean_absolute_error
-    return error, one.suppressed_people or 0.0
+    error = one.outcome.mean_absolute_error
+    return math.inf if error is None else error, one.outcome.suppressed_people or 0.0
 
 
-def _chosen(
-    way: Way, mechanism: Mechanism, attacker: AttackerModel, target: Target, counts: PublicCounts | None
-) -> Choice:
-    certificate = certify(mechanism, attacker, protects=target.protects)
-    together = target.together(certificate)
-    anyone = together.worst_case.delta(target.epsilon) <= target.delta
+def _chosen(way: Way, mechanism: Mechanism, attacker: AttackerModel, goal: Goal, counts: PublicCounts | None) -> Choice:
+    certificate = certify(mechanism, attacker, protects=goal.protects)
+    anyone = goal.together(certificate).worst_case.delta(goal.epsilon) <= goal.delta
     if anyone:
         # What is said to hold against anyone must not be smaller for what the declared attacker does not know.
-        certificate = certify(mechanism, attacker.against_anyone(), protects=target.protects)
-        together = target.together(certificate)
-    outcome = expected_outcome(mechanism, counts)
-    basis = "Nothing was said about the counts." if counts is None else counts.basis
+        certificate = certify(mechanism, attacker.against_anyone(), protects=goal.protects)
     return Choice(
         way=way,
         mechanism=mechanism,
         certificate=certificate,
-        together=together,
-        epsilon=target.epsilon,
-        delta=target.delta,
+        together=goal.together(certificate),
         against_anyone=anyone,
-        mean_absolute_error=outcome.mean_absolute_error,
-        suppressed_cells=outcome.suppressed_cells,
-        suppressed_people=outcome.suppressed_people,
-        basis=basis,
+        outcome=expected_outcome(mechanism, counts),
     )
 
 
 Kind = type[Count] | type[Histogram]
 
 
-def _exact(attacker: AttackerModel, target: Target, kind: Kind, declared: bool) -> Mechanism | None:
+def _exact(attacker: AttackerModel, goal: Goal, kind: Kind, declared: bool) -> Mechanism | None:
     mechanism = kind()
-    if target.loss(mechanism, attacker) <= target.delta:
-        return mechanism
-    return None
+    return mechanism if goal.loss(mechanism, attacker) <= goal.delta else None
 
 
-def _threshold(attacker: AttackerModel, target: Target, kind: Kind, declared: bool) -> Mechanism | None:
-    try:
-        if _exact(attacker, target, kind, declared) is not None:
+def _threshold(attacker: AttackerModel, goal: Goal, kind: Kind, declared: bool) -> Mechanism | None:
+    with suppress(NoEvidenceError):
+        if _exact(attacker, goal, kind, declared) is not None:
             return None
-    except NoEvidenceError:
-        pass
-    k = smallest_k(attacker, **_asked(target))
-    return kind(k=k)
+    return kind(k=least_k(attacker, goal))
 
 
-def _noise(attacker: AttackerModel, target: Target, kind: Kind, declared: bool) -> Mechanism | None:
+def _noise(attacker: AttackerModel, goal: Goal, kind: Kind, declared: bool) -> Mechanism | None:
     if not declared and kind is Histogram:
         return None
-    noise = smallest_noise(kind(), attacker, **_asked(target))
+    noise, nothing = least_noise(kind(), attacker, goal), attacker.against_anyone()
     if noise is None:
         return None
     # Where what the attacker does not know saves no noise, that against anyone is as little.
-    nothing = attacker.against_anyone()
-    anyone = smallest_noise(kind(), nothing, **_asked(target)) if attacker != nothing else noise
+    anyone = least_noise(kind(), nothing, goal) if attacker != nothing else noise
     return kind(noise=noise if anyone is None or anyone.epsilon < noise.epsilon else anyone)
 
 
-def _noise_against_anyone(attacker: AttackerModel, target: Target, kind: Kind, declared: bool) -> Mechanism | None:
-    return _noise(attacker.against_anyone(), target, kind, declared)
+def _noise_against_anyone(attacker: AttackerModel, goal: Goal, kind: Kind, declared: bool) -> Mechanism | None:
+    return _noise(attacker.against_anyone(), goal, kind, declared)
 
 
-def _noise_and_threshold(attacker: AttackerModel, target: Target, kind: Kind, declared: bool) -> Mechanism | None:
+def _noise_and_threshold(attacker: AttackerModel, goal: Goal, kind: Kind, declared: bool) -> Mechanism | None:
     if kind is not Histogram:
         return None  # a count has no name that could give somebody away
-    return noise_after(Histogram(k=1), target, attacker.against_anyone())
+    return noise_after(Histogram(k=1), goal, attacker.against_anyone())
 
 
-def _asked(target: Target) -> dict[str, Any]:
-    return {
-        "epsilon": target.epsilon,
-        "delta": target.delta,
-        "protects": target.protects,
-        "days": target.days,
-        "evidence": target.evidence,
-    }
-
-
-_WAYS: Mapping[Way, Callable[[AttackerModel, Target, Kind, bool], Mechanism | None]] = MappingProxyType(
+_WAYS: Mapping[Way, Callable[[AttackerModel, Goal, Kind, bool], Mechanism | None]] = MappingProxyType(
     {
         "exact": _exact,
         "k": _threshold,
@@ -277,6 +264,42 @@ _WAYS: Mapping[Way, Callable[[AttackerModel, Target, Kind, bool], Mechanism | No
         "noise_and_k": _noise_and_threshold,
     }
 )
+
+
+def expected_outcome(mechanism: Mechanism, counts: PublicCounts | None) -> Outcome:
+    """Return what is expected of a table, by the law of its noise.
+
+    Without counts the error is that of the noise, whatever is published; shares are not known, unless nothing is
+    suppressed at all.
+    """
+    noise, k, threshold = mechanism.noise, mechanism.k, mechanism.release_threshold
+    error, basis = 0.0 if noise is None else mean_absolute(noise), _UNSAID if counts is None else counts.basis
+    complement = mechanism.k_complement if isinstance(mechanism, Count) else None
+    if k is None and threshold is None and complement is None:
+        return Outcome(mean_absolute_error=error, suppressed_cells=0.0, suppressed_people=0.0, basis=basis)
+    if counts is None or complement is not None:
+        # How many people are not counted is not among the counts.
+        return Outcome(mean_absolute_error=error, suppressed_cells=None, suppressed_people=None, basis=basis)
+
+    def shown(count: int) -> tuple[float, float]:
+        """Return the chance that a cell with this count is published, and E[|Z|; it is]."""
+        if k is not None and count < k:
+            return 0.0, 0.0
+        if noise is None or threshold is None:
+            return 1.0, error
+        return chance_of_at_least(noise, threshold - count), mean_absolute_where_at_least(noise, threshold - count)
+
+    cells = Counter(counts.counts)
+    chances = {count: shown(count) for count in cells}
+    published, missed = (math.fsum(chances[count][part] * often for count, often in cells.items()) for part in (0, 1))
+    lost = [((1.0 - chances[count][0]) * often, count) for count, often in cells.items() if count > 0]
+    occupied = len(counts.counts) - cells[0]
+    return Outcome(
+        mean_absolute_error=missed / published if published > 0.0 else None,
+        suppressed_cells=math.fsum(share for share, _ in lost) / occupied if occupied else 0.0,
+        suppressed_people=math.fsum(share * count for share, count in lost) / counts.people if occupied else 0.0,
+        basis=basis,
+    )
 
 
 def _share(value: float) -> str:

@@ -11,7 +11,7 @@ import math
 
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism
-from pkdp_pipeline.planning.target import Target
+from pkdp_pipeline.planning.goal import Goal
 
 __all__ = ["guessed_k", "guessed_noise", "guessed_noise_alone", "guessed_share", "guessed_threshold", "guessed_unknown"]
 
@@ -19,71 +19,70 @@ _HALVINGS = 60
 _MOST = 1e15
 
 
-def guessed_k(attacker: AttackerModel, target: Target) -> int | None:
+def guessed_k(attacker: AttackerModel, goal: Goal) -> int | None:
     """Return about the threshold that is needed: a count just above it hides a person behind k(1-p) others."""
     share = attacker.p_max
-    if target.protects == "value" and attacker.p_max_between is not None:
+    if goal.protects == "value" and attacker.p_max_between is not None:
         share = attacker.p_max_between
     if share is None or share >= 1.0:
         return None
-    cells = 2 if target.protects == "value" and attacker.p_max_between is None else 1
-    hidden = cells * _people(target) / (1.0 - share)
+    cells = 2 if goal.protects == "value" and attacker.p_max_between is None else 1
+    hidden = cells * _people(goal) / (1.0 - share)
     known = attacker.known if attacker.influence == "active" else attacker.known * share
     return _whole(2.0 + known / cells + hidden)
 
 
-def guessed_share(mechanism: Mechanism, attacker: AttackerModel, target: Target, *, between: bool) -> float | None:
+def guessed_share(mechanism: Mechanism, attacker: AttackerModel, goal: Goal, *, between: bool) -> float | None:
     """Return about how sure an attacker may be where a threshold hides a person: `guessed_k` solved for the share."""
     if mechanism.k is None:
         return None
-    cells = 2 if target.protects == "value" and not between else 1
+    cells = 2 if goal.protects == "value" and not between else 1
     known = attacker.known if attacker.influence == "active" else 0
     others = mechanism.k - 2 - known / cells
-    hidden = cells * _people(target)
+    hidden = cells * _people(goal)
     return 1.0 - hidden / others if 0.0 < hidden < 0.98 * others else None
 
 
-def guessed_threshold(noise: GeometricNoise, start: int, target: Target) -> int | None:
+def guessed_threshold(noise: GeometricNoise, start: int, goal: Goal) -> int | None:
     """Return about the threshold over which noise lifts a count of `start` on any of the days with the target's δ."""
-    away = math.log(target.days / target.delta) - math.log1p(math.exp(-noise.epsilon))
+    away = math.log(goal.days / goal.delta) - math.log1p(math.exp(-noise.epsilon))
     return _whole(start + 1.0 + away / noise.epsilon) if away > 0.0 else None
 
 
-def guessed_unknown(mechanism: Mechanism, attacker: AttackerModel, target: Target) -> int | None:
+def guessed_unknown(mechanism: Mechanism, attacker: AttackerModel, goal: Goal) -> int | None:
     """Return about the number of unknown people that is needed: each adds the variance of a coin."""
     low = attacker.p_min
     if low is None or not 0.0 < low < 1.0:
         return None
     if isinstance(mechanism, Histogram):
         # Of all people 2·p_min are fair coins between the two cells.
-        return _whole(_people(target) / (0.5 * low))
+        return _whole(_people(goal) / (0.5 * low))
     high = attacker.p_max
     if high is None or not high < 1.0:
         return None
-    return _whole((_people(target) - _noise_variance(mechanism)) / _variance(low, high))
+    return _whole((_people(goal) - _noise_variance(mechanism)) / _variance(low, high))
 
 
-def guessed_noise(attacker: AttackerModel, target: Target) -> float | None:
+def guessed_noise(attacker: AttackerModel, goal: Goal) -> float | None:
     """Return about the ε of the noise that a count needs beside what the attacker does not know about it."""
     low, high, people = attacker.p_min, attacker.p_max, attacker.unknown
     if low is None or high is None or people is None or low == 0.0 or high == 1.0:
         return None
-    wanted = _people(target) - people * _variance(low, high)
+    wanted = _people(goal) - people * _variance(low, high)
     # The variance 2α/(1-α)² is 1/(2·sinh²(ε/2)).
     return None if wanted <= 0.0 else 2.0 * math.asinh(math.sqrt(0.5 / wanted))
 
 
-def guessed_noise_alone(target: Target) -> float | None:
+def guessed_noise_alone(goal: Goal) -> float | None:
     """Return about the ε of the noise of each of several releases: its loss is ε one way or the other."""
-    if target.days == 1:
+    if goal.days == 1:
         return None
-    cells = 2 if target.protects == "value" else 1
-    return _spread(target.epsilon, target.delta) / math.sqrt(cells * target.days)
+    return _spread(goal.epsilon, goal.delta) / math.sqrt(goal.cells * goal.days)
 
 
-def _people(target: Target) -> float:
+def _people(goal: Goal) -> float:
     """Return the variance that a count needs so that one person is hidden as the target asks."""
-    return target.days / _spread(target.epsilon, target.delta) ** 2
+    return goal.days / _spread(goal.epsilon, goal.delta) ** 2
 
 
 def _spread(epsilon: float, delta: float) -> float:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
@@ -14,13 +13,12 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Mechanism, mechanism_name
 from pkdp_pipeline.model.mechanisms.noise_law import SMALLEST_EPSILON
+from pkdp_pipeline.planning.goal import Goal, read_attacker, read_goal
 from pkdp_pipeline.planning.guesses import guessed_noise, guessed_noise_alone
 from pkdp_pipeline.planning.searching import last_float
-from pkdp_pipeline.planning.target import Target, read_attacker, read_target
-from pkdp_pipeline.planning.thresholds import smallest_release_threshold
+from pkdp_pipeline.planning.thresholds import least_release_threshold
 
-__all__ = ["noise_after", "smallest_noise"]
-
+__all__ = ["least_noise", "noise_after", "smallest_noise"]
 
 _NARROWEST = math.nextafter(math.inf, 0.0)
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
@@ -88,127 +86,99 @@ def smallest_noise(
     declared), or many releases are added up on a grid, the certified δ follows the true one with a slack, up to 1 %;
     there slightly less noise may reach the target too.
     """
-    target = read_target(epsilon, delta, protects, days, evidence)
+    return least_noise(mechanism, read_attacker(attacker), read_goal(epsilon, delta, protects, days, evidence))
+
+
+def least_noise(mechanism: Mechanism, attacker: AttackerModel, goal: Goal) -> GeometricNoise | None:
+    """Return what `smallest_noise` does."""
     mechanism_name(mechanism)
-    model = read_attacker(attacker)
-    exact = replace(mechanism, noise=None, release_threshold=None)
     try:
-        if target.loss(exact, model) <= target.delta:
+        if goal.loss(replace(mechanism, noise=None, release_threshold=None), attacker) <= goal.delta:
             return None
     except NoEvidenceError:
         pass  # noise adds up without evidence
 
     @cache
     def loss(noise: float) -> float:
-        return target.loss(replace(mechanism, noise=GeometricNoise(noise)), model)
+        return goal.loss(replace(mechanism, noise=GeometricNoise(noise)), attacker)
 
-    suppressed = mechanism.k is not None or (isinstance(mechanism, Count) and mechanism.k_complement is not None)
-    if suppressed:
-        found = _after_suppression(loss, mechanism, model.against_anyone(), target)
+    if mechanism.k is not None or getattr(mechanism, "k_complement", None) is not None:
+        found = _after_suppression(loss, mechanism, attacker.against_anyone(), goal)
     else:
-        helped = guessed_noise(model, target) if isinstance(mechanism, Count) else None
-        long = helped is not None and (target.days > 1 or (model.unknown or 0) > _MANY_UNKNOWN)
-        found = _alone(loss, target, helped or guessed_noise_alone(target), _CLOSE if long else 0.0)
+        helped = guessed_noise(attacker, goal) if isinstance(mechanism, Count) else None
+        long = helped is not None and (goal.days > 1 or (attacker.unknown or 0) > _MANY_UNKNOWN)
+        found = _alone(loss, goal, helped or guessed_noise_alone(goal), _CLOSE if long else 0.0)
     if found is None:
-        if model.leakage:
+        if attacker.leakage:
             # What is known besides may leave nothing to promise, whatever the noise.
-            certify(replace(mechanism, noise=GeometricNoise(1.0)), model, protects=protects)
-        raise NotCertifiableError(_unreachable(mechanism, target, model.against_anyone()))
+            certify(replace(mechanism, noise=GeometricNoise(1.0)), attacker, protects=goal.protects)
+        raise NotCertifiableError(_unreachable(mechanism, goal, attacker.against_anyone()))
     return GeometricNoise(found)
 
 
-def _alone(
-    loss: Callable[[float], float], target: Target, helped: float | None = None, close: float = 0.0
-) -> float | None:
+def _alone(loss: Callable[[float], float], goal: Goal, helped: float | None, close: float = 0.0) -> float | None:
     """Return the largest ε of noise before which nothing is suppressed: the narrower it is, the less it hides.
 
-    It lies about at `helped`, where less noise will do than the sum over the releases needs.
+    It lies about at `helped`, where less noise will do than the sum over the releases needs. None where none will do.
     """
-    bracket = _bracket(loss, target, helped)
-    if bracket is None:
-        return None
-    holds, fails = bracket
-    return holds if fails == math.inf else _last(loss, target, holds, fails, close)
-
-
-def _bracket(loss: Callable[[float], float], target: Target, helped: float | None) -> tuple[float, float] | None:
-    """Return an ε that reaches the target and a larger one that does not, infinity where all do; None where none."""
-    sure = _first_guess(target)
-    holds, fails, stride = sure, math.inf, 2.0**-20
-    if helped is not None and helped > sure:
-        if loss(helped) <= target.delta:
-            holds, stride = helped, 0.03
+    sure = _first_guess(goal)
+    holds, stride = (helped, 0.03) if helped is not None and helped > sure else (sure, 2.0**-20)
+    fails, shrink = math.inf, 0.97
+    while not loss(holds) <= goal.delta:
+        fails = holds
+        if holds > sure:
+            # Come down by ever larger strides, to what the noise alone makes sure.
+            holds, shrink = max(holds * shrink, sure), shrink * shrink
+        elif 0.5 * holds < SMALLEST_EPSILON:
+            return None
         else:
-            fails = helped
-    if fails < math.inf:
-        # Come down by ever larger strides, to what the noise alone makes sure.
-        shrink = 0.97
-        while fails * shrink > sure and not loss(fails * shrink) <= target.delta:
-            fails, shrink = fails * shrink, shrink * shrink
-        holds = max(fails * shrink, sure)
-    if holds == sure:
-        while not loss(holds) <= target.delta:
-            holds, fails = 0.5 * holds, holds
-            if holds < SMALLEST_EPSILON:
-                return None
-    while fails == math.inf:
+            holds *= 0.5
+    while fails == math.inf and holds < _NARROWEST:
         probe = min(holds * (1.0 + stride), _NARROWEST)
-        if not loss(probe) <= target.delta:
-            return holds, probe
-        holds, stride = probe, 32.0 * stride
-        if holds == _NARROWEST:
-            return holds, fails
-    return holds, fails
+        if loss(probe) <= goal.delta:
+            holds, stride = probe, 32.0 * stride
+        else:
+            fails = probe
+    return holds if fails == math.inf else _last(loss, goal, holds, fails, close)
 
 
 def _after_suppression(
-    loss: Callable[[float], float], mechanism: Mechanism, attacker: AttackerModel, target: Target
+    loss: Callable[[float], float], mechanism: Mechanism, anyone: AttackerModel, goal: Goal
 ) -> float | None:
     """Return the largest ε of noise after a `k`: too wide noise lifts what has just reached k over the threshold."""
     if mechanism.release_threshold is None or getattr(mechanism, "k_complement", None) is not None:
         return None
     bare = type(mechanism)()
-    alone = _alone(
-        lambda noise: target.loss(replace(bare, noise=GeometricNoise(noise)), attacker),
-        target,
-        guessed_noise_alone(target),
-    )
-    if alone is None:
-        return None
-    if loss(alone) <= target.delta:
-        return alone
-    reached = _some_noise(loss, target, alone)
-    return None if reached is None else _last(loss, target, reached, alone)
 
+    def bare_loss(noise: float) -> float:
+        return goal.loss(replace(bare, noise=GeometricNoise(noise)), anyone)
 
-def _some_noise(loss: Callable[[float], float], target: Target, most: float) -> float | None:
-    """Return an ε below `most` that reaches the target: golden-section search for the smallest δ, up to the first."""
+    most = _alone(bare_loss, goal, guessed_noise_alone(goal))
+    if most is None or loss(most) <= goal.delta:
+        return most
+    # Golden-section search for the smallest δ below, up to the first that reaches the goal.
     low, high = math.log(most) - 3.0, math.log(most)
-    near, far = low + _GOLDEN * (high - low), high - _GOLDEN * (high - low)
-    losses = {point: loss(math.exp(point)) for point in (far, near)}
+    far, near = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     for _ in range(_EVALUATIONS):
-        best = min(losses, key=lambda point: losses[point])
-        if losses[best] <= target.delta:
-            return math.exp(best)
-        if losses[far] <= losses[near]:
+        best = min(far, near, key=lambda point: loss(math.exp(point)))
+        if loss(math.exp(best)) <= goal.delta:
+            return _last(loss, goal, math.exp(best), most)
+        if best == far:
             high, near = near, far
             far = high - _GOLDEN * (high - low)
-            losses[far] = loss(math.exp(far))
         else:
             low, far = far, near
             near = low + _GOLDEN * (high - low)
-            losses[near] = loss(math.exp(near))
     return None
 
 
-def _first_guess(target: Target) -> float:
+def _first_guess(goal: Goal) -> float:
     """Return an ε that one release's noise may have: exact for one release, the sum's share for several."""
-    cells = _cells(target)
-    share, delta = target.epsilon / target.days, target.delta / target.days
+    share, delta = goal.epsilon / goal.days, goal.delta / goal.days
     if delta >= 1.0:
-        return max(share / cells, 1.0)
+        return max(share / goal.cells, 1.0)
     growth = math.exp(min(share, 700.0))
-    if cells == 1:
+    if goal.cells == 1:
         guess = math.log((growth + delta) / (1.0 - delta))
     else:
         # The positive root of α²(e^ε + δ) + 2δα + δ - 1.
@@ -217,85 +187,67 @@ def _first_guess(target: Target) -> float:
     return max(guess * (1.0 - 2.0**-40), 2.0 * SMALLEST_EPSILON)
 
 
-def _last(loss: Callable[[float], float], target: Target, holds: float, fails: float, close: float = 0.0) -> float:
+def _last(loss: Callable[[float], float], goal: Goal, holds: float, fails: float, close: float = 0.0) -> float:
     """Narrow a bracket; below the share of ε that every release has when δ is 0, none is lost."""
-    free = target.epsilon / (target.days * _cells(target))
+    free = goal.epsilon / (goal.days * goal.cells)
     start = free if free < holds else 0.0
-
-    def forward(noise: float) -> float:
-        return math.log(noise - start)
-
-    def backward(height: float) -> float:
-        return start + math.exp(min(height, 709.0))
-
-    return last_float(loss, target.delta, holds, fails, scale=(forward, backward), close=close)
+    scale = (lambda noise: math.log(noise - start), lambda height: start + math.exp(min(height, 709.0)))
+    return last_float(loss, goal.delta, holds, fails, scale=scale, close=close)
 
 
-def _cells(target: Target) -> int:
-    return 2 if target.protects == "value" else 1
-
-
-def _unreachable(mechanism: Mechanism, target: Target, anyone: AttackerModel) -> str:
-    """Say why no noise reaches the target, and what would, with numbers."""
-    start = f"no noise reaches {target.words}: "
+def _unreachable(mechanism: Mechanism, goal: Goal, anyone: AttackerModel) -> str:
+    """Say why no noise reaches the goal, and what would, with numbers."""
+    start, k = f"no noise reaches {goal.words}: ", mechanism.k
     if getattr(mechanism, "k_complement", None) is not None:
         return start + "noise guarantees nothing after k_complement. Leave k_complement out."
-    if mechanism.k is None and any(one.is_private for one in anyone.leakage):
-        return start + "what leaks besides counts as part of it. Allow a larger epsilon or delta."
-    if mechanism.k is None:
-        return start + "it would be too wide to be drawn. Allow a larger epsilon or delta."
-    offered, offer = noise_after(replace(mechanism, noise=None, release_threshold=None), target, anyone), ""
+    if k is None:
+        leaks = any(one.is_private for one in anyone.leakage)
+        why = "what leaks besides counts as part of it" if leaks else "it would be too wide to be drawn"
+        return f"{start}{why}. Allow a larger epsilon or delta."
+    offered, offer = noise_after(replace(mechanism, noise=None, release_threshold=None), goal, anyone), ""
     if offered is not None and offered.noise is not None:
-        offer = (
-            f", for instance release_threshold = {offered.release_threshold} with noise of epsilon "
-            f"{offered.noise.epsilon!r}"
-        )
-    if mechanism.release_threshold is None:
-        return (
-            f"{start}after k = {mechanism.k} it guarantees nothing without a release threshold. Give the mechanism "
-            f"release_threshold and any noise{offer}."
-        )
-    return (
-        f"{start}with release_threshold = {mechanism.release_threshold}, a count that has just reached k = "
-        f"{mechanism.k} shows itself too often. Raise release_threshold{offer}."
-    )
+        noise = f"noise of epsilon {offered.noise.epsilon!r}"
+        offer = f", for instance release_threshold = {offered.release_threshold} with {noise}"
+    threshold = mechanism.release_threshold
+    if threshold is None:
+        need = "Give the mechanism release_threshold and any noise"
+        return f"{start}after k = {k} it guarantees nothing without a release threshold. {need}{offer}."
+    often = f"with release_threshold = {threshold}, a count that has just reached k = {k} shows itself too often"
+    return f"{start}{often}. Raise release_threshold{offer}."
 
 
-def noise_after(mechanism: Mechanism, target: Target, anyone: AttackerModel) -> Mechanism | None:
-    """Return the mechanism, which has a `k`, with noise and a release threshold that reach the target for `anyone`.
+def noise_after(mechanism: Mechanism, goal: Goal, anyone: AttackerModel) -> Mechanism | None:
+    """Return the mechanism, which has a `k`, with noise and a release threshold that reach the goal for `anyone`.
 
     The noise is the least that it needs by itself, where a threshold can be had beside it; else it leaves half of δ
     to the threshold, or loses no δ at all, and is then the least that goes with that threshold.
     """
-    asked: dict[str, Any] = {"attacker": anyone, "epsilon": target.epsilon, "protects": target.protects}
-    asked |= {"days": target.days, "evidence": target.evidence}
-    for delta in (target.delta, 0.5 * target.delta, 0.0):
+    # A little less than an equal share of ε, so that the sum of the shares is not rounded above it.
+    share = goal.epsilon / (goal.days * goal.cells) * (1.0 - 2.0**-40)
+    for delta in (goal.delta, 0.5 * goal.delta, 0.0):
         try:
             if delta > 0.0:
-                noise = smallest_noise(type(mechanism)(), delta=delta, **asked)
+                noise = least_noise(type(mechanism)(), anyone, replace(goal, delta=delta))
             else:
-                # A little less than an equal share of ε, so that the sum of the shares is not rounded above it.
-                share = target.epsilon / (target.days * _cells(target)) * (1.0 - 2.0**-40)
                 noise = GeometricNoise(share) if share > SMALLEST_EPSILON else None
-            if noise is None:
-                continue
-            return _settled(replace(mechanism, noise=noise), target, asked)
+            if noise is not None:
+                return _settled(replace(mechanism, noise=noise), goal, anyone)
         except NotCertifiableError:
             continue
     return None
 
 
-def _settled(mechanism: Mechanism, target: Target, asked: dict[str, Any]) -> Mechanism:
+def _settled(mechanism: Mechanism, goal: Goal, anyone: AttackerModel) -> Mechanism:
     """Return the mechanism with the least threshold for its noise, and with less noise as long as that lowers it."""
     least = None
     for _ in range(_ROUNDS):
-        threshold = smallest_release_threshold(mechanism, delta=target.delta, **asked)
+        threshold = least_release_threshold(mechanism, anyone, goal)
         if threshold == least:
-            return mechanism
+            break
         least = threshold
         mechanism = replace(mechanism, release_threshold=threshold)
-        noise = smallest_noise(mechanism, delta=target.delta, **asked)
+        noise = least_noise(mechanism, anyone, goal)
         if noise is None or noise == mechanism.noise:
-            return mechanism
+            break
         mechanism = replace(mechanism, noise=noise)
     return mechanism

@@ -69,8 +69,8 @@ class PublicCounts:
             if "count" not in list(counts.columns):
                 raise ArgumentError("a table of counts needs a column named 'count', one row per cell.")
             counts = counts["count"]
-        values = counts.values() if isinstance(counts, Mapping) else counts
-        return cls(counts=_whole_numbers(values), source=source, protected=protected)
+        values: Any = counts.values() if isinstance(counts, Mapping) else counts
+        return cls(counts=values, source=source, protected=protected)
 
     @classmethod
     def assumed(cls, *, cells: int, people: int, shape: str = "even") -> PublicCounts:
@@ -114,19 +114,14 @@ class PublicCounts:
 def _whole_numbers(counts: object) -> tuple[int, ...]:
     if isinstance(counts, str | bytes) or not isinstance(counts, Iterable):
         raise ArgumentError("counts must be whole numbers, one per cell: a sequence, or a mapping from cell to count.")
-    values = []
-    for value in counts:
-        whole = value
-        if not isinstance(whole, Integral) and isinstance(whole, float) and whole.is_integer():
-            whole = int(whole)
-        if isinstance(whole, bool) or not isinstance(whole, Integral) or whole < 0:
-            raise ArgumentError(
-                "every count must be a whole number of at least 0; where a cell is suppressed, write what is assumed."
-            )
-        values.append(int(whole))
+    values = [int(one) if isinstance(one, float) and one.is_integer() else one for one in counts]
+    if any(isinstance(one, bool) or not isinstance(one, Integral) or one < 0 for one in values):
+        raise ArgumentError(
+            "every count must be a whole number of at least 0; where a cell is suppressed, write what is assumed."
+        )
     if not values:
         raise ArgumentError("counts must name at least one cell.")
-    return tuple(values)
+    return tuple(map(int, values))
 
 
 def _shared(people: int, weights: list[float]) -> tuple[int, ...]:
@@ -135,7 +130,6 @@ def _shared(people: int, weights: list[float]) -> tuple[int, ...]:
     exact = [people * weight / total for weight in weights]
     shares = [int(share) for share in exact]
     order = sorted(range(len(exact)), key=lambda cell: (shares[cell] - exact[cell], cell))
-    missing = people - sum(shares)
-    for cell in order[:missing] if missing >= 0 else []:
+    for cell in order[: max(0, people - sum(shares))]:
         shares[cell] += 1
     return tuple(shares)

@@ -19,30 +19,6 @@ _SURE_BISECTION = 3
 Scale = Callable[[float], float]
 
 
-class _FalsePosition:
-    """Guesses where log(δ/target) crosses 0 between two ends; the Illinois rule against an end that stays."""
-
-    __slots__ = ("_last", "_weights")
-
-    def __init__(self) -> None:
-        self._weights = [1.0, 1.0]
-        self._last = -1
-
-    def kept(self, moved: int) -> None:
-        """Note which end moved: 0 or 1."""
-        self._weights[moved] = 1.0
-        if self._last == moved:
-            self._weights[1 - moved] *= 0.5
-        self._last = moved
-
-    def guess(self, ends: tuple[float, float], heights: tuple[float, float]) -> float | None:
-        """Return the crossing's estimate, or None where the heights do not tell."""
-        one, other = (weight * abs(height) for weight, height in zip(self._weights, heights, strict=True))
-        if not (math.isfinite(one) and math.isfinite(other) and one + other > 0.0):
-            return None
-        return (ends[0] * other + ends[1] * one) / (one + other)
-
-
 def last_float(
     loss: Callable[[float], float],
     target: float,
@@ -68,29 +44,26 @@ def last_float(
         Where an evaluation takes long: it is enough that it fails at a float larger by at most this share.
     """
     forward, backward = scale
-    guesser = _FalsePosition()
+
+    def guessed(ends: list[int], weights: list[float]) -> int | None:
+        low, high = _float(ends[0]), _float(ends[1])
+        if not low > 0.0:
+            return None
+        inside = backward(_crossing(forward(low), forward(high), weights))
+        if not math.isfinite(inside):
+            return None
+        if close > 0.0:
+            # A step beyond the crossing, away from the nearer end, closes the bracket.
+            inside *= 1.0 + (0.45 if inside - low < high - inside else -0.45) * close
+        return _ordinal(max(inside, 0.0))
+
+    def enough(ends: list[int]) -> bool:
+        low, high = _float(ends[0]), _float(ends[1])
+        return high - low <= close * low
+
+    ends = [_ordinal(holds), _ordinal(fails)]
     heights = [_height(loss(holds), target), _height(loss(fails), target)]
-    ends = [holds, fails]
-    step = 0
-    while (ordinals := (_ordinal(ends[0]), _ordinal(ends[1])))[1] - ordinals[0] > 1:
-        if ends[1] - ends[0] <= close * ends[0]:
-            break
-        probe = _float((ordinals[0] + ordinals[1]) // 2)
-        step += 1
-        if step % _SURE_BISECTION and ends[0] > 0.0:
-            guess = guesser.guess((forward(ends[0]), forward(ends[1])), (heights[0], heights[1]))
-            inside = math.nan if guess is None else backward(guess)
-            if math.isfinite(inside):
-                if close > 0.0:
-                    # A step beyond the crossing, away from the nearer end, closes the bracket.
-                    inside *= 1.0 + (0.45 if inside - ends[0] < ends[1] - inside else -0.45) * close
-                # At an end the guess cannot say more than the floats around it do.
-                probe = min(max(inside, math.nextafter(ends[0], math.inf)), math.nextafter(ends[1], 0.0))
-        value = loss(probe)
-        moved = 0 if value <= target else 1
-        ends[moved], heights[moved] = probe, _height(value, target)
-        guesser.kept(moved)
-    return ends[0]
+    return _float(_narrowed(lambda place: loss(_float(place)), target, ends, heights, 0, guessed, enough)[0])
 
 
 def first_whole(
@@ -117,17 +90,33 @@ def first_whole(
     while True:
         if fails == most:
             return None
-        probe = min(most, fails + stride)
-        value = loss(probe)
+        holds = min(most, fails + stride)
+        value = loss(holds)
+        reached = _height(value, target)
         if value <= target:
             break
-        reached = _height(value, target)
         # Where nothing is certified yet, δ is 1: about the right height for a stride.
-        stride = _stride(stride, reached, (min(height, -math.log(target)) - reached) / (probe - fails))
-        fails, height = probe, reached
+        stride = _stride(stride, reached, (min(height, -math.log(target)) - reached) / (holds - fails))
+        fails, height = holds, reached
     if fails == start and guess is not None:
-        return _from_above(loss, target, (start, probe), (height, _height(value, target)))
-    return _narrowed(loss, target, (fails, probe), (height, _height(value, target)))
+        # The guess was too high: come down, at first a little, then by ever larger strides.
+        stride = max(1, (holds - start) // 32)
+        while holds - stride > start:
+            value = loss(holds - stride)
+            if not value <= target:
+                fails, height = holds - stride, _height(value, target)
+                break
+            holds, reached, stride = holds - stride, _height(value, target), 2 * stride
+
+    def guessed(ends: list[int], weights: list[float]) -> int:
+        return math.ceil(_crossing(ends[0], ends[1], weights))
+
+    return _narrowed(loss, target, [fails, holds], [height, reached], 1, guessed, lambda _: False)[1]
+
+
+def _crossing(low: float, high: float, weights: list[float]) -> float:
+    """Return where a line crosses 0 whose heights at the two ends have these sizes."""
+    return (low * weights[1] + high * weights[0]) / sum(weights)
 
 
 def _stride(stride: int, height: float, slope: float) -> int:
@@ -138,42 +127,35 @@ def _stride(stride: int, height: float, slope: float) -> int:
     return 2 * stride
 
 
-def _from_above(
-    loss: Callable[[int], float], target: float, ends: tuple[int, int], heights: tuple[float, float]
-) -> int:
-    """Come down from a guess that was too high, at first a little, then by ever larger strides."""
-    (start, holds), (above, below) = ends, heights
-    stride = max(1, (holds - start) // 32)
-    while holds - stride > start:
-        probe = holds - stride
-        value = loss(probe)
-        if not value <= target:
-            return _narrowed(loss, target, (probe, holds), (_height(value, target), below))
-        holds, below, stride = probe, _height(value, target), 2 * stride
-    return _narrowed(loss, target, (start, holds), (above, below))
+def _narrowed(
+    loss: Callable[[int], float],
+    target: float,
+    ends: list[int],
+    heights: list[float],
+    good: int,
+    guessed: Callable[[list[int], list[float]], int | None],
+    enough: Callable[[list[int]], bool],
+) -> list[int]:
+    """Narrow a bracket, whose end `good` (0 or 1) reaches the target and the other not, to neighbours or `enough`.
 
-
-def _narrowed(loss: Callable[[int], float], target: float, ends: tuple[int, int], heights: tuple[float, float]) -> int:
-    """Return the first whole number that reaches the target in a bracket whose right end does."""
-    fails, holds = ends
-    above, below = heights
-    guesser = _FalsePosition()
-    step = 0
-    while holds - fails > 1:
-        probe = (fails + holds) // 2
-        step += 1
-        if step % _SURE_BISECTION:
-            guess = guesser.guess((float(fails), float(holds)), (above, below))
-            if guess is not None:
-                probe = min(max(math.ceil(guess), fails + 1), holds - 1)
+    A guess lies where log(δ/target) crosses 0 between the ends, by the Illinois rule against an end that stays.
+    """
+    weights, last, step = [1.0, 1.0], -1, 0
+    while ends[1] - ends[0] > 1 and not enough(ends):
+        probe, step = sum(ends) // 2, step + 1
+        sizes = [weight * abs(height) for weight, height in zip(weights, heights, strict=True)]
+        if step % _SURE_BISECTION and 0.0 < sum(sizes) < math.inf:
+            guess = guessed(ends, sizes)
+            # At an end the guess cannot say more than the points around it do.
+            probe = probe if guess is None else min(max(guess, ends[0] + 1), ends[1] - 1)
         value = loss(probe)
-        if value <= target:
-            holds, below = probe, _height(value, target)
-            guesser.kept(1)
-        else:
-            fails, above = probe, _height(value, target)
-            guesser.kept(0)
-    return holds
+        moved = good if value <= target else 1 - good
+        ends[moved], heights[moved] = probe, _height(value, target)
+        weights[moved] = 1.0
+        if last == moved:
+            weights[1 - moved] *= 0.5
+        last = moved
+    return ends
 
 
 def _height(value: float, target: float) -> float:

@@ -1,7 +1,8 @@
-"""Thresholds: the smallest k, and the smallest release threshold after noise, at which a target holds."""
+"""The smallest whole numbers at which a goal holds: k, the release threshold after noise, the unknown people."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
@@ -10,14 +11,16 @@ from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence
-from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, mechanism_name
-from pkdp_pipeline.planning.guesses import guessed_k, guessed_threshold
+from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, mechanism_name
+from pkdp_pipeline.model.wording import rounded_up
+from pkdp_pipeline.planning.goal import Goal, read_attacker, read_goal
+from pkdp_pipeline.planning.guesses import guessed_k, guessed_threshold, guessed_unknown
 from pkdp_pipeline.planning.searching import first_whole
-from pkdp_pipeline.planning.target import read_attacker, read_target
 
-__all__ = ["smallest_k", "smallest_release_threshold"]
+__all__ = ["least_k", "least_release_threshold", "smallest_k", "smallest_release_threshold", "smallest_unknown"]
 
 _MOST = 10_000_000
+_MOST_PEOPLE = 100_000_000
 
 
 def smallest_k(
@@ -60,21 +63,24 @@ def smallest_k(
     ArgumentError
         If a number is out of range.
     """
-    target = read_target(epsilon, delta, protects, days, evidence)
+    return least_k(attacker, read_goal(epsilon, delta, protects, days, evidence))
+
+
+def least_k(attacker: AttackerModel, goal: Goal) -> int:
+    """Return what `smallest_k` does."""
     controlled = attacker.known if isinstance(attacker, AttackerModel) else 0
     try:
         # Refused for every k or for none: a large k says which.
-        certify(Histogram(k=_MOST + controlled), attacker, protects=protects)
+        certify(Histogram(k=_MOST + controlled), attacker, protects=goal.protects)
     except NotCertifiableError:
         # The choices that a message offers are those beside the k it is about.
-        certify(Histogram(k=controlled + 2), attacker, protects=protects)
+        certify(Histogram(k=controlled + 2), attacker, protects=goal.protects)
         raise
-    k = first_whole(
-        lambda k: target.loss(Histogram(k=k), attacker), target.delta, 1, _MOST, guessed_k(attacker, target)
-    )
+    guess = guessed_k(attacker, goal)
+    k = first_whole(lambda k: goal.loss(Histogram(k=k), attacker), goal.delta, 1, _MOST, guess)
     if k is None:
         raise NotCertifiableError(
-            f"no threshold k up to {_MOST} reaches {target.words} against this attacker: allow a larger epsilon or "
+            f"no threshold k up to {_MOST} reaches {goal.words} against this attacker: allow a larger epsilon or "
             "delta, argue a smaller p_max, or add noise."
         )
     return k
@@ -129,27 +135,117 @@ def smallest_release_threshold(
     -----
     *Guarantee*: the target holds at the answer, as certified. *Rounding*: up, to a whole number.
     """
-    target = read_target(epsilon, delta, protects, days, evidence)
+    goal = read_goal(epsilon, delta, protects, days, evidence)
+    return least_release_threshold(mechanism, read_attacker(attacker), goal)
+
+
+def least_release_threshold(mechanism: Mechanism, attacker: AttackerModel, goal: Goal) -> int:
+    """Return what `smallest_release_threshold` does."""
     mechanism_name(mechanism)
-    model = read_attacker(attacker)
     if mechanism.noise is None:
         raise ArgumentError("a release threshold acts after noise: give the mechanism noise=pkdp.GeometricNoise(0.5).")
 
     @cache
     def loss(threshold: int) -> float:
-        return target.loss(replace(mechanism, release_threshold=threshold), model)
+        return goal.loss(replace(mechanism, release_threshold=threshold), attacker)
 
-    if loss(0) <= target.delta:
+    if loss(0) <= goal.delta:
         return 0
     start, most = mechanism.k or 0, (mechanism.k or 0) + _MOST
     least = None
     # What the largest threshold leaves is what the noise itself loses: no other does better.
-    if loss(most) <= target.delta:
+    if loss(most) <= goal.delta:
         # Below k every suppressed count would show; from k on, one step less likely with every step.
-        least = first_whole(loss, target.delta, start, most, guessed_threshold(mechanism.noise, start, target))
+        least = first_whole(loss, goal.delta, start, most, guessed_threshold(mechanism.noise, start, goal))
     if least is None:
         raise NotCertifiableError(
-            f"no release threshold reaches {target.words} with noise of epsilon {mechanism.noise.epsilon!r}: the noise "
+            f"no release threshold reaches {goal.words} with noise of epsilon {mechanism.noise.epsilon!r}: the noise "
             "itself is too narrow. Ask smallest_noise, or allow a larger epsilon or delta."
         )
     return least
+
+
+def smallest_unknown(
+    mechanism: Mechanism,
+    attacker: AttackerModel,
+    *,
+    epsilon: float,
+    delta: float,
+    protects: str = "presence",
+    days: int = 1,
+    evidence: Evidence | Iterable[Evidence] | None = None,
+) -> int:
+    """Return the smallest number of unknown people at which a release, or `days` of them together, reach the target.
+
+    Parameters
+    ----------
+    mechanism : Count or Histogram
+    attacker : AttackerModel
+        The other fields; whatever it says about `unknown` is not used. For a `Count`, unknown people help where
+        `p_min` and `p_max` are declared; for a `Histogram` that protects the value, where `p_min` is.
+    epsilon : float
+        At least 0 and finite.
+    delta : float
+        Above 0, at most 1.
+    protects : {"presence", "value"}, default "presence"
+    days : int, default 1
+        How many equal releases are to reach the target together.
+    evidence : Evidence or list of Evidence, optional
+        What is declared so that they add up, see `compose`.
+
+    Returns
+    -------
+    int
+        ``certify(mechanism, attacker with this unknown, protects=protects).delta(epsilon) <= delta`` holds for it (with
+        several days, for `compose` of them), and fails for one person less. 0 where a threshold or noise reaches the
+        target by itself.
+
+    Raises
+    ------
+    NotCertifiableError
+        If no number up to a hundred million (or up to `unknown_max`) reaches the target; the message says what would.
+    NoEvidenceError
+        If several releases are asked about that do not add up with what is declared.
+    ArgumentError
+        If an argument is malformed.
+
+    Notes
+    -----
+    *Guarantee*: the target holds at the answer, as certified. *Rounding*: up, to a whole number. The true δ never grows
+    with the number of unknown people; the certified one follows it up to the search's slack of 1 % of δ. So a
+    smaller number may reach the target too, within that slack, but none that the theorems place outside it.
+    """
+    goal = read_goal(epsilon, delta, protects, days, evidence)
+    mechanism_name(mechanism)
+    others = replace(read_attacker(attacker), unknown=None)
+    most = _MOST_PEOPLE if others.unknown_max is None else min(_MOST_PEOPLE, others.unknown_max)
+
+    @cache
+    def loss(people: int) -> float:
+        return goal.loss(mechanism, replace(others, unknown=people))
+
+    if loss(0) <= goal.delta:
+        return 0
+    # What is refused for the largest number is refused for all: the refusal says why.
+    certify(mechanism, replace(others, unknown=most), protects=goal.protects)
+    people = first_whole(loss, goal.delta, 0, most, guessed_unknown(mechanism, others, goal))
+    if people is None:
+        raise NotCertifiableError(_too_few(mechanism, others, goal, most))
+    return people
+
+
+def _too_few(mechanism: Mechanism, others: AttackerModel, goal: Goal, most: int) -> str:
+    """Say why no number is enough, and what would help, with numbers."""
+    largest = replace(others, unknown=most)
+    certificate = goal.together(certify(mechanism, largest, protects=goal.protects))
+    start = (
+        f"no number of unknown people up to {most} reaches {goal.words}: with {most} of them, "
+        f"{goal.missed_by(certificate.delta(goal.epsilon))}"
+    )
+    reached = certificate.epsilon(goal.delta)
+    nearest = "" if reached == math.inf else f", where epsilon = {rounded_up(reached)} can be had at this delta"
+    fields = "p_min and p_max" if isinstance(mechanism, Count) else "p_min"
+    return (
+        f"{start}{nearest}. Declare {fields} (unknown people protect by them) where they can be argued, allow a larger "
+        "epsilon or delta, choose a larger k, or add noise."
+    )

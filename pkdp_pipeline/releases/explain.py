@@ -21,16 +21,17 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism
+from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.keywords import ExplainOptions, shows
 from pkdp_pipeline.releases.noise import ExpectedError, expected_error
-from pkdp_pipeline.releases.publish import request_of
-from pkdp_pipeline.releases.request import Request
-from pkdp_pipeline.releases.reserving import certified_alone, check_ledger, replayed, reserve
+from pkdp_pipeline.releases.publish import question_of
+from pkdp_pipeline.releases.reserving import certified_alone, check_beside, replayed, reserve
 from pkdp_pipeline.theorems import Protects
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from pkdp_pipeline.certificates.target import Asked
     from pkdp_pipeline.ledger import Ledger
     from pkdp_pipeline.ledger.views.spent import Spent
 
@@ -186,37 +187,38 @@ def explain(by: str | Sequence[str] | None = None, where: Any = None, **options:
         if asked.pop("k_complement", None) is not None:
             raise ArgumentError("k_complement is about a count; a histogram has none: leave it out, or leave by out.")
         asked["by"] = by
-    request, publishing = request_of(Count if by is None else Histogram, asked)
+    question, publishing = question_of(Count if by is None else Histogram, asked)
     ledger, revise = publishing.get("ledger"), publishing.get("revise", False)
-    check_ledger(ledger, revise=revise)
-    attacker = attacker_of(request.mechanism, publishing.get("attacker"))
+    target = publishing.get("target", "default")
+    check_beside(ledger, revise=revise, target=target)
+    attacker = attacker_of(question.mechanism, publishing.get("attacker"))
     sums: dict[str, Any] = {}
     if ledger is None:
-        outcome, certificate, refused = _foreseen(request, attacker, None)
-        context = request.context()
+        outcome, certificate, refused = _foreseen(question, attacker, None, target=target)
+        context = question.context()
     else:
         from pkdp_pipeline.ledger.rehearsal import rehearsal
 
         with rehearsal(ledger) as trial:
-            now = then = _sums(trial, request.unit)
-            outcome, certificate, refused = _foreseen(request, attacker, trial, revise=revise)
+            now = then = _sums(trial, question.unit)
+            outcome, certificate, refused = _foreseen(question, attacker, trial, target=target, revise=revise)
             if refused is None:
-                then = _sums(trial, request.unit)
-            context = request.context(trial.dataset)
+                then = _sums(trial, question.unit)
+            context = question.context(trial.dataset)
         budgets = tuple(_use(*both) for both in zip(now[1], then[1], strict=True))
         sums = {"before": now[0], "after": then[0], "budgets": budgets}
     return Explanation(
-        asked=request.description,
-        mechanism=request.mechanism,
+        asked=question.description,
+        mechanism=question.mechanism,
         attacker=attacker,
-        protects=cast("Protects", request.protects),
+        protects=cast("Protects", question.protects),
         context=(certificate and certificate.context) or context,
         outcome=outcome,
         refused=refused,
         certificate=certificate,
         statement=None if certificate is None else Statement.of(certificate, DELTA),
         scenarios=() if certificate is None else what_if(certificate, delta=DELTA),
-        error=expected_error(request.mechanism),
+        error=expected_error(question.mechanism),
         **sums,
     )
 
@@ -241,19 +243,21 @@ def _use(before: Spent, after: Spent) -> BudgetUse:
 
 
 def _foreseen(
-    request: Request, attacker: AttackerModel, ledger: Ledger | None, *, revise: bool = False
+    question: Question, attacker: AttackerModel, ledger: Ledger | None, *, target: Asked, revise: bool = False
 ) -> tuple[Outcome, ReleaseCertificate | None, PkdpError | None]:
-    """Return what would become of a request, and charge it: `ledger` is a rehearsal."""
+    """Return what would become of a question, and charge it: `ledger` is a rehearsal."""
     from pkdp_pipeline.ledger import Entry
 
     offered: list[ReleaseCertificate] = []
     try:
         if ledger is None:
-            return "publish", certified_alone(request, attacker), None
-        found = reserve(request, attacker=attacker, ledger=ledger, revise=revise, offered=offered.append)
+            return "publish", certified_alone(question, attacker, target=target), None
+        found = reserve(
+            question, attacker=attacker, ledger=ledger, revise=revise, target=target, offered=offered.append
+        )
         if not isinstance(found, Entry):
             return "publish", found.certificate, None
-        return "replay", replayed(request, attacker, ledger, found).certificate, None
+        return "replay", replayed(question, attacker, ledger, found, target=target).certificate, None
     except (BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError) as error:
         error.__cause__ = error.__context__ = None  # an explanation holds on to nothing that its error passed through
         return "refused", offered[-1] if offered else None, error.with_traceback(None)

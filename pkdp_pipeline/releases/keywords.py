@@ -46,7 +46,7 @@ units : {"checked", "exact"}, default "checked"
     Names of people that differ only by spaces around them are refused; ``"exact"`` says that they are different
     people.
 one_cell : {"error", "most_frequent", "first", "hash"}, default "error"
-    Which of its own cells a person with rows in several is counted in; see `Request`.
+    Which of its own cells a person with rows in several is counted in; see `Question`.
 order_by : str or sequence of str, optional
     For ``one_cell="first"``.
 undeclared : {"error", "absent"}, default "error"
@@ -57,7 +57,7 @@ period : str or datetime.date, optional
 label : str, optional
     Names a predicate that is a Series or a callable; needed for them with a ledger.
 revise : bool, default False
-    With a ledger that has published this request: publish the changed data as a new, charged release.
+    With a ledger that has published this question: publish the changed data as a new, charged release.
 target : Target or None, optional
     What it has to promise at least: without it the ledger's, or a finite ε at δ = 1e-6. None: nothing.
 """
@@ -75,11 +75,12 @@ _DEFAULTS: Mapping[str, Any] = MappingProxyType(
 
 
 class Publishing(TypedDict, total=False):
-    """What `publish` takes beside the request."""
+    """What `publish` takes beside the question."""
 
     attacker: AttackerModel | None
     ledger: Ledger | None
     revise: bool
+    target: Asked
 
 
 class _Options(Publishing, total=False):
@@ -92,7 +93,6 @@ class _Options(Publishing, total=False):
     units: str
     period: Any
     label: str | None
-    target: Asked
 
 
 class _Cells(_Options, total=False):

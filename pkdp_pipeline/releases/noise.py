@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pkdp_pipeline.certificates.sentences import suppression
-from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.mechanisms import GeometricNoise, Mechanism
-from pkdp_pipeline.model.mechanisms.noise_law import SMALLEST_EPSILON, mean_absolute, noise_scale
+from pkdp_pipeline.model.mechanisms.noise_law import check_noise, mean_absolute, noise_scale
 
-__all__ = ["ExpectedError", "add_noise", "check_noise", "expected_error"]
+__all__ = ["ExpectedError", "add_noise", "expected_error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,15 +32,6 @@ class ExpectedError:
     standard_deviation: float
     bound_95: int
     suppression: str
-
-
-def check_noise(noise: GeometricNoise | None) -> None:
-    """Raise `ArgumentError` when the noise is too wide to be drawn as a 64-bit integer."""
-    if noise is not None and noise.epsilon < SMALLEST_EPSILON:
-        raise ArgumentError(
-            f"noise epsilon must be at least {SMALLEST_EPSILON!r} to be drawn, got {noise.epsilon!r}: wider noise does "
-            "not fit 64-bit integers."
-        )
 
 
 def add_noise(counts: Sequence[int], noise: GeometricNoise) -> list[int]:

@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from pkdp_pipeline.engines import CellCounts, Question, Units, engine_for
+from pkdp_pipeline.engines import CellCounts, Units, engine_for
 from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError
 from pkdp_pipeline.model.domain import Domain
 from pkdp_pipeline.model.keys import canonical_key, kind_of_dtype, published_keys
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
+from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.noise import add_noise
-from pkdp_pipeline.releases.request import Request
 
 __all__ = ["Counted", "count_units", "public_table"]
 
@@ -26,11 +26,11 @@ _NUMBERS = frozenset({"integer", "real", "decimal"})
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Counted:
-    """What a frame says to a request before anything is withheld. Never shown, stored or logged.
+    """What a frame says to a question before anything is withheld. Never shown, stored or logged.
 
     Attributes
     ----------
-    request : Request
+    question : Question
     keys : pandas.DataFrame
         The cells found, or those of the declared domain; empty for a count.
     counts : list of int
@@ -42,7 +42,7 @@ class Counted:
         Whether some people may have several names, in any row of the frame: no predicate decides about it.
     """
 
-    request: Request
+    question: Question
     keys: pd.DataFrame
     counts: list[int]
     others: int | None = None
@@ -52,10 +52,10 @@ class Counted:
     units: Units = field(default_factory=Units)
 
     def problems(self) -> list[str]:
-        """Return what is not as the request declares it."""
-        request, problems = self.request, []
-        unit, by = (", ".join(map(repr, columns or ())) for columns in (request.unit, request.by))
-        if self.missing_unit and request.missing_unit == "error":
+        """Return what is not as the question declares it."""
+        question, problems = self.question, []
+        unit, by = (", ".join(map(repr, columns)) for columns in (question.unit, question.by))
+        if self.missing_unit and question.missing_unit == "error":
             problems.append(f'rows have no value in unit {unit}; missing_unit="drop" leaves such rows out.')
         if self.units.mixed:
             problems.append(
@@ -72,7 +72,7 @@ class Counted:
                 f"units {unit} have rows in several cells of {by}; a unit must be in one cell. one_cell says which: "
                 '"most_frequent", "first" (with order_by) or "hash".'
             )
-        if self.undeclared_cells and request.undeclared == "error":
+        if self.undeclared_cells and question.undeclared == "error":
             problems.append(
                 f"{by} has values that domain does not list (a missing value is None in a domain). Add them, or take "
                 'such units as absent with undeclared="absent".'
@@ -80,30 +80,23 @@ class Counted:
         return problems
 
 
-def count_units(frame: Any, request: Request) -> Counted:
-    """Count what `request` asks of `frame`, in one aggregate query.
+def count_units(frame: Any, question: Question) -> Counted:
+    """Count what `question` asks of `frame`, in one aggregate query.
 
     Raises
     ------
     ArgumentError
-        If the frame does not have what `request` names.
+        If the frame does not have what `question` names.
     """
     engine, units = engine_for(frame), Units()
-    if request.unit:
-        units = _answered(lambda: engine.units(frame, request.unit))
-    if request.units == "exact":
+    if question.unit:
+        units = _answered(lambda: engine.units(frame, question.unit))
+    if question.units == "exact":
         units = replace(units, alike=False)
-    question = Question(
-        unit=request.unit,
-        where=request.where,
-        by=request.by or (),
-        one_cell=request.one_cell,
-        order_by=request.order_by or (),
-    )
-    if request.by is None:
+    if not question.by:
         tally = _answered(lambda: engine.tally(frame, question))
         return Counted(
-            request=request,
+            question=question,
             keys=pd.DataFrame(),
             counts=[tally.satisfying],
             others=tally.population - tally.satisfying,
@@ -112,11 +105,11 @@ def count_units(frame: Any, request: Request) -> Counted:
         )
     cells = _answered(lambda: engine.cells(frame, question))
     keys, counts, strangers = cells.keys, cells.counts.tolist(), False
-    if request.domain is not None:
-        keys = request.domain.keys()
-        counts, strangers = _answered(partial(_in_domain, cells, request.domain, untyped=_untyped(frame)))
+    if question.domain is not None:
+        keys = question.domain.keys()
+        counts, strangers = _answered(partial(_in_domain, cells, question.domain, untyped=_untyped(frame)))
     return Counted(
-        request=request,
+        question=question,
         keys=keys,
         counts=counts,
         missing_unit=cells.missing_unit,
@@ -126,14 +119,14 @@ def count_units(frame: Any, request: Request) -> Counted:
     )
 
 
-def public_table(frame: Any, request: Request) -> pd.DataFrame:
+def public_table(frame: Any, question: Question) -> pd.DataFrame:
     """Return what is published of `frame`: count, check, suppress below k, add noise, suppress again.
 
     Parameters
     ----------
     frame : DataFrame, table or Counted
-        What `count_units` has made of a frame for this very request is not counted again.
-    request : Request
+        What `count_units` has made of a frame for this very question is not counted again.
+    question : Question
 
     Returns
     -------
@@ -144,17 +137,17 @@ def public_table(frame: Any, request: Request) -> pd.DataFrame:
     Raises
     ------
     ArgumentError, InputCheckError
-        If the frame does not have what `request` names, or not as it declares.
+        If the frame does not have what `question` names, or not as it declares.
     """
-    counted = frame if isinstance(frame, Counted) else count_units(frame, request)
-    if counted.request is not request:
-        raise RuntimeError("these counts were made for another request.")
+    counted = frame if isinstance(frame, Counted) else count_units(frame, question)
+    if counted.question is not question:
+        raise RuntimeError("these counts were made for another question.")
     if problems := counted.problems():
         raise InputCheckError(f"The input is not as declared, nothing was published: {' Also, '.join(problems)}")
-    mechanism = request.mechanism
-    if request.by is None:
+    mechanism = question.mechanism
+    if not question.by:
         return pd.DataFrame({"count": _public(mechanism, counted.counts, others=counted.others)})
-    if request.domain is not None:
+    if question.domain is not None:
         declared = counted.keys.copy()
         declared["count"] = _public(mechanism, counted.counts)
         return declared
@@ -163,9 +156,9 @@ def public_table(frame: Any, request: Request) -> pd.DataFrame:
     table = counted.keys.loc[large].reset_index(drop=True)
     table["count"] = _public(mechanism, [units for units, kept in zip(counted.counts, large, strict=True) if kept])
     table = table.loc[table["count"].notna()]
-    for column in request.by:
+    for column in question.by:
         table[column] = _answered(partial(published_keys, table[column].reset_index(drop=True))).array
-    return table.sort_values(by=list(request.by), na_position="last", ignore_index=True)
+    return table.sort_values(by=list(question.by), na_position="last", ignore_index=True)
 
 
 def _answered(ask: Callable[[], Answer]) -> Answer:

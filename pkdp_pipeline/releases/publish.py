@@ -14,45 +14,44 @@ from pkdp_pipeline.errors import PkdpError, TemporaryError
 from pkdp_pipeline.ledger.sealed import release_id
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram
+from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.model.unit import EACH_ROW
 from pkdp_pipeline.releases.keywords import CountOptions, HistogramOptions, Publishing, shows
 from pkdp_pipeline.releases.public_table import Counted, count_units, public_table
 from pkdp_pipeline.releases.release import Release
-from pkdp_pipeline.releases.request import Request
-from pkdp_pipeline.releases.reserving import certified_alone, check_ledger, replayed, reserve
+from pkdp_pipeline.releases.reserving import certified_alone, check_beside, replayed, reserve
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+    from pkdp_pipeline.certificates.target import Asked
     from pkdp_pipeline.ledger import Ledger, Reservation
-    from pkdp_pipeline.releases.release import Release
-    from pkdp_pipeline.releases.request import Request
 
 __all__ = [
     "EACH_ROW",
     "Counted",
-    "Request",
     "count",
     "count_units",
     "histogram",
     "publish",
+    "question_of",
     "read_through",
-    "request_of",
     "reserve",
 ]
 
 
 def publish(
     source: Callable[[], Any],
-    request: Request,
+    question: Question,
     *,
     attacker: AttackerModel | None = None,
     ledger: Ledger | None = None,
     alone: bool = True,
     revise: bool = False,
+    target: Asked = "default",
     check: Callable[[Release], None] | None = None,
     trusted: bool = True,
 ) -> Release:
-    """Publish what `request` asks for, certified against `attacker`.
+    """Publish what `question` asks for, certified against `attacker`.
 
     What can be refused is refused before any data is read, and what the ledger holds is replayed without
     reading any. With a ledger the charge comes first: it is reserved, then the data are read, then the
@@ -62,19 +61,22 @@ def publish(
     ----------
     source : callable
         Returns the frame, of any kind that `histogram` takes, or what `count_units` made of one for this very
-        request; called once, and only when data must be read.
-    request : Request
+        question; called once, and only when data must be read.
+    question : Question
     attacker : AttackerModel, optional
         May be left out where there is noise, which asks nothing of an attacker.
     ledger : Ledger, optional
-        Charges, replays the same request, and refuses what its rules or its budgets do not allow. The same
-        request against another attacker certifies the stored table again, beside what has been charged since;
+        Charges, replays the same question, and refuses what its rules or its budgets do not allow. The same
+        question against another attacker certifies the stored table again, beside what has been charged since;
         nothing more is published.
     alone : bool, default True
         False where something else, noised as this is, is published about these people and this period:
         then only the worst-case guarantee is claimed.
     revise : bool, default False
-        Publish changed data under the same request as a new release, charged and checked as any other.
+        Publish changed data under the same question as a new release, charged and checked as any other.
+    target : Target, None or "default"
+        What it has to promise at least to be published. None: nothing. "default": the ledger's, or a finite ε at
+        δ = 1e-6.
     check : callable, optional
         Looks at a new release before it is stored; what it raises stops the publication, and nothing is charged.
     trusted : bool, default True
@@ -92,24 +94,24 @@ def publish(
     BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError
         If it may not be published; no data was read.
     InputCheckError
-        If the data are not as the request declares them; nothing was charged to who is trusted.
+        If the data are not as the question declares them; nothing was charged to who is trusted.
     LedgerError, TemporaryError
         If the ledger cannot be used. Nothing was published; where the charge was reserved already, the same
-        request, run again, takes it over and is charged once.
+        question, run again, takes it over and is charged once.
     """
     from pkdp_pipeline.certificates.release_certificate import attacker_of
 
-    check_ledger(ledger, revise=revise)
-    attacker = attacker_of(request.mechanism, attacker)
+    check_beside(ledger, revise=revise, target=target)
+    attacker = attacker_of(question.mechanism, attacker)
     if ledger is None:
-        return _made(source, request, certified_alone(request, attacker, claims=alone), check)
+        return _made(source, question, certified_alone(question, attacker, claims=alone, target=target), check)
     from pkdp_pipeline.ledger import Entry
 
-    reserved = reserve(request, attacker=attacker, ledger=ledger, alone=alone, revise=revise)
+    reserved = reserve(question, attacker=attacker, ledger=ledger, alone=alone, revise=revise, target=target)
     if isinstance(reserved, Entry):
         entry = reserved
     else:
-        release = _sealed(source, request, ledger, reserved, check, trusted=trusted)
+        release = _sealed(source, question, ledger, reserved, check, trusted=trusted)
         try:
             entry, was_there = ledger.publish(reserved, release.to_bytes(), release.id)
         except Exception:
@@ -128,16 +130,16 @@ def publish(
                 "another run has published a revision of the same question meanwhile; of this one nothing was "
                 "published or charged: run again, which publishes one more revision."
             )
-    return replayed(request, attacker, ledger, entry, alone=alone)
+    return replayed(question, attacker, ledger, entry, alone=alone, target=target)
 
 
 def _made(
     source: Callable[[], Any],
-    request: Request,
+    question: Question,
     certificate: ReleaseCertificate,
     check: Callable[[Release], None] | None,
 ) -> Release:
-    release = Release.seal(public_table(source(), request), certificate)
+    release = Release.seal(public_table(source(), question), certificate)
     if check is not None:
         check(release)
     return release
@@ -145,7 +147,7 @@ def _made(
 
 def _sealed(
     source: Callable[[], Any],
-    request: Request,
+    question: Question,
     ledger: Ledger,
     reserved: Reservation,
     check: Callable[[Release], None] | None,
@@ -154,7 +156,7 @@ def _sealed(
 ) -> Release:
     """Read the data and bind the table to the reserved certificate; if that fails, who is trusted is not charged."""
     try:
-        return _made(source, request, reserved.certificate, check)
+        return _made(source, question, reserved.certificate, check)
     except BaseException:
         # A charge that cannot be given back now is taken over by the next run; what went wrong matters more.
         if trusted:
@@ -163,31 +165,31 @@ def _sealed(
         raise
 
 
-def read_through(frame: Any, request: Request) -> None:
-    """Read a frame as `publish` does for this request, and let nothing out.
+def read_through(frame: Any, question: Question) -> None:
+    """Read a frame as `publish` does for this question, and let nothing out.
 
     Raises
     ------
     Exception
-        Whatever the request could fail with because of the data.
+        Whatever the question could fail with because of the data.
     """
-    public_table(frame, request)
+    public_table(frame, question)
 
 
-def request_of(kind: type[Count | Histogram], options: Mapping[str, Any]) -> tuple[Request, Publishing]:
-    """Return the request of a call's keywords, and what `publish` takes beside it."""
+def question_of(kind: type[Count | Histogram], options: Mapping[str, Any]) -> tuple[Question, Publishing]:
+    """Return the question of a call's keywords, and what `publish` takes beside it."""
     mechanism, publishing = (
         {name: options[name] for name in names if name in options}
         for names in ([field.name for field in fields(kind)], Publishing.__annotations__)
     )
     rest = {name: value for name, value in options.items() if name not in mechanism and name not in publishing}
-    return Request(mechanism=kind(**mechanism), **rest), cast("Publishing", publishing)
+    return Question(mechanism=kind(**mechanism), **rest), cast("Publishing", publishing)
 
 
 def _published(frame: Any, kind: type[Count | Histogram], options: Mapping[str, Any]) -> Release:
-    request, publishing = request_of(kind, options)
-    release = publish(lambda: frame, request, **publishing)
-    warn_of_another_frame(frame, request, release, publishing.get("ledger"))
+    question, publishing = question_of(kind, options)
+    release = publish(lambda: frame, question, **publishing)
+    warn_of_another_frame(frame, question, release, publishing.get("ledger"))
     return release
 
 
@@ -265,19 +267,19 @@ def histogram(frame: Any, by: str | Sequence[str], **options: Unpack[HistogramOp
 _ASKED: dict[tuple[str, str], weakref.ref[object]] = {}
 
 
-def warn_of_another_frame(frame: object, request: Request, release: Release, ledger: Ledger | None) -> None:
+def warn_of_another_frame(frame: object, question: Question, release: Release, ledger: Ledger | None) -> None:
     """Warn where a release is a replay, and this process has it of another frame object. No data are read.
 
     What another process published is not known here: of that only the first frame that asks for it is remembered.
     """
     if ledger is None:
         return
-    asked = request.key(ledger.dataset), release_id(release.table, "")
+    asked = question.key(ledger.dataset), release_id(release.table, "")
     known = _ASKED.get(asked)
     if release.replayed and known is not None:
         if known() is not frame:
             warnings.warn(
-                f"{request.description!r} of {request.period} was asked of another frame before: what is returned is "
+                f"{question.description!r} of {question.period} was asked of another frame before: what is returned is "
                 "what was published, and this frame was not read. Put restrictions in where=, or publish changed data "
                 "with revise=True.",
                 UserWarning,

@@ -79,7 +79,7 @@ def _crossing(bound: Bound, target: float) -> float:
         return _searched(bound, target)
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=1024)
 def _remembered(bound: Bound, target: float) -> float:
     # A job that runs every day asks about the same bound again and again.
     return _searched(bound, target)

@@ -230,7 +230,7 @@ def test_a_refusal_is_exit_code_4_with_the_nearest_choices(arguments, texts):
         (("histogram", "--p-max", 0.1, "--days", 0), "days must be at least 1"),
         (("histogram", "--p-max", 0.1, "--evidence", "folklore"), "--evidence must be one of"),
         (("histogram", "--p-max", 0.1, "--evidence", "bounded_participation"), "bounded_participation:TIMES"),
-        (("histogram", "--p-max", 0.1, "--evidence", "bounded_participation:often"), "times must be a whole number"),
+        (("histogram", "--p-max", 0.1, "--evidence", "bounded_participation:often"), "takes its numbers"),
         (("histogram", "--p-max", 0.1, "--evidence", "once_per_unit:3"), "takes no number"),
         (("histogram", "--p-max", 0.1, "--choice", 4), "there are 3 choices"),
         (("histogram", "--p-max", 0.1, "--no-noise", "--choice", 2), "there is 1 choice"),

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 
 from pkdp_pipeline.engines import Question, engine_for
 from pkdp_pipeline.engines.codes import MOST, counted_by_code, joinable
-from pkdp_pipeline.engines.duckdb.relation_codes import cells_by_code
+from pkdp_pipeline.engines.duckdb.relation_engine import cells_by_code
 from pkdp_pipeline.engines.duckdb.relation_rows import RelationRows
 from pkdp_pipeline.errors import ConfigError
 
 QUESTION = Question(unit=("u",), by=("c",))
+#: DuckDB 1 gives no plan that a program can read: all its rows are counted in one statement.
+tells_plans = pytest.mark.skipif(duckdb.__version__.startswith("1."), reason="DuckDB 1 gives no plan")
 
 
 @given(
@@ -71,6 +73,7 @@ def by_code(relation, unit=("u",), by=("c",)):
     return cells_by_code(rows_of(relation, unit, by), kinds=kinds, keys=len(by))
 
 
+@tells_plans
 @pytest.mark.parametrize("unit", [("u",), ("name",), ("real",), ("sparse",), ("u", "name")])
 @pytest.mark.parametrize("by", [("c",), ("d",), ("d", "c")])
 def test_stored_rows_are_counted_by_code(connection, tmp_path, unit, by):
@@ -88,6 +91,7 @@ def test_stored_rows_are_counted_by_code(connection, tmp_path, unit, by):
         assert not any(row["missing_unit"] or row["several_cells"] for row in answer.to_pylist())
 
 
+@tells_plans
 @pytest.mark.parametrize("unit", ["u", "name", "real", "sparse"])
 def test_units_in_several_cells_and_without_a_name_are_noticed(connection, unit):
     connection.execute("INSERT INTO stored (c) VALUES ('cell 1'), ('nobody''s')")

@@ -14,7 +14,7 @@ from pkdp_pipeline.jobs import job as job_module
 from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
-from pkdp_pipeline.releases.request import Request
+from pkdp_pipeline.model.question import Question
 
 SCHEMA = Path(job_module.__file__).parents[1] / "schemas" / "job.v1.json"
 
@@ -55,7 +55,7 @@ def test_every_rule_for_rows_reaches_the_request(job_file, basic):
     )
     job = load_job(job_file(text.replace('missing_unit = "drop"', 'missing_unit = "drop"\none_cell = "hash"')))
     (asked,) = requests_of(job, date(2020, 1, 2))
-    expected = Request(
+    expected = Question(
         mechanism=Histogram(k=5),
         unit="person",
         protects="value",
@@ -68,14 +68,13 @@ def test_every_rule_for_rows_reaches_the_request(job_file, basic):
         undeclared="absent",
         period="2020-01-02",
         label="people_by_town",
-        target=None,
     )
-    for field in fields(Request):
+    for field in fields(Question):
         assert getattr(asked.request, field.name) == getattr(expected, field.name), field.name
     without = text.replace('missing_unit = "drop"\n', "")
     without = without.replace('one_cell = "first"\norder_by = ["rank", "day"]\n', "")
     (asked,) = requests_of(load_job(job_file(without)), date(2020, 1, 2))
-    assert (asked.request.missing_unit, asked.request.one_cell, asked.request.order_by) == ("error", "error", None)
+    assert (asked.request.missing_unit, asked.request.one_cell, asked.request.order_by) == ("error", "error", ())
 
 
 def test_the_jobs_rules_for_cells_are_for_histograms_alone(job_file, basic):

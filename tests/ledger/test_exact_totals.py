@@ -23,7 +23,8 @@ from pkdp_pipeline.model.evidence import (
 )
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
-from pkdp_pipeline.releases.publish import Request, publish, reserve
+from pkdp_pipeline.model.question import Question
+from pkdp_pipeline.releases.publish import publish, reserve
 
 TOTAL = Leakage.total()
 SURE, TOLD = pkdp.AttackerModel(p_max_between=0.6), pkdp.AttackerModel(p_max_between=0.6, leakage=TOTAL)
@@ -156,7 +157,7 @@ def test_a_promise_in_between_counts_too(ledger):
 
 def test_a_reservation_that_nobody_saw_has_promised_nothing(ledger):
     asked = {"mechanism": TABLE, "unit": "id", "by": "cell", "period": DAY, "protects": "value"}
-    reserve(Request(**asked), attacker=SURE, ledger=ledger)
+    reserve(Question(**asked), attacker=SURE, ledger=ledger)
     table(ledger)
     assert total(ledger).table["count"].tolist() == [170]
     assert len(list(ledger.entries(given_back=True))) == 3
@@ -196,7 +197,7 @@ def test_replays_and_revisions(ledger):
 
 def test_an_exact_count_is_another_request_than_the_total(ledger):
     counted = {"mechanism": Count(), "unit": "id", "period": DAY}
-    one, other = Request(**counted), Request(**counted, protects="value")
+    one, other = Question(**counted), Question(**counted, protects="value")
     assert one.key("census") != other.key("census")
     total(ledger)
     exact = pkdp.AttackerModel(p_min=0.1, p_max=0.9, unknown=1000)
@@ -206,7 +207,7 @@ def test_an_exact_count_is_another_request_than_the_total(ledger):
 @pytest.mark.parametrize("total_first", [True, False])
 def test_a_reservation_that_is_pending_counts(ledger, total_first):
     def pending(mechanism, **more):
-        return reserve(Request(mechanism=mechanism, unit="id", period=DAY, protects="value", **more), **asked)
+        return reserve(Question(mechanism=mechanism, unit="id", period=DAY, protects="value", **more), **asked)
 
     asked = {"attacker": TOLD, "ledger": ledger}
     if total_first:
@@ -230,7 +231,7 @@ def test_a_total_that_is_given_back_leaves_no_trace(ledger):
     with pytest.raises(pkdp.InputCheckError):
         publish(
             lambda: PEOPLE.assign(id=None),
-            Request(mechanism=Count(), unit="id", period=DAY, protects="value"),
+            Question(mechanism=Count(), unit="id", period=DAY, protects="value"),
             attacker=TOLD,
             ledger=ledger,
         )
@@ -295,10 +296,10 @@ def test_only_the_exact_number_is_a_total(mechanism):
 
 
 def test_a_noised_table_says_what_may_stand_beside_it(ledger):
-    plain = publish(lambda: PEOPLE, Request(mechanism=THRESHOLDED, **HISTOGRAM), attacker=SURE, ledger=ledger)
+    plain = publish(lambda: PEOPLE, Question(mechanism=THRESHOLDED, **HISTOGRAM), attacker=SURE, ledger=ledger)
     assert "only while nothing else is published" in plain.certificate.sentence()
     with pkdp.Ledger.open(":memory:") as other:
-        given_it = publish(lambda: PEOPLE, Request(mechanism=THRESHOLDED, **HISTOGRAM), attacker=TOLD, ledger=other)
+        given_it = publish(lambda: PEOPLE, Question(mechanism=THRESHOLDED, **HISTOGRAM), attacker=TOLD, ledger=other)
     words = "only while nothing else than the number of people present is published"
     assert words in given_it.certificate.sentence()
 
@@ -617,7 +618,7 @@ STEPS = st.tuples(
 def step(ledger, kind, attacker, what):
     mechanism = {"total": Count(), "table": TABLE, "noised": THRESHOLDED}[kind]
     protects = "presence" if attacker == PRESENT and kind != "total" else "value"
-    request = Request(mechanism=mechanism, unit="id", period=DAY, protects=protects, **QUESTIONS[kind])
+    request = Question(mechanism=mechanism, unit="id", period=DAY, protects=protects, **QUESTIONS[kind])
     if what in ("publish", "revise"):
         publish(lambda: PEOPLE, request, attacker=attacker, ledger=ledger, revise=what == "revise")
         return

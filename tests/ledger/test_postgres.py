@@ -482,13 +482,13 @@ def test_what_was_promised_once_is_not_taken_back(postgres_url):
     from pkdp_pipeline.model.attacker import AttackerModel
     from pkdp_pipeline.model.leakage import Leakage
     from pkdp_pipeline.model.mechanisms import Count, Histogram
-    from pkdp_pipeline.releases.publish import Request
+    from pkdp_pipeline.model.question import Question
     from pkdp_pipeline.releases.publish import publish as made
 
     people = pd.DataFrame({"id": range(60), "cell": "a"})
     told = AttackerModel(p_max_between=0.6, leakage=Leakage.total())
     asked = {"unit": "id", "period": "2021", "protects": "value"}
-    cells, number = Request(mechanism=Histogram(k=50), by="cell", **asked), Request(mechanism=Count(), **asked)
+    cells, number = Question(mechanism=Histogram(k=50), by="cell", **asked), Question(mechanism=Count(), **asked)
     with Ledger.open(postgres_url) as ledger:
         for attacker in (AttackerModel(p_max_between=0.6), told):
             made(lambda: people, cells, attacker=attacker, ledger=ledger)

@@ -8,7 +8,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.duckdb.filters import from_sql
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.predicate import from_query
-from pkdp_pipeline.releases.request import Request
+from pkdp_pipeline.model.question import Question
 
 EQUAL = {
     "a in [1, 2]": ["a == 1 or 2 == a", "a in (2, 1.0, 2)", "not (a != 1 and a != 2)", "a == 2 | a == 1"],
@@ -49,6 +49,6 @@ def test_what_is_no_comparison_of_columns_is_refused(text):
 def test_one_question_has_one_key_in_python_and_in_sql(query, sql):
     columns = {"age": "TINYINT", "town": "VARCHAR", "day": "DATE", "adult": "BOOLEAN"}
     asked = {"mechanism": pkdp.Count(k=5), "unit": "person", "period": "2020"}
-    one, other = (Request(where=where, **asked) for where in (query, from_sql(sql, columns)))
+    one, other = (Question(where=where, **asked) for where in (query, from_sql(sql, columns)))
     assert one.key("d") == other.key("d")
-    assert one.key("d") != Request(where=f"not ({query})", **asked).key("d")
+    assert one.key("d") != Question(where=f"not ({query})", **asked).key("d")

@@ -60,15 +60,15 @@ def test_every_choice_reaches_the_target(p_max, epsilon, delta, protects, days, 
         whole = certificate if days == 1 else compose([(certificate, days)], evidence)
         assert whole.delta(epsilon) == one.together.delta(epsilon) <= delta
         assert one.against_anyone == (one.way != "k")
-        assert 0.0 <= one.suppressed_people <= one.suppressed_cells <= 1.0
-        assert one.basis == TOWNS.basis
+        assert 0.0 <= one.outcome.suppressed_people <= one.outcome.suppressed_cells <= 1.0
+        assert one.outcome.basis == TOWNS.basis
         # Less noise fails.
         if one.mechanism.noise is not None:
             less = GeometricNoise(math.nextafter(one.mechanism.noise.epsilon, math.inf))
             again = certify(replace(one.mechanism, noise=less), AttackerModel(), protects=protects)
             fewer = again if days == 1 else compose([(again, days)], evidence)
             assert fewer.delta(epsilon) > delta
-    errors = [one.mean_absolute_error for one in found if one.mean_absolute_error is not None]
+    errors = [one.outcome.mean_absolute_error for one in found if one.outcome.mean_absolute_error is not None]
     assert errors == sorted(errors)
 
 
@@ -80,20 +80,20 @@ def test_k_is_that_of_smallest_k():
 def test_an_easier_target_costs_less():
     costs = [by_way(choices(ATTACKER, epsilon=epsilon, delta=1e-6, counts=TOWNS)) for epsilon in (0.3, 1.0, 2.0)]
     for way in ("k", "noise", "noise_and_k"):
-        assert [cost[way].suppressed_people for cost in costs] == sorted(
-            (cost[way].suppressed_people for cost in costs), reverse=True
+        assert [cost[way].outcome.suppressed_people for cost in costs] == sorted(
+            (cost[way].outcome.suppressed_people for cost in costs), reverse=True
         )
-    errors = [cost["noise"].mean_absolute_error for cost in costs]
+    errors = [cost["noise"].outcome.mean_absolute_error for cost in costs]
     assert errors == sorted(errors, reverse=True)
 
 
 def test_shares_are_not_known_without_counts():
     for one in choices(ATTACKER, epsilon=1.0, delta=1e-6):
-        assert one.basis == "Nothing was said about the counts."
+        assert one.outcome.basis == "Nothing was said about the counts."
         if one.way == "noise":
-            assert one.suppressed_people == 0.0
+            assert one.outcome.suppressed_people == 0.0
         else:
-            assert one.suppressed_cells is None
+            assert one.outcome.suppressed_cells is None
             assert "not known" in one.words
 
 

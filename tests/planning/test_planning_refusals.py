@@ -185,11 +185,11 @@ def test_fewer_unknown_people_hold_within_the_slack_at_most():
 
 
 def test_a_year_in_few_evaluations(monkeypatch):
-    from pkdp_pipeline.planning.target import Target
+    from pkdp_pipeline.planning.goal import Goal
 
     made = []
-    whole = Target.loss
-    monkeypatch.setattr(Target, "loss", lambda self, *rest: made.append(rest) or whole(self, *rest))
+    whole = Goal.loss
+    monkeypatch.setattr(Goal, "loss", lambda self, *rest: made.append(rest) or whole(self, *rest))
     year = {"epsilon": 8.0, "delta": 1e-6, "days": 365, "evidence": IndependentGivenHabits()}
     assert smallest_k(AttackerModel(p_max=0.1), **year) == 176
     assert len(made) <= 6

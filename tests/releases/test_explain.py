@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.statement import Statement, what_if
+from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.accessor import PkdpAccessor
-from pkdp_pipeline.releases.request import Request
 from pkdp_pipeline.releases.reserving import reserve
 
 KNOWS_LITTLE = pkdp.AttackerModel(p_max=0.1)
@@ -300,7 +300,7 @@ def test_another_run_s_reservation_is_explained_as_it_would_be_taken_over(tmp_pa
     asked = UNIT | {"by": "c", "k": 20, "attacker": KNOWS_LITTLE, "period": "2020-01-01"}
     with pkdp.Ledger.open(tmp_path / "ledger.sqlite", evidence=pkdp.IndependentGivenHabits()) as ledger:
         left = reserve(
-            Request(mechanism=pkdp.Histogram(k=20), unit="u", by="c", period="2020-01-01"),
+            Question(mechanism=pkdp.Histogram(k=20), unit="u", by="c", period="2020-01-01"),
             attacker=KNOWS_LITTLE,
             ledger=ledger,
         )

@@ -16,8 +16,8 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
-from pkdp_pipeline.model.mechanisms.noise_law import noise_scale
-from pkdp_pipeline.releases.noise import add_noise, check_noise, expected_error
+from pkdp_pipeline.model.mechanisms.noise_law import check_noise, noise_scale
+from pkdp_pipeline.releases.noise import add_noise, expected_error
 
 DRAWS = 60_000
 

@@ -17,8 +17,9 @@ import pandas as pd
 import pytest
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases import public_table
-from pkdp_pipeline.releases.publish import Request, publish
+from pkdp_pipeline.releases.publish import publish
 
 ATTACKER = pkdp.AttackerModel(p_max=0.1)
 SURE = pkdp.AttackerModel(p_max=0.1, p_min=0.05, unknown=1000)
@@ -317,7 +318,7 @@ def test_errors_quote_neither_values_nor_numbers_of_the_data(fields):
 
 
 def test_what_cannot_be_certified_is_refused_before_data_are_read():
-    request = Request(mechanism=pkdp.Histogram(k=1), unit="u", by="c")
+    request = Question(mechanism=pkdp.Histogram(k=1), unit="u", by="c")
     with pytest.raises(pkdp.NotCertifiableError):
         publish(unread, request, attacker=ATTACKER)
 
@@ -329,7 +330,7 @@ def test_a_source_is_read_once():
         calls.append(1)
         return people(a=12)
 
-    request = Request(mechanism=pkdp.Histogram(k=10), unit="u", by="c")
+    request = Question(mechanism=pkdp.Histogram(k=10), unit="u", by="c")
     assert rows_of(publish(source, request, attacker=ATTACKER)) == [("a", 12)]
     assert calls == [1]
 
@@ -377,7 +378,7 @@ def test_the_certificate_is_that_of_the_mechanism_and_says_its_limits():
 )
 def test_what_can_stop_a_release_is_said_to_be_public(asked, told):
     asked = {"mechanism": pkdp.Histogram(k=10), "unit": "u", "by": "c"} | asked
-    release = publish(lambda: people(a=12), Request(**asked), attacker=ATTACKER)
+    release = publish(lambda: people(a=12), Question(**asked), attacker=ATTACKER)
     told = told.replace("TYPED", "every value that names a person or a cell is of its column's type")
     told = told.replace("SPACED", "no two names of people differ by spaces around them alone")
     said = f"A release appears only when {told}: that this is so is public."
@@ -396,18 +397,18 @@ def test_a_count_stands_on_named_rows_alone():
 
 
 def test_next_to_other_releases_only_the_worst_case_is_claimed():
-    request = Request(mechanism=pkdp.Count(noise=NOISE), unit="u")
+    request = Question(mechanism=pkdp.Count(noise=NOISE), unit="u")
     alone = publish(lambda: people(a=12), request, attacker=SURE)
     beside = publish(lambda: people(a=12), request, attacker=SURE, alone=False)
     assert alone.certificate.has_partial_knowledge
     assert not beside.certificate.has_partial_knowledge
     assert beside.certificate.worst_case.parameters == (1.0, 0.0)
     with pytest.raises(pkdp.NotCertifiableError):
-        publish(unread, Request(mechanism=pkdp.Count(k=10), unit="u"), attacker=ATTACKER, alone=False)
+        publish(unread, Question(mechanism=pkdp.Count(k=10), unit="u"), attacker=ATTACKER, alone=False)
 
 
 def test_a_ledger_replays_the_same_request_without_data(ledger):
-    request = Request(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period="2020-01-01")
+    request = Question(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period="2020-01-01")
     first = publish(lambda: people(a=12), request, attacker=ATTACKER, ledger=ledger)
     again = publish(unread, request, attacker=ATTACKER, ledger=ledger)
     assert (first.replayed, again.replayed) == (False, True)
@@ -431,10 +432,10 @@ def test_noise_is_drawn_once_for_a_request(ledger):
 
 def test_a_ledger_refuses_what_cannot_stand_beside_before_data_are_read(ledger):
     people(a=12).pkdp.histogram("c", unit="u", attacker=ATTACKER, k=10, ledger=ledger, period="2020-01-01")
-    other = Request(mechanism=pkdp.Count(noise=NOISE), unit="u", period="2020-01")
+    other = Question(mechanism=pkdp.Count(noise=NOISE), unit="u", period="2020-01")
     with pytest.raises(pkdp.DifferencingError, match="Ways out"):
         publish(unread, other, attacker=SURE, ledger=ledger)
-    next_day = Request(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period="2020-01-02")
+    next_day = Question(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period="2020-01-02")
     with pytest.raises(pkdp.DifferencingError, match="crosses k"):
         publish(unread, next_day, attacker=ATTACKER, ledger=ledger)
     assert len(list(ledger.entries())) == 1
@@ -443,7 +444,7 @@ def test_a_ledger_refuses_what_cannot_stand_beside_before_data_are_read(ledger):
 def test_evidence_lets_a_noiseless_release_follow_another(tmp_path):
     with pkdp.Ledger.open(tmp_path / "ledger.sqlite", evidence=pkdp.OneDayProtected()) as ledger:
         for day in ("2020-01-01", "2020-01-02"):
-            request = Request(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period=day)
+            request = Question(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period=day)
             assert not publish(lambda: people(a=12), request, attacker=ATTACKER, ledger=ledger).replayed
         total = ledger.total()
     one = pkdp.certify(pkdp.Histogram(k=10), ATTACKER)
@@ -452,7 +453,7 @@ def test_evidence_lets_a_noiseless_release_follow_another(tmp_path):
 
 
 def test_another_attacker_certifies_the_stored_table_again(ledger):
-    request = Request(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period="2020-01-01")
+    request = Question(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period="2020-01-01")
     first = publish(lambda: people(a=12), request, attacker=ATTACKER, ledger=ledger)
     other = pkdp.AttackerModel(p_max=0.9)
     again = publish(unread, request, attacker=other, ledger=ledger)
@@ -475,13 +476,13 @@ def test_changed_data_are_a_revision_which_is_charged_and_checked(ledger):
     assert (revised.replayed, revised.value > 100) == (False, True)
     assert people(a=12).pkdp.count(**noised).to_bytes() == revised.to_bytes()
     assert ledger.total().worst_case.parameters == (2.0 * first.certificate.worst_case.parameters[0], 0.0)
-    request = Request(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period="2021")
+    request = Question(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period="2021")
     with pytest.raises(pkdp.ArgumentError, match="revise"):
         publish(unread, request, attacker=ATTACKER, revise=True)
 
 
 def test_a_noiseless_revision_is_refused(ledger):
-    request = Request(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period="2020-01-01")
+    request = Question(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period="2020-01-01")
     publish(lambda: people(a=12), request, attacker=ATTACKER, ledger=ledger)
     with pytest.raises(pkdp.DifferencingError, match="revision"):
         publish(unread, request, attacker=ATTACKER, ledger=ledger, revise=True)
@@ -528,7 +529,7 @@ def test_a_label_reads_as_a_name_in_the_statement(ledger, period, named):
 
 
 def test_another_process_that_publishes_first_wins(ledger, tmp_path):
-    request = Request(mechanism=pkdp.Count(noise=pkdp.GeometricNoise(1e-6)), unit="u", period="2020")
+    request = Question(mechanism=pkdp.Count(noise=pkdp.GeometricNoise(1e-6)), unit="u", period="2020")
     seen = []
 
     def slow_source():
@@ -542,7 +543,7 @@ def test_another_process_that_publishes_first_wins(ledger, tmp_path):
 
 
 def test_a_ledger_whose_entry_was_exchanged_is_an_error(ledger, monkeypatch):
-    request = Request(mechanism=pkdp.Count(k=10), unit="u", period="2020")
+    request = Question(mechanism=pkdp.Count(k=10), unit="u", period="2020")
     publish(lambda: people(a=12), request, attacker=ATTACKER, ledger=ledger)
     other = people(a=13).pkdp.count(unit="u", attacker=ATTACKER, k=10)
     from dataclasses import replace
@@ -801,7 +802,7 @@ def test_a_revision_is_never_another_callers_table(tmp_path):
 def test_a_revision_that_another_run_published_first_is_refused(tmp_path, ledger):
     asked = {"unit": "u", "attacker": ATTACKER, "noise": NOISE, "period": "2013"}
     pkdp.count(people(x=30), ledger=ledger, **asked)
-    request = Request(mechanism=pkdp.Count(noise=NOISE), unit="u", period="2013")
+    request = Question(mechanism=pkdp.Count(noise=NOISE), unit="u", period="2013")
 
     def read():
         with pkdp.Ledger.open(tmp_path / "ledger.sqlite", dataset="people") as other:

@@ -15,7 +15,8 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, mechanism_name, mechanism_to_dict
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.releases.request import Request
+    from pkdp_pipeline.certificates.target import Asked
+    from pkdp_pipeline.model.question import Question
 
 __all__ = ["Case", "Scenario", "Trial", "case_of", "crowds_for"]
 
@@ -65,8 +66,8 @@ class Case:
         A histogram holds so many independent copies of the crowd, which are so many samples of one cell; odd.
     effort : float
         How many samples are drawn, in terms of what is asked for.
-    request : Request, optional
-        A job's, which is published as it is; `alone` is as of `publish`.
+    request : Question, optional
+        A job's, which is published as it is; `alone` and `target` are as of `publish`.
     """
 
     name: str
@@ -81,8 +82,9 @@ class Case:
     evidence: Any = None
     copies: int = 41
     effort: float = 1.0
-    request: Request | None = None
+    request: Question | None = None
     alone: bool = True
+    target: Asked = None
 
     @property
     def is_count(self) -> bool:

@@ -14,9 +14,10 @@ from pkdp_pipeline.assurance.audit.people import Columns, Layout, filtered
 from pkdp_pipeline.assurance.audit.running import CONFIDENCE, SAMPLES, audit_cases, obstacle
 from pkdp_pipeline.errors import NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.releases.request import Request
+from pkdp_pipeline.model.question import Question
 
 if TYPE_CHECKING:
+    from pkdp_pipeline.certificates.target import Asked
     from pkdp_pipeline.jobs import Job
 
 __all__ = ["audit_job"]
@@ -48,7 +49,7 @@ def audit_job(
     cases, left_out = [], []
     named = requests_of(job, _ANY_DAY)
     for asked, one in zip(job.release, named, strict=True):
-        case = _case(one.name, one.request, job.attacker_of(asked), alone=job.alone)
+        case = _case(one.name, one.request, job.attacker_of(asked), alone=job.alone, target=job.asked_target())
         if isinstance(case, Case) and not (reason := obstacle(case, engine)):
             cases.append(case)
         else:
@@ -66,12 +67,12 @@ def audit_job(
     return replace(found, not_audited=(*left_out, *found.not_audited))
 
 
-def _case(name: str, request: Request, attacker: AttackerModel, *, alone: bool) -> Case | str:
+def _case(name: str, request: Question, attacker: AttackerModel, *, alone: bool, target: Asked) -> Case | str:
     """Return the case of one request; a text says why there is none."""
     values = filtered(request.where)
     if values is None:
         return "no rows were found that its filter keeps, and none that it drops"
-    columns = (*request.unit, *(request.by or ()), *(request.order_by or ()))
+    columns = (*request.unit, *request.by, *request.order_by)
     if set(values.kept) & set(columns):
         return "its filter is about the columns that name people or cells"
     try:
@@ -79,9 +80,9 @@ def _case(name: str, request: Request, attacker: AttackerModel, *, alone: bool) 
     except NotCertifiableError:
         return "nothing is certified about it"
     cells = None if request.domain is None else request.domain.cells
-    if request.by is not None and any(name in request.by for name in request.unit):
+    if any(name in request.by for name in request.unit):
         return "a column names both people and cells"
-    named = Columns(unit=request.unit, by=request.by or (), order_by=request.order_by or (), cells=cells, where=values)
+    named = Columns(unit=request.unit, by=request.by, order_by=request.order_by, cells=cells, where=values)
     layout = _layout(plain, request, named)
     copies = plain.copies
     if cells is not None:
@@ -89,14 +90,16 @@ def _case(name: str, request: Request, attacker: AttackerModel, *, alone: bool) 
         if width > len(cells):
             return "its domain has fewer cells than the two that are compared"
         copies = len(cells) // width
-    return replace(plain, name=name, layout=layout, copies=copies, request=request, alone=alone, options={})
+    return replace(
+        plain, name=name, layout=layout, copies=copies, request=request, alone=alone, target=target, options={}
+    )
 
 
-def _layout(plain: Case, request: Request, columns: Columns) -> Layout:
+def _layout(plain: Case, request: Question, columns: Columns) -> Layout:
     """Return what frames look like for which the request is made."""
     if not request.unit:
         plain = replace(plain, layout=replace(plain.layout, rows=(1,)))  # every row is a person
-    if request.by is None:
+    if not request.by:
         # Without a filter everybody in the frame is counted, and who is not counted is not in it.
         return replace(plain.layout, counts=request.where is not None, text=True, columns=columns)
     compared, companions = plain.trials[0].days[0].cells, plain.layout.companions

@@ -184,7 +184,7 @@ class FrameOperator:
         case = self.case
         if case.request is not None:
             source = partial(engine_frame, self.engine, frame)
-            return publish(source, case.request, attacker=case.attacker, alone=case.alone)
+            return publish(source, case.request, attacker=case.attacker, alone=case.alone, target=case.target)
         # What promises little is audited too.
         given = {**case.arguments(self.keys), "unit": _UNIT, "attacker": case.attacker, "target": None, **ledger}
         if self.engine == "pandas":

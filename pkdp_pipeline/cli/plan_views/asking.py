@@ -2,28 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from pkdp_pipeline.display.terminal.screen import Screen
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 
-__all__ = ["Asker", "Option", "real_number", "share", "whole"]
-
-Answer = TypeVar("Answer")
+__all__ = ["Ask", "Asker", "above_zero", "at_least_zero", "real_number", "share", "whole", "yes"]
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
-    """One of several answers: its name in the result, and in words."""
+class Ask:
+    """One question.
 
-    key: str
-    words: str
+    Parameters
+    ----------
+    question, help : str
+        The help is printed when the answer is ``?``.
+    check : callable
+        Makes the answer's value; raises `ArgumentError` or `ConfigError`, whose message names the rule.
+    default : str, optional
+        Taken when nothing is answered; None where there must be an answer.
+    options : mapping of str to str
+        Instead of a check: the keys that may be answered, by their numbers too, and what they mean. The first is the
+        default.
+    note : str
+        Printed below the question.
+    """
+
+    question: str
+    help: str
+    check: Callable[[str], Any] = str
+    default: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
 
 
 class Asker:
-    """Asks one question after another.
+    """Asks one question after another, each again until the answer keeps to the rule that is named.
 
     Parameters
     ----------
@@ -36,45 +54,20 @@ class Asker:
         self._screen = screen
         self._read = read
 
-    def ask(
-        self,
-        question: str,
-        check: Callable[[str], Answer],
-        *,
-        help: str,
-        default: str | None,
-        means: str = "",
-        note: str = "",
-        options: Sequence[Option] = (),
-    ) -> Answer:
-        """Return what `check` makes of the answer; what it refuses is asked again.
-
-        Parameters
-        ----------
-        question : str
-        check : callable
-            Raises `ArgumentError` or `ConfigError`, whose message names the rule.
-        help : str
-            Printed when the answer is ``?``.
-        default : str or None
-            Taken when nothing is answered; None where there must be an answer.
-        means : str
-            What the default is called where it is empty.
-        note : str
-            Printed below the question.
-        options : sequence of Option
-            Printed below the question, with numbers.
-        """
-        self._screen.head(question)
-        if note:
-            self._screen.say(note)
-        for place, option in enumerate(options, start=1):
-            self._screen.hanging(f"{place}  {option.words}", margin=5)
-        shown = default or means
+    def __call__(self, asked: Ask) -> Any:
+        """Return what the question's check makes of the answer."""
+        self._screen.head(asked.question)
+        if asked.note:
+            self._screen.say(asked.note)
+        for place, words in enumerate(asked.options.values(), start=1):
+            self._screen.hanging(f"{place}  {words}", margin=5)
+        default = "1" if asked.options else asked.default
+        check = partial(_key, list(asked.options)) if asked.options else asked.check
+        prompt = "  > " if default is None else f"  [{default or 'cannot say'}] > "
         while True:
-            answer = self._read(f"  [{shown}] > " if shown else "  > ").strip()
+            answer = self._read(prompt).strip()
             if answer == "?":
-                self._screen.say(help, indent=4)
+                self._screen.say(asked.help, indent=4)
                 continue
             if not answer and default is None:
                 self._screen.say("There is no default: this has to be answered; ? explains.", indent=4)
@@ -84,37 +77,26 @@ class Asker:
             except (ArgumentError, ConfigError) as error:
                 self._screen.say(str(error), indent=4)
 
-    def choose(self, question: str, options: Sequence[Option], *, help: str) -> str:
-        """Return the key of the option that is chosen, by its number or its key; the first one is the default."""
 
-        def check(answer: str) -> str:
-            if answer.isdecimal() and 1 <= int(answer) <= len(options):
-                return options[int(answer) - 1].key
-            for option in options:
-                if answer.lower() == option.key:
-                    return option.key
-            raise ArgumentError(f"Answer with a number from 1 to {len(options)}; ? explains.")
+def _key(keys: list[str], answer: str) -> str:
+    if answer.isdecimal() and 1 <= int(answer) <= len(keys):
+        return keys[int(answer) - 1]
+    if answer.lower() in keys:
+        return answer.lower()
+    raise ArgumentError(f"Answer with a number from 1 to {len(keys)}; ? explains.")
 
-        return self.ask(question, check, help=help, default="1", options=options)
 
-    def agree(self, question: str, *, help: str, default: bool) -> bool:
-        """Return whether the answer is yes."""
-
-        def check(answer: str) -> bool:
-            if answer.lower() in ("y", "yes"):
-                return True
-            if answer.lower() in ("n", "no"):
-                return False
-            raise ArgumentError("Answer yes or no; ? explains.")
-
-        return self.ask(question, check, help=help, default="yes" if default else "no")
+def yes(answer: str) -> bool:
+    """Return whether the answer is yes."""
+    if answer.lower() in ("y", "yes", "n", "no"):
+        return answer.lower() in ("y", "yes")
+    raise ArgumentError("Answer yes or no; ? explains.")
 
 
 def share(answer: str) -> float:
     """Return a probability, written as 0.1 or as 10 %."""
     text = answer.replace(" ", "")
-    value = real_number(text.removesuffix("%"))
-    value = value / 100.0 if text.endswith("%") else value
+    value = real_number(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
     if not 0.0 <= value <= 1.0:
         raise ArgumentError("It must be a probability between 0 and 1: write 0.1 or 10 %.")
     return value
@@ -141,3 +123,19 @@ def whole(least: int) -> Callable[[str], int]:
         return int(text)
 
     return check
+
+
+def at_least_zero(answer: str) -> float:
+    """Return a number of at least 0."""
+    value = real_number(answer)
+    if value < 0.0:
+        raise ArgumentError("It must be at least 0.")
+    return value
+
+
+def above_zero(answer: str) -> float:
+    """Return a probability that is not 0."""
+    value = share(answer)
+    if value == 0.0:
+        raise ArgumentError("δ must be above 0: a threshold always leaves some probability; 1e-9 is small.")
+    return value

@@ -1,171 +1,257 @@
-"""What ``pkdp plan`` prints: the choices, whom they hold against, what if the attacker differs, curves."""
+"""What ``pkdp plan`` prints: the choices, whom they hold against, what if the attacker differs, curves; and as JSON."""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from pkdp_pipeline.certificates.statement import Scenario
-from pkdp_pipeline.cli.plan_views.curves import Curve, evenly
-from pkdp_pipeline.cli.plan_views.job_fragment import job_fragment
-from pkdp_pipeline.cli.plan_views.planned import Inverse, Planned
-from pkdp_pipeline.cli.plan_views.words import estimate, mechanism_phrase
+from pkdp_pipeline.cli.plan_views.plan import (
+    Curve,
+    Limit,
+    Plan,
+    curves,
+    estimate,
+    evenly,
+    limits,
+    mechanism_phrase,
+    takes_long,
+)
+from pkdp_pipeline.cli.plan_views.question import Question
 from pkdp_pipeline.display.terminal.chart import Mark, columns_chart
 from pkdp_pipeline.display.terminal.screen import Screen
 from pkdp_pipeline.ledger.views.words import amount
+from pkdp_pipeline.model.evidence import evidence_to_dicts
+from pkdp_pipeline.model.mechanisms import Count, mechanism_to_dict
 from pkdp_pipeline.model.plain_text import exactly
+from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.model.wording import percent, rounded_up
 from pkdp_pipeline.planning import Choice
 
-__all__ = [
-    "print_again",
-    "print_choices",
-    "print_curves",
-    "print_fragment",
-    "print_limits",
-    "print_scenarios",
-    "print_sentence",
-]
+__all__ = ["SCHEMA", "job_fragment", "plan_document", "print_again", "print_choices", "print_closely", "print_fragment"]
 
-_WIDE = 96
-_COLUMNS = 60
-_BEYOND = 3.0
+SCHEMA = "pkdp-plan/1"
+
+_WIDE, _COLUMNS, _BEYOND = 96, 60, 3.0
 
 
-def print_choices(screen: Screen, made: Planned) -> None:
+def print_choices(screen: Screen, plan: Plan) -> None:
     """Print the table of choices and on what its numbers rest."""
-    question = made.question
-    what = "Histogram" if question.kind == "histogram" else "Count"
+    question, delta = plan.question, exactly(plan.question.delta)
+    histogram, wide = question.kind == "histogram", screen.width >= _WIDE
+    what = "Histogram" if histogram else "Count"
     hidden = "which group a person is in" if question.protects == "value" else "whether a person is there"
     times = "once" if question.days == 1 else f"{question.days} times"
-    screen.title(f"{what} published {times}, hiding {hidden}: ε = {exactly(question.epsilon)}, δ = {_delta(made)}")
+    screen.title(f"{what} published {times}, hiding {hidden}: ε = {exactly(question.epsilon)}, δ = {delta}")
     screen.head("Choices")
-    wide = screen.width >= _WIDE
-    whom = ("holds against",) if wide else ()
-    cells = ("cells", "people") if question.kind == "histogram" else ("hidden",)
-    header = ("", "published", *whom, "ε", "δ", "error", *cells)
-    rows = []
-    for place, one in enumerate(made.choices, start=1):
-        against = (_briefly(one),) if wide else ()
-        rows.append((f"{place}", mechanism_phrase(one.mechanism), *against, *_numbers(made, one)))
-    screen.table(header, rows, right=("", "ε", "δ", "error", *cells))
+    shares = ("cells", "people") if histogram else ("hidden",)
+    numbers = ("ε", "δ", "error", *shares)
+    rows = [
+        (f"{place}", mechanism_phrase(one.mechanism), *([_briefly(one)] if wide else []), *_numbers(question, one))
+        for place, one in enumerate(plan.choices, start=1)
+    ]
+    screen.table(("", "published", *(["holds against"] if wide else []), *numbers), rows, right=("", *numbers))
     of = "" if question.days == 1 else f" of all {question.days} releases together,"
-    screen.say(f"ε is at δ = {_delta(made)}, δ at ε = {exactly(question.epsilon)};{of} as certified, rounded up.")
-    screen.say(_estimates(made))
-    for line in _remarks(made, wide=wide):
+    screen.say(f"ε is at δ = {delta}, δ at ε = {exactly(question.epsilon)};{of} as certified, rounded up.")
+    lost = "cells, people: the expected shares" if histogram else "hidden: the expected share of counts"
+    if plan.counts is not None:
+        basis = f"Estimates, not guarantees. {plan.choice.outcome.basis}"
+    elif histogram:
+        basis = "Suppressed shares are not estimated: give --public-counts or --assumed-cells and --assumed-people."
+    else:
+        basis = "What is suppressed is not estimated: give --public-counts or --assumed-people."
+    off = "error: how far a published number is expected to be from the counted one"
+    screen.say(f"{off}; {lost} that are suppressed. {basis}")
+    for line in _remarks(plan, wide):
         screen.say(line)
 
 
-def print_sentence(screen: Screen, made: Planned) -> None:
-    """Print whom the chosen mechanism holds against."""
-    screen.head(f"Choice {made.chosen + 1}: {mechanism_phrase(made.choice.mechanism)}")
-    screen.say(made.choice.together.sentence(delta=made.question.delta))
+def print_closely(screen: Screen, plan: Plan, drawn: bool | None = None) -> None:
+    """Print what the chosen mechanism promises and, where that rests on what is declared, how it moves with it.
 
-
-def print_limits(screen: Screen, found: Sequence[Inverse]) -> None:
-    """Print how far the declared numbers may be off."""
-    for one in found:
-        screen.say(one.words)
-
-
-def print_scenarios(screen: Screen, made: Planned, scenarios: Sequence[Scenario]) -> None:
-    """Print what is certified when the attacker differs from the declared one."""
+    Limits and curves that take long are left out, unless `drawn` is True; False leaves out the curves.
+    """
+    question = plan.question
+    screen.head(f"Choice {plan.chosen + 1}: {mechanism_phrase(plan.choice.mechanism)}")
+    screen.say(plan.choice.together.sentence(delta=question.delta))
+    if plan.choice.against_anyone:
+        return
+    found, shown = _details(plan, drawn)
+    for limit in found:
+        screen.say(limit.words)
     screen.head("If the attacker is stronger than declared")
     rows = [
         (f"… {one.words}", amount(one.epsilon), "1" if one.delta_at_one >= 1.0 else rounded_up(one.delta_at_one))
-        for one in scenarios
+        for one in plan.scenarios
     ]
     screen.table(("the attacker", "ε", "δ"), rows, right=("ε", "δ"))
-    screen.say(f"ε is at δ = {_delta(made)}, δ at ε = 1. The last rows give up what was assumed.")
+    screen.say(f"ε is at δ = {exactly(question.delta)}, δ at ε = 1. The last rows give up what was assumed.")
+    if drawn is not True and takes_long(plan):
+        screen.head("Limits and curves")
+        screen.say("They take long for this attacker, and are left out; --curves draws them.")
+    for curve in shown:
+        _print_curve(screen, question, curve)
+    if shown:
+        legend = "× no ε is certified; " if any(math.inf in curve.epsilons for curve in shown) else ""
+        screen.say(f"{legend}↑ the plan, or beyond the scale.")
 
 
-def print_curves(screen: Screen, made: Planned, found: Sequence[Curve]) -> None:
-    """Draw the curves in characters."""
-    question = made.question
-    for curve in found:
-        shown = evenly(curve, min(_COLUMNS, max(16, screen.width - 24)))
-        screen.head(f"ε at δ = {_delta(made)} against {curve.words}")
-        marks = [Mark(height=question.epsilon, name="target")] if question.epsilon > 0.0 else []
-        heights = shown.heights
-        top = _BEYOND * max(question.epsilon, heights[shown.declared] if heights[shown.declared] < math.inf else 0.0)
-        screen.lines(
-            columns_chart(
-                heights,
-                marks,
-                width=screen.width - 2,
-                first=_end(curve, shown.first, "↑ {}" if shown.declared == 0 else ""),
-                last=_end(curve, shown.last, "{} ↑" if shown.declared == len(heights) - 1 else ""),
-                middle=(shown.declared, f"{curve.field} = {_value(curve.field, curve.declared)}"),
-                most=top or math.inf,
-                rows=6,
-                plain=screen.plain,
-            )
-        )
-    legend = ["× no ε is certified"] if any(math.inf in curve.epsilons for curve in found) else []
-    if found:
-        screen.say("; ".join((*legend, "↑ the plan, or beyond the scale")) + ".")
-
-
-def print_fragment(screen: Screen, made: Planned) -> None:
+def print_fragment(screen: Screen, plan: Plan) -> None:
     """Print the piece of a job file."""
-    screen.head(f"In a job file, for choice {made.chosen + 1}")
-    screen.pasted(job_fragment(made.question, made.choice))
-    above = "; the evidence stands above the first [table]" if made.question.evidence else ""
+    screen.head(f"In a job file, for choice {plan.chosen + 1}")
+    screen.pasted(job_fragment(plan.question, plan.choice))
+    above = "; the evidence stands above the first [table]" if plan.question.evidence else ""
     screen.say(f"What is in capitals is yours to fill in{above}.")
 
 
-def print_again(screen: Screen, made: Planned) -> None:
+def print_again(screen: Screen, plan: Plan) -> None:
     """Print the command that asks the same."""
     screen.head("The same as a command")
-    screen.command(made.question.command())
+    screen.command(plan.question.command())
 
 
-def _numbers(made: Planned, one: Choice) -> tuple[str, ...]:
-    question = made.question
-    shares = (_share(one.suppressed_cells), _share(one.suppressed_people))
-    return (
-        amount(one.together.epsilon(question.delta)),
-        rounded_up(one.together.delta(question.epsilon)),
-        _error(one),
-        *(shares if question.kind == "histogram" else shares[:1]),
+def plan_document(plan: Plan, drawn: bool | None = None) -> str:
+    """Return a plan as JSON, which `pkdp_pipeline/schemas/plan.v1.json` describes. Where there is no ε, it is null."""
+    question, counts = plan.question, plan.counts
+    found, shown = _details(plan, drawn)
+    known = None
+    if counts is not None:
+        known = {"source": counts.source, "cells": len(counts.counts), "people": counts.people}
+    document = {
+        "schema": SCHEMA,
+        "library": {"name": "pkdp_pipeline", "version": VERSION},
+        "question": {
+            "kind": question.kind,
+            "protects": question.protects,
+            "attacker": question.attacker.to_dict(),
+            "epsilon": question.epsilon,
+            "delta": question.delta,
+            "days": question.days,
+            "evidence": evidence_to_dicts(question.evidence),
+            "noise": question.noise,
+            "declared_cells": question.declared_cells,
+            "counts": known,
+        },
+        "command": question.command(),
+        "choices": [_choice(question, one) for one in plan.choices],
+        "without_noise": plan.without_noise,
+        "chosen": plan.chosen,
+        "sentence": plan.choice.together.sentence(delta=question.delta),
+        "limits": [limit._asdict() for limit in found],
+        "what_if": [
+            {
+                "kind": one.kind,
+                "attacker": one.words,
+                "epsilon": _finite(one.epsilon),
+                "delta": one.delta,
+                "delta_at_one": one.delta_at_one,
+                "verdict": one.verdict,
+            }
+            for one in plan.scenarios
+        ],
+        "curves": [
+            {
+                "field": one.field,
+                "words": one.words,
+                "declared": one.declared,
+                "points": [{"value": x, "epsilon": _finite(y)} for x, y in zip(one.values, one.epsilons, strict=True)],
+            }
+            for one in shown
+        ],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def job_fragment(question: Question, choice: Choice) -> str:
+    """Return TOML to be pasted into a job file: what is declared, against whom, and the release.
+
+    The evidence comes first: it belongs above the first ``[table]`` of the job. Names of columns and cells are to be
+    filled in.
+    """
+    mechanism, noise = choice.mechanism, choice.mechanism.noise
+    attacker = question.attacker.against_anyone() if choice.against_anyone else question.attacker
+    declared = {name: value for name, value in attacker.to_dict().items() if value is not None and name != "leakage"}
+    if not attacker.known:
+        del declared["known"], declared["influence"]
+    evidence = evidence_to_dicts(question.evidence)
+    release: dict[str, object] = {"name": "NAME"}
+    if not isinstance(mechanism, Count):
+        release |= {"by": "COLUMN"} | ({"domain": ["CELL", "CELL"]} if mechanism.k is None else {})
+    settings = {name: getattr(mechanism, name, None) for name in ("k", "k_complement", "release_threshold")}
+    settings["noise"] = None if noise is None else {"epsilon": noise.epsilon}
+    settings["protects"] = None if question.protects == "presence" else question.protects
+    release |= {name: value for name, value in settings.items() if value is not None}
+    blocks = [f"evidence = {_toml(evidence if len(evidence) > 1 else evidence[0])}  # argued"] if evidence else []
+    if declared:
+        blocks.append(_table("[attacker]  # argued, and never estimated from these data", declared))
+    known = "[[attacker.leakage]]  # known besides, whatever is published here"
+    blocks += [_table(known, leakage.to_dict()) for leakage in attacker.leakage]
+    return "\n\n".join([*blocks, _table("[[release]]", release)])
+
+
+def _table(head: str, values: Mapping[str, object]) -> str:
+    lines = (f"{name} = {_toml(value)}{_REMARKS.get(name, '')}" for name, value in values.items())
+    return "\n".join((head, *lines))
+
+
+_REMARKS = {"domain": "  # all public cells"}
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{name} = {_toml(one)}' for name, one in value.items())} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _details(plan: Plan, drawn: bool | None) -> tuple[Sequence[Limit], Sequence[Curve]]:
+    """Return the limits and the curves that are shown."""
+    if drawn is not True and takes_long(plan):
+        return (), ()
+    return limits(plan), () if drawn is False else curves(plan)
+
+
+def _print_curve(screen: Screen, question: Question, curve: Curve) -> None:
+    """Draw a curve in characters."""
+    heights, first, last, declared = evenly(curve, min(_COLUMNS, max(16, screen.width - 24)))
+    ends = [f"{curve.field} = {_value(curve.field, one)}" for one in (first, last, curve.declared)]
+    plan = heights[declared] if heights[declared] < math.inf else 0.0
+    screen.head(f"ε at δ = {exactly(question.delta)} against {curve.words}")
+    screen.lines(
+        columns_chart(
+            heights,
+            [Mark(height=question.epsilon, name="target")] if question.epsilon > 0.0 else [],
+            width=screen.width - 2,
+            first=f"↑ {ends[0]}" if declared == 0 else _value(curve.field, first),
+            last=f"{ends[1]} ↑" if declared == len(heights) - 1 else _value(curve.field, last),
+            middle=(declared, ends[2]),
+            most=_BEYOND * max(question.epsilon, plan) or math.inf,
+            rows=6,
+            plain=screen.plain,
+        )
     )
 
 
-def _delta(made: Planned) -> str:
-    return exactly(made.question.delta)
+def _value(field: str, value: float) -> str:
+    return percent(value) if field.startswith("p_") else f"{value:.0f}"
 
 
-def _error(one: Choice) -> str:
-    if one.mean_absolute_error is None:
-        return "-"
-    return "none" if one.mechanism.noise is None else estimate(one.mean_absolute_error)
+def _numbers(question: Question, one: Choice) -> tuple[str, ...]:
+    outcome, off = one.outcome, one.outcome.mean_absolute_error
+    error = "-" if off is None else "none" if one.mechanism.noise is None else estimate(off)
+    shares = (outcome.suppressed_cells, outcome.suppressed_people)[: 2 if question.kind == "histogram" else 1]
+    epsilon, delta = one.together.epsilon(question.delta), one.together.delta(question.epsilon)
+    return amount(epsilon), rounded_up(delta), error, *map(_share, shares)
 
 
 def _share(share: float | None) -> str:
     """Return an expected share in percent; an estimate, and no claim."""
-    if share is None:
-        return "?"
-    if share == 0.0:
-        return "none"
+    if not share:
+        return "?" if share is None else "none"
     if share < 1e-4:
         return "< 0.01 %"
     return "> 99.9 %" if 0.999 < share < 1.0 else f"{100.0 * share:.3g} %"
-
-
-def _estimates(made: Planned) -> str:
-    """Return what the columns of estimates are, and on what they rest."""
-    histogram = made.question.kind == "histogram"
-    parts = [
-        "error: how far a published number is expected to be from the counted one",
-        "cells, people: the expected shares that are suppressed"
-        if histogram
-        else "hidden: the expected share of counts that are suppressed",
-    ]
-    if made.counts is None:
-        basis = "Suppressed shares are not estimated: give --public-counts or --assumed-cells and --assumed-people"
-        basis = basis if histogram else "What is suppressed is not estimated: give --public-counts or --assumed-people"
-        return f"{'; '.join(parts)}. {basis}."
-    return f"{'; '.join(parts)}. Estimates, not guarantees. {made.choice.basis}"
 
 
 def _briefly(choice: Choice) -> str:
@@ -175,44 +261,50 @@ def _briefly(choice: Choice) -> str:
     return "given what is known" if "given" in choice.whom else choice.whom
 
 
-def _remarks(made: Planned, *, wide: bool) -> list[str]:
-    found = []
-    places = [place for place, one in enumerate(made.choices, start=1) if one.against_anyone]
-    whom = next((one.whom for one in made.choices if one.against_anyone), "")
-    if not wide and places:
-        others = len(places) < len(made.choices)
-        names = " and ".join(map(str, places))
-        found.append(
-            f"Choice{'s' if len(places) > 1 else ''} {names} hold{'' if len(places) > 1 else 's'} against {whom}"
-            f"{', the others against the declared attacker' if others else ''}."
-        )
-    if made.question.kind == "histogram" and any(_needs_cells(one) for one in made.choices):
-        listed = [str(place) for place, one in enumerate(made.choices, start=1) if _needs_cells(one)]
-        found.append(
-            f"Choice{'s' if len(listed) > 1 else ''} {' and '.join(listed)}: every cell has to be declared in advance, "
-            "and is published, empty ones too."
-        )
-    for place, one in enumerate(made.choices, start=1):
-        threshold = one.mechanism.release_threshold
-        if threshold is not None:
-            found.append(
-                f"Choice {place}: names of cells may come from the data; a cell is published when its noisy count "
-                f"is at least {threshold}."
-            )
-    if made.without_noise is not None:
-        found.append(f"Without noise: {made.without_noise}")
-    return found
+def _remarks(plan: Plan, wide: bool) -> Iterator[str]:
+    numbered = [(place, one) for place, one in enumerate(plan.choices, start=1)]
+    anyone = [place for place, one in numbered if one.against_anyone]
+    if anyone and not wide:
+        rest = ", the others against the declared attacker" if len(anyone) < len(numbered) else ""
+        whom = plan.choices[anyone[0] - 1].whom
+        yield f"{_places(anyone)} hold{'s' if len(anyone) == 1 else ''} against {whom}{rest}."
+    bare = [place for place, one in numbered if one.mechanism.k is None and one.mechanism.release_threshold is None]
+    if bare and plan.question.kind == "histogram":
+        yield f"{_places(bare)}: every cell has to be declared in advance, and is published, empty ones too."
+    for place, one in numbered:
+        if (least := one.mechanism.release_threshold) is not None:
+            rule = f"a cell is published when its noisy count is at least {least}"
+            yield f"Choice {place}: names of cells may come from the data; {rule}."
+    if plan.without_noise is not None:
+        yield f"Without noise: {plan.without_noise}"
 
 
-def _needs_cells(one: Choice) -> bool:
-    return one.mechanism.k is None and one.mechanism.release_threshold is None
+def _places(places: Sequence[int]) -> str:
+    return f"Choice{'s' if len(places) > 1 else ''} {' and '.join(map(str, places))}"
 
 
-def _end(curve: Curve, value: float, arrow: str) -> str:
-    """Return what is written at an end of the axis, with an arrow where the plan is there."""
-    text = _value(curve.field, value)
-    return arrow.format(f"{curve.field} = {text}") if arrow else text
+def _choice(question: Question, one: Choice) -> dict[str, object]:
+    outcome = one.outcome
+    together, alone = (
+        {
+            "epsilon_at_delta": _finite(certificate.epsilon(question.delta)),
+            "delta_at_epsilon": certificate.delta(question.epsilon),
+        }
+        for certificate in (one.together, one.certificate)
+    )
+    return {
+        "way": one.way,
+        "mechanism": mechanism_to_dict(one.mechanism),
+        "against_anyone": one.against_anyone,
+        **together,
+        "of_one_release": alone,
+        "mean_absolute_error": outcome.mean_absolute_error,
+        "suppressed_cells": outcome.suppressed_cells,
+        "suppressed_people": outcome.suppressed_people,
+        "basis": outcome.basis,
+        "job": job_fragment(question, one),
+    }
 
 
-def _value(field: str, value: float) -> str:
-    return percent(value) if field.startswith("p_") else f"{value:.0f}"
+def _finite(value: float) -> float | None:
+    return None if value == math.inf else value

@@ -32,10 +32,10 @@ from pkdp_pipeline.errors import (
 )
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.unreadable import mark_unreadable, unreadable_tables
+from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.model.wording import ANALYST, worded_for
 from pkdp_pipeline.releases.publish import Counted, publish
 from pkdp_pipeline.releases.release import Release
-from pkdp_pipeline.releases.request import Request
 
 if TYPE_CHECKING:
     import duckdb
@@ -238,7 +238,7 @@ class Gate:
                     self._lock.acquire()
                 if table.found.name in self._refused():  # another question has failed meanwhile: this one does, too
                     raise TableFailedError("refused meanwhile")
-                return replace(cast("Counted", found), request=request)
+                return replace(cast("Counted", found), question=request)
 
             # Asked of no rows first, so that what is wrong with a question is told before any data are read.
             worker.do(Job(task="rehearse", table=table.found.sql, requests=(request,)), seconds=seconds)
@@ -248,7 +248,7 @@ class Gate:
                 return self._published(table, spec, request, counted)
 
     def _published(
-        self, table: PermittedTable, spec: Spec, request: Request, counted: Callable[[], Counted]
+        self, table: PermittedTable, spec: Spec, request: Question, counted: Callable[[], Counted]
     ) -> Release:
         attacker = self._policy.attacker_model()
         try:

@@ -20,8 +20,8 @@ from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.model.keys import json_key
 from pkdp_pipeline.model.mechanisms import Histogram
 from pkdp_pipeline.model.plain_text import exactly
+from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.publish import read_through
-from pkdp_pipeline.releases.request import Request
 
 if TYPE_CHECKING:
     import duckdb
@@ -48,7 +48,7 @@ class PermittedTable:
         The columns that may be asked about, with their SQL types.
     domains : mapping of str to tuple
         By the catalog's spelling of the columns.
-    rules : Request
+    rules : Question
         What holds for every question about it.
     """
 
@@ -57,7 +57,7 @@ class PermittedTable:
     found: TableRef
     columns: Mapping[str, str]
     domains: Mapping[str, tuple[Any, ...]]
-    rules: Request
+    rules: Question
 
     def reading(self) -> Job:
         """Return the job that reads what may be asked of it, without any question.
@@ -73,7 +73,7 @@ class PermittedTable:
         requests = (replace(people, units=self.policy.units), *histograms)
         return Job(task="read", table=self.found.sql, requests=requests, columns=tuple(self.columns))
 
-    def request(self, spec: Spec) -> Request:
+    def request(self, spec: Spec) -> Question:
         """Return what a question that is permitted asks of the table."""
         return request_of(spec, self.found, self.rules)
 
@@ -106,7 +106,7 @@ def find_tables(policy: Policy, connection: duckdb.DuckDBPyConnection) -> dict[s
 
 def permitted(
     question: object, policy: Policy, tables: Mapping[str, PermittedTable], budgets: Sequence[Budget]
-) -> tuple[PermittedTable, Spec, Request]:
+) -> tuple[PermittedTable, Spec, Question]:
     """Return the table, the question as the policy has it, and the request it becomes.
 
     Raises
@@ -161,7 +161,7 @@ def _found(name: str, asked: TablePolicy, policy: Policy, cursor: duckdb.DuckDBP
         found=found,
         columns={column: found.columns[column] for column in columns},
         domains=domains,
-        rules=Request(
+        rules=Question(
             mechanism=Histogram(k=1),
             unit=unit or asked.privacy_unit,
             by="cell",

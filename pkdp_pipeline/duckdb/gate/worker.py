@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from pkdp_pipeline.duckdb.gate.vault import open_vault
 from pkdp_pipeline.duckdb.tables import quoted
 from pkdp_pipeline.errors import ArgumentError, TemporaryError
+from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.publish import Counted, count_units, read_through
-from pkdp_pipeline.releases.request import Request
 
 if TYPE_CHECKING:
     import duckdb
@@ -51,14 +51,14 @@ class Job:
         Read all that the requests need, ask them of no rows at all, or count the first of them.
     table : str
         As SQL.
-    requests : tuple of Request
+    requests : tuple of Question
     columns : tuple of str
         Further columns to be read.
     """
 
     task: Literal["read", "rehearse", "count"]
     table: str
-    requests: tuple[Request, ...]
+    requests: tuple[Question, ...]
     columns: tuple[str, ...] = ()
 
 
@@ -262,7 +262,7 @@ def _done(cursor: duckdb.DuckDBPyConnection, job: Job) -> Counted | None:
 
 
 def _columns_of(job: Job) -> Sequence[str]:
-    further = [name for request in job.requests for name in (*request.unit, *(request.order_by or ()))]
+    further = [name for request in job.requests for name in (*request.unit, *request.order_by)]
     return tuple(dict.fromkeys((*job.columns, *further)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import json
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,9 +20,8 @@ Answer = TypeVar("Answer")
 
 #: Rows in a batch of a stream: their arrays stay in the processor's caches.
 _BATCH = 1 << 17
-#: The operators of a plan that reads stored rows once, one by one, as DuckDB 2 and DuckDB 1 draw them.
+#: The operators of a plan that reads stored rows once, one by one.
 _SCANS = frozenset({"PROJECTION", "FILTER", "SEQ_SCAN", "TABLE_SCAN", "PARQUET_SCAN", "READ_PARQUET"})
-_OPERATOR = re.compile(r"^╭─ ([^─]*?) ─[^╭]*$|^┌─+┐\n│ +(\S+) +│$|^┌─+┴─+┐\n│ +(\S+) +│$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,22 +56,28 @@ class RelationRows:
     def is_stored(self) -> bool:
         """Return whether the rows are read from storage one by one, so that reading them twice is cheap.
 
-        Anything unknown, such as a join, a sample or a stream that can be read only once, is not.
+        Anything unknown is not, such as a join, a sample, a stream that can be read only once, and all rows in
+        DuckDB 1, which gives no plan here.
         """
-        with self._query("SELECT * FROM pkdp_rows") as query:
-            plan = str(asked(lambda: query().explain()))
-        boxes = plan.count("╭") + plan.count("┌")
-        found = [next(filter(None, match)) for match in _OPERATOR.findall(plan)]
-        return boxes == len(found) and {name.upper().replace(" ", "_") for name in found} <= _SCANS
+        with self._query("SELECT * FROM pkdp_rows", explain=True) as query:
+            plan = asked(query)
+            nodes = json.loads(asked(plan.fetchall)[0][1]) if plan is not None else [{"name": "UNKNOWN"}]
+        names = set()
+        while nodes:
+            node = nodes.pop()
+            names.add(node["name"].strip().upper().replace(" ", "_"))
+            nodes.extend(node.get("children", ()))
+        return names <= _SCANS
 
     @contextmanager
-    def _query(self, statement: str) -> Iterator[Callable[[], Any]]:
+    def _query(self, statement: str, *, explain: bool = False) -> Iterator[Callable[[], Any]]:
         import duckdb
 
         # A name that no table the relation reads can have.
         source = f"pkdp_source_{secrets.token_hex(8)}"
         rows = f"SELECT {', '.join(self.selected)} FROM {source} WHERE {self.condition}"
-        query = f"WITH pkdp_rows AS NOT MATERIALIZED ({rows}) {statement}"
+        verb = "EXPLAIN (FORMAT JSON) " if explain else ""
+        query = f"{verb}WITH pkdp_rows AS NOT MATERIALIZED ({rows}) {statement}"
         try:
             yield lambda: self.relation.query(source, query)
         finally:

@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from pkdp_pipeline.engines.narwhals.answers import cell_counts
 from pkdp_pipeline.engines.narwhals.arrow_engine import cells_of_rows
-from pkdp_pipeline.engines.narwhals.engine import ENGINE as ANYWHERE
-from pkdp_pipeline.engines.narwhals.homes import cells_of_homes
+from pkdp_pipeline.engines.narwhals.engine import NarwhalsEngine, cell_counts
 from pkdp_pipeline.engines.narwhals.source import Source, asked
 from pkdp_pipeline.engines.narwhals.statements import cells_query, most_frequent, numbered
-from pkdp_pipeline.engines.question import DRAWN, CellCounts, Question, Tally, Units
+from pkdp_pipeline.engines.places import WIDEST, counted_by_place
+from pkdp_pipeline.engines.question import DRAWN, CellCounts, Question
 
 __all__ = ["ENGINE", "PolarsEngine"]
 
 
-@dataclass(frozen=True, slots=True)
-class PolarsEngine:
+class PolarsEngine(NarwhalsEngine):
     """Counts the distinct units of a `polars.DataFrame` or `polars.LazyFrame`."""
+
+    def source(self, frame: Any) -> Source:
+        """See `NarwhalsEngine.source`."""
+        return Source(asked(partial(_typed, frame)))
 
     def cells(self, frame: Any, question: Question) -> CellCounts:
         """See `Engine.cells`."""
-        eager, frame = isinstance(frame, pl.DataFrame), asked(partial(_typed, frame))
         if question.one_cell == "first" or not question.unit:
-            return ANYWHERE.cells(frame, question)
-        source = Source(frame)
+            return super().cells(frame, question)
+        source = self.source(frame)
         rows = source.selected(question)
         if question.one_cell in DRAWN:
             # Polars has no md5: the distinct rows from which it draws go to DuckDB, in this process.
@@ -40,21 +43,14 @@ class PolarsEngine:
             pairs = asked(lambda: most_frequent(rows, units, keys) if frequent else rows.unique())
             table = asked(lambda: pairs.with_columns(hit=nw.lit(True)).collect(backend="pyarrow").to_native())
             return cells_of_rows(table, source.schema, replace(question, one_cell="hash"))
-        answer = asked(partial(_counted, rows, question, source.schema, eager=eager))
+        answer = asked(partial(_counted, rows, question, source.schema, eager=isinstance(frame, pl.DataFrame)))
         return cell_counts(answer.to_arrow(), source.schema, question)
-
-    def tally(self, frame: Any, question: Question) -> Tally:
-        """See `Engine.tally`."""
-        return ANYWHERE.tally(asked(partial(_typed, frame)), question)
-
-    def units(self, frame: Any, unit: tuple[str, ...]) -> Units:
-        """See `Engine.units`."""
-        return ANYWHERE.units(asked(partial(_typed, frame)), unit)
 
 
 ENGINE = PolarsEngine()
 
 _TEXT = (nw.String, nw.Categorical, nw.Enum)
+_Integers = npt.NDArray[Any]
 
 
 def _typed(frame: pl.DataFrame | pl.LazyFrame) -> pl.LazyFrame:
@@ -69,7 +65,7 @@ def _counted(rows: nw.LazyFrame[Any], question: Question, schema: Mapping[str, A
     if eager and len(question.unit) == 1:
         # The frame is in memory already: its columns are named, not copied.
         native: pl.DataFrame = rows.to_native().collect()
-        counted = cells_of_homes(native, numbered("b", len(question.by)))
+        counted = _by_place(native, numbered("b", len(question.by)))
         if counted is None and native["u0"].dtype == pl.String:
             counted = _by_hash(native, numbered("b", len(question.by)))
         if counted is not None:
@@ -117,4 +113,91 @@ def _by_cell(rows: nw.LazyFrame[Any], question: Question) -> pl.DataFrame:
         present.list.len().alias("n"),
         pl.lit(missing > 0).alias("missing_unit"),
         pl.lit(several).alias("several_cells"),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Codes:
+    """One column of keys: `codes` index `values`, of which the last is "missing"."""
+
+    codes: _Integers
+    values: pl.Series
+
+
+def _by_place(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame | None:
+    """Count rows of (u0, b0, b1, …) as `cells_query` does, or return None where another way is better.
+
+    One pass writes every row's cell to its unit's place, another sees whether it is still there.
+    """
+    if not rows["u0"].dtype.is_integer() or not rows["u0"].count():
+        return None
+    columns = [_encoded(rows[name]) for name in keys]
+    size = math.prod(len(column.values) for column in columns if column is not None)
+    if None in columns or size > WIDEST:
+        return None
+    unit, cells = rows["u0"], _mixed([column for column in columns if column is not None])
+    missing = unit.null_count() > 0
+    if missing:
+        present = unit.is_not_null().to_numpy()
+        unit, cells = unit.drop_nulls(), cells[present]
+    counted = counted_by_place(unit.to_numpy(), cells, size)
+    if counted is None:
+        return None
+    counts, several = counted
+    held = np.flatnonzero(counts)
+    return _answer(columns, keys, held, counts[held], missing=missing, several=several)
+
+
+def _answer(
+    columns: Sequence[_Codes | None],
+    keys: Sequence[str],
+    held: _Integers,
+    counts: _Integers,
+    *,
+    missing: bool,
+    several: bool,
+) -> pl.DataFrame:
+    answer = {}
+    for name, column in reversed(list(zip(keys, columns, strict=True))):
+        if column is not None:
+            held, codes = np.divmod(held, len(column.values))
+            answer[name] = column.values.gather(codes)
+    return pl.DataFrame({name: answer[name] for name in keys} | {"n": counts}).with_columns(
+        pl.lit(missing).alias("missing_unit"), pl.lit(several).alias("several_cells")
+    )
+
+
+def _mixed(columns: Sequence[_Codes]) -> _Integers:
+    """Return the cell of every row as a whole number."""
+    cells = columns[0].codes
+    for column in columns[1:]:
+        cells = cells * np.int32(len(column.values)) + column.codes
+    return cells
+
+
+def _encoded(keys: pl.Series) -> _Codes | None:
+    """Return the keys of a column as codes, or None for a type that is counted another way."""
+    if keys.dtype == pl.String:
+        # Categories of their own: shared ones would keep the keys after this.
+        categories = pl.Categories.random()
+        text = keys.cast(pl.Categorical(categories))
+        last = text.to_physical().max()
+        distinct = 0 if last is None else int(last) + 1  # type: ignore[arg-type]
+        if distinct > WIDEST:
+            return None
+        values = pl.Series([categories[code] for code in range(distinct)], dtype=pl.String)
+        codes = text.to_physical()  # after the values: categories live no longer than the column that has them
+    elif keys.dtype == pl.Boolean:
+        values, codes = pl.Series([False, True]), keys.cast(pl.UInt32)
+    elif keys.dtype.is_integer() and keys.null_count() < len(keys):
+        least, most = int(keys.min()), int(keys.max())  # type: ignore[arg-type]
+        if most - least >= WIDEST or not -(2**62) < least <= most < 2**62:
+            return None
+        values, codes = pl.int_range(least, most + 1, dtype=pl.Int64, eager=True), keys.cast(pl.Int64) - least
+        values = values.cast(keys.dtype)
+    else:
+        return None
+    return _Codes(
+        codes=codes.cast(pl.Int32).fill_null(len(values)).to_numpy(),
+        values=pl.concat([values, pl.Series([None], dtype=values.dtype)]),
     )

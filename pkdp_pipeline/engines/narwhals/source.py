@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 
 import narwhals.stable.v2 as nw
 
-from pkdp_pipeline.engines.narwhals.columns import comparable, nameable, opened
-from pkdp_pipeline.engines.narwhals.conditions import condition
+from pkdp_pipeline.engines.narwhals.columns import comparable, condition, nameable, opened
 from pkdp_pipeline.engines.narwhals.statements import numbered
 from pkdp_pipeline.engines.question import Question
 from pkdp_pipeline.errors import ConfigError, PkdpError

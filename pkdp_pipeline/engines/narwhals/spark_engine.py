@@ -2,42 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pkdp_pipeline.engines.codes import MOST, answered, counted_by_code, joinable
-from pkdp_pipeline.engines.narwhals.answers import cell_counts
-from pkdp_pipeline.engines.narwhals.engine import ENGINE as ANYWHERE
-from pkdp_pipeline.engines.narwhals.source import Source, asked
+from pkdp_pipeline.engines.narwhals.engine import NarwhalsEngine, cell_counts
+from pkdp_pipeline.engines.narwhals.source import asked
 from pkdp_pipeline.engines.narwhals.statements import numbered
-from pkdp_pipeline.engines.question import CellCounts, Question, Tally, Units
+from pkdp_pipeline.engines.question import CellCounts, Question
 
 __all__ = ["ENGINE", "SparkEngine"]
 
 
-@dataclass(frozen=True, slots=True)
-class SparkEngine:
+class SparkEngine(NarwhalsEngine):
     """Counts the distinct units of a `pyspark.sql.DataFrame`; only counted cells leave Spark."""
 
     def cells(self, frame: Any, question: Question) -> CellCounts:
         """See `Engine.cells`."""
         if question.one_cell == "error" and question.unit:
-            source = Source(frame)
+            source = self.source(frame)
             rows = source.selected(question).to_native()
             answer = asked(lambda: _by_code(rows, units=len(question.unit), keys=len(question.by)))
             if answer is not None:
                 return cell_counts(answer, source.schema, question)
-        return ANYWHERE.cells(frame, question)
-
-    def tally(self, frame: Any, question: Question) -> Tally:
-        """See `Engine.tally`."""
-        return ANYWHERE.tally(frame, question)
-
-    def units(self, frame: Any, unit: tuple[str, ...]) -> Units:
-        """See `Engine.units`."""
-        return ANYWHERE.units(frame, unit)
+        return super().cells(frame, question)
 
 
 ENGINE = SparkEngine()

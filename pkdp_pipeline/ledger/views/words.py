@@ -9,11 +9,10 @@ from dataclasses import fields
 from decimal import ROUND_CEILING, Context, Decimal
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.ledger.standing import kind_of
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import Evidence
-from pkdp_pipeline.model.mechanisms import Count, Mechanism
+from pkdp_pipeline.model.mechanisms import Count, Mechanism, kind_of
 from pkdp_pipeline.model.plain_text import exactly
 from pkdp_pipeline.model.wording import rounded_up
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.mechanisms.count import Count
@@ -17,13 +17,16 @@ __all__ = [
     "Count",
     "GeometricNoise",
     "Histogram",
+    "Kind",
     "Mechanism",
+    "kind_of",
     "mechanism_from_dict",
     "mechanism_name",
     "mechanism_to_dict",
 ]
 
 Mechanism = Count | Histogram
+Kind = Literal["total", "exact count", "noiseless", "pure noise", "noised"]
 
 MECHANISMS: Mapping[str, type[Count] | type[Histogram]] = MappingProxyType({"count": Count, "histogram": Histogram})
 
@@ -62,3 +65,21 @@ def mechanism_from_dict(content: Mapping[str, Any]) -> Mechanism:
             raise ArgumentError("noise must have the one field 'epsilon'.")
         arguments["noise"] = GeometricNoise(noise["epsilon"])
     return kind(**arguments)
+
+
+def kind_of(mechanism: Mechanism, protects: str = "presence") -> Kind:
+    """Return how what `mechanism` publishes stands beside other releases about the same people.
+
+    "noised" has a finite worst case; "pure noise" is noised with δ = 0, because the noise acts on the exact count
+    (a threshold after it looks at the noisy count only, which costs nothing). The other kinds are noiseless; an
+    "exact count" has no threshold either. A "total" is the exact count of everybody who is there, published as what
+    is known of them: it protects the value alone.
+    """
+    complement = mechanism.k_complement if isinstance(mechanism, Count) else None
+    if mechanism.noise is None:
+        if not isinstance(mechanism, Count) or mechanism.k is not None or complement is not None:
+            return "noiseless"
+        return "total" if protects == "value" else "exact count"
+    if complement is not None or (mechanism.k is not None and mechanism.release_threshold is None):
+        return "noiseless"
+    return "pure noise" if mechanism.k is None else "noised"

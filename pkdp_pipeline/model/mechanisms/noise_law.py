@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.mechanisms.geometric_noise import GeometricNoise
 
 __all__ = [
     "LARGEST_EPSILON",
     "SMALLEST_EPSILON",
     "chance_of_at_least",
+    "check_noise",
     "mean_absolute",
     "mean_absolute_where_at_least",
     "noise_scale",
@@ -20,6 +22,15 @@ __all__ = [
 SMALLEST_EPSILON = 1e-15
 #: Above this epsilon fewer than one draw in 1e21 differs from 0.
 LARGEST_EPSILON = 50.0
+
+
+def check_noise(noise: GeometricNoise | None) -> None:
+    """Raise `ArgumentError` when the noise is too wide to be drawn as a 64-bit integer."""
+    if noise is not None and noise.epsilon < SMALLEST_EPSILON:
+        raise ArgumentError(
+            f"noise epsilon must be at least {SMALLEST_EPSILON!r} to be drawn, got {noise.epsilon!r}: wider noise does "
+            "not fit 64-bit integers."
+        )
 
 
 def mean_absolute(noise: GeometricNoise) -> float:

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.cli.plan_views.curves import Curve, curves, evenly, takes_long
-from pkdp_pipeline.cli.plan_views.planned import planned
+from pkdp_pipeline.cli.plan_views.plan import Curve, curves, evenly, planned, takes_long
 from pkdp_pipeline.cli.plan_views.question import Question
 
 HABITS = (pkdp.IndependentGivenHabits(),)

@@ -10,9 +10,8 @@ from rich.console import Console
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli.plan_views.asking import Asker, real_number, share, whole
 from pkdp_pipeline.cli.plan_views.dialogue import ask_choice, ask_question
-from pkdp_pipeline.cli.plan_views.planned import planned
-from pkdp_pipeline.cli.plan_views.public_file import Assumed, CountsFile
-from pkdp_pipeline.cli.plan_views.question import Question
+from pkdp_pipeline.cli.plan_views.plan import planned
+from pkdp_pipeline.cli.plan_views.question import Assumed, CountsFile, Question
 from pkdp_pipeline.display.terminal.screen import Screen
 from pkdp_pipeline.errors import ArgumentError
 

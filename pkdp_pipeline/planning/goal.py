@@ -1,11 +1,10 @@
-"""Target: the (ε, δ) to be reached, for one release or for several together, and whether something reaches it."""
+"""Goal: the (ε, δ) to be reached, for one release or for several together, and whether something reaches it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import compose
@@ -18,11 +17,11 @@ from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems.guarantee import epsilon_points
 
-__all__ = ["Target", "attacker_with", "read_attacker", "read_target"]
+__all__ = ["Goal", "read_attacker", "read_goal"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+@dataclass(frozen=True, slots=True)
+class Goal:
     """What is to hold.
 
     Parameters
@@ -62,8 +61,13 @@ class Target:
         return self.together(one).delta(self.epsilon)
 
     @property
+    def cells(self) -> int:
+        """How many cells one person's other life changes."""
+        return 2 if self.protects == "value" else 1
+
+    @property
     def words(self) -> str:
-        """The target in words, for messages."""
+        """The goal in words, for messages."""
         several = "" if self.days == 1 else f" for {self.days} releases together"
         return f"delta = {self.delta!r} at epsilon = {self.epsilon!r}{several}"
 
@@ -74,27 +78,22 @@ class Target:
         return f"delta = {rounded_up(loss)} is certified"
 
 
-def read_target(
+def read_goal(
     epsilon: object,
     delta: object,
     protects: str,
     days: object = 1,
     evidence: Evidence | Iterable[Evidence] | None = None,
-) -> Target:
-    """Return the target, or raise `ArgumentError`."""
-    target = probability("delta", delta)
-    if target == 0.0:
+) -> Goal:
+    """Return the goal, or raise `ArgumentError`."""
+    probable = probability("delta", delta)
+    if probable == 0.0:
         raise ArgumentError("delta must be above 0: a threshold always leaves some probability, ask for delta = 1e-9.")
     points, scalar = epsilon_points(epsilon)  # type: ignore[arg-type]
     if not scalar:
         raise ArgumentError("epsilon must be one number, at least 0 and finite.")
-    return Target(
-        epsilon=float(points[0]),
-        delta=target,
-        protects=protects,
-        days=whole_number("days", days, least=1),
-        evidence=read_evidence(evidence),
-    )
+    number = whole_number("days", days, least=1)
+    return Goal(float(points[0]), probable, protects, number, read_evidence(evidence))
 
 
 def read_attacker(attacker: object) -> AttackerModel:
@@ -106,8 +105,3 @@ def read_attacker(attacker: object) -> AttackerModel:
             f"attacker must be an AttackerModel, not {type(attacker).__name__}: write pkdp.AttackerModel(p_max=0.1)."
         )
     return attacker
-
-
-def attacker_with(attacker: AttackerModel, **fields: Any) -> AttackerModel:
-    """Return the attacker with other values of some fields."""
-    return replace(attacker, **fields)

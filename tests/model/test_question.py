@@ -8,20 +8,19 @@ import pandas as pd
 import pytest
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.model.question import Facts, Question
 from pkdp_pipeline.model.unit import EACH_ROW
-from pkdp_pipeline.releases.request import Request
 
 NOISE = GeometricNoise(1.0)
 
 
-def histogram(**fields) -> Request:
-    return Request(**{"mechanism": Histogram(k=5), "unit": "u", "by": "c", "period": "2020", **fields})
+def histogram(**fields) -> Question:
+    return Question(**{"mechanism": Histogram(k=5), "unit": "u", "by": "c", "period": "2020", **fields})
 
 
-def count(**fields) -> Request:
-    return Request(**{"mechanism": Count(k=5), "unit": "u", "period": "2020", **fields})
+def count(**fields) -> Question:
+    return Question(**{"mechanism": Count(k=5), "unit": "u", "period": "2020", **fields})
 
 
 @pytest.mark.parametrize(
@@ -76,8 +75,8 @@ def test_a_count_has_no_cells(fields):
 
 
 def test_names_become_tuples_and_dates_text():
-    request = histogram(unit=["a", "b"], period=datetime.date(2020, 1, 2))
-    assert (request.unit, request.by, request.period) == (("a", "b"), ("c",), "2020-01-02")
+    question = histogram(unit=["a", "b"], period=datetime.date(2020, 1, 2))
+    assert (question.unit, question.by, question.period) == (("a", "b"), ("c",), "2020-01-02")
     assert histogram(unit=EACH_ROW).unit == ()
     assert repr(EACH_ROW) == "pkdp.EACH_ROW"
 
@@ -110,7 +109,7 @@ def test_the_key_is_what_was_asked():
         histogram(table="visits"),
         count(),
     ]
-    assert len({key, histogram().key("e"), *(request.key("d") for request in different)}) == len(different) + 2
+    assert len({key, histogram().key("e"), *(question.key("d") for question in different)}) == len(different) + 2
     assert histogram(domain=["x", "y"]).key("d") == histogram(domain=["y", "x"]).key("d")
 
 
@@ -136,8 +135,8 @@ def test_an_opaque_predicate_needs_a_label(where):
 )
 def test_only_noise_with_a_finite_worst_case_counts_as_noise(mechanism, noiseless):
     fields = {"by": "c", "domain": ["x"]} if isinstance(mechanism, Histogram) else {}
-    request = Request(mechanism=mechanism, unit="u", period="2020", **fields)
-    assert request.standing().noiseless is noiseless
+    question = Question(mechanism=mechanism, unit="u", period="2020", **fields)
+    assert question.facts().noiseless is noiseless
     from pkdp_pipeline.certificates.release_certificate import certify
     from pkdp_pipeline.model.attacker import AttackerModel
 
@@ -148,16 +147,16 @@ def test_only_noise_with_a_finite_worst_case_counts_as_noise(mechanism, noiseles
 
 def test_standing_needs_a_period_and_says_what_is_published():
     with pytest.raises(ArgumentError, match="period"):
-        count(period=None).standing()
-    assert count().standing().label == "count"
-    assert histogram(by=["c", "e"]).standing().label == "histogram by c, e"
-    assert histogram(label="mine").standing().label == "mine"
+        count(period=None).facts()
+    assert count().facts().label == "count"
+    assert histogram(by=["c", "e"]).facts().label == "histogram by c, e"
+    assert histogram(label="mine").facts().label == "mine"
 
 
 def test_a_table_is_part_of_the_question_and_of_its_name():
-    standing = histogram(period="2020", table="events").standing()
+    standing = histogram(period="2020", table="events").facts()
     assert (standing.table, standing.label) == ("events", "histogram by c of events")
-    assert Standing.from_dict(standing.to_dict()) == standing
-    assert "table" not in histogram(period="2020").standing().to_dict()
+    assert Facts.from_dict(standing.to_dict()) == standing
+    assert "table" not in histogram(period="2020").facts().to_dict()
     with pytest.raises(ArgumentError, match="table must be a non-empty text"):
         histogram(table=" ")

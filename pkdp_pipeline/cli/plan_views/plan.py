@@ -1,0 +1,337 @@
+"""Plan: the answer to a question, the choices first and then what is asked about one of them: limits and curves."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import ROUND_FLOOR, Context, Decimal
+from typing import Any, NamedTuple
+
+from pkdp_pipeline.certificates.release_certificate import certify
+from pkdp_pipeline.certificates.statement import Scenario, knowledge_curves, what_if
+from pkdp_pipeline.certificates.statement.stronger import (
+    are_surely_there,
+    effort,
+    keys_of,
+    leaves,
+    rests_on,
+    slowness,
+    threshold_of,
+)
+from pkdp_pipeline.cli.plan_views.question import EVIDENCE, Question
+from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError, PkdpError
+from pkdp_pipeline.model.mechanisms import Count, Mechanism
+from pkdp_pipeline.model.wording import JOB_FILE, Speech, percent, worded_for
+from pkdp_pipeline.planning import (
+    Choice,
+    PublicCounts,
+    choices,
+    largest_p_max,
+    largest_p_max_between,
+    smallest_k,
+    smallest_unknown,
+)
+from pkdp_pipeline.planning.goal import Goal
+
+__all__ = [
+    "Curve",
+    "Limit",
+    "Plan",
+    "curves",
+    "estimate",
+    "evenly",
+    "limits",
+    "mechanism_phrase",
+    "planned",
+    "takes_long",
+]
+
+_POINTS, _POINTS_OF_SEVERAL, _FEWEST = 24, 16, 8
+_LONG = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The choices that reach a target.
+
+    Attributes
+    ----------
+    question : Question
+    counts : PublicCounts or None
+        What shares and errors are estimated by.
+    choices : tuple of Choice
+    without_noise : str or None
+        Why no choice does without noise; None where one does.
+    chosen : int
+        The place of the choice that is looked at closely, from 0.
+    """
+
+    question: Question
+    counts: PublicCounts | None
+    choices: tuple[Choice, ...]
+    without_noise: str | None
+    chosen: int = 0
+
+    @property
+    def choice(self) -> Choice:
+        """The choice that is looked at closely."""
+        return self.choices[self.chosen]
+
+    @property
+    def scenarios(self) -> tuple[Scenario, ...]:
+        """What is certified when the attacker differs from the declared one."""
+        return what_if(self.choice.together, delta=self.question.delta)
+
+    def choosing(self, place: int) -> Plan:
+        """Return the same with another choice, counted from 1.
+
+        Raises
+        ------
+        ArgumentError
+            If there is none of this number.
+        """
+        if not 1 <= place <= len(self.choices):
+            least = "there is 1 choice" if len(self.choices) == 1 else f"there are {len(self.choices)} choices"
+            raise ArgumentError(f"--choice must be the number of a choice: {least}, counted from 1.")
+        return replace(self, question=replace(self.question, choice=place), chosen=place - 1)
+
+
+class Limit(NamedTuple):
+    """How far one field of the attacker, p_max, p_max_between or unknown, may move before a choice fails."""
+
+    field: str
+    declared: float
+    limit: float
+
+    @property
+    def words(self) -> str:
+        """It in one sentence, rounded so that nothing is promised that does not hold."""
+        if self.field != "unknown":
+            return (
+                f"It holds as it is up to {self.field} = {percent(self.limit)}; {percent(self.declared)} is declared."
+            )
+        if self.limit == 0:
+            return "It holds however few people are unknown."
+        return f"It holds as it is down to unknown = {self.limit:.0f}; {self.declared:.0f} are declared."
+
+
+class Curve(NamedTuple):
+    """The certified ε as one number moves, with the fields of a `KnowledgeCurve`; `field` may be k as well."""
+
+    field: str
+    words: str
+    declared: float
+    values: tuple[float, ...]
+    epsilons: tuple[float, ...]
+
+
+class Columns(NamedTuple):
+    """The columns of a curve's chart: their ε, the first and the last value that has one, where the plan is."""
+
+    heights: tuple[float, ...]
+    first: float
+    last: float
+    declared: int
+
+
+def planned(question: Question) -> Plan:
+    """Return the choices for a question.
+
+    Raises
+    ------
+    NotCertifiableError, NoEvidenceError
+        If none reaches the target; the message names the nearest that would, as flags.
+    ArgumentError, ConfigError
+        If the question is malformed, or its public counts cannot be read.
+    """
+    counts = None if question.counts is None else question.counts.read()
+    asked: dict[str, Any] = {"counts": counts, "kind": question.kind, "declared_cells": question.declared_cells}
+    try:
+        found = choices(question.attacker, **question.goal, **asked)
+        exact = tuple(one for one in found if one.way in ("exact", "k"))
+        reason = None if exact else _why_not(question)
+        if reason is not None and not question.noise:
+            raise _refused(reason, [one for one in found if one.against_anyone])
+    except (NotCertifiableError, NoEvidenceError) as error:
+        raise type(error)(in_flags(error)) from None
+    why = None if reason is None else in_flags(reason)
+    plan = Plan(question=question, counts=counts, choices=found if question.noise else exact, without_noise=why)
+    return plan if question.choice is None else plan.choosing(question.choice)
+
+
+def limits(plan: Plan) -> tuple[Limit, ...]:
+    """Return how far the attacker may differ from the declared one before the chosen mechanism misses its target."""
+    choice, question, attacker = plan.choice, plan.question, plan.question.attacker
+    if choice.against_anyone:
+        return ()
+    found: list[Limit] = []
+    if rests_on(choice.certificate, "unknown") and attacker.unknown is not None:
+        least = smallest_unknown(choice.mechanism, attacker, **question.goal)
+        found.append(Limit("unknown", attacker.unknown, least))
+    if threshold_of(choice.certificate) is None:
+        return tuple(found)
+    if "histogram_between" in keys_of(choice.certificate) and attacker.p_max_between is not None:
+        goal = {name: value for name, value in question.goal.items() if name != "protects"}
+        most = largest_p_max_between(choice.mechanism, attacker, **goal)
+        found.append(Limit("p_max_between", attacker.p_max_between, most))
+    elif attacker.p_max is not None:
+        found.append(Limit("p_max", attacker.p_max, largest_p_max(choice.mechanism, attacker, **question.goal)))
+    return tuple(found)
+
+
+def curves(plan: Plan) -> tuple[Curve, ...]:
+    """Return the curves of the chosen mechanism; none where it holds against anyone at all."""
+    choice, question = plan.choice, plan.question
+    if choice.against_anyone:
+        return ()
+    number = max(_FEWEST, (_POINTS if question.days == 1 else _POINTS_OF_SEVERAL) // _weight(plan))
+    k = threshold_of(choice.certificate)
+    found = [_against_k(plan, k, number)] if k is not None and choice.mechanism.k == k else []
+    moved = knowledge_curves(choice.together, delta=question.delta, points=number)
+    return (*found, *(Curve(*(getattr(one, name) for name in Curve._fields)) for one in moved))
+
+
+def takes_long(plan: Plan) -> bool:
+    """Return whether a curve takes seconds; by theorem and size, never by a clock."""
+    return _weight(plan) > _LONG
+
+
+def evenly(curve: Curve, columns: int) -> Columns:
+    """Return ε at evenly spaced values, as the columns of a chart.
+
+    Every column shows what is certified at its value: the larger ε of the two values that it lies between. Where
+    nothing is certified beyond an end, a last column says so. A probability goes from the declared one upwards.
+    """
+    finite = [place for place, epsilon in enumerate(curve.epsilons) if epsilon < math.inf]
+    low, high = curve.values[finite[0]], curve.values[finite[-1]]
+    if curve.field.startswith("p_max"):
+        low = max(low, min(high, curve.declared))
+    before, after = finite[0] > 0, finite[-1] < len(curve.values) - 1
+    room = columns - before - after
+    number = room if curve.field.startswith("p_") else min(room, round(high - low) + 1)
+    step = (high - low) / max(1, number - 1)
+    if high <= low:
+        number, place = 1, 0
+    else:
+        place = min(number - 1, max(0, round((curve.declared - low) / step)))
+    # The declared one is shown itself, not its neighbourhood.
+    heights = [_at(curve, curve.declared if column == place else low + column * step) for column in range(number)]
+    ends = ([math.inf] * before, [math.inf] * after)
+    return Columns((*ends[0], *heights, *ends[1]), low, high, place + before)
+
+
+def _at(curve: Curve, value: float) -> float:
+    right = min(bisect_left(curve.values, value * (1.0 - 1e-12)), len(curve.values) - 1)
+    left = right if abs(curve.values[right] - value) <= 1e-9 * abs(value) else max(0, right - 1)
+    return max(curve.epsilons[left], curve.epsilons[right])
+
+
+def _against_k(plan: Plan, k: int, number: int) -> Curve:
+    attacker = plan.question.attacker
+    controlled = attacker.known if attacker.influence == "active" else 0
+    low, high = max(2, controlled + (k - controlled) // 2), controlled + 2 * (k - controlled)
+    values = sorted({k, *(round(low + (high - low) * step / (number - 1)) for step in range(number))})
+    found = [_epsilon(plan, replace(plan.choice.mechanism, k=value)) for value in values]
+    # A larger k hides more; raising a certified number keeps it true.
+    for place in range(len(found) - 2, -1, -1):
+        found[place] = max(found[place], found[place + 1])
+    return Curve("k", "the threshold k", float(k), tuple(map(float, values)), tuple(found))
+
+
+def _epsilon(plan: Plan, mechanism: Mechanism) -> float:
+    question = plan.question
+    try:
+        certificate = certify(mechanism, question.attacker, protects=question.protects)
+    except NotCertifiableError:
+        return math.inf
+    return Goal(**question.goal).together(certificate).epsilon(question.delta)
+
+
+def _weight(plan: Plan) -> int:
+    """Return about how long a point of a curve takes."""
+    together, question = plan.choice.together, plan.question
+    found = leaves(together)
+    surely = are_surely_there(found)
+    averaged = 1 if surely else max((slowness(leaf, surely=surely) for leaf in found), default=1)
+    several = 1 if question.days == 1 else 2 if surely and question.protects == "presence" else 4
+    return max(effort(together), averaged) * several
+
+
+def _why_not(question: Question) -> NotCertifiableError | NoEvidenceError:
+    """Return why no table without noise reaches the target."""
+    try:
+        smallest_k(question.attacker, **question.goal)
+    except NoEvidenceError as error:
+        return error
+    except NotCertifiableError as error:
+        if question.kind == "histogram":
+            return error
+        try:  # a count has other choices than a histogram
+            certify(Count(k=question.attacker.known + 2), question.attacker, protects=question.protects)
+        except NotCertifiableError as refusal:
+            return refusal
+        return error
+    raise AssertionError("a threshold reaches the target, and was not among the choices")
+
+
+def _refused(reason: NotCertifiableError | NoEvidenceError, noised: Sequence[Choice]) -> PkdpError:
+    """Return the refusal, with what noise would do."""
+    ways, whom = "; or ".join(map(_offered, noised)), next((one.whom for one in noised), "anyone at all")
+    return type(reason)(f"{in_flags(reason)} Where noise is acceptable, it reaches the target against {whom}: {ways}.")
+
+
+def mechanism_phrase(mechanism: Mechanism) -> str:
+    """Return what is published, in few words."""
+    if mechanism.noise is None:
+        return "no noise, every count" if mechanism.k is None else f"no noise, k = {mechanism.k}"
+    noise = f"noise of ε = {typed(mechanism.noise.epsilon)}"
+    return noise if mechanism.release_threshold is None else f"{noise}, from {mechanism.release_threshold}"
+
+
+def typed(epsilon: float) -> str:
+    """Return the ε of a noise, rounded down: typed as it is shown, it gives a little more noise, not less."""
+    short = Context(prec=4, rounding=ROUND_FLOOR).create_decimal(Decimal(epsilon))
+    return f"{float(short):g}"
+
+
+def estimate(value: float) -> str:
+    """Return an expected error; an estimate, and no claim."""
+    return f"{value:.3g}" if value < 1000.0 else f"{value:,.0f}"
+
+
+def _offered(choice: Choice) -> str:
+    """Return a choice as it is offered to somebody who did not ask for it."""
+    noise, _, reached = mechanism_phrase(choice.mechanism).partition(", from ")
+    error = choice.outcome.mean_absolute_error
+    off = "" if error is None else f" (a number is off by {estimate(error)} on average)"
+    return f"{noise} and release_threshold = {reached}{off}" if reached else f"{noise}{off}"
+
+
+class _Flags(Speech):
+    """Advice as flags; what is planned is one table, so nothing is said about its neighbours and their budget."""
+
+    declaring = "when you plan"
+    same_people = ""
+
+    def setting(self, name: str, value: object) -> str:
+        return f"{name} = {value}"
+
+    def noise(self, epsilon: float) -> str:
+        return f"noise of ε = {typed(epsilon)}"
+
+    def evidence(self, kind: str) -> str:
+        name = self.evidence_name(kind)
+        return f"--evidence {':'.join(filter(None, (name, ','.join(EVIDENCE.get(name, ())).upper())))}"
+
+    def evidence_name(self, kind: str) -> str:
+        return JOB_FILE.evidence_name(kind)
+
+    def declare(self, kind: str) -> str:
+        return self.evidence(kind)
+
+
+def in_flags(error: PkdpError) -> str:
+    """Return an error's message, its advice as flags where it can be had so."""
+    return worded_for(error, _Flags())

@@ -1,0 +1,400 @@
+"""Question: what is to be published, checked without any data; the key a ledger knows it by, its facts, its context."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.arguments import check_types, choice
+from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.domain import Domain
+from pkdp_pipeline.model.mechanisms import (
+    Histogram,
+    Kind,
+    Mechanism,
+    kind_of,
+    mechanism_from_dict,
+    mechanism_name,
+    mechanism_to_dict,
+)
+from pkdp_pipeline.model.mechanisms.noise_law import LARGEST_EPSILON, check_noise
+from pkdp_pipeline.model.period import Period
+from pkdp_pipeline.model.predicate import Predicate, from_query
+from pkdp_pipeline.model.unit import EachRow
+
+__all__ = ["Facts", "Question", "Selection"]
+
+_RULES = {
+    "protects": ("presence", "value"),
+    "missing_unit": ("error", "drop"),
+    "units": ("checked", "exact"),
+    "one_cell": ("error", "most_frequent", "first", "hash"),
+    "undeclared": ("error", "absent"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Selection:
+    """The part of a question that an engine answers, in column names.
+
+    Parameters
+    ----------
+    unit : tuple of str
+        Columns that name a person; empty where each row is a person.
+    where : Predicate, str, boolean Series or callable, optional
+        Which rows count. A missing answer is "no". A str is a column or a query string, and is read.
+    by : tuple of str
+        Columns that name a cell; empty for a count.
+    one_cell : {"error", "most_frequent", "first", "hash"}, default "error"
+        Which of its own cells a person with rows in several is counted in: an error, the one with most rows
+        (of equals the one that "hash" draws), the one whose row has the smallest `order_by` (the smallest of equals),
+        or one drawn by a fixed hash of the person's name and cells.
+    order_by : tuple of str
+        Needed by, and only by, ``one_cell="first"``. Missing values come last.
+    """
+
+    unit: Any
+    where: Any = None
+    by: Any = ()
+    one_cell: str = "error"
+    order_by: Any = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.where, str) and self.where.strip():
+            object.__setattr__(self, "where", from_query(self.where))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Question(Selection):
+    """What is asked of the data, before any is read. Every door builds it, once; all behind the door take it.
+
+    Parameters
+    ----------
+    mechanism : Count or Histogram
+    unit : str, sequence of str, or EACH_ROW
+        As of `Selection`; stored as a tuple, empty for EACH_ROW.
+    protects : {"presence", "value"}, default "presence"
+        A count that protects the value is a total: the exact number of people, without a predicate, published as
+        what every attacker is declared to know (`Leakage.total`); it hides nothing about who is there.
+    by, where, one_cell, order_by
+        As of `Selection`; a column's name stands for a list of one.
+    domain : Domain, list or dict, optional
+        The public cells (`Domain.parse`). None: only cells that reach `k` appear, and no trace of the others.
+    missing_unit : {"error", "drop"}, default "error"
+        What happens to rows whose unit is missing.
+    units : {"checked", "exact"}, default "checked"
+        Whether names of people that differ only by spaces around them are an error, or say exactly who they are.
+    undeclared : {"error", "absent"}, default "error"
+        What happens to people whose cell is not in the domain, after `one_cell` has chosen it.
+    period : str, datetime.date or Period, optional
+        Read by `Period.parse`; stored in its one spelling, so that ``20130102`` and ``2013-01-02`` are the same
+        question.
+    label : str, optional
+    table : str, optional
+        Which table of the data set the rows come from, where it has several. All tables of a data set are about
+        the same people.
+    time_zone : str, optional
+        Where the days of the period begin and end, where they were cut out of instants.
+    checks : bool, default False
+        Whether the data are held to checks of the caller's own, which stop the publication; it is no part of what is
+        asked, and the certificate states it.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is malformed or two of them contradict each other.
+    """
+
+    mechanism: Mechanism
+    protects: str = "presence"
+    domain: Any = None
+    missing_unit: str = "error"
+    units: str = "checked"
+    undeclared: str = "error"
+    period: Any = None
+    label: str | None = None
+    table: str | None = None
+    time_zone: str | None = None
+    checks: bool = False
+
+    def __post_init__(self) -> None:
+        Selection.__post_init__(self)
+        mechanism_name(self.mechanism)
+        noise = self.mechanism.noise
+        check_noise(noise)
+        if noise is not None and noise.epsilon > LARGEST_EPSILON:
+            raise ArgumentError(
+                f"noise epsilon must be at most {LARGEST_EPSILON:g} to be published, got {noise.epsilon!r}: it "
+                "would change no count in a lifetime. Write noise with epsilon = 1, or leave noise out."
+            )
+        for name, allowed in _RULES.items():
+            choice(name, getattr(self, name), allowed)
+        unit = () if isinstance(self.unit, EachRow) else self.unit
+        object.__setattr__(self, "unit", _columns("unit", unit, " or pkdp.EACH_ROW"))
+        for name in ("by", "order_by"):
+            named = getattr(self, name)
+            object.__setattr__(self, name, _columns(name, () if named is None else named))
+        if isinstance(self.period, datetime.datetime):
+            raise ArgumentError("period must be a text or a date, not a point in time: write period=timestamp.date().")
+        if self.period is not None:
+            object.__setattr__(self, "period", Period.parse(self.period).text)
+        for name in ("label", "table", "time_zone"):
+            text = getattr(self, name)
+            if text is not None and (not isinstance(text, str) or not text.strip()):
+                raise ArgumentError(f"{name} must be a non-empty text.")
+        if not (
+            self.where is None or isinstance(self.where, Predicate) or callable(self.where) or _is_series(self.where)
+        ):
+            raise ArgumentError("where must be a boolean Series, a column name, a query string or a callable.")
+        if isinstance(self.mechanism, Histogram):
+            self._check_histogram()
+        else:
+            self._check_count()
+
+    def _check_histogram(self) -> None:
+        if not self.by:
+            raise ArgumentError("by is needed for a histogram: name the columns whose values are the cells.")
+        if any(column.casefold() == "count" for column in self.by):
+            raise ArgumentError('by may not name a column "count": the published table has its own; rename the column.')
+        if (self.one_cell == "first") != bool(self.order_by):
+            raise ArgumentError('one_cell="first" and order_by belong together: order_by says which row comes first.')
+        if self.domain is not None:
+            if not isinstance(self.domain, Domain):
+                object.__setattr__(self, "domain", Domain.parse(self.by, self.domain))
+            return
+        if self.mechanism.k is None:
+            raise ArgumentError(
+                "without domain, the cells are found in the data, which needs k: only cells that reach k may appear. "
+                "Give k, or declare the public cells in domain."
+            )
+        if self.mechanism.noise is not None and self.mechanism.release_threshold is None:
+            raise ArgumentError(
+                "without domain, noise needs release_threshold: otherwise a cell's mere appearance has no noise. "
+                "Give release_threshold, or declare the public cells in domain."
+            )
+        if self.undeclared != "error":
+            raise ArgumentError("undeclared is about a declared domain; give domain, or leave undeclared out.")
+
+    def _check_count(self) -> None:
+        defaults = {"by": (), "domain": None, "one_cell": "error", "order_by": (), "undeclared": "error"}
+        for name, default in defaults.items():
+            if getattr(self, name) != default:
+                raise ArgumentError(f"{name} is about the cells of a histogram; a count has none: leave it out.")
+        if self.is_total and self.where is not None:
+            raise ArgumentError(
+                "protects='value' with where: which people satisfy a predicate may depend on the cell they are in, so "
+                "their number is not what is known of who is there. Leave where out to publish the exact number of "
+                "people as such a total; or, where no total leaks, use protects='presence' to hide who is counted."
+            )
+
+    @property
+    def is_total(self) -> bool:
+        """Whether it asks for the exact number of people, as what an attacker is declared to know of them."""
+        return kind_of(self.mechanism, self.protects) == "total"
+
+    @property
+    def has_opaque_where(self) -> bool:
+        """Whether the predicate cannot be written down: only a label can name it."""
+        return self.where is not None and not isinstance(self.where, Predicate)
+
+    @property
+    def predicate(self) -> str | None:
+        """The text of the predicate, one for equal questions; None where every row counts or it has none."""
+        return str(self.where) if isinstance(self.where, Predicate) else None
+
+    @property
+    def description(self) -> str:
+        """What is asked, in a few words; the label where there is one."""
+        if self.label is not None:
+            return self.label
+        asked = f"histogram by {', '.join(self.by)}" if self.by else "total" if self.is_total else "count"
+        return asked if self.table is None else f"{asked} of {self.table}"
+
+    def key(self, dataset: str) -> str:
+        """Return the sha256, in hex, under which a ledger finds this question again.
+
+        It covers data set, table, unit, period, predicate or by-columns and domain (as a set), mechanism, the rules for
+        rows, and whether it is a total; neither the attacker nor where the result is written.
+
+        Raises
+        ------
+        ArgumentError
+            If the predicate is opaque and there is no label to name it.
+        """
+        if self.has_opaque_where and self.label is None:
+            raise ArgumentError(
+                "where is a Series or a callable, which cannot be recognised later: a ledger needs a label that names "
+                "it, or write where as a query string."
+            )
+        content = {
+            "dataset": dataset,
+            "unit": self.unit,
+            "period": self.period,
+            "where": {"label": self.label} if self.has_opaque_where else self.predicate,
+            "by": self.by or None,
+            "domain": None if self.domain is None else self.domain.canonical(),
+            "mechanism": mechanism_to_dict(self.mechanism),
+            "missing_unit": self.missing_unit,
+            "one_cell": self.one_cell,
+            "order_by": self.order_by or None,
+            "undeclared": self.undeclared,
+        }
+        if self.table is not None:
+            content["table"] = self.table
+        if self.is_total:
+            # Another statement about the same number would need another place among the releases.
+            content["protects"] = self.protects
+        return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    def facts(self) -> Facts:
+        """Return what the ledger compares the release with others by.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no period.
+        """
+        if self.period is None:
+            raise ArgumentError(
+                'period is needed with a ledger: say which period these data are about, for example "2013-01-02".'
+            )
+        same = {name: getattr(self, name) for name in ("unit", "period", "mechanism", "protects", "table", "time_zone")}
+        asked: dict[str, Any] = {"label": self.description, "where": self.predicate, "opaque": self.has_opaque_where}
+        return Facts(**same, **asked, by=self.by or None)
+
+    def context(self, dataset: str | None = None) -> Context:
+        """Return the public facts that its statement depends on; with a data set, those of one that a ledger knows."""
+        same = {name: getattr(self, name) for name in ("unit", "missing_unit", "one_cell", "table", "units", "checks")}
+        return Context(
+            **same,
+            where=f"the predicate labelled {self.label!r}" if self.has_opaque_where else self.predicate,
+            undeclared=None if self.domain is None else self.undeclared,
+            cells=None if not self.by else "found" if self.domain is None else "declared",
+            period=None if dataset is None else self.period,
+            dataset=dataset,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What a ledger stores of a question and compares releases by; it needs no data.
+
+    Parameters
+    ----------
+    unit : tuple of str
+        Two units of one data set may be the same people under two names.
+    period, mechanism, protects, table, time_zone
+        As of `Question`.
+    label : str
+        What is published, in the words of the question.
+    by : tuple of str, optional
+        Columns of a histogram's cells.
+    where : str, optional
+        The predicate as written; None for everybody, and for one that is opaque.
+    opaque : bool, default False
+        Whether there is a predicate that cannot be written down.
+
+    Raises
+    ------
+    ArgumentError
+        If a field has another type or the period cannot be read.
+    """
+
+    unit: tuple[str, ...]
+    period: str
+    label: str
+    mechanism: Mechanism
+    by: tuple[str, ...] | None = None
+    where: str | None = None
+    opaque: bool = False
+    protects: str = "presence"
+    table: str | None = None
+    time_zone: str | None = None
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        choice("protects", self.protects, _RULES["protects"])
+        mechanism_name(self.mechanism)
+        Period.parse(self.period)
+        if self.total and (self.where is not None or self.opaque):
+            raise ArgumentError(
+                "a total that protects the value counts everybody: a predicate may depend on the cell a person is in."
+            )
+
+    @property
+    def kind(self) -> Kind:
+        """How the release stands beside others; see `kind_of`."""
+        return kind_of(self.mechanism, self.protects)
+
+    @property
+    def stored_kind(self) -> str:
+        """The kind in the ledger's tables, which know a total as an exact count: its facts say which it is."""
+        return "exact count" if self.total else self.kind
+
+    @property
+    def noiseless(self) -> bool:
+        """Whether no noise is on what is published, or it gives no finite worst case."""
+        return self.kind in ("total", "exact count", "noiseless")
+
+    @property
+    def total(self) -> bool:
+        """Whether it is the exact number of people, published as what is known of them."""
+        return self.kind == "total"
+
+    @property
+    def pure_noise(self) -> bool:
+        """Whether noise acts on the exact count, so that the worst case has δ = 0."""
+        return self.kind == "pure noise"
+
+    @property
+    def exact_count(self) -> bool:
+        """Whether a count is published as it is: the one noiseless release that may stand beside pure noise."""
+        return self.kind == "exact count"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as a JSON-ready dictionary; `table` and `time_zone` only where there is one."""
+        content = {field.name: getattr(self, field.name) for field in fields(self)}
+        listed = {"unit": list(self.unit), "by": None if self.by is None else list(self.by)}
+        content |= {**listed, "mechanism": mechanism_to_dict(self.mechanism)}
+        return {name: value for name, value in content.items() if name not in _RARE or value is not None}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Facts:
+        """Rebuild the facts from `to_dict`.
+
+        Raises
+        ------
+        ArgumentError
+            If a field is unknown, missing or malformed.
+        """
+        if not isinstance(content, Mapping) or {*content, *_RARE} != set(cls.__dataclass_fields__):
+            raise ArgumentError(f"a release's facts must have the fields {', '.join(cls.__dataclass_fields__)}.")
+        unit, by, mechanism = content["unit"], content["by"], content["mechanism"]
+        if not isinstance(unit, list) or not isinstance(by, list | None) or not isinstance(mechanism, Mapping):
+            raise ArgumentError("the facts' unit and by must be lists of column names, their mechanism an object.")
+        read = {"unit": tuple(unit), "by": None if by is None else tuple(by)}
+        return cls(**{**content, **read, "mechanism": mechanism_from_dict(mechanism)})
+
+
+_RARE = ("table", "time_zone")
+
+
+def _is_series(value: object) -> bool:
+    return any((kind.__module__[:6], kind.__name__) == ("pandas", "Series") for kind in type(value).__mro__)
+
+
+def _columns(argument: str, value: object, alternative: str = "") -> tuple[str, ...]:
+    """Return column names as a tuple; only an empty tuple may be empty."""
+    if isinstance(value, tuple) and not value:
+        return ()
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, Sequence) or not names or not all(isinstance(name, str) and name for name in names):
+        raise ArgumentError(f"{argument} must be a column name or a list of column names{alternative}.")
+    if len(set(names)) < len(names):
+        raise ArgumentError(f"{argument} names a column twice.")
+    return tuple(names)

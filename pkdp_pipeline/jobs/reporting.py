@@ -24,7 +24,7 @@ from pkdp_pipeline.model.evidence import BoundedDependence
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
     from pkdp_pipeline.display.content import Audience, CheckLine, Report
-    from pkdp_pipeline.display.report.subject import DayTotal, Subject
+    from pkdp_pipeline.display.report.published import DayTotal, Subject
     from pkdp_pipeline.ledger.views.history import History, Line
     from pkdp_pipeline.ledger.views.reading import Reading
 
@@ -155,7 +155,7 @@ def _nothing(job: Job) -> str:
 
 
 def _subject(job: Job, ledger: Ledger, history: History, day: date | None, audience: Audience) -> Subject:
-    from pkdp_pipeline.display.report.subject import AskedRelease, Subject
+    from pkdp_pipeline.display.report.published import Subject
 
     held = _held(job, ledger, history)
     newest = max((line.standing.period for line in history.lines if line.holding.entry in held), default=None)
@@ -166,7 +166,7 @@ def _subject(job: Job, ledger: Ledger, history: History, day: date | None, audie
         job=job.name,
         digest=job.digest,
         unit=job.unit,
-        releases=tuple(AskedRelease(name=one.name, asked=describe(job, one)) for one in job.release),
+        asked={one.name: describe(job, one) for one in job.release},
         held=held,
         suffixes=suffixes,
         files=frozenset() if about is None else _files(job, about),
@@ -199,7 +199,7 @@ def _meets(line: Line, day: date) -> bool:
 
 
 def _together(job: Job, ledger: Ledger, history: History, held: Mapping[int, str], day: date) -> DayTotal | None:
-    from pkdp_pipeline.display.report.subject import DayTotal
+    from pkdp_pipeline.display.report.published import DayTotal
 
     beside = ledger.beside(requests_of(job, day)[0].request.facts())
     found = Together.of(beside)

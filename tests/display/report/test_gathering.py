@@ -359,7 +359,7 @@ def test_without_evidence_other_dates_undo_it_too(job):
 
 def test_with_what_is_declared_each_date_keeps_what_it_promises(job, monkeypatch):
     # The curves of what else may be assumed take nine tenths of the time, and nothing is asked about them here.
-    monkeypatch.setattr("pkdp_pipeline.display.report.promises.knowledge_curves", lambda *asked, **options: ())
+    monkeypatch.setattr("pkdp_pipeline.display.report.published.knowledge_curves", lambda *asked, **options: ())
     read = job(PARTLY.replace("[attacker]", 'evidence = { kind = "independent_given_habits" }\n    [attacker]'))
     for date in dates(2):
         run_job(read, date)

@@ -73,14 +73,14 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
         check_ledger(job, reading.ledger, certificates_of(job))
         ledger, history = reading.ledger, read_history(reading.ledger)
         subject = _subject(job, ledger, history, day, audience)
-        if not subject.held:
+        if not subject.entries:
             raise NothingPublishedError(_nothing(job))
         return gather(
             reading,
             history,
             subject,
             period=None if day is None else day.isoformat(),
-            together=None if day is None else _together(job, ledger, history, subject.held, day),
+            together=None if day is None else _together(job, ledger, history, subject.entries, day),
             audience=audience,
             delta=delta,
         )
@@ -167,7 +167,7 @@ def _subject(job: Job, ledger: Ledger, history: History, day: date | None, audie
         digest=job.digest,
         unit=job.unit,
         asked={one.name: describe(job, one) for one in job.release},
-        held=held,
+        entries=held,
         suffixes=suffixes,
         files=frozenset() if about is None else _files(job, about),
         checks=_checks(job, about) if audience == "auditor" and about is not None else (),

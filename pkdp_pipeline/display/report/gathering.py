@@ -87,7 +87,7 @@ def gather(
     )
     if period is None and len(history.lines) > 1:
         unit = unit_text(subject.unit)
-        own = all(line.holding.entry in subject.held for line in history.lines if line.holding.unit == unit)
+        own = all(line.holding.entry in subject.entries for line in history.lines if line.holding.unit == unit)
         together = DayTotal(total=total, reason=reason, own=own)
     about = "" if period is None else f" about {printable(period)}"
     first = 0
@@ -191,7 +191,7 @@ def _budget_line(one: Spent, *, adds_up: bool) -> BudgetLine:
 
 def _remarks(history: History, own: Sequence[Line], subject: Subject, audience: Audience) -> list[str]:
     listed = []
-    others = sum(line.state == "published" and line.holding.entry not in subject.held for line in own)
+    others = sum(line.state == "published" and line.holding.entry not in subject.entries for line in own)
     if others:
         listed.append(
             f"{number_of(others, 'release')} of the ledger {_is(others)} not of this job as its file is now: the total "

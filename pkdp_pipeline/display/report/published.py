@@ -70,7 +70,7 @@ class Subject:
     asked : mapping of str to str
         The names of the releases that are published about every date, in the order in which they are shown; and what
         each counts, and what is done before it is published, in one sentence.
-    held : mapping of int to str
+    entries : mapping of int to str
         Which of the ledger's entries are which of these releases: published ones, all revisions.
     suffixes : tuple of str
         Of the files that are written of each release.
@@ -85,7 +85,7 @@ class Subject:
     digest: str
     unit: tuple[str, ...]
     asked: Mapping[str, str]
-    held: Mapping[int, str]
+    entries: Mapping[int, str]
     suffixes: tuple[str, ...]
     files: frozenset[str] = frozenset()
     checks: tuple[CheckLine, ...] = ()
@@ -139,7 +139,7 @@ class Published:
         self._ledger, self._history, self._names = ledger, history, list(subject.asked)
         self._lines: dict[tuple[str, str], Line] = {}
         for line in history.lines:  # in the order of their charge, so that later revisions come later
-            name = subject.held.get(line.holding.entry)
+            name = subject.entries.get(line.holding.entry)
             if name is not None and line.state == "published":
                 former = self._lines.get((line.standing.period, name))
                 if former is None or former.revision <= line.revision:

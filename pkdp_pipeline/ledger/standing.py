@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from pkdp_pipeline.model.question import Facts as Standing
+from pkdp_pipeline.model.facts import Facts as Standing
 
 __all__ = ["Standing"]

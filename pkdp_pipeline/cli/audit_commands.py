@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pkdp_pipeline.cli.options import AsJson, JobFile, Protects, for_mechanisms
+from pkdp_pipeline.cli.options import AsJson, JobFile, Options, Protects, flag, for_mechanisms, taking
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism
 
@@ -23,14 +23,14 @@ FAILED = 1
 
 _WORKERS = min(2, os.cpu_count() or 1)
 
-Samples = Annotated[int, typer.Option(help="Data sets per life and attacker; the more, the more is seen.")]
-Confidence = Annotated[float, typer.Option(help="With which operators that keep to it pass.")]
-Engine = Annotated[str, typer.Option(help="pandas, duckdb, sql, polars, pyarrow, ibis or spark.")]
-Seed = Annotated[int, typer.Option(help="Of the data sets; noise has none.")]
+_SAMPLING: Options = {
+    "samples": flag(int, 120, "Data sets per life and attacker; the more, the more is seen."),
+    "confidence": flag(float, 0.999999, "With which operators that keep to it pass."),
+    "seed": flag(int, 0, "Of the data sets; noise has none."),
+}
+_sampling = taking("sampling", _SAMPLING, dict)
+_ENGINES = "pandas, duckdb, sql, polars, pyarrow, ibis or spark"
 Workers = Annotated[int, typer.Option(min=1, help="Processes that share the work.")]
-
-_SAMPLES, _CONFIDENCE = 120, 0.999999
-
 
 _HELP = """Publish sampled data sets that differ in one person, and compare what is seen with the certificate.
 
@@ -41,15 +41,12 @@ audit_app = typer.Typer(help=_HELP, invoke_without_command=True)
 
 
 @audit_app.callback()
+@_sampling
 def _battery(
     context: typer.Context,
     *,
-    samples: Samples = _SAMPLES,
-    confidence: Confidence = _CONFIDENCE,
-    engine: Annotated[
-        list[str] | None, typer.Option(help="pandas, duckdb, sql, polars, pyarrow, ibis or spark; may be repeated.")
-    ] = None,
-    seed: Seed = 0,
+    sampling: dict[str, Any],
+    engine: Annotated[list[str] | None, typer.Option(help=f"{_ENGINES}; may be repeated.")] = None,
     workers: Workers = _WORKERS,
     as_json: AsJson = False,
 ) -> None:
@@ -63,9 +60,7 @@ def _battery(
     found = audit_cases(
         battery(),
         engines=engines,
-        samples=samples,
-        confidence=confidence,
-        seed=seed,
+        **sampling,
         workers=workers,
         paced=True,
         progress=_progress,
@@ -74,32 +69,28 @@ def _battery(
 
 
 @for_mechanisms(audit_app, "Audit")
+@_sampling
 def _audit(
     *,
     mechanism: Mechanism,
     protects: Protects = "presence",
     attacker: AttackerModel,
-    samples: Samples = _SAMPLES,
-    confidence: Confidence = _CONFIDENCE,
-    engine: Engine = "pandas",
-    seed: Seed = 0,
+    sampling: dict[str, Any],
+    engine: Annotated[str, typer.Option(help=f"{_ENGINES}.")] = "pandas",
     as_json: AsJson = False,
 ) -> None:
     from pkdp_pipeline.assurance.audit import audit
 
-    found = audit(
-        mechanism, attacker, protects=protects, engine=engine, samples=samples, confidence=confidence, seed=seed
-    )
+    found = audit(mechanism, attacker, protects=protects, engine=engine, **sampling)
     _show(found, f"A {type(mechanism).__name__.lower()}", as_json)
 
 
 @audit_app.command()
+@_sampling
 def job(
     job_file: JobFile,
     *,
-    samples: Samples = _SAMPLES,
-    confidence: Confidence = _CONFIDENCE,
-    seed: Seed = 0,
+    sampling: dict[str, Any],
     workers: Workers = _WORKERS,
     as_json: AsJson = False,
 ) -> None:
@@ -108,9 +99,7 @@ def job(
     from pkdp_pipeline.jobs import load_job
     from pkdp_pipeline.model.plain_text import printable
 
-    found = audit_job(
-        load_job(job_file), samples=samples, confidence=confidence, seed=seed, workers=workers, progress=_progress
-    )
+    found = audit_job(load_job(job_file), **sampling, workers=workers, progress=_progress)
     _show(found, f"The job {printable(job_file.name)}", as_json)
 
 

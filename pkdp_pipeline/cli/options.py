@@ -168,7 +168,8 @@ def _of_fields(kind: type[AttackerModel | Count | Histogram]) -> Options:
     for one, hint in zip(fields(kind), get_type_hints(kind).values(), strict=True):
         choices = "|".join(get_args(hint)) if get_origin(hint) is Literal else None
         default = None if one.default is MISSING else one.default
-        found[one.name] = flag(hint if choices is None else str, default, _HELP.get(one.name), choices)
+        if one.name != "leakage":
+            found[one.name] = flag(hint if choices is None else str, default, _HELP.get(one.name), choices)
     return found
 
 

@@ -26,7 +26,6 @@ plan_app = typer.Typer(
     help="Plan a release: which k or which noise keeps a promise, and what each costs. Without a command it asks.",
     invoke_without_command=True,
 )
-plan_app.command(name="job")(plan_job)
 
 _OF_BOTH: Options = {
     "epsilon": flag(float, 1.0, "The target: odds change by a factor of e^epsilon at most,"),
@@ -117,6 +116,9 @@ for kind, name, options, words in _KINDS:
     plan_app.command(name=name, help=words)(
         attacker_options(kind)(taking("asked", options, partial(_asked, name))(_plan))
     )
+
+
+plan_app.command(name="job")(plan_job)
 
 
 @plan_app.callback()

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from pkdp_pipeline.cli.options import AsJson, AtDelta
 from pkdp_pipeline.errors import ArgumentError
 
 __all__ = ["SECONDS", "ledger_app"]
@@ -18,32 +19,22 @@ SECONDS = 1.5
 """How long `show`, `total` and `explain` work on the view over time and on budgets; after that it is coarser."""
 
 
-def ledger_app() -> typer.Typer:
-    """Return the commands."""
-    app = typer.Typer(
-        help="Read a ledger: what is published, what it adds up to and why, and whether it is intact.",
-        no_args_is_help=True,
-    )
-    for command in (show, total, explain, verify, export):
-        app.command()(command)
-    return app
-
+ledger_app = typer.Typer(
+    help="Read a ledger: what is published, what it adds up to and why, and whether it is intact.", no_args_is_help=True
+)
 
 Location = Annotated[
     str, typer.Argument(metavar="LEDGER", help="The ledger's file, or its postgresql:// URL.", show_default=False)
 ]
-Dataset = Annotated[
-    str | None, typer.Option("--dataset", metavar="NAME", help="The data set; needed when the ledger has several.")
-]
+Dataset = Annotated[str | None, typer.Option(metavar="NAME", help="The data set; needed when the ledger has several.")]
 Units = Annotated[
     list[str] | None,
     typer.Option("--unit", metavar="COL", help="A column of the privacy unit; again for each further one."),
 ]
 EachRow = Annotated[bool, typer.Option("--each-row", help="The privacy unit in which every row is a person.")]
-AtDelta = Annotated[float, typer.Option("--delta", min=0.0, max=1.0, help="Print epsilon at this delta.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+@ledger_app.command()
 def show(
     location: Location,
     *,
@@ -51,7 +42,7 @@ def show(
     unit: Units = None,
     each_row: EachRow = False,
     delta: AtDelta = 1e-6,
-    last: Annotated[int, typer.Option("--last", min=1, help="List so many of the latest releases.")] = 10,
+    last: Annotated[int, typer.Option(min=1, help="List so many of the latest releases.")] = 10,
     everything: Annotated[bool, typer.Option("--all", help="List all releases.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -83,6 +74,7 @@ def show(
         print_show(Screen(), history, where, growth, delta=delta, last=None if everything else last, changed=changed)
 
 
+@ledger_app.command()
 def total(
     location: Location,
     *,
@@ -126,6 +118,7 @@ def total(
         screen.command(command("explain", where))
 
 
+@ledger_app.command()
 def explain(
     location: Location,
     *,
@@ -134,9 +127,9 @@ def explain(
     each_row: EachRow = False,
     delta: AtDelta = 1e-6,
     key: Annotated[
-        str | None, typer.Option("--key", metavar="KEY", help="Explain one release: the start of its key or id.")
+        str | None, typer.Option(metavar="KEY", help="Explain one release: the start of its key or id.")
     ] = None,
-    entry: Annotated[int | None, typer.Option("--entry", metavar="N", help="Explain one release: its entry.")] = None,
+    entry: Annotated[int | None, typer.Option(metavar="N", help="Explain one release: its entry.")] = None,
 ) -> None:
     """Explain how the total comes about and what may be published next; or one release, and its place in the chain."""
     from pkdp_pipeline.display.ledger.explaining import explain_total
@@ -157,13 +150,13 @@ def explain(
         explain_total(screen, reading, history, units, delta=delta, seconds=SECONDS)
 
 
+@ledger_app.command()
 def verify(
     location: Location,
     *,
     dataset: Dataset = None,
     head: Annotated[
-        str | None,
-        typer.Option("--head", metavar="HASH", help="A head noted earlier; the chain must hold it."),
+        str | None, typer.Option(metavar="HASH", help="A head noted earlier; the chain must hold it.")
     ] = None,
 ) -> None:
     """Check the chain, what is derived from it, and every stored release with its certificate."""
@@ -185,6 +178,7 @@ def verify(
         screen.command(again)
 
 
+@ledger_app.command()
 def export(
     location: Location,
     *,
@@ -194,7 +188,7 @@ def export(
     form: Annotated[
         str, typer.Option("--format", metavar="json|registry", help="All events, or a draft for the public registry.")
     ] = "json",
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write it there.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it there.")] = None,
 ) -> None:
     """Export all public facts as JSON, or an entry for the public registry of deployments as YAML."""
     from pkdp_pipeline.display.ledger.registry import registry_text

@@ -128,7 +128,7 @@ def test_every_command_reads_and_nothing_is_written(path):
     assert [one.name for one in path.parent.iterdir()] == ["ledger.sqlite"]
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+@pytest.mark.parametrize("width", [40, 80, 200])
 @pytest.mark.parametrize("command", [["show"], ["show", "--all"], ["total"], ["explain"], ["explain", "--entry", "1"]])
 def test_nothing_is_wider_than_the_terminal(path, command, width):
     done = run(command[0], path, *command[1:], width=width)
@@ -374,15 +374,14 @@ def test_the_head_before_the_first_event_is_refused(path, facts):
     assert facts["entries"][0].head == "0" * 64, "a first release's certificate names it"
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 200])
-def test_the_command_that_is_shown_can_be_pasted(path, facts, width):
-    for command in (["verify"], ["explain"]):
-        text = run(command[0], path, width=width).stdout
-        shown = "pkdp ledger verify" + text.rpartition("pkdp ledger verify")[2]
-        done = subprocess.run(
-            ["bash", "-c", f"{Path(sys.executable).parent}/{shown}"], capture_output=True, text=True, check=True
-        )
-        assert "ends with the given head" in words(done.stdout)
+@pytest.mark.parametrize(("command", "width"), [("verify", 40), ("explain", 200)])
+def test_the_command_that_is_shown_can_be_pasted(path, facts, command, width):
+    text = run(command, path, width=width).stdout
+    shown = "pkdp ledger verify" + text.rpartition("pkdp ledger verify")[2]
+    done = subprocess.run(
+        ["bash", "-c", f"{Path(sys.executable).parent}/{shown}"], capture_output=True, text=True, check=True
+    )
+    assert "ends with the given head" in words(done.stdout)
 
 
 def test_changed_terms_are_listed(tmp_path):
@@ -876,16 +875,11 @@ def test_a_password_is_never_printed(monkeypatch):
 
 def test_a_terminal_that_knows_only_ascii_gets_it(path):
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "70"}
-    for command in ("show", "total", "explain"):
-        done = subprocess.run(
-            [sys.executable, "-m", "pkdp_pipeline.cli.main", "ledger", command, str(path)],
-            capture_output=True,
-            env=environment,
-            check=True,
-        )
-        assert done.stdout.isascii()
-        assert b"?" not in done.stdout
-        assert b"epsilon =" in done.stdout
+    command = [sys.executable, "-m", "pkdp_pipeline.cli.main", "ledger", "show", str(path)]
+    shown = subprocess.run(command, capture_output=True, env=environment, check=True).stdout
+    assert shown.isascii()
+    assert b"?" not in shown
+    assert b"epsilon =" in shown
     registry = [sys.executable, "-m", "pkdp_pipeline.cli.main", "ledger", "export", str(path), "--format", "registry"]
     done = subprocess.run(registry, capture_output=True, env=environment, check=True)
     assert (

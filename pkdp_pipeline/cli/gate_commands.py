@@ -47,9 +47,9 @@ def check(
 ) -> None:
     """Check a policy against the database, and say in plain words what analysts could ask and learn."""
     from pkdp_pipeline.display.ledger.screen import Screen
-    from pkdp_pipeline.duckdb.gate.audit_log import verify_audit_log
     from pkdp_pipeline.duckdb.gate.description import describe, file_warnings, look_up, threshold_warnings
     from pkdp_pipeline.duckdb.gate.policy import Policy, check_ledger
+    from pkdp_pipeline.duckdb.gate.records import verify_audit_log
 
     policy = Policy.read(policy_file).remembering(policy_file)
     tables, linked = look_up(policy, database)
@@ -80,7 +80,7 @@ def token(
     days: Annotated[int, typer.Option("--days", help="For how many days it is valid.")] = 90,
 ) -> None:
     """Make a token for one analyst and print it, this once."""
-    from pkdp_pipeline.duckdb.gate.tokens import add_token
+    from pkdp_pipeline.duckdb.gate.records import add_token
 
     typer.echo(add_token(token_file, name, days=days))
 
@@ -114,13 +114,12 @@ def serve(
 ) -> None:
     """Serve analysts who have a token, until SIGTERM or Ctrl-C."""
     _needs_the_extra()
-    from pkdp_pipeline.duckdb.gate.audit_log import AuditLog
     from pkdp_pipeline.duckdb.gate.description import describe, file_warnings, look_up, threshold_warnings, totals
     from pkdp_pipeline.duckdb.gate.gate import Gate
     from pkdp_pipeline.duckdb.gate.policy import Policy, check_ledger
+    from pkdp_pipeline.duckdb.gate.records import AuditLog, read_tokens
     from pkdp_pipeline.duckdb.gate.service import Service, ServiceLimits
     from pkdp_pipeline.duckdb.gate.serving import bound, run, server, service_names
-    from pkdp_pipeline.duckdb.gate.tokens import read_tokens
 
     hosts = service_names(host, allow_remote=allow_remote, names=tuple(name or ()))
     policy = Policy.read(policy_file).remembering(policy_file)
@@ -172,7 +171,7 @@ def _print_table(screen: Screen, name: str, table: dict[str, Any]) -> None:
     screen.head(f"Table {name}")
     rows = [
         ("people", f"{whom} is a person; {_MISSING[isinstance(unit, str)]}"),
-        ("by and filter", ", ".join(f"{column} {kind}" for column, kind in table["columns"].items())),
+        ("may be named", ", ".join(f"{column} {kind}" for column, kind in table["columns"].items())),
         ("smallest k", f"{table['k']}: no count below it is ever published, without noise"),
         *((("with noise", table["k_with_noise"]),) if table["k_with_noise"] else ()),
         ("period", table["period"]),

@@ -15,7 +15,7 @@ from pkdp_pipeline.jobs.written import check_folder, check_ledger
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.copying import copied
 from pkdp_pipeline.ledger.parts import certificate_of, describe
-from pkdp_pipeline.releases.publish import reserve
+from pkdp_pipeline.releases.publish import Publication
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
@@ -128,14 +128,7 @@ def plan_day(job: Job, ledger: Ledger, day: date, *, revise: bool = False) -> Pl
     for one in named:
         try:
             with in_job_words(one.name):
-                found = reserve(
-                    one.request,
-                    attacker=one.attacker,
-                    ledger=ledger,
-                    alone=job.alone,
-                    revise=revise,
-                    target=job.asked_target(),
-                )
+                found = Publication(question=one.request, ledger=ledger, revise=revise, **one.terms).reserve()
         except PkdpError as error:
             return PlannedDay(day=day, releases=tuple(releases), refused=error)
         outcome: Outcome = "replay" if isinstance(found, Entry) else "publish"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 from pkdp_pipeline.errors import (
     ArgumentError,
@@ -33,6 +34,11 @@ class NamedRequest:
     request: Question
     attacker: AttackerModel
     job: Job
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What `publish` and `reserve` take beside the question."""
+        return {"attacker": self.attacker, "alone": self.job.alone, "target": self.job.asked_target()}
 
 
 def requests_of(job: Job, day: date) -> tuple[NamedRequest, ...]:

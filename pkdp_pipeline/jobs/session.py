@@ -26,7 +26,7 @@ from pkdp_pipeline.jobs.summary import Together, summarise
 from pkdp_pipeline.jobs.written import check_folder, check_ledger, own
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.copying import rehearsal
-from pkdp_pipeline.releases.publish import Counted, publish, reserve
+from pkdp_pipeline.releases.publish import Counted, Publication, publish
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
@@ -207,14 +207,7 @@ class JobSession:
             found = []
             for one in named:
                 with in_job_words(one.name):
-                    reserved = reserve(
-                        one.request,
-                        attacker=one.attacker,
-                        ledger=trial,
-                        alone=self._job.alone,
-                        revise=revise,
-                        target=self._job.asked_target(),
-                    )
+                    reserved = Publication(question=one.request, ledger=trial, revise=revise, **one.terms).reserve()
                 if not isinstance(reserved, Entry):
                     found.append(one)
         return found
@@ -236,12 +229,10 @@ class JobSession:
                     release = publish(
                         partial(rows.counted, one),
                         one.request,
-                        attacker=one.attacker,
                         ledger=self._ledger,
-                        alone=self._job.alone,
                         revise=revise,
-                        target=self._job.asked_target(),
                         check=partial(check_output, asked=asked, rows=rows.number),
+                        **one.terms,
                     )
             except PkdpError as error:
                 if not published:

@@ -15,9 +15,9 @@ from typing import Literal, NamedTuple
 
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.parts import sha256
+from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import Kind
 from pkdp_pipeline.model.period import Period
-from pkdp_pipeline.model.question import Facts
 from pkdp_pipeline.model.spelling import folded
 
 __all__ = ["EVERYTHING", "Account", "Bundle", "Holding", "Span", "read_account", "unit_text", "units_of"]

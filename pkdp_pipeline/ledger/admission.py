@@ -14,8 +14,8 @@ from pkdp_pipeline.ledger.differencing import allows_overlap, check_beside, may_
 from pkdp_pipeline.ledger.entries import Entries
 from pkdp_pipeline.ledger.overlap_cases import untold
 from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import NOISELESS
-from pkdp_pipeline.model.question import Facts
 
 __all__ = ["Admission", "admit", "check_claims", "check_time_zone", "check_told", "least_admission"]
 

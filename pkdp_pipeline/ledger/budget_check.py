@@ -16,7 +16,7 @@ from pkdp_pipeline.ledger.ledger_totals import LedgerTotals, delta_of, drawn, ep
 from pkdp_pipeline.ledger.rows import Row
 from pkdp_pipeline.ledger.totals import unit_named
 from pkdp_pipeline.model.budget import Budget
-from pkdp_pipeline.model.question import Facts
+from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.wording import Speech, Worded, rounded_up
 
 __all__ = ["BudgetCheck"]

@@ -21,7 +21,7 @@ from pkdp_pipeline.ledger.rows import Row
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import add_up
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.question import Facts
+from pkdp_pipeline.model.facts import Facts
 
 __all__ = ["Charging", "hold_recertified"]
 

@@ -17,8 +17,8 @@ from pkdp_pipeline.model.evidence import (
     OneDayProtected,
     read_evidence,
 )
+from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import NOISELESS
-from pkdp_pipeline.model.question import Facts
 
 __all__ = [
     "allows_overlap",

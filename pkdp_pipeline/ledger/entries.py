@@ -14,7 +14,7 @@ from pkdp_pipeline.ledger.chain import FIELDS, Event, Journal
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.rows import Row, State, after
 from pkdp_pipeline.ledger.terms import Terms
-from pkdp_pipeline.model.question import Facts
+from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.spelling import folded
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.period import Period
-from pkdp_pipeline.model.question import Facts
 from pkdp_pipeline.model.wording import Speech, Worded
 
 __all__ = ["crossing", "overlap", "promised", "unnamed", "untold"]

@@ -10,8 +10,8 @@ from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.ledger.account import Holding
 from pkdp_pipeline.ledger.chain import Event
 from pkdp_pipeline.ledger.parts import certificate_of, counted, describe, sha256
+from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import Kind
-from pkdp_pipeline.model.question import Facts
 
 __all__ = ["Row", "State", "after", "replayed"]
 

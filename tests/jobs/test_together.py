@@ -9,8 +9,8 @@ from pkdp_pipeline.jobs.summary import Together
 from pkdp_pipeline.ledger import Entry
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
-from pkdp_pipeline.model.question import Facts
 
 DAY = date(2020, 1, 1)
 

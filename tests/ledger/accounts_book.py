@@ -18,8 +18,8 @@ from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.verification import compare
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import Histogram
-from pkdp_pipeline.model.question import Facts
 
 ATTACKER = AttackerModel(p_max=0.1, p_min=0.1, unknown=2000)
 

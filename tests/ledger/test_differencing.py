@@ -12,8 +12,8 @@ from pkdp_pipeline.model.evidence import (
     OncePerUnit,
     OneDayProtected,
 )
+from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
-from pkdp_pipeline.model.question import Facts
 
 NOISE = GeometricNoise(0.5)
 TABLE, NOISED = Histogram(k=50), Histogram(noise=NOISE)

@@ -7,8 +7,8 @@ import pytest
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
-from pkdp_pipeline.model.question import Facts
 
 NOISE = GeometricNoise(0.5)
 FIELDS = {"unit": ("tailnum",), "period": "2013", "label": "x", "mechanism": Histogram(k=5), "by": ("carrier",)}

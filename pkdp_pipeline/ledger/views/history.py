@@ -17,7 +17,7 @@ from pkdp_pipeline.ledger.account import Account, Bundle, Holding
 from pkdp_pipeline.ledger.ledger_totals import LedgerTotals
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.evidence import Evidence
-from pkdp_pipeline.model.question import Facts
+from pkdp_pipeline.model.facts import Facts
 
 __all__ = ["History", "Line", "Point", "read_history", "spending"]
 

@@ -23,7 +23,7 @@ from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import GeometricNoise
-from pkdp_pipeline.releases.publish import reserve
+from pkdp_pipeline.releases.publish import Publication
 
 ROOM = Path(module.__file__).parent
 
@@ -198,7 +198,7 @@ def test_a_reservation_that_waits_is_counted_and_said(job):
     run_job(read, DAY)
     with ledger_of(read) as ledger:
         (one,) = requests_of(read, dates(2)[1])
-        reserve(one.request, attacker=read.attacker_model(), ledger=ledger, alone=True)
+        Publication(question=one.request, attacker=read.attacker_model(), ledger=ledger).reserve()
     report = report_of(read)
     assert (report.ledger.releases, report.ledger.waiting) == (2, 1)
     assert report.period == "2020-01-01"
@@ -394,7 +394,7 @@ def test_the_public_hears_of_no_period_but_those_the_job_published(job):
             period="clinic /home/alice/x.csv",
         )
         (one,) = requests_of(read, dates(2)[1])
-        reserve(one.request, attacker=read.attacker_model(), ledger=ledger, alone=True)
+        Publication(question=one.request, attacker=read.attacker_model(), ledger=ledger).reserve()
         total = ledger.total()
     public, auditor = (report_of(read, audience=audience) for audience in ("public", "auditor"))
     assert [(point.period, point.releases) for point in public.ledger.points] == [("2020-01-01", 3)]

@@ -17,7 +17,7 @@ from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.display.ledger.screen import Screen
 from pkdp_pipeline.display.ledger.words import amount, no_epsilon, number_of
 from pkdp_pipeline.jobs.dry_run import DELTA, Plan, PlannedDay
-from pkdp_pipeline.jobs.summary import noise_line, public_rows
+from pkdp_pipeline.jobs.reporting import noise_line, public_rows
 from pkdp_pipeline.model.plain_text import exactly
 
 if TYPE_CHECKING:

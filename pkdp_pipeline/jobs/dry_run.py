@@ -36,16 +36,18 @@ class PlannedRelease:
     ----------
     name : str
     outcome : {"publish", "replay"}
-    epsilon : float
-        What its certificate gives at `DELTA`; `math.inf` where no ε reaches it.
     certificate : Certificate
         What it promises, or promised when it was published.
     """
 
     name: str
     outcome: Outcome
-    epsilon: float
     certificate: Certificate = field(compare=False, repr=False)
+
+    @property
+    def epsilon(self) -> float:
+        """What its certificate gives at `DELTA`; `math.inf` where no ε reaches it."""
+        return self.certificate.epsilon(DELTA)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +102,7 @@ def plan_job(job: Job, days: Sequence[date], *, revise: bool = False) -> Plan:
     LedgerError, TemporaryError
         If the ledger cannot be read.
     """
-    check_together(requests_of(job, date(2000, 1, 1)), dataset=job.dataset, evidence=job.declared())
+    check_together(job)
     budget, evidence = job.budgets() or None, job.declared() or None
     planned: list[PlannedDay] = []
     certificates = check_folder(job)
@@ -132,10 +134,7 @@ def plan_day(job: Job, ledger: Ledger, day: date, *, revise: bool = False) -> Pl
         except PkdpError as error:
             return PlannedDay(day=day, releases=tuple(releases), refused=error)
         outcome: Outcome = "replay" if isinstance(found, Entry) else "publish"
-        certificate = certificate_of(
-            describe(found.certificate if isinstance(found, Entry) else found.certificate.to_json())
-        )
-        releases.append(
-            PlannedRelease(name=one.name, outcome=outcome, epsilon=certificate.epsilon(DELTA), certificate=certificate)
-        )
+        text = found.certificate if isinstance(found, Entry) else found.certificate.to_json()
+        certificate = certificate_of(describe(text))
+        releases.append(PlannedRelease(name=one.name, outcome=outcome, certificate=certificate))
     return PlannedDay(day=day, releases=tuple(releases))

@@ -232,7 +232,7 @@ class Search:
         for made, _, job in self._read(edits):
             budgets = job.budgets() or self.budgets
             try:
-                check_together(requests_of(job, self.days[0]), dataset=job.dataset, evidence=job.declared())
+                check_together(job)
             except (DifferencingError, ConfigError):
                 continue
             with self._copy(job, budget=()) as ledger:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pkdp_pipeline.certificates import target as targets
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, attacker_of, certify
-from pkdp_pipeline.certificates.target import DEFAULT, Asked, read_target
+from pkdp_pipeline.certificates.target import Asked, read_target
 from pkdp_pipeline.errors import ArgumentError, LedgerError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.question import Question
@@ -148,7 +149,7 @@ class Publication:
         asked = self.target
         if asked == "default" and self.ledger is not None:
             asked = self.ledger.target
-        least = DEFAULT if asked == "default" else asked
+        least = targets.DEFAULT if asked == "default" else asked
         if least is not None:
             least.hold(certificate)
 

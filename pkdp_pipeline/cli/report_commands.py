@@ -38,7 +38,8 @@ def report(
 ) -> None:
     """Report what a job has published and what that promises; no data are read, the ledger is."""
     from pkdp_pipeline.cli.job_commands import chosen_day
-    from pkdp_pipeline.display.report import FORMATS, check_extra, render
+    from pkdp_pipeline.display.figures import need_matplotlib
+    from pkdp_pipeline.display.report import FORMATS, render
     from pkdp_pipeline.jobs import load_job
     from pkdp_pipeline.jobs.reporting import report_of
     from pkdp_pipeline.ledger.views.exporting import write_out
@@ -54,7 +55,7 @@ def report(
     if out is not None:
         _check_out(job, out)
     if form == "html":
-        check_extra()
+        need_matplotlib()
     day = None if date is None else chosen_day("--date", date, job)
     made = report_of(job, day, audience="auditor" if audience == "auditor" else "public", delta=delta)
     text = render(made, chosen)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from pkdp_pipeline.certificates.certificate import Certificate
     from pkdp_pipeline.display.content import Audience, CheckLine, Report
-    from pkdp_pipeline.display.report.subject import DayTotal, Subject
+    from pkdp_pipeline.display.report.published import DayTotal, Subject
     from pkdp_pipeline.ledger.views.history import History, Line
     from pkdp_pipeline.ledger.views.reading import Reading
     from pkdp_pipeline.releases.release import Release
@@ -93,14 +93,14 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
         check_ledger(job, reading.ledger, certificates_of(job))
         ledger, history = reading.ledger, read_history(reading.ledger)
         subject = _subject(job, ledger, history, day, audience)
-        if not subject.held:
+        if not subject.entries:
             raise NothingPublishedError(_nothing(job))
         return gather(
             reading,
             history,
             subject,
             period=None if day is None else day.isoformat(),
-            together=None if day is None else _together(job, ledger, history, subject.held, day),
+            together=None if day is None else _together(job, ledger, history, subject.entries, day),
             audience=audience,
             delta=delta,
         )
@@ -115,9 +115,9 @@ def check_report(job: Job) -> None:
         If the extra ``report`` is not installed.
     """
     if job.output.report:
-        from pkdp_pipeline.display.report import check_extra
+        from pkdp_pipeline.display.figures import need_matplotlib
 
-        check_extra()
+        need_matplotlib()
 
 
 def report_place(job: Job, day: date | None) -> Path:
@@ -143,8 +143,8 @@ def write_report(job: Job, day: date | None) -> Path:
         raise
     except Exception as error:  # a drawing that fails must not hide that the releases are published
         raise ConfigError(
-            f"the report cannot be drawn ({type(error).__name__}): check that jinja2 and matplotlib work, with pip "
-            "check, or write report = false under [output]."
+            f"the report cannot be drawn ({type(error).__name__}): check that matplotlib works, with pip check, "
+            " or write report = false under [output]."
         ) from error
     place = report_place(job, day)
     make_folder(place.parent)
@@ -175,7 +175,7 @@ def _nothing(job: Job) -> str:
 
 
 def _subject(job: Job, ledger: Ledger, history: History, day: date | None, audience: Audience) -> Subject:
-    from pkdp_pipeline.display.report.subject import AskedRelease, Subject
+    from pkdp_pipeline.display.report.published import Subject
 
     held = _held(job, ledger, history)
     newest = max((line.standing.period for line in history.lines if line.holding.entry in held), default=None)
@@ -186,8 +186,8 @@ def _subject(job: Job, ledger: Ledger, history: History, day: date | None, audie
         job=job.name,
         digest=job.digest,
         unit=job.unit,
-        releases=tuple(AskedRelease(name=one.name, asked=describe(job, one)) for one in job.release),
-        held=held,
+        asked={one.name: describe(job, one) for one in job.release},
+        entries=held,
         suffixes=suffixes,
         files=frozenset() if about is None else _files(job, about),
         checks=_checks(job, about) if audience == "auditor" and about is not None else (),
@@ -219,7 +219,7 @@ def _meets(line: Line, day: date) -> bool:
 
 
 def _together(job: Job, ledger: Ledger, history: History, held: Mapping[int, str], day: date) -> DayTotal | None:
-    from pkdp_pipeline.display.report.subject import DayTotal
+    from pkdp_pipeline.display.report.published import DayTotal
 
     beside = ledger.beside(requests_of(job, day)[0].request.facts())
     found = Together.of(beside)

@@ -22,7 +22,7 @@ import pandas as pd
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.model.question import Facts
+from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.releases.release import Release
 
 TIMED = 200

@@ -35,7 +35,7 @@ ALSO = (
     "theorems.guarantee.Guarantee",
     "ledger.Entry",
     "ledger.Reservation",
-    "model.question.Facts",
+    "model.facts.Facts",
     "ledger.admission.Admission",
     "ledger.terms.Terms",
     "releases.noise.ExpectedError",

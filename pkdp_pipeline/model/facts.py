@@ -107,7 +107,7 @@ class Facts:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Facts:
-        """Rebuild the facts from `to_dict`.
+        """Rebuild the facts from the `content` of `to_dict`.
 
         Raises
         ------

@@ -21,7 +21,8 @@ from typing import Any
 import pandas as pd
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.ledger import Ledger, Standing
+from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.releases.release import Release
 
 TIMED = 200
@@ -55,9 +56,9 @@ def main() -> None:
         print(f"the total took {first:.3f} s and {again:.3f} s; 0.5 s is what it may take")
 
 
-def standing(number: int) -> Standing:
+def standing(number: int) -> Facts:
     day = datetime.date(1750, 1, 1) + datetime.timedelta(days=number)
-    return Standing(unit=("u",), period=day.isoformat(), label="by c", mechanism=MECHANISM, by=("c",))
+    return Facts(unit=("u",), period=day.isoformat(), label="by c", mechanism=MECHANISM, by=("c",))
 
 
 def append(ledger: Ledger, number: int, release: Release) -> None:

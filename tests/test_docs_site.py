@@ -35,7 +35,7 @@ ALSO = (
     "theorems.guarantee.Guarantee",
     "ledger.Entry",
     "ledger.Reservation",
-    "ledger.Standing",
+    "model.facts.Facts",
     "ledger.admission.Admission",
     "ledger.terms.Terms",
     "releases.noise.ExpectedError",

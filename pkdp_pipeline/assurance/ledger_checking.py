@@ -6,13 +6,12 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 
+from pkdp_pipeline.display.ledger.changes import Change, term_changes
+from pkdp_pipeline.display.ledger.words import number_of
 from pkdp_pipeline.errors import ArgumentError, LedgerError
-from pkdp_pipeline.ledger.chain import GENESIS
-from pkdp_pipeline.ledger.journal import Journal
+from pkdp_pipeline.ledger.chain import GENESIS, Journal
 from pkdp_pipeline.ledger.sealed import check_table
-from pkdp_pipeline.ledger.views.changes import Change, term_changes
 from pkdp_pipeline.ledger.views.reading import Reading
-from pkdp_pipeline.ledger.views.words import number_of
 from pkdp_pipeline.releases.release import Release
 
 __all__ = ["Checked", "check"]

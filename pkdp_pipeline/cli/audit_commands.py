@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pkdp_pipeline.cli.options import AsJson, attacker_options, mechanism_options
+from pkdp_pipeline.cli.options import AsJson, JobFile, Options, Protects, flag, for_mechanisms, taking
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Count, Histogram
+from pkdp_pipeline.model.mechanisms import Mechanism
 
 if TYPE_CHECKING:
     from pkdp_pipeline.assurance.audit import Audit
@@ -23,42 +23,30 @@ FAILED = 1
 
 _WORKERS = min(2, os.cpu_count() or 1)
 
-Samples = Annotated[int, typer.Option("--samples", help="Data sets per life and attacker; the more, the more is seen.")]
-Confidence = Annotated[float, typer.Option("--confidence", help="With which operators that keep to it pass.")]
-Engine = Annotated[str, typer.Option("--engine", help="pandas, duckdb, sql, polars, pyarrow, ibis or spark.")]
-Seed = Annotated[int, typer.Option("--seed", help="Of the data sets; noise has none.")]
-Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes that share the work.")]
-
-_SAMPLES, _CONFIDENCE = 120, 0.999999
-
-
-def audit_app() -> typer.Typer:
-    """Return the commands."""
-    app = typer.Typer(help=_HELP, invoke_without_command=True)
-    everything: Callable[..., None] = _battery
-    app.callback()(everything)
-    for command in (count, histogram, job):
-        one: Callable[..., None] = command
-        app.command()(one)
-    return app
-
+_SAMPLING: Options = {
+    "samples": flag(int, 120, "Data sets per life and attacker; the more, the more is seen."),
+    "confidence": flag(float, 0.999999, "With which operators that keep to it pass."),
+    "seed": flag(int, 0, "Of the data sets; noise has none."),
+}
+_sampling = taking("sampling", _SAMPLING, dict)
+_ENGINES = "pandas, duckdb, sql, polars, pyarrow, ibis or spark"
+Workers = Annotated[int, typer.Option(min=1, help="Processes that share the work.")]
 
 _HELP = """Publish sampled data sets that differ in one person, and compare what is seen with the certificate.
 
 Without a command: everything that can be published, on every engine that is installed. Exits with 1 where a loss above
 a certificate is found."""
 
+audit_app = typer.Typer(help=_HELP, invoke_without_command=True)
 
+
+@audit_app.callback()
+@_sampling
 def _battery(
     context: typer.Context,
     *,
-    samples: Samples = _SAMPLES,
-    confidence: Confidence = _CONFIDENCE,
-    engine: Annotated[
-        list[str] | None,
-        typer.Option("--engine", help="pandas, duckdb, sql, polars, pyarrow, ibis or spark; may be repeated."),
-    ] = None,
-    seed: Seed = 0,
+    sampling: dict[str, Any],
+    engine: Annotated[list[str] | None, typer.Option(help=f"{_ENGINES}; may be repeated.")] = None,
     workers: Workers = _WORKERS,
     as_json: AsJson = False,
 ) -> None:
@@ -72,9 +60,7 @@ def _battery(
     found = audit_cases(
         battery(),
         engines=engines,
-        samples=samples,
-        confidence=confidence,
-        seed=seed,
+        **sampling,
         workers=workers,
         paced=True,
         progress=_progress,
@@ -82,59 +68,29 @@ def _battery(
     _show(found, "The battery", as_json)
 
 
-Protects = Annotated[str, typer.Option(metavar="presence|value", help="value of a count: its total is declared known.")]
-
-
-@mechanism_options(Count)
-@attacker_options(Count)
-def count(
+@for_mechanisms(audit_app, "Audit")
+@_sampling
+def _audit(
     *,
-    mechanism: Count,
+    mechanism: Mechanism,
     protects: Protects = "presence",
     attacker: AttackerModel,
-    samples: Samples = _SAMPLES,
-    confidence: Confidence = _CONFIDENCE,
-    engine: Engine = "pandas",
-    seed: Seed = 0,
+    sampling: dict[str, Any],
+    engine: Annotated[str, typer.Option(help=f"{_ENGINES}.")] = "pandas",
     as_json: AsJson = False,
 ) -> None:
-    """Audit a count: how many people satisfy a predicate."""
     from pkdp_pipeline.assurance.audit import audit
 
-    found = audit(
-        mechanism, attacker, protects=protects, engine=engine, samples=samples, confidence=confidence, seed=seed
-    )
-    _show(found, "A count", as_json)
+    found = audit(mechanism, attacker, protects=protects, engine=engine, **sampling)
+    _show(found, f"A {type(mechanism).__name__.lower()}", as_json)
 
 
-@mechanism_options(Histogram)
-@attacker_options(Histogram)
-def histogram(
-    *,
-    mechanism: Histogram,
-    protects: Protects = "presence",
-    attacker: AttackerModel,
-    samples: Samples = _SAMPLES,
-    confidence: Confidence = _CONFIDENCE,
-    engine: Engine = "pandas",
-    seed: Seed = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Audit a histogram: counts per cell, each published on its own merits."""
-    from pkdp_pipeline.assurance.audit import audit
-
-    found = audit(
-        mechanism, attacker, protects=protects, engine=engine, samples=samples, confidence=confidence, seed=seed
-    )
-    _show(found, "A histogram", as_json)
-
-
+@audit_app.command()
+@_sampling
 def job(
-    job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)],
+    job_file: JobFile,
     *,
-    samples: Samples = _SAMPLES,
-    confidence: Confidence = _CONFIDENCE,
-    seed: Seed = 0,
+    sampling: dict[str, Any],
     workers: Workers = _WORKERS,
     as_json: AsJson = False,
 ) -> None:
@@ -143,16 +99,12 @@ def job(
     from pkdp_pipeline.jobs import load_job
     from pkdp_pipeline.model.plain_text import printable
 
-    found = audit_job(
-        load_job(job_file), samples=samples, confidence=confidence, seed=seed, workers=workers, progress=_progress
-    )
+    found = audit_job(load_job(job_file), **sampling, workers=workers, progress=_progress)
     _show(found, f"The job {printable(job_file.name)}", as_json)
 
 
 def _progress(text: str) -> None:
     """Say on a terminal how far it is, on one line that the next one covers."""
-    import sys
-
     if sys.stderr.isatty():
         typer.echo(f"\r\x1b[2K{text[:70]}\r", nl=False, err=True)
 
@@ -184,25 +136,21 @@ def _show(found: Audit, title: str, as_json: bool) -> None:
 _NUMBERS = ("ε", "certified δ", "at least", "noticed from")
 
 
-def _rows(found: Audit, engine: str) -> list[tuple[str, ...]]:
-    """Return a row for each case: where it fails, the finding that tells most; else the one that could see most."""
+def _rows(found: Audit, engine: str) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each case: where it fails, the finding that tells most; else the one that could see most."""
     from pkdp_pipeline.assurance.audit.findings import most_telling, rounded_down, sharpest
     from pkdp_pipeline.model.wording import rounded_up
 
-    rows: list[tuple[str, ...]] = []
     for findings in found.cases():
         if findings[0].engine != engine:
             continue
         failed = any(not finding.passed for finding in findings)
         one = most_telling(findings) if failed else sharpest(findings)
-        rows.append(
-            (
-                "FAILED" if failed else "passed",
-                one.case,
-                f"{one.epsilon:g}",
-                rounded_up(one.certified),
-                rounded_down(max(0.0, one.attained_lower)),
-                "–" if one.could_see is None else rounded_up(one.could_see),
-            )
+        yield (
+            "FAILED" if failed else "passed",
+            one.case,
+            f"{one.epsilon:g}",
+            rounded_up(one.certified),
+            rounded_down(max(0.0, one.attained_lower)),
+            "–" if one.could_see is None else rounded_up(one.could_see),
         )
-    return rows

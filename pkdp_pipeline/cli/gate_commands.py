@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,45 +13,39 @@ from pkdp_pipeline.errors import ConfigError
 
 if TYPE_CHECKING:
     from pkdp_pipeline.display.ledger.screen import Screen
+    from pkdp_pipeline.duckdb.gate.permitted import PermittedTable
+    from pkdp_pipeline.duckdb.gate.policy import Policy
 
 __all__ = ["gate_app"]
 
 
-def gate_app() -> typer.Typer:
-    """Return the commands."""
-    app = typer.Typer(
-        help="Answer the questions of people who may not see the data: check a policy, make tokens, serve.",
-        no_args_is_help=True,
-    )
-    commands: tuple[Callable[..., None], ...] = (check, token, serve)
-    for command in commands:
-        app.command()(command)
-    return app
-
+gate_app = typer.Typer(
+    help="Answer the questions of people who may not see the data: check a policy, make tokens, serve.",
+    no_args_is_help=True,
+)
 
 PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY.toml", help="What analysts may ask.", show_default=False)]
 Database = Annotated[
-    Path, typer.Option("--database", metavar="FILE", help="The DuckDB database; it is only read.", show_default=False)
+    Path, typer.Option(metavar="FILE", help="The DuckDB database; it is only read.", show_default=False)
 ]
 
 
+@gate_app.command()
 def check(
     policy_file: PolicyFile,
     *,
     database: Database,
     audit_log: Annotated[
-        Path | None,
-        typer.Option("--audit-log", metavar="FILE", help="Also check that no line of this log was changed."),
+        Path | None, typer.Option(metavar="FILE", help="Also check that no line of this log was changed.")
     ] = None,
 ) -> None:
     """Check a policy against the database, and say in plain words what analysts could ask and learn."""
     from pkdp_pipeline.display.ledger.screen import Screen
-    from pkdp_pipeline.duckdb.gate.audit_log import verify_audit_log
-    from pkdp_pipeline.duckdb.gate.description import describe, file_warnings, look_up, threshold_warnings
-    from pkdp_pipeline.duckdb.gate.policy import Policy, check_ledger
+    from pkdp_pipeline.duckdb.gate.description import describe
+    from pkdp_pipeline.duckdb.gate.policy import check_ledger
+    from pkdp_pipeline.duckdb.gate.records import verify_audit_log
 
-    policy = Policy.read(policy_file).remembering(policy_file)
-    tables, linked = look_up(policy, database)
+    policy, tables, linked = _opened(policy_file, database)
     allowed = describe(policy, tables)
     check_ledger(policy)
     lines = None if audit_log is None else verify_audit_log(audit_log)
@@ -64,27 +57,27 @@ def check(
     if lines is not None:
         screen.head("Audit log")
         screen.say(f"{lines[0]} lines, each with the hash of the one before. Keep the last hash elsewhere: {lines[1]}")
-    found = threshold_warnings(policy) + linked + file_warnings(policy, database, policy_file)
-    if found:
+    warnings = _warnings(policy, linked, database, policy_file)
+    if warnings:
         screen.head("Warnings")
-    for warning in found:
+    for warning in warnings:
         screen.item(warning)
 
 
+@gate_app.command()
 def token(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Whose it is, for the audit log.", show_default=False)],
     *,
-    token_file: Annotated[
-        Path, typer.Option("--token-file", metavar="FILE", help="Add its sha256 there.", show_default=False)
-    ],
-    days: Annotated[int, typer.Option("--days", help="For how many days it is valid.")] = 90,
+    token_file: Annotated[Path, typer.Option(metavar="FILE", help="Add its sha256 there.", show_default=False)],
+    days: Annotated[int, typer.Option(help="For how many days it is valid.")] = 90,
 ) -> None:
     """Make a token for one analyst and print it, this once."""
-    from pkdp_pipeline.duckdb.gate.tokens import add_token
+    from pkdp_pipeline.duckdb.gate.records import add_token
 
     typer.echo(add_token(token_file, name, days=days))
 
 
+@gate_app.command()
 def serve(
     policy_file: PolicyFile,
     *,
@@ -92,44 +85,41 @@ def serve(
     token_file: Annotated[
         Path,
         typer.Option(
-            "--token-file",
             metavar="FILE",
             help="Let the tokens in that pkdp gate token put there; it is read for every request.",
             show_default=False,
         ),
     ],
-    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Listen on this address.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="And on this port; 0: any free one.")] = 8765,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Listen on this address.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="And on this port; 0: any free one.")] = 8765,
     audit_log: Annotated[
-        Path | None,
-        typer.Option("--audit-log", metavar="FILE", help="Default: beside the policy, as POLICY.audit.jsonl."),
+        Path | None, typer.Option(metavar="FILE", help="Default: beside the policy, as POLICY.audit.jsonl.")
     ] = None,
     allow_remote: Annotated[
         bool, typer.Option("--allow-remote", help="Let other machines connect. TLS has to be in front of it.")
     ] = False,
     name: Annotated[
         list[str] | None,
-        typer.Option("--name", metavar="HOST", help="The name that a proxy in front is called by; again for each."),
+        typer.Option(metavar="HOST", help="The name that a proxy in front is called by; again for each."),
     ] = None,
 ) -> None:
     """Serve analysts who have a token, until SIGTERM or Ctrl-C."""
-    _needs_the_extra()
-    from pkdp_pipeline.duckdb.gate.audit_log import AuditLog
-    from pkdp_pipeline.duckdb.gate.description import describe, file_warnings, look_up, threshold_warnings, totals
+    if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
+        raise ConfigError("pkdp gate serve needs the extra 'gate': pip install 'pkdp-pipeline[gate]'.")
+    from pkdp_pipeline.duckdb.gate.description import describe, totals
     from pkdp_pipeline.duckdb.gate.gate import Gate
-    from pkdp_pipeline.duckdb.gate.policy import Policy, check_ledger
+    from pkdp_pipeline.duckdb.gate.policy import check_ledger
+    from pkdp_pipeline.duckdb.gate.records import AuditLog, read_tokens
     from pkdp_pipeline.duckdb.gate.service import Service, ServiceLimits
     from pkdp_pipeline.duckdb.gate.serving import bound, run, server, service_names
-    from pkdp_pipeline.duckdb.gate.tokens import read_tokens
 
     hosts = service_names(host, allow_remote=allow_remote, names=tuple(name or ()))
-    policy = Policy.read(policy_file).remembering(policy_file)
-    tables, linked = look_up(policy, database)
+    policy, tables, linked = _opened(policy_file, database)
     names = sorted(read_tokens(token_file))
     audit = AuditLog(audit_log or policy_file.with_suffix(".audit.jsonl"))
     allowed, limits = describe(policy, tables), policy.limits
     check_ledger(policy, make=True)
-    for warning in threshold_warnings(policy) + linked + file_warnings(policy, database, policy_file):
+    for warning in _warnings(policy, linked, database, policy_file):
         typer.echo(f"pkdp: warning: {warning}", err=True)
     with bound(host, port) as listening, Gate(database, policy=policy) as gate:
         at = listening.getsockname()
@@ -161,9 +151,19 @@ def serve(
             audit.write("stopped", address=address)
 
 
-def _needs_the_extra() -> None:
-    if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
-        raise ConfigError("pkdp gate serve needs the extra 'gate': pip install 'pkdp-pipeline[gate]'.")
+def _opened(policy_file: Path, database: Path) -> tuple[Policy, dict[str, PermittedTable], list[str]]:
+    """Return the policy, the tables it is about, and what to warn of in the database."""
+    from pkdp_pipeline.duckdb.gate.description import look_up
+    from pkdp_pipeline.duckdb.gate.policy import Policy
+
+    policy = Policy.read(policy_file).remembering(policy_file)
+    return policy, *look_up(policy, database)
+
+
+def _warnings(policy: Policy, linked: list[str], database: Path, policy_file: Path) -> list[str]:
+    from pkdp_pipeline.duckdb.gate.description import file_warnings, threshold_warnings
+
+    return threshold_warnings(policy) + linked + file_warnings(policy, database, policy_file)
 
 
 def _print_table(screen: Screen, name: str, table: dict[str, Any]) -> None:
@@ -172,7 +172,7 @@ def _print_table(screen: Screen, name: str, table: dict[str, Any]) -> None:
     screen.head(f"Table {name}")
     rows = [
         ("people", f"{whom} is a person; {_MISSING[isinstance(unit, str)]}"),
-        ("by and filter", ", ".join(f"{column} {kind}" for column, kind in table["columns"].items())),
+        ("may be named", ", ".join(f"{column} {kind}" for column, kind in table["columns"].items())),
         ("smallest k", f"{table['k']}: no count below it is ever published, without noise"),
         *((("with noise", table["k_with_noise"]),) if table["k_with_noise"] else ()),
         ("period", table["period"]),
@@ -200,21 +200,19 @@ _PROTECTED = {"presence": "whether a person is there", "value": "which cell a pe
 
 
 def _print_together(screen: Screen, allowed: dict[str, Any]) -> None:
+    from pkdp_pipeline.display.ledger.words import attacker_words, budget_words
     from pkdp_pipeline.ledger import Budget
-    from pkdp_pipeline.ledger.views.words import attacker_words, budget_words
+    from pkdp_pipeline.model.attacker import AttackerModel
 
-    limits = allowed["limits"]
+    limits, several = allowed["limits"], len(allowed["units"]) > 1
     screen.head("All of it together")
-    screen.pairs([("attacker", attacker_words(_attacker(allowed)))])
+    screen.pairs([("attacker", attacker_words(AttackerModel.from_dict(allowed["attacker"])))])
     if allowed["noise"]:
-        held = "everything together"
-        if len(allowed["units"]) > 1:
-            held = f"{held}, for {allowed['budgets_hold_for']} by itself,"
-        screen.say(f"Noise may be asked for, and {held} is held to:")
-        for one in allowed["budgets"]:
-            budget = Budget.from_dict(one)
+        each = f", for {allowed['budgets_hold_for']} by itself," if several else ""
+        screen.say(f"Noise may be asked for, and everything together{each} is held to:")
+        for budget in map(Budget.from_dict, allowed["budgets"]):
             screen.item(budget_words(budget, budget.measures))
-        if len(allowed["units"]) > 1:
+        if several:
             units = (unit if isinstance(unit, str) else ", ".join(unit) for unit in allowed["units"])
             screen.say(f"The units are {'; '.join(units)}: the tables of one do not spend the budget of another.")
     else:
@@ -222,24 +220,13 @@ def _print_together(screen: Screen, allowed: dict[str, Any]) -> None:
             "No noise: there is no budget, and whoever may ask for fresh noise again and again averages it away."
         )
     screen.say("The same question is answered once, and replayed from then on to everybody.")
-    if not allowed["noiseless"]:
-        screen.say("Without noise nothing is answered: that has no worst case, which the budget is for.")
-    else:
-        screen.say(
-            "A second noiseless question about the same people and period is refused"
-            + (", unless what is declared lets it stand beside the first:" if allowed["evidence"] else ".")
-        )
+    unless = ", unless what is declared lets it stand beside the first:" if allowed["evidence"] else "."
+    screen.say(
+        f"A second noiseless question about the same people and period is refused{unless}"
+        if allowed["noiseless"]
+        else "Without noise nothing is answered: that has no worst case, which the budget is for."
+    )
     for sentence in allowed["evidence"]:
         screen.item(sentence)
-    screen.pairs(
-        [
-            ("a question", f"{limits['seconds']:g} s, {limits['memory']}"),
-            ("an answer", f"{limits['cells']} public cells, {limits['answer_bytes']} bytes"),
-        ]
-    )
-
-
-def _attacker(allowed: dict[str, Any]) -> Any:
-    from pkdp_pipeline.model.attacker import AttackerModel
-
-    return AttackerModel.from_dict(allowed["attacker"])
+    answer = f"{limits['cells']} public cells, {limits['answer_bytes']} bytes"
+    screen.pairs([("a question", f"{limits['seconds']:g} s, {limits['memory']}"), ("an answer", answer)])

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, ParamSpec, TextIO
 
 import typer
 
+from pkdp_pipeline.cli.options import JobFile
 from pkdp_pipeline.errors import REFUSED, ArgumentError, InputCheckError, PkdpError, TemporaryError, exit_code
 
 if TYPE_CHECKING:
@@ -26,9 +27,8 @@ __all__ = ["backfill", "chosen_day", "run"]
 
 P = ParamSpec("P")
 
-_DAYS = "DATE"
+_DATE = "DATE"
 _SMALLEST = "The smallest change that makes it certifiable:"
-JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)]
 Revise = Annotated[
     bool,
     typer.Option(
@@ -44,12 +44,7 @@ DryRun = Annotated[
 def run(
     job_file: JobFile,
     *,
-    date: Annotated[
-        str,
-        typer.Option(
-            "--date", metavar=_DAYS, help="The date to publish: YYYY-MM-DD, today or yesterday.", show_default=False
-        ),
-    ],
+    date: Annotated[str, typer.Option(metavar=_DATE, help="The date to publish: YYYY-MM-DD, today or yesterday.")],
     dry_run: DryRun = False,
     revise: Revise = False,
     catch_up: Annotated[
@@ -92,12 +87,9 @@ def backfill(
     job_file: JobFile,
     *,
     first: Annotated[
-        str,
-        typer.Option(
-            "--from", metavar=_DAYS, help="The first date: YYYY-MM-DD, today or yesterday.", show_default=False
-        ),
+        str, typer.Option("--from", metavar=_DATE, help="The first date: YYYY-MM-DD, today or yesterday.")
     ],
-    last: Annotated[str, typer.Option("--to", metavar=_DAYS, help="The last date, included.", show_default=False)],
+    last: Annotated[str, typer.Option("--to", metavar=_DATE, help="The last date, included.")],
     dry_run: DryRun = False,
     revise: Revise = False,
     keep_going: Annotated[
@@ -125,12 +117,13 @@ def backfill(
         if (way := _way_out(job_file, days, result.stopped, revise=revise)) is not None:
             typer.echo(f"pkdp: {_SMALLEST} {way}", err=True)
         raise typer.Exit(exit_code(result.stopped))
-    if result.unreported is not None:
-        if not result.failed:
+    if not result.failed:
+        if result.unreported is not None:
             raise result.unreported
+        return
+    if result.unreported is not None:
         typer.echo(f"pkdp: {result.unreported}", err=True)
-    if result.failed:
-        raise typer.Exit(exit_code(result.failed[0].error))
+    raise typer.Exit(exit_code(result.failed[0].error))
 
 
 def _plan(job_file: Path, job: Job, days: Sequence[datetime.date], report: str, *, revise: bool) -> None:
@@ -153,13 +146,9 @@ def _with_way_out(job_file: Path, days: Sequence[datetime.date], *, revise: bool
     try:
         yield
     except PkdpError as error:
-        way = _way_out(job_file, days, error, revise=revise)
-        if way is None:
+        if (way := _way_out(job_file, days, error, revise=revise)) is None:
             raise
-        told = type(error)(f"{error}\n{_SMALLEST} {way}")
-    else:
-        return
-    raise told
+        raise type(error)(f"{error}\n{_SMALLEST} {way}") from None
 
 
 def _way_out(job_file: Path, days: Sequence[datetime.date], error: PkdpError, *, revise: bool) -> str | None:
@@ -228,9 +217,9 @@ def chosen_day(option: str, text: str, job: Job) -> datetime.date:
     if text in ("today", "yesterday"):
         zone = zoneinfo.ZoneInfo(job.period.time_zone or "UTC")
         return datetime.datetime.now(zone).date() - datetime.timedelta(days=int(text == "yesterday"))
-    if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text, re.ASCII):
-        try:
+    with suppress(ValueError):
+        if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text, re.ASCII):
             return datetime.date.fromisoformat(text)
-        except ValueError:
-            raise ArgumentError(f"{option} {text} is not in the calendar.") from None
-    raise ArgumentError(f"{option} must be written YYYY-MM-DD, or be today or yesterday; got {text!r}.")
+    raise ArgumentError(
+        f"{option} must be written YYYY-MM-DD, and be in the calendar, or be today or yesterday; got {text!r}."
+    )

@@ -5,13 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from datetime import date, timedelta
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pkdp_pipeline.jobs.backfilling import FailedDay
 
@@ -42,31 +40,20 @@ class Watch:
     ) -> None:
         self._days, self._ended, self._clock = days, 0, clock
         self._console = console or Console(file=sys.stderr, markup=False, highlight=False, emoji=False)
-        self._held = ExitStack()
-        self._bar: Progress | None = None
-        self._task = TaskID(0)
+        columns = (TextColumn("{task.description:<10}"), BarColumn(bar_width=None), MofNCompleteColumn())
+        left = (TextColumn("days"), TimeRemainingColumn(compact=True), TextColumn("left"))
+        self._bar = Progress(*columns, *left, console=self._console, expand=True)
+        self._task = self._bar.add_task("starting", total=days)
         self._begun = self._spoken = clock()
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
-            self._bar = Progress(
-                TextColumn("{task.description:<10}"),
-                BarColumn(bar_width=None),
-                MofNCompleteColumn(),
-                TextColumn("days"),
-                TimeRemainingColumn(compact=True),
-                TextColumn("left"),
-                console=self._console,
-                expand=True,
-            )
-            self._held.enter_context(self._bar)
-            self._task = self._bar.add_task("starting", total=self._days)
+            self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._held.close()
+    def __exit__(self, *error: object) -> None:
+        if self._console.is_terminal:
+            self._bar.stop()
 
     def saw(self, done: JobResult | FailedDay) -> None:
         """Count a day that has ended; one that failed is told at once."""
@@ -75,7 +62,7 @@ class Watch:
             self._console.print(f"pkdp: {done.day.isoformat()}: {done.error}", soft_wrap=True)
         if self._ended == 1:
             self._begun = self._clock()  # the first day takes longer: everything is imported and opened
-        if self._bar is not None:
+        if self._console.is_terminal:
             self._bar.update(self._task, advance=1, description=done.day.isoformat())
         elif self._clock() - self._spoken >= _SECONDS:
             self._spoken = self._clock()

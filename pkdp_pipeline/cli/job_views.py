@@ -10,22 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.display.ledger.screen import Screen
+from pkdp_pipeline.display.ledger.words import amount, no_epsilon, number_of
 from pkdp_pipeline.jobs.dry_run import DELTA, Plan, PlannedDay
-from pkdp_pipeline.jobs.summary import noise_line, public_rows
-from pkdp_pipeline.ledger.views.words import amount, no_epsilon, number_of
+from pkdp_pipeline.jobs.reporting import noise_line, public_rows
 from pkdp_pipeline.model.plain_text import exactly
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
     from pkdp_pipeline.jobs import Job, JobRelease, JobResult
-    from pkdp_pipeline.jobs.backfilling import BackfillResult, FailedDay
+    from pkdp_pipeline.jobs.backfilling import BackfillResult
 
-__all__ = ["print_backfill", "print_day", "print_plan", "print_result"]
+__all__ = ["print_backfill", "print_day", "print_plan", "print_result", "total_words"]
 
 _ROWS_SHOWN = 20
 _LISTED = 5
@@ -79,11 +79,10 @@ def print_plan(job: Job, plan: Plan, report: str | None = None, way_out: str | N
             screen.say("The smallest change that makes it certifiable:")
             screen.command(way_out)
     screen.head(f"What it would add up to, {at}")
-    totals = [("the ledger now", plan.before), ("these days", plan.period), ("the ledger then", plan.after)]
-    charged = any(release.outcome == "publish" for one in plan.days for release in one.releases)
-    if not charged:
-        totals = totals[:1]
-    screen.pairs((name, _total(total)) for name, total in totals)
+    totals = {"the ledger now": plan.before}
+    if any(release.outcome == "publish" for one in plan.days for release in one.releases):
+        totals |= {"these days": plan.period, "the ledger then": plan.after}
+    screen.pairs((name, total_words(total)) for name, total in totals.items())
     if report is not None and any(one.refused is None for one in plan.days):
         screen.head("The report")
         screen.say(f"{report}, in output.directory, would be written anew.")
@@ -94,15 +93,15 @@ def print_plan(job: Job, plan: Plan, report: str | None = None, way_out: str | N
 def print_backfill(job: Job, days: Sequence[date], result: BackfillResult) -> None:
     """Print what became of the days of a backfill, and what the ledger adds up to."""
     screen = Screen()
-    screen.title(f"{job.dataset}, {_stretch(days)}")
+    first, last = days[0].isoformat(), days[-1].isoformat()
+    screen.title(f"{job.dataset}, {first if len(days) == 1 else f'{first} to {last} ({_days(len(days))})'}")
     screen.head("Days")
     counts = {"published": len(result.published), "replayed": len(result.replayed), "failed": len(result.failed)}
     counts["not reached"] = len(days) - sum(counts.values())
-    screen.pairs(
-        (name, _days(count) + (_which(result.failed) if name == "failed" else ""))
-        for name, count in counts.items()
-        if count
-    )
+    named = ", ".join(one.day.isoformat() for one in result.failed[:_LISTED])
+    more = " and others, named above" if len(result.failed) > _LISTED else ""
+    which = {"failed": f": {named}{more}"}
+    screen.pairs((name, _days(count) + which.get(name, "")) for name, count in counts.items() if count)
     screen.head("The ledger now")
     screen.say("Its releases do not add up: no evidence says how." if result.total is None else result.total.sentence())
     screen.head("Files")
@@ -112,10 +111,7 @@ def print_backfill(job: Job, days: Sequence[date], result: BackfillResult) -> No
 
 def _print_release(console: Console, day: date, published: JobRelease) -> None:
     header, rows = public_rows(published.release.table)
-    table = Table()
-    for column in header[:-1]:
-        table.add_column(Text(column))
-    table.add_column(Text(header[-1]), justify="right")
+    table = Table(*(Column(Text(name)) for name in header[:-1]), Column(Text(header[-1]), justify="right"))
     for row in rows[:_ROWS_SHOWN]:
         table.add_row(*map(Text, row))
     if len(rows) > _ROWS_SHOWN:
@@ -127,42 +123,28 @@ def _print_release(console: Console, day: date, published: JobRelease) -> None:
     for line in filter(None, noise_line(published.release)):
         console.print(line)
     console.print(published.release.certificate.sentence())
-    if published.release.replayed:
-        console.print("replayed: published before; no data was read, nothing was charged.\n")
-    else:
-        console.print("published, and charged to the ledger.\n")
+    replayed = "replayed: published before; no data was read, nothing was charged."
+    console.print(f"{replayed if published.release.replayed else 'published, and charged to the ledger.'}\n")
 
 
 def _plan_rows(days: Iterable[PlannedDay]) -> Iterator[tuple[str, ...]]:
     """Yield a row for each release of days that follow one another and have the same in store."""
-    allowed = [one for one in days if one.refused is None]
-    for releases, group in groupby(allowed, key=lambda one: one.releases):
-        listed = [one.day for one in group]
-        named = (listed[0].isoformat(), listed[-1].isoformat(), str(len(listed)))
-        for position, release in enumerate(releases):
-            where = ("", "", "") if position else named
+    for releases, group in groupby((one for one in days if one.refused is None), key=lambda one: one.releases):
+        listed = [one.day.isoformat() for one in group]
+        where = (listed[0], listed[-1], str(len(listed)))
+        for release in releases:
             yield (*where, release.name, _OUTCOMES[release.outcome], amount(release.epsilon))
+            where = ("", "", "")
 
 
-def _total(total: Certificate | None) -> str:
+def total_words(total: Certificate | None) -> str:
+    """Return the ε at `DELTA` of what something adds up to, or what there is instead."""
     if total is None:
         return "nothing declared says what it adds up to"
     if isinstance(total, ComposedCertificate) and not total.parts:
         return "nothing is published"
     epsilon = total.epsilon(DELTA)
     return amount(epsilon) if epsilon < math.inf else no_epsilon(DELTA, total.delta(1.0))
-
-
-def _stretch(days: Sequence[date]) -> str:
-    first, last = days[0].isoformat(), days[-1].isoformat()
-    return first if len(days) == 1 else f"{first} to {last} ({_days(len(days))})"
-
-
-def _which(failed: Sequence[FailedDay]) -> str:
-    if not failed:
-        return ""
-    listed = ", ".join(one.day.isoformat() for one in failed[:_LISTED])
-    return f": {listed}{' and others, named above' if len(failed) > _LISTED else ''}"
 
 
 def _days(number: int) -> str:

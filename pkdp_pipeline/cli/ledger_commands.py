@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from pkdp_pipeline.cli.options import AsJson, AtDelta
 from pkdp_pipeline.errors import ArgumentError
 
 __all__ = ["SECONDS", "ledger_app"]
@@ -18,32 +19,22 @@ SECONDS = 1.5
 """How long `show`, `total` and `explain` work on the view over time and on budgets; after that it is coarser."""
 
 
-def ledger_app() -> typer.Typer:
-    """Return the commands."""
-    app = typer.Typer(
-        help="Read a ledger: what is published, what it adds up to and why, and whether it is intact.",
-        no_args_is_help=True,
-    )
-    for command in (show, total, explain, verify, export):
-        app.command()(command)
-    return app
-
+ledger_app = typer.Typer(
+    help="Read a ledger: what is published, what it adds up to and why, and whether it is intact.", no_args_is_help=True
+)
 
 Location = Annotated[
     str, typer.Argument(metavar="LEDGER", help="The ledger's file, or its postgresql:// URL.", show_default=False)
 ]
-Dataset = Annotated[
-    str | None, typer.Option("--dataset", metavar="NAME", help="The data set; needed when the ledger has several.")
-]
+Dataset = Annotated[str | None, typer.Option(metavar="NAME", help="The data set; needed when the ledger has several.")]
 Units = Annotated[
     list[str] | None,
     typer.Option("--unit", metavar="COL", help="A column of the privacy unit; again for each further one."),
 ]
 EachRow = Annotated[bool, typer.Option("--each-row", help="The privacy unit in which every row is a person.")]
-AtDelta = Annotated[float, typer.Option("--delta", min=0.0, max=1.0, help="Print epsilon at this delta.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+@ledger_app.command()
 def show(
     location: Location,
     *,
@@ -51,15 +42,15 @@ def show(
     unit: Units = None,
     each_row: EachRow = False,
     delta: AtDelta = 1e-6,
-    last: Annotated[int, typer.Option("--last", min=1, help="List so many of the latest releases.")] = 10,
+    last: Annotated[int, typer.Option(min=1, help="List so many of the latest releases.")] = 10,
     everything: Annotated[bool, typer.Option("--all", help="List all releases.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what is published, and how the total grew with every period, with the budgets."""
+    from pkdp_pipeline.display.ledger.changes import changed_since, term_changes
     from pkdp_pipeline.display.ledger.screen import Screen
     from pkdp_pipeline.display.ledger.showing import show as print_show
     from pkdp_pipeline.display.ledger.showing import show_document
-    from pkdp_pipeline.ledger.views.changes import changed_since, term_changes
     from pkdp_pipeline.ledger.views.history import read_history, spending
     from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading
     from pkdp_pipeline.ledger.views.spent import spent
@@ -72,7 +63,7 @@ def show(
             (
                 one,
                 spending(history, one, delta, seconds=seconds),
-                spent(reading.database, history.dataset, one, history.terms, seconds=seconds / 2),
+                spent(history.totals, one, seconds=seconds / 2),
             )
             for one in units
         ]
@@ -83,6 +74,7 @@ def show(
         print_show(Screen(), history, where, growth, delta=delta, last=None if everything else last, changed=changed)
 
 
+@ledger_app.command()
 def total(
     location: Location,
     *,
@@ -93,25 +85,24 @@ def total(
     as_json: AsJson = False,
 ) -> None:
     """Print what everything charged adds up to: the sentence, the numbers, the rule, and what is left of budgets."""
+    from pkdp_pipeline.display.ledger.changes import changed_since, term_changes
     from pkdp_pipeline.display.ledger.screen import Screen
     from pkdp_pipeline.display.ledger.totalling import print_total
-    from pkdp_pipeline.ledger.account import units_of
+    from pkdp_pipeline.display.ledger.words import command
     from pkdp_pipeline.ledger.totals import unit_named
-    from pkdp_pipeline.ledger.views.changes import changed_since, term_changes
     from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading, stated_total
     from pkdp_pipeline.ledger.views.spent import spent
-    from pkdp_pipeline.ledger.views.words import command
 
     with open_for_reading(location, dataset) as reading, reading.database.snapshot():
-        db, name, terms = reading.database, reading.ledger.dataset, reading.ledger.terms
-        units = chosen_units(units_of(db, name), unit or (), each_row=each_row) or ["[]"]
+        totals, name, terms = reading.ledger.totals(), reading.ledger.dataset, reading.ledger.terms
+        units = chosen_units(totals.account.units, unit or (), each_row=each_row) or ["[]"]
         if as_json and len(units) > 1:
             named = "; ".join(map(unit_named, units))
             raise ArgumentError(
                 f"data set {name!r} has releases for several privacy units, each with its own total: choose one with "
                 f"--unit or --each-row: {named}."
             )
-        found = [(one, stated_total(reading, one), spent(db, name, one, terms, seconds=SECONDS)) for one in units]
+        found = [(one, stated_total(reading, one), spent(totals, one, seconds=SECONDS)) for one in units]
         where, changed = reading.ledger.location, changed_since(term_changes(reading))
     if as_json:
         _print([found[0][1].to_json(), "\n"])
@@ -127,6 +118,7 @@ def total(
         screen.command(command("explain", where))
 
 
+@ledger_app.command()
 def explain(
     location: Location,
     *,
@@ -135,9 +127,9 @@ def explain(
     each_row: EachRow = False,
     delta: AtDelta = 1e-6,
     key: Annotated[
-        str | None, typer.Option("--key", metavar="KEY", help="Explain one release: the start of its key or id.")
+        str | None, typer.Option(metavar="KEY", help="Explain one release: the start of its key or id.")
     ] = None,
-    entry: Annotated[int | None, typer.Option("--entry", metavar="N", help="Explain one release: its entry.")] = None,
+    entry: Annotated[int | None, typer.Option(metavar="N", help="Explain one release: its entry.")] = None,
 ) -> None:
     """Explain how the total comes about and what may be published next; or one release, and its place in the chain."""
     from pkdp_pipeline.display.ledger.explaining import explain_total
@@ -158,20 +150,20 @@ def explain(
         explain_total(screen, reading, history, units, delta=delta, seconds=SECONDS)
 
 
+@ledger_app.command()
 def verify(
     location: Location,
     *,
     dataset: Dataset = None,
     head: Annotated[
-        str | None,
-        typer.Option("--head", metavar="HASH", help="A head noted earlier; the chain must hold it."),
+        str | None, typer.Option(metavar="HASH", help="A head noted earlier; the chain must hold it.")
     ] = None,
 ) -> None:
     """Check the chain, what is derived from it, and every stored release with its certificate."""
     from pkdp_pipeline.assurance.ledger_checking import check
     from pkdp_pipeline.display.ledger.screen import Screen
-    from pkdp_pipeline.ledger.views.reading import open_for_reading, verify_command
-    from pkdp_pipeline.ledger.views.words import number_of
+    from pkdp_pipeline.display.ledger.words import number_of, verify_command
+    from pkdp_pipeline.ledger.views.reading import open_for_reading
 
     with open_for_reading(location, dataset) as reading:
         found = check(reading, head=None if head is None else head.strip().lower())
@@ -186,6 +178,7 @@ def verify(
         screen.command(again)
 
 
+@ledger_app.command()
 def export(
     location: Location,
     *,
@@ -195,13 +188,13 @@ def export(
     form: Annotated[
         str, typer.Option("--format", metavar="json|registry", help="All events, or a draft for the public registry.")
     ] = "json",
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write it there.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it there.")] = None,
 ) -> None:
     """Export all public facts as JSON, or an entry for the public registry of deployments as YAML."""
+    from pkdp_pipeline.display.ledger.registry import registry_text
     from pkdp_pipeline.display.ledger.screen import Screen
     from pkdp_pipeline.ledger.views.exporting import exported, write_out
     from pkdp_pipeline.ledger.views.reading import open_for_reading
-    from pkdp_pipeline.ledger.views.registry import registry_text
 
     if form not in ("json", "registry"):
         raise ArgumentError(f"--format must be json or registry, got {form!r}.")
@@ -209,10 +202,10 @@ def export(
         raise ArgumentError("--unit and --each-row are for --format registry: the JSON holds the events of all units.")
     with open_for_reading(location, dataset) as reading, reading.database.snapshot():
         if form == "json":
-            pieces = exported(reading)
+            pieces: Iterable[str] = exported(reading)
         else:
             plain = out is None and Screen().plain
-            pieces = registry_text(reading, unit or (), each_row=each_row, plain=plain)
+            pieces = [registry_text(reading, unit or (), each_row=each_row, plain=plain)]
         if out is None:
             _print(pieces)
         else:

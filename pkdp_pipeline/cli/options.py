@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
@@ -17,11 +19,27 @@ from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.model.plain_text import exactly
 
-__all__ = ["AsJson", "Command", "attacker_flags", "attacker_options", "mechanism_options", "taking"]
+__all__ = [
+    "AsJson",
+    "AtDelta",
+    "Command",
+    "JobFile",
+    "Options",
+    "Protects",
+    "attacker_flags",
+    "attacker_options",
+    "flag",
+    "for_mechanisms",
+    "taking",
+]
 
 Command = Callable[..., None]
-Options = dict[str, tuple[Any, Any]]
+Flag = tuple[Any, Any]
+Options = dict[str, Flag]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AtDelta = Annotated[float, typer.Option("--delta", min=0.0, max=1.0, help="State epsilon at this delta.")]
+JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)]
+Protects = Annotated[str, typer.Option(metavar="presence|value", help="value of a count: its total is declared known.")]
 
 _HELP = {
     "p_max": "How sure the attacker can be, at most; for a histogram: told that it is that cell or absence.",
@@ -38,22 +56,22 @@ _HELP = {
     "noise": "Epsilon of two-sided geometric noise.",
     "release_threshold": "Published only when the noisy count reaches this.",
 }
-_KNOWN_BESIDES = {
-    "total_known": (
-        Annotated[bool, typer.Option("--total-known", help="The exact number of people is published, or known.")],
-        False,
-    ),
-    "leakage": (
-        Annotated[
-            list[str] | None,
-            typer.Option(
-                "--leakage",
-                metavar="JSON",
-                help="What else is published exactly or known about the same people, with the fields of Leakage, such "
-                'as \'{"name": "who is present", "tells": "people_present"}\'; may be repeated.',
-            ),
-        ],
+
+
+def flag(hint: Any, default: object, words: str | None, metavar: str | None = None, name: str | None = None) -> Flag:
+    """Return an option for `taking`: its type, its default, its help, and its name where typer would add another."""
+    names = () if name is None else (name,)
+    return Annotated[hint, typer.Option(*names, metavar=metavar, help=words)], default
+
+
+_KNOWN_BESIDES: Options = {
+    "total_known": flag(bool, False, "The exact number of people is published, or known.", name="--total-known"),
+    "leakage": flag(
+        list[str] | None,
         None,
+        "What else is published exactly or known about the same people, with the fields of Leakage, such as "
+        '\'{"name": "who is present", "tells": "people_present"}\'; may be repeated.',
+        "JSON",
     ),
 }
 
@@ -69,6 +87,10 @@ def taking(name: str, options: Options, make: Callable[..., object]) -> Callable
     make : callable
         Takes the options by name.
     """
+    listed = [
+        inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+        for option, (hint, default) in options.items()
+    ]
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
@@ -78,7 +100,7 @@ def taking(name: str, options: Options, make: Callable[..., object]) -> Callable
 
         signature, parameters = inspect.signature(command, eval_str=True), []
         for parameter in signature.parameters.values():
-            parameters += list(_parameters(options)) if parameter.name == name else [parameter]
+            parameters += listed if parameter.name == name else [parameter]
         annotations = {one: hint for one, hint in command.__annotations__.items() if one != name}
         run.__annotations__ = annotations | {option: hint for option, (hint, _) in options.items()}
         run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -101,14 +123,30 @@ def attacker_options(kind: type[Count | Histogram]) -> Callable[[Command], Comma
     return taking("attacker", options, _attacker)
 
 
-def mechanism_options(kind: type[Count | Histogram]) -> Callable[[Command], Command]:
-    """Return the decorator that gives a command an option for each field of a mechanism, as `mechanism`."""
+def for_mechanisms(app: typer.Typer, verb: str) -> Callable[[Command], Command]:
+    """Return the decorator that makes of one function the commands ``histogram`` and ``count``.
 
-    def make(noise: float | None, **others: Any) -> Count | Histogram:
-        return kind(noise=None if noise is None else GeometricNoise(noise), **others)
+    The function's parameters `mechanism` and `attacker` become the options of their fields.
+    """
 
-    noise = Annotated[float | None, typer.Option(help=_HELP["noise"])]
-    return taking("mechanism", _of_fields(kind) | {"noise": (noise, None)}, make)
+    def decorate(command: Command) -> Command:
+        for kind, words in _KINDS.items():
+            options = _of_fields(kind) | {"noise": flag(float | None, None, _HELP["noise"])}
+            made = taking("mechanism", options, partial(_mechanism, kind))(attacker_options(kind)(command))
+            app.command(name=kind.__name__.lower(), help=f"{verb} {words}")(made)
+        return command
+
+    return decorate
+
+
+_KINDS = {
+    Histogram: "a histogram: counts per cell, each published on its own merits.",
+    Count: "a count: how many people satisfy a predicate.",
+}
+
+
+def _mechanism(kind: type[Count | Histogram], noise: float | None, **others: Any) -> Count | Histogram:
+    return kind(noise=None if noise is None else GeometricNoise(noise), **others)
 
 
 def attacker_flags(attacker: AttackerModel) -> list[str]:
@@ -121,28 +159,18 @@ def attacker_flags(attacker: AttackerModel) -> list[str]:
                 listed = json.dumps(leakage.to_dict(), ensure_ascii=False)
                 words += ["--total-known"] if leakage == Leakage.total() else ["--leakage", listed]
         elif value != one.default:
-            words += [_flag(one.name), value if isinstance(value, str) else exactly(value)]
+            words += [f"--{one.name.replace('_', '-')}", value if isinstance(value, str) else exactly(value)]
     return words
 
 
-def _parameters(options: Options) -> Iterator[inspect.Parameter]:
-    for name, (hint, default) in options.items():
-        yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
-
-
 def _of_fields(kind: type[AttackerModel | Count | Histogram]) -> Options:
-    hints = get_type_hints(kind)
-    return {
-        one.name: (_option(one.name, hints[one.name]), None if one.default is MISSING else one.default)
-        for one in fields(kind)
-        if one.name != "leakage"
-    }
-
-
-def _option(name: str, hint: Any) -> Any:
-    if get_origin(hint) is Literal:
-        return Annotated[str, typer.Option(metavar="|".join(get_args(hint)), help=_HELP.get(name))]
-    return Annotated[hint, typer.Option(help=_HELP.get(name))]
+    found: Options = {}
+    for one, hint in zip(fields(kind), get_type_hints(kind).values(), strict=True):
+        choices = "|".join(get_args(hint)) if get_origin(hint) is Literal else None
+        default = None if one.default is MISSING else one.default
+        if one.name != "leakage":
+            found[one.name] = flag(hint if choices is None else str, default, _HELP.get(one.name), choices)
+    return found
 
 
 def _attacker(total_known: bool, leakage: Sequence[str] | None, **others: Any) -> AttackerModel:
@@ -161,7 +189,3 @@ def _leakage(text: str) -> Leakage:
             '--leakage \'{"name": "who is present", "tells": "people_present"}\', or --total-known.'
         )
     return Leakage.from_dict(values)
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pkdp_pipeline.cli.options import AsJson, attacker_options, taking
+from pkdp_pipeline.cli.options import AsJson, Options, attacker_options, flag, taking
 from pkdp_pipeline.cli.plan_job_commands import plan_job
 from pkdp_pipeline.errors import ArgumentError, PkdpError
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -21,101 +22,63 @@ __all__ = ["plan_app"]
 _LEFT = 130
 
 
-def plan_app() -> typer.Typer:
-    """Return the commands."""
-    app = typer.Typer(
-        help="Plan a release: which k or which noise keeps a promise, and what each costs. Without a command it asks.",
-        invoke_without_command=True,
-    )
-    app.callback()(_ask)
-    for command in (histogram, count):
-        app.command()(command)
-    app.command(name="job")(plan_job)
-    return app
+plan_app = typer.Typer(
+    help="Plan a release: which k or which noise keeps a promise, and what each costs. Without a command it asks.",
+    invoke_without_command=True,
+)
 
-
-_OF_BOTH = {
-    "epsilon": (
-        Annotated[float, typer.Option(help="The target: odds change by a factor of e^epsilon at most,")],
-        1.0,
-    ),
-    "delta": (Annotated[float, typer.Option(help="up to this probability.")], 1e-6),
-    "days": (Annotated[int, typer.Option(help="How many such releases are to reach the target together.")], 1),
-    "evidence": (
-        Annotated[
-            list[str] | None,
-            typer.Option(
-                metavar="KIND",
-                help="What is declared so that several releases add up, such as independent_given_habits, "
-                "once_per_unit, bounded_participation:5; again for a second kind.",
-            ),
-        ],
+_OF_BOTH: Options = {
+    "epsilon": flag(float, 1.0, "The target: odds change by a factor of e^epsilon at most,"),
+    "delta": flag(float, 1e-6, "up to this probability."),
+    "days": flag(int, 1, "How many such releases are to reach the target together."),
+    "evidence": flag(
+        list[str] | None,
         None,
+        "What is declared so that several releases add up, such as independent_given_habits, once_per_unit, "
+        "bounded_participation:5; again for a second kind.",
+        "KIND",
     ),
-    "public_counts": (
-        Annotated[
-            str | None,
-            typer.Option(
-                metavar="FILE.csv",
-                help="Counts that are public already, a row for each cell; by naming the file you declare that it is "
-                "public. Never the data to be protected.",
-            ),
-        ],
+    "public_counts": flag(
+        str | None,
         None,
+        "Counts that are public already, a row for each cell; by naming the file you declare that it is public. Never "
+        "the data to be protected.",
+        "FILE.csv",
     ),
-    "count_column": (
-        Annotated[str | None, typer.Option(metavar="COL", help="The file's column of counts; without it: count.")],
-        None,
-    ),
-    "assumed_people": (
-        Annotated[int | None, typer.Option(metavar="M", help="Assume so many people in all.")],
-        None,
-    ),
-    "no_noise": (Annotated[bool, typer.Option("--no-noise", help="Noise is not acceptable.")], False),
-    "choice": (
-        Annotated[int | None, typer.Option(metavar="N", help="Look closely at this choice; without it, the first.")],
-        None,
+    "count_column": flag(str | None, None, "The file's column of counts; without it: count.", "COL"),
+    "assumed_people": flag(int | None, None, "Assume so many people in all.", "M"),
+    "no_noise": flag(bool, False, "Noise is not acceptable.", name="--no-noise"),
+    "choice": flag(int | None, None, "Look closely at this choice; without it, the first.", "N"),
+}
+_OF_HISTOGRAMS: Options = {
+    "protects": flag(str, "presence", "presence: who is there; value: who is in which cell.", "presence|value"),
+    "assumed_cells": flag(int | None, None, "Assume so many cells; without it, one.", "N"),
+    "assumed_spread": flag(str, "even", "All cells alike, or in proportion to 1/rank.", "even|zipf"),
+    "cells_from_data": flag(
+        bool, False, "The cells are not declared: their names come from the data.", name="--cells-from-data"
     ),
 }
-_OF_HISTOGRAMS = {
-    "protects": (
-        Annotated[
-            str,
-            typer.Option(metavar="presence|value", help="presence: who is there; value: who is in which cell."),
-        ],
-        "presence",
+_KINDS: tuple[tuple[type[Histogram | Count], Kind, Options, str], ...] = (
+    (
+        Histogram,
+        "histogram",
+        _OF_HISTOGRAMS | _OF_BOTH,
+        "Plan counts per cell: no noise at this k against noise at that epsilon.",
     ),
-    "assumed_cells": (
-        Annotated[int | None, typer.Option(metavar="N", help="Assume so many cells; without it, one.")],
-        None,
-    ),
-    "assumed_spread": (
-        Annotated[str, typer.Option(metavar="even|zipf", help="All cells alike, or in proportion to 1/rank.")],
-        "even",
-    ),
-    "cells_from_data": (
-        Annotated[
-            bool,
-            typer.Option("--cells-from-data", help="The cells are not declared: their names come from the data."),
-        ],
-        False,
-    ),
-}
-Drawn = Annotated[
-    bool | None,
-    typer.Option("--curves/--no-curves", help="Draw curves, or none; without it, those that take no long time."),
-]
+    (Count, "count", _OF_BOTH, "Plan one number: how many people satisfy a predicate."),
+)
 
 
 def _asked(
-    *, evidence: list[str] | None, no_noise: bool, cells_from_data: bool = False, **others: Any
+    kind: Kind, *, evidence: list[str] | None, no_noise: bool, cells_from_data: bool = False, **others: Any
 ) -> dict[str, Any]:
-    """Return the fields of a `Question`, without its kind and its attacker."""
+    """Return the fields of a `Question`, without its attacker."""
     from pkdp_pipeline.cli.plan_views.question import read_counts, read_evidence_flags
 
     flags = ("public_counts", "count_column", "assumed_people", "assumed_cells", "assumed_spread")
     counts = {name: others.pop(name) for name in flags if name in others}
     return {
+        "kind": kind,
         **others,
         "evidence": read_evidence_flags(evidence or ()),
         "counts": read_counts(**counts),
@@ -124,27 +87,22 @@ def _asked(
     }
 
 
-@attacker_options(Histogram)
-@taking("asked", _OF_HISTOGRAMS | _OF_BOTH, _asked)
-def histogram(*, attacker: AttackerModel, asked: dict[str, Any], curves: Drawn = None, as_json: AsJson = False) -> None:
-    """Plan counts per cell: no noise at this k against noise at that epsilon."""
-    _answer("histogram", attacker, asked, curves=curves, as_json=as_json)
-
-
-@attacker_options(Count)
-@taking("asked", _OF_BOTH, _asked)
-def count(*, attacker: AttackerModel, asked: dict[str, Any], curves: Drawn = None, as_json: AsJson = False) -> None:
-    """Plan one number: how many people satisfy a predicate."""
-    _answer("count", attacker, asked, curves=curves, as_json=as_json)
-
-
-def _answer(kind: Kind, attacker: AttackerModel, asked: dict[str, Any], *, curves: bool | None, as_json: bool) -> None:
+def _plan(
+    *,
+    attacker: AttackerModel,
+    asked: dict[str, Any],
+    curves: Annotated[
+        bool | None,
+        typer.Option("--curves/--no-curves", help="Draw curves, or none; without it, those that take no long time."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     from pkdp_pipeline.cli.plan_views import printing
     from pkdp_pipeline.cli.plan_views.plan import planned
     from pkdp_pipeline.cli.plan_views.question import Question
     from pkdp_pipeline.display.terminal.screen import Screen
 
-    plan = planned(Question(kind=kind, attacker=attacker, **asked))
+    plan = planned(Question(attacker=attacker, **asked))
     if as_json:
         typer.echo(printing.plan_document(plan, curves))
         return
@@ -154,6 +112,16 @@ def _answer(kind: Kind, attacker: AttackerModel, asked: dict[str, Any], *, curve
     printing.print_fragment(screen, plan)
 
 
+for kind, name, options, words in _KINDS:
+    plan_app.command(name=name, help=words)(
+        attacker_options(kind)(taking("asked", options, partial(_asked, name))(_plan))
+    )
+
+
+plan_app.command(name="job")(plan_job)
+
+
+@plan_app.callback()
 def _ask(context: typer.Context) -> None:
     """Plan a release: which k or which noise keeps a promise, and what each costs. Without a command it asks."""
     if context.invoked_subcommand is not None:

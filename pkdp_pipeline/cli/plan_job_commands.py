@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
-from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.cli.options import AsJson, JobFile
+from pkdp_pipeline.errors import REFUSED, ArgumentError, ConfigError, exit_code
 
 if TYPE_CHECKING:
     import datetime
 
-    from pkdp_pipeline.certificates.target import Target
     from pkdp_pipeline.jobs import Job
     from pkdp_pipeline.jobs.repair import Repairs
 
@@ -25,11 +27,10 @@ _DATE = "DATE"
 
 
 def plan_job(
-    job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)],
+    job_file: JobFile,
     *,
     date: Annotated[
-        str | None,
-        typer.Option("--date", metavar=_DATE, help="The date it is about: YYYY-MM-DD, today (default) or yesterday."),
+        str | None, typer.Option(metavar=_DATE, help="The date it is about: YYYY-MM-DD, today (default) or yesterday.")
     ] = None,
     first: Annotated[str | None, typer.Option("--from", metavar=_DATE, help="Or the first of several dates,")] = None,
     last: Annotated[str | None, typer.Option("--to", metavar=_DATE, help="and the last, included.")] = None,
@@ -42,7 +43,7 @@ def plan_job(
         ),
     ] = None,
     delta: Annotated[float | None, typer.Option(help="At this delta; 1e-6.", show_default=False)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    as_json: AsJson = False,
     write: Annotated[
         Path | None,
         typer.Option(
@@ -56,20 +57,19 @@ def plan_job(
 
     No data are read and nothing is charged. The exit code is 0, or 4 where the job is refused or short of the target.
     """
-    import json
-
-    from rich.console import Console
-
+    from pkdp_pipeline.certificates.target import Target
     from pkdp_pipeline.cli.plan_job_views import print_repairs, repairs_document
-    from pkdp_pipeline.errors import REFUSED, exit_code
     from pkdp_pipeline.jobs import load_job
     from pkdp_pipeline.jobs.repair import repair
 
-    if write is not None:
-        _check_new(write, job_file)
+    if write is not None and (write.exists() or write.resolve().parent != job_file.resolve().parent):
+        raise ArgumentError("--write must name a new file in the job file's folder: its paths are relative to it.")
     days = _days(load_job(job_file), date, first, last)
+    target = None
+    if epsilon is not None or delta is not None:
+        target = Target(1.0 if epsilon is None else epsilon, 1e-6 if delta is None else delta)
     with Console(stderr=True).status("Trying changes …") if sys.stderr.isatty() else nullcontext():
-        repairs = repair(job_file, days, target=_target(epsilon, delta))
+        repairs = repair(job_file, days, target=target)
     if as_json:
         typer.echo(json.dumps(repairs_document(repairs), ensure_ascii=False, indent=2))
     else:
@@ -90,21 +90,6 @@ def _days(job: Job, date: str | None, first: str | None, last: str | None) -> tu
     if date is not None or first is None or last is None:
         raise ArgumentError("dates are --date alone, or --from and --to together.")
     return days_of(chosen_day("--from", first, job), chosen_day("--to", last, job))
-
-
-def _target(epsilon: float | None, delta: float | None) -> Target | None:
-    from pkdp_pipeline.certificates.target import Target
-
-    if epsilon is None and delta is None:
-        return None
-    return Target(1.0 if epsilon is None else epsilon, 1e-6 if delta is None else delta)
-
-
-def _check_new(file: Path, job_file: Path) -> None:
-    if file.exists():
-        raise ArgumentError("--write must name a new file: what is there stays.")
-    if file.resolve().parent != job_file.resolve().parent:
-        raise ArgumentError("--write must name a file in the job file's folder: the paths in it are relative to it.")
 
 
 def _write(repairs: Repairs, file: Path) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.target import Target
-from pkdp_pipeline.cli.job_views import print_plan
+from pkdp_pipeline.cli.job_views import print_plan, total_words
+from pkdp_pipeline.display.ledger.words import amount, number_of
 from pkdp_pipeline.display.terminal.screen import Screen
 from pkdp_pipeline.jobs.dry_run import DELTA, Plan
 from pkdp_pipeline.jobs.repair import Offer, Repairs
-from pkdp_pipeline.ledger.views.words import amount, number_of
 from pkdp_pipeline.model.plain_text import exactly
 from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.model.wording import rounded_up
@@ -24,10 +23,16 @@ __all__ = ["SCHEMA", "print_repairs", "repairs_document"]
 
 SCHEMA = "pkdp-plan-job/1"
 
-_QUESTIONS = (
-    "Nobody but you can say whether these are true, and no data can. Each was tried as if it were; what is not argued "
-    "is not to be written."
+_OTHERS = (
+    ("less", "Or publish less", ""),
+    (
+        "question",
+        "Or argue one of these, if it is true",
+        "Nobody but you can say whether these are true, and no data can. Each was tried as if it were; what is not "
+        "argued is not to be written.",
+    ),
 )
+_TRIED = "Every change was written into the file's text, read as strictly as any job, and run dry on each day."
 _ORDER = (
     "The smallest is the one that changes the fewest keys; of several, the one whose numbers go least far. No number "
     "nearer to what the file says will do; an ε has three digits."
@@ -43,7 +48,11 @@ def print_repairs(repairs: Repairs) -> None:
         screen.say(str(repairs.error).partition("\n\n")[0])
     else:
         print_plan(repairs.job, repairs.plan)
-        _print_promises(screen, repairs.plan)
+        allowed = [one for one in repairs.plan.days if one.refused is None]
+        for place, release in enumerate(allowed[0].releases if allowed else ()):
+            if place == 0:
+                screen.head("What a release promises")
+            screen.say(f"{release.name}: {release.certificate.sentence(DELTA)}")
     if repairs.error is None and not repairs.short:
         screen.head("Nothing has to change")
         aim = "" if repairs.target is None else f" and reaches {_aim(repairs.target)}"
@@ -52,26 +61,21 @@ def print_repairs(repairs: Repairs) -> None:
     if repairs.short and repairs.target is not None:
         screen.head("It is not refused, but promises less than you ask for")
         screen.say(f"The releases of a day are to reach {_aim(repairs.target)}, each its share.")
-    kinds = {kind: [offer for offer in repairs.offers if offer.kind == kind] for kind in ("change", "less", "question")}
-    _print_changes(screen, repairs, kinds["change"])
-    if kinds["less"]:
-        screen.head("Or publish less")
-        for offer in kinds["less"]:
-            screen.item(_less(repairs, offer))
-    if kinds["question"]:
-        screen.head("Or argue one of these, if it is true")
-        screen.say(_QUESTIONS)
-        for offer in kinds["question"]:
-            screen.item(f"{offer.words}. {offer.claim}")
+    _print_changes(screen, repairs, [offer for offer in repairs.offers if offer.kind == "change"])
+    for kind, title, note in _OTHERS:
+        offers = [offer for offer in repairs.offers if offer.kind == kind]
+        if offers:
+            screen.head(title)
+        if offers and note:
+            screen.say(note)
+        for offer in offers:
+            screen.item(f"{offer.words}. {offer.claim}" if offer.claim else _less(repairs, offer))
 
 
 def repairs_document(repairs: Repairs) -> dict[str, Any]:
     """Return the same as a JSON-ready dictionary; `pkdp_pipeline/schemas/plan_job.v1.json` describes it."""
     plan, error, target = repairs.plan, repairs.error, repairs.target
-    refused = None
-    if error is not None:
-        day = None if repairs.day is None else repairs.day.isoformat()
-        refused = {"day": day, "error": type(error).__name__, "message": str(error)}
+    day = repairs.day and repairs.day.isoformat()
     return {
         "schema": SCHEMA,
         "library": {"name": "pkdp_pipeline", "version": VERSION},
@@ -80,23 +84,24 @@ def repairs_document(repairs: Repairs) -> dict[str, Any]:
         "to": repairs.days[-1].isoformat(),
         "days": len(repairs.days),
         "delta": DELTA,
-        "refused": refused,
+        "refused": error and {"day": day, "error": type(error).__name__, "message": str(error)},
         "short": repairs.short,
-        "target": None if target is None else {"epsilon": target.epsilon, "delta": target.delta},
-        "releases": [] if plan is None else _releases(plan),
-        "total": None if plan is None else _epsilon(plan),
+        "target": target and {"epsilon": target.epsilon, "delta": target.delta},
+        "releases": [
+            {
+                "day": one.day.isoformat(),
+                "name": release.name,
+                "outcome": release.outcome,
+                "epsilon": release.epsilon if release.epsilon < math.inf else None,
+            }
+            for one in (() if plan is None else plan.days)
+            if one.refused is None
+            for release in one.releases
+        ],
+        "total": _epsilon(plan),
         "tried_days": len(repairs.tried_days),
         "offers": [_offer(offer) for offer in repairs.offers],
     }
-
-
-def _print_promises(screen: Screen, plan: Plan) -> None:
-    first = next((one for one in plan.days if one.refused is None), None)
-    if first is None:
-        return
-    screen.head("What a release promises")
-    for release in first.releases:
-        screen.say(f"{release.name}: {release.certificate.sentence(DELTA)}")
 
 
 def _print_changes(screen: Screen, repairs: Repairs, offers: list[Offer]) -> None:
@@ -117,26 +122,19 @@ def _print_changes(screen: Screen, repairs: Repairs, offers: list[Offer]) -> Non
         if number + 1 < len(offers) and number:
             screen.lines([""])
     screen.head("What that means")
-    screen.say(" ".join(_meaning(repairs)))
+    reached = "" if repairs.target is None else f"What is changed of a day reaches {_aim(repairs.target)}, together. "
+    screen.say(f"{_TRIED} {reached}{_ORDER}")
 
 
-def _found(repairs: Repairs, offer: Offer) -> Iterable[str]:
+def _found(repairs: Repairs, offer: Offer) -> Iterator[str]:
     """Yield what the trial of a change has shown, and what the change costs."""
-    assert offer.plan is not None
     days = number_of(len(repairs.tried_days), "day")
-    yield f"Tried on {days}: nothing is refused, and what is published adds up to {_total(offer.plan)}."
+    yield f"Tried on {days}: nothing is refused, and what is published {_total(offer)}."
     for release in () if offer.job is None else offer.job.release:
         mechanism = release.mechanism()
         if release not in repairs.job.release and mechanism.noise is not None:
             off = rounded_up(expected_error(mechanism).mean_absolute)
             yield f"A number of {release.name!r} is off by {off} on average."
-
-
-def _meaning(repairs: Repairs) -> Iterable[str]:
-    yield "Every change was written into the file's text, read as strictly as any job, and run dry on each day."
-    if repairs.target is not None:
-        yield f"What is changed of a day reaches {_aim(repairs.target)}, together."
-    yield _ORDER
 
 
 def _aim(target: Target) -> str:
@@ -146,46 +144,23 @@ def _aim(target: Target) -> str:
 def _less(repairs: Repairs, offer: Offer) -> str:
     if offer.last_day is not None:
         return f"{offer.words}: that day is the last that is not refused."
-    assert offer.plan is not None
-    return f"{offer.words}: what is left adds up to {_total(offer.plan)} on {_days(len(repairs.tried_days))}."
+    return f"{offer.words}: what is left {_total(offer)} on {_days(len(repairs.tried_days))}."
 
 
 def _days(number: int) -> str:
     return "that day" if number == 1 else f"these {number_of(number, 'day')}"
 
 
-def _total(plan: Plan) -> str:
-    period = plan.period
-    if period is None:
-        return "nothing that can be stated"
-    if isinstance(period, ComposedCertificate) and not period.parts:
-        return "nothing"
-    epsilon = period.epsilon(DELTA)
-    if epsilon < math.inf:
-        return f"ε = {amount(epsilon)} at δ = {exactly(DELTA)}"
-    worst = period.worst_case.parameters
-    if worst is not None:
-        return f"ε = {rounded_up(worst[0])} at δ = {rounded_up(worst[1])}"
-    return f"δ = {rounded_up(period.delta(1.0))} at ε = 1"
+def _total(offer: Offer) -> str:
+    epsilon, at = _epsilon(offer.plan), f"δ = {exactly(DELTA)}"
+    if epsilon is not None:
+        return f"adds up to ε = {amount(epsilon)} at {at}"
+    return f"has no ε at {at}: {total_words(None if offer.plan is None else offer.plan.period)}"
 
 
-def _epsilon(plan: Plan) -> float | None:
-    epsilon = math.inf if plan.period is None else plan.period.epsilon(DELTA)
+def _epsilon(plan: Plan | None) -> float | None:
+    epsilon = math.inf if plan is None or plan.period is None else plan.period.epsilon(DELTA)
     return epsilon if epsilon < math.inf else None
-
-
-def _releases(plan: Plan) -> list[dict[str, Any]]:
-    return [
-        {
-            "day": one.day.isoformat(),
-            "name": release.name,
-            "outcome": release.outcome,
-            "epsilon": release.epsilon if release.epsilon < math.inf else None,
-        }
-        for one in plan.days
-        if one.refused is None
-        for release in one.releases
-    ]
 
 
 def _offer(offer: Offer) -> dict[str, Any]:
@@ -198,6 +173,6 @@ def _offer(offer: Offer) -> dict[str, Any]:
             {"path": list(edit.path), "value": json.loads(json.dumps(edit.value, default=str))} for edit in offer.edits
         ],
         "fragment": offer.diff or None,
-        "last_day": None if offer.last_day is None else offer.last_day.isoformat(),
-        "total": None if offer.plan is None else _epsilon(offer.plan),
+        "last_day": offer.last_day and offer.last_day.isoformat(),
+        "total": _epsilon(offer.plan),
     }

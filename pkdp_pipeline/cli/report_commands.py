@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pkdp_pipeline.cli.options import AtDelta, JobFile
 from pkdp_pipeline.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -18,27 +19,27 @@ __all__ = ["report"]
 
 
 def report(
-    job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)],
+    job_file: JobFile,
     *,
     date: Annotated[
         str | None,
         typer.Option(
-            "--date", metavar="DATE", help="The report of one date: YYYY-MM-DD, today or yesterday; without it, of all."
+            metavar="DATE", help="The report of one date: YYYY-MM-DD, today or yesterday; without it, of all."
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write it there; html is always written to a file.")
+        Path | None, typer.Option(metavar="FILE", help="Write it there; html is always written to a file.")
     ] = None,
     form: Annotated[str, typer.Option("--format", metavar="html|md|json", help="A page, Markdown or JSON.")] = "html",
     audience: Annotated[
-        str,
-        typer.Option("--audience", metavar="public|auditor", help="For an auditor: with the input checks."),
+        str, typer.Option(metavar="public|auditor", help="For an auditor: with the input checks.")
     ] = "public",
-    delta: Annotated[float, typer.Option("--delta", min=0.0, max=1.0, help="State epsilon at this delta.")] = 1e-6,
+    delta: AtDelta = 1e-6,
 ) -> None:
     """Report what a job has published and what that promises; no data are read, the ledger is."""
     from pkdp_pipeline.cli.job_commands import chosen_day
-    from pkdp_pipeline.display.report import FORMATS, check_extra, render
+    from pkdp_pipeline.display.figures import need_matplotlib
+    from pkdp_pipeline.display.report import FORMATS, render
     from pkdp_pipeline.jobs import load_job
     from pkdp_pipeline.jobs.reporting import report_of
     from pkdp_pipeline.ledger.views.exporting import write_out
@@ -54,7 +55,7 @@ def report(
     if out is not None:
         _check_out(job, out)
     if form == "html":
-        check_extra()
+        need_matplotlib()
     day = None if date is None else chosen_day("--date", date, job)
     made = report_of(job, day, audience="auditor" if audience == "auditor" else "public", delta=delta)
     text = render(made, chosen)
@@ -78,18 +79,17 @@ def _check_out(job: Job, out: Path) -> None:
 def _own_files(job: Job) -> Iterator[tuple[str, Path]]:
     yield "the job file", Path(job.file)
     if "://" not in job.ledger:
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            yield "the ledger", Path(f"{job.ledger}{suffix}")
-    for file in job.source.own_files():
-        yield "the source", file
+        yield from (("the ledger", Path(f"{job.ledger}{suffix}")) for suffix in ("", "-wal", "-shm", "-journal"))
+    yield from (("the source", file) for file in job.source.own_files())
     # Reports may lie among what is published, and nothing else may be written over.
     for published in Path(job.output.directory).glob("*/*"):
         name = published.name
         if published.suffix in (".parquet", ".csv") or name == "summary.md" or name.endswith(".certificate.json"):
             yield "a published file", published
-    for name, table in (("retention", job.retention), ("records", job.records)):
-        if table is not None and table.directory is not None:
-            yield f"in the folder of {name}", Path(table.directory)
-    for name, place in (("output.duckdb", job.output.duckdb), ("checks.expectations", job.checks.expectations)):
-        if place is not None:
-            yield f"the file of {name}", Path(place)
+    places = {
+        "in the folder of retention": job.retention and job.retention.directory,
+        "in the folder of records": job.records and job.records.directory,
+        "the file of output.duckdb": job.output.duckdb,
+        "the file of checks.expectations": job.checks.expectations,
+    }
+    yield from ((name, Path(place)) for name, place in places.items() if place)

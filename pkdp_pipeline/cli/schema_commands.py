@@ -20,29 +20,16 @@ def schema(
     path: Annotated[bool, typer.Option("--path", help="Print where the file is, not what it says.")] = False,
 ) -> None:
     """Print a JSON schema of what pkdp writes or reads, for an editor or a validator."""
+    from pkdp_pipeline import schemas
+    from pkdp_pipeline.display.terminal.screen import Screen
     from pkdp_pipeline.errors import ArgumentError
-    from pkdp_pipeline.schemas import schema_file
 
     if name is not None:
-        file = schema_file(name)
+        file = schemas.schema_file(name)
         typer.echo(str(file) if path else file.read_text(encoding="utf-8"), nl=path)
     elif path:
         raise ArgumentError("--path is about one schema: name it, as in pkdp schema certificate --path.")
     else:
-        _list_schemas()
-
-
-def _list_schemas() -> None:
-    from pkdp_pipeline.display.terminal.screen import Screen
-    from pkdp_pipeline.schemas import schema, schema_names
-
-    screen = Screen()
-    screen.table(
-        ("schema", "what it describes"), [(name, _in_short(schema(name)["description"])) for name in schema_names()]
-    )
-
-
-def _in_short(description: str) -> str:
-    """Return the first sentence."""
-    first, _, _ = description.partition(". ")
-    return first.removesuffix(".") + "."
+        described = {one: schemas.schema(one)["description"].partition(". ")[0] for one in schemas.schema_names()}
+        rows = [(one, first.removesuffix(".") + ".") for one, first in described.items()]
+        Screen().table(("schema", "what it describes"), rows)

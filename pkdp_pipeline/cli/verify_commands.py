@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pkdp_pipeline.cli.options import AsJson
+
 if TYPE_CHECKING:
     from pkdp_pipeline.assurance.verification import Verification
 
@@ -22,19 +24,17 @@ _PLAIN = {"fail": "x FAIL", "pass": "  pass", "not_checked": "- not checked"}
 
 def verify(
     file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="A release, a certificate or a report.", show_default=False),
+        Path, typer.Argument(metavar="FILE", help="A release, a certificate or a report.", show_default=False)
     ],
     *,
     ledger: Annotated[
-        str | None,
-        typer.Option("--ledger", metavar="LEDGER", help="The ledger it was published through; it is only read."),
+        str | None, typer.Option(metavar="LEDGER", help="The ledger it was published through; it is only read.")
     ] = None,
-    draws: Annotated[int, typer.Option("--draws", min=100, help="Draws of every simulated attack.")] = 20_000,
+    draws: Annotated[int, typer.Option(min=100, help="Draws of every simulated attack.")] = 20_000,
     confidence: Annotated[
-        float, typer.Option("--confidence", help="With which a sound file passes all simulations together.")
+        float, typer.Option(help="With which a sound file passes all simulations together.")
     ] = 0.999999,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check every claim of a release, certificate or report; exit with 3 where one fails."""
     from pkdp_pipeline.assurance.verification import verify as verified

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from pkdp_pipeline.certificates.statement import GuaranteeCurve, KnowledgeCurve, Scenario, Statement
-from pkdp_pipeline.ledger.views.words import budget_words
+from pkdp_pipeline.display.ledger.words import budget_words
+from pkdp_pipeline.ledger.views.history import Point
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.releases.noise import ExpectedError
 
@@ -21,7 +22,6 @@ __all__ = [
     "ReleaseView",
     "Report",
     "Series",
-    "SpentPoint",
 ]
 
 Audience = Literal["public", "auditor"]
@@ -181,16 +181,6 @@ class BudgetLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpentPoint:
-    """What everything up to the end of a period adds up to, at the account's δ; `math.inf` where there is nothing."""
-
-    period: str
-    releases: int
-    epsilon: float
-    worst_case: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerAccount:
     """What the ledger says about the job's privacy unit.
 
@@ -210,9 +200,10 @@ class LedgerAccount:
     budgets : tuple of BudgetLine
     delta : float
         The δ at which `points` are.
-    points : tuple of SpentPoint
-        For the public only at periods of which the job has published something; others count in the next point, and
-        after the last one in that.
+    points : tuple of Point
+        What everything up to the end of a period adds up to, at the account's δ, without `at_one`. For the public
+        only at periods of which the job has published something; others count in the next point, and after the last
+        one in that.
     head : str
         The head of the chain.
     verify : str
@@ -230,7 +221,7 @@ class LedgerAccount:
     declared: tuple[str, ...]
     budgets: tuple[BudgetLine, ...]
     delta: float
-    points: tuple[SpentPoint, ...]
+    points: tuple[Point, ...]
     head: str
     verify: str
     remarks: tuple[str, ...] = ()

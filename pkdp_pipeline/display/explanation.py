@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.certificates.composed import ComposedCertificate
-from pkdp_pipeline.ledger.views.words import amount, budget_words
+from pkdp_pipeline.display.ledger.words import amount, budget_words
 from pkdp_pipeline.model.plain_text import exactly
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.releases.explain import DELTA
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
+    from pkdp_pipeline.certificates.statement import Statement
     from pkdp_pipeline.releases.explain import BudgetUse, Explanation
+
+Table = list[tuple[str, ...]]
 
 __all__ = ["heading", "html_of", "text_of"]
 
 _CELL = "text-align:left;vertical-align:top;padding:0.15em 1.2em 0.15em 0;border-bottom:1px solid currentColor"
+_TABLE = "border-collapse:collapse;margin:0.5em 0"
 _WIDTH = 80
 _BOUND = "\ue000"
 """Stands for a blank at which no line may end."""
@@ -40,63 +44,58 @@ def text_of(explained: Explanation) -> str:
     sink = io.StringIO()
     screen = Screen(Console(file=sink, width=_WIDTH, color_system=None, markup=False, highlight=False, emoji=False))
     screen.say(heading(explained), indent=0)
-    if explained.refused is not None:
-        screen.head("Why")
-        screen.say(str(explained.refused))
-    if explained.statement is not None:
-        screen.head("What it promises" if explained.refused is None else "What it would have promised")
-        screen.say(explained.statement.sentence)
-        screen.say(_in_short(explained))
-    screen.head("What is published")
-    for sentence in _publication_sentences(explained):
-        screen.say(sentence)
-    if explained.scenarios:
-        screen.head("What if the attacker is stronger")
-        screen.table(
-            ("if the attacker …", "what is left"), [(one.words, _bound(one.verdict)) for one in explained.scenarios]
-        )
-    if explained.context.dataset is not None:
-        screen.head(f"The ledger of {explained.context.dataset!r}")
-        screen.table(*_ledger_table(explained))
+    for title, sentences, table in _sections(explained):
+        screen.head(title)
+        for sentence in sentences:
+            screen.say(sentence)
+        if table:
+            # No line of a cell begins or ends with an equals sign.
+            bound = [[cell.replace(" = ", f"{_BOUND}={_BOUND}") for cell in row] for row in table[1:]]
+            screen.table(table[0], bound)
     text = sink.getvalue().replace(_BOUND, " ")
     return "\n".join(line.rstrip() for line in text.rstrip().split("\n"))
-
-
-def _bound(text: str) -> str:
-    """Return a text of which no line begins or ends with an equals sign."""
-    return text.replace(" = ", f"{_BOUND}={_BOUND}")
 
 
 def html_of(explained: Explanation) -> str:
     """Return the explanation as HTML."""
     parts = [f"<p><strong>{escape(heading(explained))}</strong></p>"]
-    if explained.refused is not None:
-        parts.append(f"<p>{escape(str(explained.refused))}</p>")
-    if explained.statement is not None:
-        if explained.refused is not None:
-            parts.append("<p>What it would have promised:</p>")
-        parts.append(explained.statement.to_html())
-    parts += [f"<p>{escape(sentence)}</p>" for sentence in _publication_sentences(explained)]
-    if explained.scenarios:
-        left = [(one.words, one.verdict) for one in explained.scenarios]
-        parts.append(_table(("If the attacker …", "what is left"), left))
-    if explained.context.dataset is not None:
-        header, rows = _ledger_table(explained)
-        parts.append(_table((f"The ledger of {explained.context.dataset!r}", *header[1:]), rows))
+    for title, sentences, table in _sections(explained):
+        parts.append(f"<p><strong>{escape(title)}</strong></p>")
+        if explained.statement is not None and explained.statement.sentence in sentences:
+            parts.append(explained.statement.to_html())
+        else:
+            parts += [f"<p>{escape(sentence)}</p>" for sentence in sentences]
+        if table:
+            head, *rows = (_row("td" if place else "th", row) for place, row in enumerate(table))
+            parts.append(f'<table style="{_TABLE}"><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table>')
     return f'<div style="max-width:48em;line-height:1.5">{"".join(parts)}</div>'
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    head = "".join(f'<th scope="col" style="{_CELL}">{escape(name)}</th>' for name in header)
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    return (
-        f'<table style="border-collapse:collapse;margin:0.5em 0"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table>"
-    )
+def _row(tag: str, row: Sequence[str]) -> str:
+    cells = (f'<{tag} style="{_CELL}">{escape(cell)}</{tag}>' for cell in row)
+    return f"<tr>{''.join(cells)}</tr>"
 
 
-def _cell(text: str) -> str:
-    return f'<td style="{_CELL}">{escape(text)}</td>'
+def _sections(explained: Explanation) -> Iterator[tuple[str, Sequence[str], Table]]:
+    """Yield titles, each with sentences and a table, which may be empty and begins with its header."""
+    if explained.refused is not None:
+        yield "Why", [str(explained.refused)], []
+    if explained.statement is not None:
+        title = "What it promises" if explained.refused is None else "What it would have promised"
+        yield title, [explained.statement.sentence, _in_short(explained.statement)], []
+    noise = "No noise is added."
+    if explained.mechanism.noise is not None:
+        error = explained.error
+        noise = (
+            f"Expected error of the noise: {error.mean_absolute:.3g} on average, standard deviation "
+            f"{error.standard_deviation:.3g}; it is within ±{error.bound_95} in 95 % of cases."
+        )
+    yield "What is published", [explained.error.suppression, noise], []
+    if explained.scenarios:
+        rows = [(one.words, one.verdict) for one in explained.scenarios]
+        yield "What if the attacker is stronger", [], [("if the attacker …", "what is left"), *rows]
+    if explained.context.dataset is not None:
+        yield f"The ledger of {explained.context.dataset!r}", [], _ledger_table(explained)
 
 
 def heading(explained: Explanation) -> str:
@@ -107,11 +106,8 @@ def heading(explained: Explanation) -> str:
     return f"{about}: {_BECOMES[explained.outcome]}{charged}."
 
 
-def _in_short(explained: Explanation) -> str:
-    """Return the numbers of the certificate, rounded up; empty where there is none."""
-    statement = explained.statement
-    if statement is None:
-        return ""
+def _in_short(statement: Statement) -> str:
+    """Return the numbers of the certificate, rounded up."""
     epsilon, delta = statement.named
     reached = f"ε = {amount(epsilon)} at δ = {exactly(delta)}"
     if statement.epsilon == math.inf:
@@ -120,28 +116,12 @@ def _in_short(explained: Explanation) -> str:
     return f"{reached}. δ is at most {others}."
 
 
-def _publication_sentences(explained: Explanation) -> tuple[str, ...]:
-    """Return when a count would be published, and what error the noise would make."""
-    error = explained.error
-    if explained.mechanism.noise is None:
-        return error.suppression, "No noise is added."
-    return (
-        error.suppression,
-        f"Expected error of the noise: {error.mean_absolute:.3g} on average, standard deviation "
-        f"{error.standard_deviation:.3g}; it is within ±{error.bound_95} in 95 % of cases.",
-    )
-
-
-def _ledger_table(explained: Explanation) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return what the ledger's releases add up to, and what is used of every budget: a header, and rows.
-
-    Where nothing would be charged, only what is true now.
-    """
+def _ledger_table(explained: Explanation) -> Table:
+    """Return what the ledger's releases add up to, and what is used of every budget; where nothing is charged, now."""
     total = f"everything, ε at δ = {exactly(DELTA)}"
-    rows = [(total, _total(explained.before), _total(explained.after)), *map(_used, explained.budgets)]
-    if explained.outcome == "refused":
-        return ("what", "now"), [row[:2] for row in rows]
-    return ("what", "now", "then"), list(rows)
+    rows = [("what", "now", "then"), (total, _total(explained.before), _total(explained.after))]
+    rows += map(_used, explained.budgets)
+    return [row[:2] for row in rows] if explained.outcome == "refused" else [*rows]
 
 
 def _total(total: Certificate | None) -> str:

@@ -5,19 +5,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.duckdb.install import install
-
 if TYPE_CHECKING:
+    from pkdp_pipeline.duckdb.curator import install
     from pkdp_pipeline.duckdb.gate.client import connect
     from pkdp_pipeline.duckdb.gate.gate import Gate
 
 __all__ = ["Gate", "connect", "install"]
 
-_LATER = {"Gate": "pkdp_pipeline.duckdb.gate.gate", "connect": "pkdp_pipeline.duckdb.gate.client"}
+_HOMES = {"Gate": "gate.gate", "connect": "gate.client", "install": "curator"}
 
 
 def __getattr__(name: str) -> Any:
-    """Load the gate when it is first used."""
-    if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
+    """Load what is used when it is first used: a gate's workers need little."""
+    if name in _HOMES:
+        return getattr(import_module(f"pkdp_pipeline.duckdb.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,61 +6,36 @@ import datetime
 import decimal
 import json
 import math
-import re
-import struct
-import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
-import pandas as pd
-
-from pkdp_pipeline.duckdb.tables import is_enum, lowered, type_name
+from pkdp_pipeline.duckdb.constants import Literal, key_of, type_of_keys, words_of
+from pkdp_pipeline.duckdb.tables import lowered, type_name
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.keys import canonical_key
+from pkdp_pipeline.model.keys import canonical_key, json_key
 
-__all__ = ["public_type", "read_domain", "spelled"]
+__all__ = ["public_type", "public_values", "read_domain", "spelled"]
 
-#: Between which numbers the cells of a domain may lie: those of the type, and of int64, which holds them.
-_WHOLE: Mapping[str, tuple[int, int]] = MappingProxyType(
-    {
-        "TINYINT": (-(2**7), 2**7),
-        "SMALLINT": (-(2**15), 2**15),
-        "INTEGER": (-(2**31), 2**31),
-        "BIGINT": (-(2**63), 2**63),
-        "UTINYINT": (0, 2**8),
-        "USMALLINT": (0, 2**16),
-        "UINTEGER": (0, 2**32),
-        "UBIGINT": (0, 2**63),
-    }
-)
-#: How many digits of a second a type keeps.
-_DIGITS: Mapping[str, int] = MappingProxyType(
-    {"TIMESTAMP_S": 0, "TIMESTAMP_MS": 3, "TIMESTAMP": 6, "TIMESTAMP_NS": 9, "TIMESTAMP WITH TIME ZONE": 6}
-)
-_DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
-_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.(\d{1,9}))?)?)?( ?[+-]\d\d(?::?\d\d)?|Z)?")
+#: No column has a number with a larger exponent, either way.
+_LARGEST_EXPONENT = 400
 
 
 def public_type(name: str, kind: str) -> str:
-    """Return the SQL type under which the keys of a column are published: its own.
-
-    An ENUM lists values that no published cell may have, so its keys are text.
+    """Return the SQL type under which the keys of a column are published; see `constants.type_of_keys`.
 
     Raises
     ------
     ArgumentError
         If columns of this type cannot name cells.
     """
-    if is_enum(kind):
-        return "VARCHAR"
-    plain = ("VARCHAR", "BOOLEAN", "FLOAT", "DOUBLE", "DATE", "UUID")
-    if kind in plain or kind in _WHOLE or kind in _DIGITS or _DECIMAL.fullmatch(kind):
-        return kind
-    raise ArgumentError(
-        f"by column {name!r} has type {type_name(kind)}, which cannot name cells; cast it in a view, for example to "
-        "VARCHAR."
-    )
+    found = type_of_keys(kind)
+    if found is None:
+        raise ArgumentError(
+            f"by column {name!r} has type {type_name(kind)}, which cannot name cells; cast it in a view, for example "
+            "to VARCHAR."
+        )
+    return found
 
 
 def spelled(values: Iterable[Any]) -> list[str | None]:
@@ -69,17 +44,26 @@ def spelled(values: Iterable[Any]) -> list[str | None]:
 
 
 def _spelled(key: Any) -> str | None:
-    if key is None or isinstance(key, str):
-        return key
+    if key is None:
+        return None
     if isinstance(key, bool):
         return "true" if key else "false"
-    if isinstance(key, float):
-        return repr(key)
     if isinstance(key, decimal.Decimal):
         return format(key, "f")
-    if isinstance(key, datetime.date):
-        return key.isoformat()
-    return str(key)
+    return key.isoformat() if isinstance(key, datetime.date) else str(key)
+
+
+def public_values(name: str, kind: str, values: Iterable[Any]) -> list[Any]:
+    """Return a column's declared values as keys of its own SQL type.
+
+    Raises
+    ------
+    ArgumentError
+        If the type cannot name cells, or does not have one of the values.
+    """
+    own = public_type(name, kind)
+    exact = (decimal.Decimal(repr(one)) if isinstance(one, float) and math.isfinite(one) else one for one in values)
+    return [_value(name, own, one if isinstance(one, decimal.Decimal) else json_key(one)) for one in exact]
 
 
 def read_domain(text: str, columns: Mapping[str, str]) -> list[Any] | dict[str, list[Any]]:
@@ -102,24 +86,20 @@ def read_domain(text: str, columns: Mapping[str, str]) -> list[Any] | dict[str, 
     try:
         content = json.loads(text, parse_float=decimal.Decimal, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError, decimal.DecimalException):
-        raise ArgumentError("domain must be a list of the public cells: domain := ['US', 'NO'].") from None
+        content = None
     if isinstance(content, _Pairs):
         lists = content.by_name(names)
         if lists is None or not all(isinstance(values, list) for values in lists):
-            raise ArgumentError(_form(names))
+            raise _form(names)
         return {
             name: [_value(name, columns[name], value) for value in values]
             for name, values in zip(names, lists, strict=True)
         }
     if not isinstance(content, list):
-        raise ArgumentError(_form(names))
-    if len(names) == 1:
-        (name,) = names
-        return [_value(name, columns[name], _single(names, value)) for value in content]
-    return [
-        tuple(_value(name, columns[name], value) for name, value in zip(names, _row(names, cell), strict=True))
-        for cell in content
-    ]
+        raise _form(names)
+    rows = [_row(names, cell) for cell in content]
+    cells = [tuple(_value(name, columns[name], one) for name, one in zip(names, row, strict=True)) for row in rows]
+    return [cell[0] for cell in cells] if len(names) == 1 else cells
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -138,21 +118,17 @@ def _row(names: Sequence[str], cell: Any) -> list[Any]:
     values = cell
     if isinstance(cell, _Pairs):
         values = [value for _, value in cell] if not any(name for name, _ in cell) else cell.by_name(names)
+    elif len(names) == 1 and not isinstance(cell, list):
+        values = [cell]
     if not isinstance(values, list) or len(values) != len(names):
-        raise ArgumentError(_form(names))
+        raise _form(names)
     return values
 
 
-def _single(names: Sequence[str], value: Any) -> Any:
-    return _row(names, value)[0] if isinstance(value, list) else value
-
-
-def _form(names: Sequence[str]) -> str:
-    if len(names) == 1:
-        return f"domain must be a list of the public cells of {names[0]!r}: domain := ['US', 'NO']."
-    return (
-        f"domain must be a list of rows with one value for each of {', '.join(map(repr, names))}: "
-        "domain := [('US', true), ('NO', false)]."
+def _form(names: Sequence[str]) -> ArgumentError:
+    return ArgumentError(
+        f"domain must be a list of the public cells of {', '.join(map(repr, names))}: domain := ['US', 'NO'], or for "
+        "several columns a list of rows with one value for each: domain := [('US', true), ('NO', false)]."
     )
 
 
@@ -160,72 +136,17 @@ def _value(name: str, kind: str, value: Any) -> Any:
     """Return a JSON value as a key of a column of this type."""
     if value is None:
         return None
-    family, read = _reader(kind)
     try:
-        key = read(value)
-    except (ValueError, TypeError, ArithmeticError, struct.error):
-        key = None
-    if key is None:
-        raise ArgumentError(f"domain has a value that column {name!r} of type {kind} cannot hold; write {family}.")
-    return key
-
-
-def _reader(kind: str) -> tuple[str, Callable[[Any], Any]]:
-    """Return what a value must be, in words, and what reads it: None or an error where it is something else."""
-    decimals = _DECIMAL.fullmatch(kind)
-    if decimals:
-        places = int(decimals[2])
-        whole = int(decimals[1]) - places
-        return f"numbers with at most {places} decimal places", lambda value: _decimal(value, whole, places)
-    if kind in _WHOLE:
-        return "whole numbers in its range, below 2^63", lambda value: _integer(value, *_WHOLE[kind])
-    if kind in _DIGITS:
-        zoned = kind == "TIMESTAMP WITH TIME ZONE"
-        example = "TIMESTAMPTZ '2020-01-01 00:00:00+00'" if zoned else "TIMESTAMP '2020-01-01 00:00:00'"
-        return f"points in time such as {example}", lambda value: _timestamp(value, _DIGITS[kind], zoned=zoned)
-    readers: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
-        "BOOLEAN": ("true or false", lambda value: value if isinstance(value, bool) else None),
-        "FLOAT": ("numbers", lambda value: struct.unpack("<f", struct.pack("<f", _real(value)))[0]),
-        "DOUBLE": ("numbers", _real),
-        "DATE": ("dates such as DATE '2020-01-31'", _date),
-        "UUID": ("UUIDs", lambda value: str(uuid.UUID(value))),
-    }
-    return readers.get(kind, ("texts", lambda value: value if isinstance(value, str) else None))
-
-
-def _number(value: Any) -> int | float | decimal.Decimal:
-    if isinstance(value, bool) or not isinstance(value, (int, float, decimal.Decimal)):
-        raise TypeError
-    return value
-
-
-def _integer(value: Any, least: int, above: int) -> int | None:
-    number = _number(value)
-    return int(number) if number == number // 1 and least <= number < above else None
-
-
-def _real(value: Any) -> float:
-    number = float(_number(value))
-    if math.isnan(number) or (math.isinf(number) and isinstance(value, (int, decimal.Decimal))):
-        raise ValueError
-    return number
-
-
-def _decimal(value: Any, whole: int, places: int) -> decimal.Decimal | None:
-    number = decimal.Decimal(_number(value))
-    with decimal.localcontext(decimal.Context(prec=100, traps=[decimal.InvalidOperation, decimal.Inexact])):
-        exact = number.quantize(decimal.Decimal(1).scaleb(-places)) + 0
-    return exact if abs(exact) < decimal.Decimal(10) ** whole else None
-
-
-def _date(value: Any) -> datetime.date | None:
-    text = value if isinstance(value, str) else ""
-    return datetime.date.fromisoformat(text) if re.fullmatch(r"\d{4}-\d\d-\d\d", text) else None
-
-
-def _timestamp(value: Any, digits: int, *, zoned: bool) -> Any:
-    match = _TIMESTAMP.fullmatch(value) if isinstance(value, str) else None
-    if match is None or len((match[1] or "").rstrip("0")) > digits or (match[2] is not None) != zoned:
-        return None
-    moment = pd.Timestamp(value)
-    return moment.tz_convert("UTC") if zoned else moment
+        if isinstance(value, bool):
+            return key_of(kind, Literal("boolean", value))
+        if isinstance(value, str):
+            return key_of(kind, Literal("text", value))
+        if isinstance(value, int):
+            return key_of(kind, Literal("number", Fraction(value)))
+        if isinstance(value, decimal.Decimal) and value.is_finite() and abs(value.adjusted()) < _LARGEST_EXPONENT:
+            return key_of(kind, Literal("number", Fraction(value)))
+        if isinstance(value, float) and math.isinf(value) and kind in ("FLOAT", "DOUBLE"):
+            return value
+    except ArgumentError:
+        pass
+    raise ArgumentError(f"domain has a value that column {name!r} of type {kind} cannot hold; write {words_of(kind)}.")

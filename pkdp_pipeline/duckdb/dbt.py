@@ -9,7 +9,7 @@ from dbt.adapters.duckdb.plugins import BasePlugin
 from dbt_common.exceptions import DbtRuntimeError
 
 from pkdp_pipeline.duckdb import install
-from pkdp_pipeline.duckdb.dbt_settings import Settings
+from pkdp_pipeline.duckdb.settings import Settings
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.ledger import Ledger
 

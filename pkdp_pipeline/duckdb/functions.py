@@ -2,59 +2,92 @@
 
 from __future__ import annotations
 
+import math
 import re
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, suppress
+from functools import lru_cache, partial
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 
-from pkdp_pipeline.duckdb import certificates
+from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.duckdb.cells import spelled
-from pkdp_pipeline.duckdb.releases import Releases
 from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.duckdb.tables import literal, quoted
-from pkdp_pipeline.errors import ConfigError, PkdpError
+from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError, PkdpError
+from pkdp_pipeline.model.arguments import choice, probability
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import MECHANISMS, mechanism_from_dict
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["INTERNAL", "MACROS", "register"]
+__all__ = ["INTERNAL", "MACROS", "Releases", "register"]
 
 #: The SQL functions that only the macros call.
 INTERNAL = ("pkdp_plan", "pkdp_release", "pkdp_certified", "pkdp_published")
 #: The macros, each in a file of its name in ``sql/duckdb``.
 MACROS = ("pkdp_histogram", "pkdp_count", "pkdp_delta", "pkdp_epsilon", "pkdp_releases")
 
-_CELLS = "STRUCT(keys VARCHAR[], count BIGINT)[]"
-_ENTRIES = (
-    "STRUCT(id VARCHAR, table_name VARCHAR, label VARCHAR, period VARCHAR, row_count BIGINT, sentence VARCHAR, "
-    "certificate VARCHAR)[]"
+_CELL = {"keys": "VARCHAR[]", "count": "BIGINT"}
+_ENTRY = {
+    "id": "VARCHAR",
+    "table_name": "VARCHAR",
+    "label": "VARCHAR",
+    "period": "VARCHAR",
+    "row_count": "BIGINT",
+    "sentence": "VARCHAR",
+    "certificate": "VARCHAR",
+}
+#: Parameters of the function behind ``pkdp_delta`` and ``pkdp_epsilon``, in order.
+_MECHANISM = {"k": "BIGINT", "k_complement": "BIGINT", "noise": "DOUBLE", "release_threshold": "BIGINT"}
+_ATTACKER = {
+    "p_max": "DOUBLE",
+    "p_min": "DOUBLE",
+    "p_max_between": "DOUBLE",
+    "unknown": "BIGINT",
+    "unknown_max": "BIGINT",
+    "known": "BIGINT",
+    "influence": "VARCHAR",
+}
+_CERTIFIED = (
+    {"quantity": "VARCHAR", "target": "DOUBLE", "mechanism": "VARCHAR"}
+    | _MECHANISM
+    | {"protects": "VARCHAR"}
+    | _ATTACKER
 )
 _CREATE = re.compile(r"(?m)^CREATE OR REPLACE MACRO ")
 _INTERNAL = re.compile(rf"\b({'|'.join(INTERNAL)})\(")
 
+
+class Releases(Protocol):
+    """Answers the questions that macros send. Every method raises `PkdpError` only."""
+
+    def plan(self, spec: Spec) -> tuple[tuple[str, str], ...]:
+        """Return name and SQL type of the by-columns. Called when a statement is bound, also by EXPLAIN."""
+        ...
+
+    def release(self, spec: Spec) -> Release:
+        """Publish or replay. Called only when a statement runs, perhaps several times and by several threads."""
+        ...
+
+    def published(self) -> Iterator[tuple[str, Release]]:
+        """Yield label and release of what has been published, oldest first."""
+        ...
+
+
 #: Every function ever registered. DuckDB keeps bare pointers to them, which cursors can follow even after the
 #: connection that registered them is closed.
 _kept: list[Callable[..., Any]] = []
-
-
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class _Registration:
-    """Who answers on a connection, until it is closed or registered again; the functions know it weakly."""
-
-    releases: Releases
-
-
-_registrations: weakref.WeakKeyDictionary[duckdb.DuckDBPyConnection, _Registration] = weakref.WeakKeyDictionary()
+#: Who answers on a connection, until it is closed or registered again; the functions know it weakly.
+_registrations: weakref.WeakKeyDictionary[duckdb.DuckDBPyConnection, Releases] = weakref.WeakKeyDictionary()
 #: The default connection is DuckDB's own; the object that stands for it comes and goes.
-_on_default: list[_Registration] = []
+_on_default: list[Releases] = []
 
 
 def register(connection: duckdb.DuckDBPyConnection, releases: Releases, *, temporary: bool = False) -> None:
@@ -85,9 +118,9 @@ def register(connection: duckdb.DuckDBPyConnection, releases: Releases, *, tempo
         ) from None
     except duckdb.Error as error:
         raise ConfigError(f"the connection cannot be used ({type(error).__name__}): is it open and free?") from None
-    registration, problem = _Registration(releases), ""
+    problem = ""
     try:
-        names = _create_functions(connection, weakref.ref(registration))
+        names = _create_functions(connection, weakref.ref(releases))
         _create_macros(connection, names, temporary=temporary)
         connection.commit()
     except BaseException as error:
@@ -99,9 +132,9 @@ def register(connection: duckdb.DuckDBPyConnection, releases: Releases, *, tempo
     if problem:
         raise ConfigError(f"the macros could not be made on this connection ({problem}).")
     if connection is duckdb.default_connection():
-        _on_default[:] = [registration]
+        _on_default[:] = [releases]
     else:
-        _registrations[connection] = registration
+        _registrations[connection] = releases
 
 
 def _create_macros(connection: duckdb.DuckDBPyConnection, names: Mapping[str, str], *, temporary: bool) -> None:
@@ -117,22 +150,18 @@ def _create_macros(connection: duckdb.DuckDBPyConnection, names: Mapping[str, st
 
 def _home(connection: duckdb.DuckDBPyConnection) -> str:
     """Return where cursors of the connection look names up."""
-    cursor = connection.cursor()
-    try:
+    with closing(connection.cursor()) as cursor:
         ((database, schema),) = cursor.execute("SELECT current_database(), current_schema()").fetchall()
-    finally:
-        cursor.close()
     return f"{quoted(database)}.{quoted(schema)}"
 
 
-def _create_functions(
-    connection: duckdb.DuckDBPyConnection, registration: weakref.ref[_Registration]
-) -> dict[str, str]:
+def _create_functions(connection: duckdb.DuckDBPyConnection, reference: weakref.ref[Releases]) -> dict[str, str]:
     """Register the functions; return under which names.
 
     The names get a number where another connection of the same database has functions of its own.
     """
     import duckdb
+    import pyarrow as pa
 
     for former in _registered(connection):
         # Only the connection that registered a function can remove it.
@@ -142,66 +171,54 @@ def _create_functions(
     suffixes = ("", *(f"_{number}" for number in range(2, len(taken) + 3)))
     suffix = next(free for free in suffixes if taken.isdisjoint(name + free for name in INTERNAL))
     used = {name: name + suffix for name in INTERNAL}
-    import pyarrow as pa
-
-    cell = pa.struct([("keys", pa.list_(pa.string())), ("count", pa.int64())])
-    entry = pa.struct(
-        [
-            ("id", pa.string()),
-            ("table_name", pa.string()),
-            ("label", pa.string()),
-            ("period", pa.string()),
-            ("row_count", pa.int64()),
-            ("sentence", pa.string()),
-            ("certificate", pa.string()),
-        ]
-    )
 
     def releases() -> Releases:
-        held = registration()
-        if held is None:
+        found = reference()
+        if found is None:
             raise ConfigError("the connection on which pkdp was installed is gone; install on the one in use.")
-        return held.releases
+        return found
 
-    def plan(questions: Any) -> Any:
-        def answer(text: Any) -> str:
-            spec = Spec.read(text)
-            return _planned(spec, releases().plan(spec), used["pkdp_release"])
+    def planned(text: Any) -> str:
+        spec = Spec.read(text)
+        return _planned(spec, releases().plan(spec), used["pkdp_release"])
 
-        return pa.array(_each(questions.to_pylist(), answer), pa.string())
+    arrow = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "VARCHAR[]": pa.list_(pa.string())}
 
-    def release(questions: Any) -> Any:
-        answers = _each(questions.to_pylist(), lambda text: _cells(releases().release(Spec.read(text))))
-        return pa.array(answers, pa.list_(cell))
+    def create(
+        name: str, answer: Callable[..., Any], parameters: Mapping[str, str], kind: str | Mapping[str, str]
+    ) -> None:
+        """Create a function that answers every distinct row once: DuckDB sends chunks of equal ones."""
+        if isinstance(kind, str):
+            returned, sql = arrow[kind], kind
+        else:
+            returned = pa.list_(pa.struct([(field, arrow[one]) for field, one in kind.items()]))
+            sql = f"STRUCT({', '.join(f'{field} {one}' for field, one in kind.items())})[]"
 
-    def certified(*columns: Any) -> Any:
-        rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
-        return pa.array(_guarded(lambda: certificates.certified(rows)), pa.float64())
+        def function(*columns: Any) -> Any:
+            rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
+            answers = {row: _guarded(partial(answer, *row)) for row in dict.fromkeys(rows)}
+            return pa.array([answers[row] for row in rows], returned)
 
-    def published(calls: Any) -> Any:
-        return pa.array(_each(calls.to_pylist(), lambda _: _entries(releases().published())), pa.list_(entry))
-
-    create: Any = connection.create_function  # typed otherwise in each version
-    kinds = [kind for _, kind in certificates.PARAMETERS]
-    # DuckDB asks how many columns it takes.
-    names = [Parameter(name, Parameter.POSITIONAL_ONLY) for name, _ in certificates.PARAMETERS]
-    certified.__signature__ = Signature(names)  # type: ignore[attr-defined]
-    for name, function, parameters, answer, volatile in (
-        ("pkdp_plan", plan, ["VARCHAR"], "VARCHAR", False),
-        ("pkdp_release", release, ["VARCHAR"], _CELLS, True),
-        ("pkdp_certified", certified, kinds, "DOUBLE", False),
-        ("pkdp_published", published, ["BIGINT"], _ENTRIES, True),
-    ):
+        # DuckDB asks how many columns it takes.
+        named = [Parameter(one, Parameter.POSITIONAL_ONLY) for one in parameters]
+        function.__signature__ = Signature(named)  # type: ignore[attr-defined]
         _kept.append(function)
-        create(
+        register_function: Any = connection.create_function  # typed otherwise in each version
+        register_function(
             used[name],
             function,
-            parameters,
-            answer,
+            list(parameters.values()),
+            sql,
             type="arrow",
             null_handling="special",
-            side_effects=volatile,
+            side_effects=name in ("pkdp_release", "pkdp_published"),
         )
+
+    question = {"question": "VARCHAR"}
+    create("pkdp_plan", planned, question, "VARCHAR")
+    create("pkdp_release", lambda text: _cells(releases().release(Spec.read(text))), question, _CELL)
+    create("pkdp_certified", _certified, _CERTIFIED, "DOUBLE")
+    create("pkdp_published", lambda _: _entries(releases().published()), {"call": "BIGINT"}, _ENTRY)
     return used
 
 
@@ -228,15 +245,6 @@ def _planned(spec: Spec, columns: Iterable[tuple[str, str]], release: str) -> st
     return f"SELECT {''.join(keys)}cell.count AS count FROM (SELECT unnest({release}({question})) AS cell)"
 
 
-def _each(questions: Sequence[Any], answer: Callable[[Any], Any]) -> list[Any]:
-    """Answer every distinct question once: DuckDB sends chunks of equal ones."""
-    answers = {}
-    for question in questions:
-        if question not in answers:
-            answers[question] = _guarded(partial(answer, question))
-    return [answers[question] for question in questions]
-
-
 def _guarded(answer: Callable[[], Any]) -> Any:
     """Return what is answered. DuckDB shows the text of errors: those of ours only, others could quote data."""
     problem = ""
@@ -258,21 +266,45 @@ def _cells(release: Release) -> list[dict[str, Any]]:
 
 
 def _entries(published: Iterable[tuple[str, Release]]) -> list[dict[str, Any]]:
-    rows = []
-    for label, release in published:
-        context = release.certificate.context
-        rows.append(
-            {
-                "id": release.id,
-                "table_name": None if context is None else context.table,
-                "label": label,
-                "period": None if context is None else context.period,
-                "row_count": len(release.table),
-                "sentence": release.certificate.sentence(),
-                "certificate": release.certificate.to_json(),
-            }
-        )
-    return rows
+    return [
+        {
+            "id": release.id,
+            "table_name": getattr(release.certificate.context, "table", None),
+            "label": label,
+            "period": getattr(release.certificate.context, "period", None),
+            "row_count": len(release.table),
+            "sentence": release.certificate.sentence(),
+            "certificate": release.certificate.to_json(),
+        }
+        for label, release in published
+    ]
+
+
+@lru_cache(maxsize=8192)
+def _certified(*row: Any) -> float:
+    """Return the δ or ε that is certified; where nothing can be, that nothing is promised: δ = 1, ε = inf."""
+    given = {name: value for name, value in zip(_CERTIFIED, row, strict=True) if value is not None}
+    quantity = choice("quantity", given.get("quantity"), ("delta", "epsilon"))
+    asked = "epsilon" if quantity == "delta" else "delta"
+    if "target" not in given:
+        raise ArgumentError(f"{asked} is needed, and may not be NULL: pkdp_{quantity}('histogram', …, {asked} := …).")
+    target = float(given["target"])
+    content = {field: given[field] for field in ("mechanism", *_MECHANISM) if field in given}
+    choice("mechanism", content.get("mechanism"), MECHANISMS)
+    if "noise" in content:
+        content["noise"] = {"epsilon": content["noise"]}
+    mechanism = mechanism_from_dict(content)
+    attacker = AttackerModel.from_dict({field: given[field] for field in _ATTACKER if field in given})
+    try:
+        certificate = certify(mechanism, attacker, protects=given.get("protects", "presence"))
+    except NotCertifiableError:
+        # Checked as if it were used, so that a malformed target is the same error everywhere.
+        if asked == "delta":
+            probability("delta", target)
+        elif not (math.isfinite(target) and target >= 0):
+            raise ArgumentError("epsilon must be finite and at least 0.") from None
+        return 1.0 if quantity == "delta" else math.inf
+    return float(certificate.delta(target) if quantity == "delta" else certificate.epsilon(target))
 
 
 def _script(name: str) -> str:

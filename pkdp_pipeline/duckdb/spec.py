@@ -2,53 +2,34 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from types import MappingProxyType
-from typing import Any, cast
+import re
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from pkdp_pipeline.duckdb.tables import lowered
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import positive_real
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
+from pkdp_pipeline.releases.options import Table
 
 __all__ = ["Spec"]
 
-_TEXTS = (
-    "filter",
-    "domain",
-    "protects",
-    "period",
-    "missing_unit",
-    "one_cell",
-    "undeclared",
-    "database",
-    "schema",
-)
-_MEANT = {
+#: How the texts among the keys are written; others are just texts.
+_WRITTEN = {
+    "table": "the name of a table, in quotes: 'events'",
     "period": "a text or a DATE, such as '2013-01-02'",
     "filter": "a text that holds a condition, such as filter := 'age >= 18'",
 }
-_WHOLE = ("k", "k_complement", "release_threshold")
-_CELLS = ("domain", "protects", "one_cell", "order_by", "undeclared")
+#: What no text in a database has.
+_FOREIGN = re.compile("[\0\ud800-\udfff]")
 #: Keys that the policy of a gate decides, and not who asks.
-_OF_THE_POLICY: Mapping[str, str] = MappingProxyType(
-    {
-        "domain": "the policy's domains say which cells are public",
-        "protects": "the policy says what is protected",
-        "period": "the policy says which period the tables are about",
-        "missing_unit": "rows without a privacy unit are dropped",
-        "one_cell": "the policy says in which cell a person is counted",
-        "order_by": "the policy says in which cell a person is counted",
-        "undeclared": "people outside the public cells are absent",
-    }
-)
+_OF_THE_POLICY = ("domain", "protects", "period", "missing_unit", "one_cell", "order_by", "undeclared")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
+class Spec(Table):
     """One question, such as ``{"table": "events", "histogram": "country", "k": 20}``; None where a key is left out.
 
     Parameters
@@ -68,22 +49,17 @@ class Spec:
     domain : str, optional
         The public cells as JSON text; see `cells.read_domain`.
     protects, period, missing_unit, one_cell, undeclared : str, optional
-        See `Request`.
+        See `Question`.
     order_by : tuple of str, optional
     database, schema : str, optional
         Where the caller's connection stands; unqualified names are looked up there first.
     schemas : tuple of str, optional
         The schemas of its search path.
-
-    Raises
-    ------
-    ArgumentError
-        If a field has the wrong type, or is not one of this kind of release.
     """
 
     table: str
     histogram: tuple[str, ...] | None = None
-    count: bool | None = None
+    count: Literal[True] | None = None
     k: int | None = None
     k_complement: int | None = None
     filter: str | None = None
@@ -97,42 +73,44 @@ class Spec:
     order_by: tuple[str, ...] | None = None
     undeclared: str | None = None
     database: str | None = None
-    schema: str | None = None
+    schema_: str | None = Field(default=None, alias="schema")
     schemas: tuple[str, ...] | None = None
 
-    def __post_init__(self) -> None:
-        _check_text("table", self.table, "the name of a table, in quotes: 'events'")
-        for name in _TEXTS:
-            value = getattr(self, name)
-            if value is not None:
-                _check_text(name, value, _MEANT.get(name, "a text"))
-        for name in _WHOLE:
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-                raise ArgumentError(f"{name} must be a whole number, not {type(value).__name__}: write it as 20.")
-        if self.noise is not None:
-            try:
-                object.__setattr__(self, "noise", positive_real("noise", self.noise))
-            except ArgumentError as error:
-                raise ArgumentError(f"{str(error).removesuffix('.')}: write noise := 0.5, its ε.") from None
-        for name in ("histogram", "order_by"):
-            object.__setattr__(self, name, _names(name, getattr(self, name)))
-        schemas: Any = self.schemas
-        if schemas is not None:
-            if not isinstance(schemas, (list, tuple)) or not all(isinstance(name, str) for name in schemas):
-                raise ArgumentError("schemas must be a list of names; pkdp_histogram and pkdp_count write it.")
-            object.__setattr__(self, "schemas", tuple(schemas))
-        if self.count is not None and self.count is not True:
-            raise ArgumentError("count must be true, or left out.")
+    @field_validator("*", mode="before")
+    @classmethod
+    def _is_of_its_kind(cls, value: Any, info: ValidationInfo) -> Any:
+        name = info.field_name or ""
+        if value is None:
+            if name == "table":
+                raise ValueError("table is needed, and may not be NULL.")
+            return None
+        if name == "schemas":
+            return tuple(value) if isinstance(value, list) else value
+        if name in ("histogram", "order_by"):
+            return _names(name, value)
+        if name == "noise":
+            return positive_real("noise", value)
+        if name == "count" and value is not True:
+            raise ValueError("count must be true, or left out.")
+        if name in ("k", "k_complement", "release_threshold") and type(value) is not int:
+            raise ValueError(f"{name} must be a whole number, not {type(value).__name__}: write it as 20.")
+        text = cls.model_fields[name].annotation in (str, str | None)
+        if text and (not isinstance(value, str) or not value.strip() or _FOREIGN.search(value)):
+            raise ValueError(f"{name} must be {_WRITTEN.get(name, 'a text')}, and not empty or with NUL in it.")
+        return value
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
         if (self.histogram is None) is (self.count is None):
-            raise ArgumentError(
+            raise ValueError(
                 "a question has either: histogram, the columns whose values are the cells, or count, which is true."
             )
         if self.histogram is not None and self.k_complement is not None:
-            raise ArgumentError("k_complement is about a count; a histogram has none: leave it out.")
-        for name in _CELLS:
+            raise ValueError("k_complement is about a count; a histogram has none: leave it out.")
+        for name in ("domain", "protects", "one_cell", "order_by", "undeclared"):
             if self.count and getattr(self, name) is not None:
-                raise ArgumentError(f"{name} is about the cells of a histogram; a count has none: leave it out.")
+                raise ValueError(f"{name} is about the cells of a histogram; a count has none: leave it out.")
+        return self
 
     @classmethod
     def read(cls, question: object) -> Spec:
@@ -154,25 +132,16 @@ class Spec:
                 content = None
         if not isinstance(content, Mapping):
             raise ArgumentError('the question must be a JSON object, such as {"table": "events", "count": true}.')
-        known = [field.name for field in fields(cls)]
-        for name in content:
-            if name not in known:
-                close = difflib.get_close_matches(str(name), known, n=1)
-                raise ArgumentError(
-                    f"the question has a key {name!r}, which there is not."
-                    + (f" Did you mean {close[0]!r}?" if close else "")
-                )
-        if content.get("table") is None:
-            raise ArgumentError("table is needed, and may not be NULL.")
-        return cls(**cast("dict[str, Any]", dict(content)))
+        try:
+            return cls.model_validate({"table": None, **content})
+        except ValidationError as error:
+            detail = error.errors(include_url=False)[0]
+        message = detail["msg"] if detail["type"] == "value_error" else f"{detail['loc'][0]} has another type."
+        raise ArgumentError(message.removeprefix("Value error, "))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the keys that are given, as JSON has them."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
-            if value is not None
-        }
+        return self.model_dump(mode="json", exclude_none=True, by_alias=True)
 
     def to_json(self) -> str:
         """Return JSON that `read` reads; equal questions have equal JSON."""
@@ -186,10 +155,10 @@ class Spec:
         ArgumentError
             If it says what the policy decides.
         """
-        for name, reason in _OF_THE_POLICY.items():
+        for name in _OF_THE_POLICY:
             if getattr(self, name) is not None:
-                raise ArgumentError(f"{name} is not for analysts to choose: {reason}. Leave it out.")
-        return replace(self, database=None, schema=None, schemas=None)
+                raise ArgumentError(f"{name} is not for analysts to choose: the policy decides it. Leave it out.")
+        return self.model_copy(update={"database": None, "schema_": None, "schemas": None})
 
     def mechanism(self) -> Count | Histogram:
         """Return the mechanism that is asked for."""
@@ -205,30 +174,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _check_text(name: str, value: object, meant: str) -> None:
-    if not isinstance(value, str) or not value.strip():
-        raise ArgumentError(f"{name} must be {meant}, and not empty.")
-    _check_characters(name, value)
-
-
-def _check_characters(name: str, text: str) -> None:
-    if any(character == "\x00" or "\ud800" <= character <= "\udfff" for character in text):
-        raise ArgumentError(f"{name} has characters that no text in a database has.")
-
-
-def _names(argument: str, value: object) -> tuple[str, ...] | None:
-    if value is None:
-        return None
-    names = [value] if isinstance(value, str) else value
-    if isinstance(names, Mapping) or not isinstance(names, Iterable):
-        names = []
-    listed = tuple(names)
-    if not listed or not all(isinstance(name, str) and name for name in listed):
-        raise ArgumentError(f"{argument} must be a column's name or a list of them: 'country' or ['country', 'flag'].")
-    for name in listed:
-        _check_characters(argument, name)
-    if len({lowered(name) for name in listed}) < len(listed):
-        raise ArgumentError(
-            f"{argument} names a column twice, letter case aside; write each once: ['country', 'flag']."
-        )
-    return cast("tuple[str, ...]", listed)
+def _names(argument: str, value: Any) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, (list, tuple)) else ()
+    if not names or not all(isinstance(name, str) and name and not _FOREIGN.search(name) for name in names):
+        raise ValueError(f"{argument} must be a column's name or a list of them: 'country' or ['country', 'flag'].")
+    if len(set(map(lowered, names))) < len(names):
+        raise ValueError(f"{argument} names a column twice, letter case aside; write each once: ['country', 'flag'].")
+    return names

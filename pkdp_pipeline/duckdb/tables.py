@@ -15,36 +15,28 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LACKING",
+    "NOT_OFFERED",
+    "Place",
     "TableRef",
     "column_named",
     "is_enum",
     "literal",
     "lowered",
+    "places",
     "quoted",
     "resolve",
+    "suggestion",
     "table_named",
     "type_name",
 ]
 
-#: What is said about a column that nobody has.
+#: What is said about a column that nobody has; by a gate also about one that it leaves out.
 LACKING = "which the table does not have"
+NOT_OFFERED = "which this gate does not offer"
 
-_PART = re.compile(r'"(?:[^"]|"")+"|[^".]+')
+_PART = r'"(?:[^"]|"")+"|[^".]*[^".\s][^".]*'
 
-_COLUMNS = """
-SELECT database_name, schema_name, table_name, column_name, data_type
-FROM duckdb_columns()
-WHERE NOT internal AND lower(table_name) = lower($table)
-ORDER BY database_name, schema_name, table_name, column_index
-"""
-_TABLES = """
-SELECT DISTINCT database_name, schema_name, table_name
-FROM duckdb_columns()
-WHERE NOT internal AND database_name IN ($home, $database)
-ORDER BY ALL
-"""
-
-_VIEW = "SELECT 1 FROM duckdb_views() WHERE database_name = $1 AND schema_name = $2 AND view_name = $3"
+_TABLES = "SELECT DISTINCT database_name, schema_name, table_name FROM duckdb_columns() WHERE NOT internal ORDER BY ALL"
 
 Found = TypeVar("Found")
 Place = tuple[str, str, str]
@@ -117,22 +109,27 @@ def resolve(
     parts = _parts(name)
     ((home, main),) = cursor.execute("SELECT current_database(), current_schema()").fetchall()
     database, schema = database or home, schema or main
-    found: dict[Place, dict[str, str]] = {}
-    for *place, column, kind in cursor.execute(_COLUMNS, {"table": parts[-1]}).fetchall():
-        found.setdefault((place[0], place[1], place[2]), {})[column] = kind
-    for wanted in _places(parts, database, schema):
+    known: list[Place] = cursor.execute(_TABLES).fetchall()
+    for wanted in places(parts, database, schema):
         # Letter case decides nothing, so at most one table is in a place.
-        matches = [place for place in found if tuple(map(lowered, place)) in wanted]
+        matches = [place for place in known if tuple(map(lowered, place)) in wanted]
         if len(matches) > 1:
             raise ArgumentError(f"table {name!r} names several tables; write it as 'database.schema.table'.")
         if matches:
-            return _reference(matches[0], _current(cursor, name, matches[0], found[matches[0]]), home)
+            (place,) = matches
+            sql = ".".join(map(quoted, place))
+            return TableRef(name=_public(place, home), sql=sql, columns=_columns(cursor, name, sql))
         if len(parts) == 1 and len(schemas or ()) > 1:
             raise ArgumentError(
                 f"table {name!r} is not in {schema!r}, the first schema of the search path; the others are not looked "
                 "through: write it as 'schema.table'."
             )
-    raise ArgumentError(_not_found(cursor, name, parts[-1], home, database))
+    others = [public for place in known if lowered(public := _public(place, home)) != lowered(name.strip())]
+    raise ArgumentError(
+        f"table {name!r} is not in the catalog.{suggestion(name, others)} Temporary tables, registered frames, Python "
+        "variables, files and what is not committed yet are not read: make a table of it with CREATE TABLE events AS "
+        "FROM …, and commit."
+    )
 
 
 def is_enum(kind: str) -> bool:
@@ -161,11 +158,14 @@ def column_named(argument: str, name: str, columns: Iterable[str], *, lacking: s
     matches = [column for column in known if lowered(column) == lowered(name)]
     if len(matches) == 1:
         return matches[0]
-    close = difflib.get_close_matches(lowered(name), list(map(lowered, known)), n=1)
-    hint = [column for column in known if close and lowered(column) == close[0]]
-    raise ArgumentError(
-        f"{argument} names column {name!r}, {lacking}." + (f" Did you mean {hint[0]!r}?" if hint else "")
-    )
+    raise ArgumentError(f"{argument} names column {name[:80]!r}, {lacking}.{suggestion(name, known)}")
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return a question after the nearest of the known names, letter case aside; empty where none is near."""
+    spelled = {lowered(one): one for one in known}
+    close = difflib.get_close_matches(lowered(name), list(spelled), n=1)
+    return f" Did you mean {spelled[close[0]]!r}?" if close else ""
 
 
 def table_named(name: str, known: Mapping[str, Found]) -> Found:
@@ -188,28 +188,25 @@ def table_named(name: str, known: Mapping[str, Found]) -> Found:
 
 
 def _parts(name: str) -> list[str]:
-    pieces, position = [], 0
-    text = name.strip()
-    while True:
-        match = _PART.match(text, position)
-        if match is None:
-            break
-        piece = match.group()
-        pieces.append(piece[1:-1].replace('""', '"') if piece.startswith('"') else piece.strip())
-        position = match.end()
-        if position == len(text) or text[position] != ".":
-            break
-        position += 1
-    if position != len(text) or not all(pieces) or not 1 <= len(pieces) <= 3:
+    if not re.fullmatch(rf"(?:{_PART})(?:\.(?:{_PART})){{,2}}", name.strip()):
         raise ArgumentError(
             f"table {name!r} is not a table's name; write 'events', 'schema.events' or 'database.schema.events', with "
             "double quotes around parts that hold dots or quotes."
         )
-    return pieces
+    parts = re.findall(_PART, name.strip())
+    return [part[1:-1].replace('""', '"') if part.startswith('"') else part.strip() for part in parts]
 
 
-def _places(parts: Sequence[str], database: str, schema: str) -> list[set[Place]]:
-    """Return where to look, in turn; places of one turn are equally near."""
+def places(parts: Sequence[str], database: str, schema: str) -> list[set[Place]]:
+    """Return where to look for a table, in turn and in lower case; places of one turn are equally near.
+
+    Parameters
+    ----------
+    parts : sequence of str
+        Its name, perhaps after its schema, or its database and schema.
+    database, schema : str
+        Where the caller stands.
+    """
     name = parts[-1]
     if len(parts) == 3:
         turns = [[(parts[0], parts[1], name)]]
@@ -220,25 +217,16 @@ def _places(parts: Sequence[str], database: str, schema: str) -> list[set[Place]
     return [{(lowered(a), lowered(b), lowered(c)) for a, b, c in turn} for turn in turns]
 
 
-def _current(
-    cursor: duckdb.DuckDBPyConnection, name: str, place: Place, columns: Mapping[str, str]
-) -> Mapping[str, str]:
+def _columns(cursor: duckdb.DuckDBPyConnection, name: str, sql: str) -> dict[str, str]:
     """Return the columns as they are now: of a view, the catalog keeps those that it had when it was made."""
     import duckdb
 
-    if not cursor.execute(_VIEW, list(place)).fetchall():
-        return columns
-    problem = ""
     try:
-        described = cursor.execute(f"DESCRIBE SELECT * FROM {'.'.join(map(quoted, place))}").fetchall()
+        described = cursor.execute(f"DESCRIBE SELECT * FROM {sql}").fetchall()
         return {row[0]: row[1] for row in described}
     except duckdb.Error as error:
         problem = type(error).__name__
     raise ArgumentError(f"table {name!r} is a view that cannot be read ({problem}); correct the view.")
-
-
-def _reference(place: Place, columns: Mapping[str, str], home: str) -> TableRef:
-    return TableRef(name=_public(place, home), sql=".".join(map(quoted, place)), columns=columns)
 
 
 def _public(place: Place, home: str) -> str:
@@ -246,20 +234,3 @@ def _public(place: Place, home: str) -> str:
     database, schema, table = place
     given = place if database != home else (table,) if schema == "main" else (schema, table)
     return ".".join(part if not re.search(r'[."]|^\s|\s$', part) else quoted(part) for part in given)
-
-
-def _not_found(cursor: duckdb.DuckDBPyConnection, name: str, table: str, home: str, database: str) -> str:
-    places: list[Place] = cursor.execute(_TABLES, {"home": home, "database": database}).fetchall()
-    close = difflib.get_close_matches(lowered(table), [lowered(place[2]) for place in places], n=1)
-    # The very name that was given means another place, from where the caller stands.
-    hint = [
-        _public(place, home if lowered(_public(place, home)) != lowered(name.strip()) else "")
-        for place in places
-        if close and lowered(place[2]) == close[0]
-    ]
-    return (
-        f"table {name!r} is not in the catalog."
-        + (f" Did you mean {hint[0]!r}?" if hint else "")
-        + " Temporary tables, registered frames, Python variables, files and what is not committed yet are not read: "
-        "make a table of it with CREATE TABLE events AS FROM …, and commit."
-    )

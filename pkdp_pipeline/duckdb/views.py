@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.duckdb.tables import literal, lowered, quoted
+from pkdp_pipeline.duckdb.tables import Place, literal, lowered, places, quoted
 
 if TYPE_CHECKING:
     import duckdb
@@ -25,8 +24,6 @@ _FUNCTIONS = """
 SELECT DISTINCT lower(function_name), function_type = 'aggregate' FROM duckdb_functions()
 WHERE function_type = 'aggregate' OR (stability = 'VOLATILE' AND function_name <> 'error')
 """
-
-Place = tuple[str, str, str]
 
 
 def link_warning(name: str, parts: Collection[str]) -> str:
@@ -46,15 +43,18 @@ def linking_views(connection: duckdb.DuckDBPyConnection, unit: Collection[str]) 
     unit : collection of str
         Empty where each row is a person.
     """
-    catalog = _Catalog.of(connection)
+    views, functions = _catalog(connection)
     columns: dict[Place, set[str]] = {}
     for *place, column in connection.execute(
         "SELECT database_name, schema_name, table_name, column_name FROM duckdb_columns() WHERE NOT internal"
     ).fetchall():
         columns.setdefault((place[0], place[1], place[2]), set()).add(lowered(column))
     asked = {lowered(name) for name in unit}
-    places = [place for place in catalog.views if asked <= columns.get(place, set())]
-    found = {".".join(place[1:]): linking_parts(connection, f"FROM {_sql(place)}", catalog) for place in places}
+    found = {
+        ".".join(place[1:]): linking_parts(connection, f"FROM {'.'.join(map(quoted, place))}", (views, functions))
+        for place in views
+        if asked <= columns.get(place, set())
+    }
     return {name.removeprefix("main."): parts for name, parts in found.items() if parts}
 
 
@@ -74,7 +74,7 @@ def linking_parts(connection: duckdb.DuckDBPyConnection, query: str, catalog: _C
     list of str
         In words, each once; empty where nothing was found. What macros and tables of other kinds do is not seen.
     """
-    catalog = catalog or _Catalog.of(connection)
+    views, functions = catalog or _catalog(connection)
     ((database, schema),) = connection.execute("SELECT current_database(), current_schema()").fetchall()
     found: dict[str, None] = {}
     waiting, seen = [(query, (database, schema))], set()
@@ -86,41 +86,34 @@ def linking_parts(connection: duckdb.DuckDBPyConnection, query: str, catalog: _C
             found["a definition that cannot be looked at"] = None
             continue
         for node in _nodes(tree):
-            found.update(dict.fromkeys(_parts(node, catalog)))
-            view = catalog.view(node, at)
+            found.update(dict.fromkeys(_parts(node, functions)))
+            view = _view(node, views, at)
             if view is not None and view not in seen:
                 seen.add(view)
-                waiting.append((_HEAD.sub("", catalog.views[view], count=1), view[:2]))
+                waiting.append((_HEAD.sub("", views[view], count=1), view[:2]))
     return list(found)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Catalog:
-    """The views of a connection with their SQL, and which functions do not look at one row alone."""
-
-    views: dict[Place, str]
-    functions: dict[str, bool]
-
-    @classmethod
-    def of(cls, connection: duckdb.DuckDBPyConnection) -> _Catalog:
-        views = {(row[0], row[1], row[2]): row[3] for row in connection.execute(_VIEWS).fetchall()}
-        return cls(views=views, functions=dict(connection.execute(_FUNCTIONS).fetchall()))
-
-    def view(self, node: dict[str, Any], home: tuple[str, str]) -> Place | None:
-        """Return the view that a node of a syntax tree names, None where it names something else."""
-        if node.get("type") != "BASE_TABLE":
-            return None
-        catalog, schema, name = (lowered(node.get(key) or "") for key in ("catalog_name", "schema_name", "table_name"))
-        database, place = lowered(home[0]), lowered(home[1])
-        if schema:
-            wanted = [(catalog or database, schema, name), (schema, "main", name)]
-        else:
-            wanted = [(database, place, name), (database, "main", name), ("temp", "main", name)]
-        places = {(lowered(one[0]), lowered(one[1]), lowered(one[2])): one for one in self.views}
-        return next((places[one] for one in wanted if one in places), None)
+#: The views of a connection with their SQL; and which functions do not look at one row alone: whether they aggregate.
+_Catalog = tuple[dict[Place, str], dict[str, bool]]
 
 
-def _parts(node: dict[str, Any], catalog: _Catalog) -> Iterator[str]:
+def _catalog(connection: duckdb.DuckDBPyConnection) -> _Catalog:
+    views = {(row[0], row[1], row[2]): row[3] for row in connection.execute(_VIEWS).fetchall()}
+    return views, dict(connection.execute(_FUNCTIONS).fetchall())
+
+
+def _view(node: dict[str, Any], views: Iterable[Place], home: tuple[str, str]) -> Place | None:
+    """Return the view that a node of a syntax tree names, None where it names something else."""
+    if node.get("type") != "BASE_TABLE":
+        return None
+    parts = [part for key in ("catalog_name", "schema_name", "table_name") if (part := node.get(key))]
+    known = {(lowered(one[0]), lowered(one[1]), lowered(one[2])): one for one in views}
+    wanted = [*places(parts, *home), {("temp", "main", lowered(parts[-1]))}]
+    return next((known[one] for turn in wanted for one in sorted(turn) if one in known), None)
+
+
+def _parts(node: dict[str, Any], functions: dict[str, bool]) -> Iterator[str]:
     kind, group = node.get("type"), node.get("class")
     if kind in ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER"):
         yield "LIMIT"
@@ -132,23 +125,23 @@ def _parts(node: dict[str, Any], catalog: _Catalog) -> Iterator[str]:
         yield "a window"
     if group == "SUBQUERY":
         yield "a subquery in an expression"
-    if group == "FUNCTION" and catalog.functions.get(lowered(node.get("function_name") or "")) is False:
+    if group == "FUNCTION" and functions.get(lowered(node.get("function_name") or "")) is False:
         yield f"{lowered(node['function_name'])}()"
     if kind == "SELECT_NODE" and not node.get("group_expressions"):
         forced = node.get("aggregate_handling") == "FORCE_AGGREGATES"  # GROUP BY ALL
-        if not forced and _aggregates(node.get("select_list"), catalog):
+        if not forced and _aggregates(node.get("select_list"), functions):
             yield "an aggregate of all rows"
 
 
-def _aggregates(value: Any, catalog: _Catalog) -> bool:
+def _aggregates(value: Any, functions: dict[str, bool]) -> bool:
     """Whether an aggregate function is among these expressions, outside the queries within them."""
     if isinstance(value, list):
-        return any(_aggregates(one, catalog) for one in value)
+        return any(_aggregates(one, functions) for one in value)
     if not isinstance(value, dict) or value.get("class") in ("SUBQUERY", "WINDOW"):
         return False
-    if value.get("class") == "FUNCTION" and catalog.functions.get(lowered(value.get("function_name") or "")):
+    if value.get("class") == "FUNCTION" and functions.get(lowered(value.get("function_name") or "")):
         return True
-    return any(_aggregates(one, catalog) for one in value.values())
+    return any(_aggregates(one, functions) for one in value.values())
 
 
 def _nodes(value: Any) -> Iterator[dict[str, Any]]:
@@ -159,7 +152,3 @@ def _nodes(value: Any) -> Iterator[dict[str, Any]]:
         if isinstance(one, dict):
             yield one
         waiting += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
-
-
-def _sql(place: Place) -> str:
-    return ".".join(map(quoted, place))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -161,7 +161,7 @@ def days_of(first: date, last: date) -> tuple[date, ...]:
     """
     if last < first:
         raise ArgumentError(f"the last day, {last.isoformat()}, is before the first, {first.isoformat()}: swap them.")
-    return tuple(_between(first, last))
+    return _between(first, last)
 
 
 def missed_days(job: Job, day: date) -> tuple[date, ...]:
@@ -179,20 +179,15 @@ def missed_days(job: Job, day: date) -> tuple[date, ...]:
     with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
         held = {entry.key: entry.period for entry in ledger.entries() if entry.state == "published"}
         dataset = ledger.dataset
-    periods = {read for text in held.values() if (read := _day(text)) is not None and read < day}
-    for earlier in sorted(periods, reverse=True):
+    periods = set()
+    for text in held.values():
+        with suppress(ValueError):  # a month, or a label
+            periods.add(date.fromisoformat(text))
+    for earlier in sorted((one for one in periods if one < day), reverse=True):
         if all(one.request.key(dataset) in held for one in requests_of(job, earlier)):
-            return tuple(_between(earlier + timedelta(days=1), day - timedelta(days=1)))
+            return _between(earlier + timedelta(days=1), day - timedelta(days=1))
     return ()
 
 
-def _between(first: date, last: date) -> Iterator[date]:
-    for number in range(first.toordinal(), last.toordinal() + 1):
-        yield date.fromordinal(number)
-
-
-def _day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None
+def _between(first: date, last: date) -> tuple[date, ...]:
+    return tuple(map(date.fromordinal, range(first.toordinal(), last.toordinal() + 1)))

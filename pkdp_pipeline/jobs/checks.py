@@ -18,7 +18,7 @@ from pkdp_pipeline.errors import ArgumentError, InputCheckError
 from pkdp_pipeline.jobs.expectations import Expectation, judge, read_expectations
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.requests import NamedRequest, requests_of
-from pkdp_pipeline.jobs.sources.source import DAYS, HOLDS, Kind, Rows, Source, check_named, declared_columns
+from pkdp_pipeline.jobs.sources.source import DAYS, HOLDS, Kind, Source, check_named, declared_columns
 from pkdp_pipeline.model.domain import Domain
 from pkdp_pipeline.model.keys import canonical_key, sort_rank
 from pkdp_pipeline.model.question import Question
@@ -88,7 +88,7 @@ def check_input(
     if problems := _broken(columns):
         kept += columns
         raise _failure(problems, day)
-    number, without_unit = source.counts(job.period, day, [Rows(), Rows(present=job.unit, negated=True)])
+    number, without_unit = source.counts(job.period, day, job.unit)
     fresh = job.checks.fresh
     newest = None if fresh is None else source.newest(job.period, fresh.column)
     kept += [*columns, *_of_rows(job, day, number, without_unit, newest)]

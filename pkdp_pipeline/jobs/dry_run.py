@@ -15,8 +15,7 @@ from pkdp_pipeline.jobs.written import check_folder, check_ledger
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.copying import copied
 from pkdp_pipeline.ledger.parts import certificate_of, describe
-from pkdp_pipeline.ledger.stretch import total_of_days, total_of_unit
-from pkdp_pipeline.releases.publish import reserve
+from pkdp_pipeline.releases.publish import Publication
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
@@ -37,16 +36,18 @@ class PlannedRelease:
     ----------
     name : str
     outcome : {"publish", "replay"}
-    epsilon : float
-        What its certificate gives at `DELTA`; `math.inf` where no ε reaches it.
     certificate : Certificate
         What it promises, or promised when it was published.
     """
 
     name: str
     outcome: Outcome
-    epsilon: float
     certificate: Certificate = field(compare=False, repr=False)
+
+    @property
+    def epsilon(self) -> float:
+        """What its certificate gives at `DELTA`; `math.inf` where no ε reaches it."""
+        return self.certificate.epsilon(DELTA)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,13 +102,13 @@ def plan_job(job: Job, days: Sequence[date], *, revise: bool = False) -> Plan:
     LedgerError, TemporaryError
         If the ledger cannot be read.
     """
-    check_together(requests_of(job, date(2000, 1, 1)), dataset=job.dataset, evidence=job.declared())
+    check_together(job)
     budget, evidence = job.budgets() or None, job.declared() or None
     planned: list[PlannedDay] = []
     certificates = check_folder(job)
     with copied(job.ledger, dataset=job.dataset, budget=budget, evidence=evidence) as ledger:
         check_ledger(job, ledger, certificates)
-        before = total_of_unit(ledger, job.unit)
+        before = ledger.known_total(job.unit)
         for day in days:
             planned.append(plan_day(job, ledger, day, revise=revise))
             if planned[-1].refused is not None:
@@ -117,8 +118,8 @@ def plan_job(job: Job, days: Sequence[date], *, revise: bool = False) -> Plan:
             days=tuple(planned),
             unreached=len(days) - len(planned),
             before=before,
-            after=total_of_unit(ledger, job.unit),
-            period=total_of_days(ledger, job.unit, min(allowed), max(allowed)) if allowed else compose([]),
+            after=ledger.known_total(job.unit),
+            period=ledger.known_total(job.unit, min(allowed), max(allowed)) if allowed else compose([]),
         )
 
 
@@ -129,19 +130,11 @@ def plan_day(job: Job, ledger: Ledger, day: date, *, revise: bool = False) -> Pl
     for one in named:
         try:
             with in_job_words(one.name):
-                found = reserve(
-                    one.request,
-                    attacker=one.attacker,
-                    ledger=ledger,
-                    alone=job.alone,
-                    revise=revise,
-                    target=job.asked_target(),
-                )
+                found = Publication(question=one.request, ledger=ledger, revise=revise, **one.terms).reserve()
         except PkdpError as error:
             return PlannedDay(day=day, releases=tuple(releases), refused=error)
         outcome: Outcome = "replay" if isinstance(found, Entry) else "publish"
-        certificate = certificate_of(describe(found.certificate))
-        releases.append(
-            PlannedRelease(name=one.name, outcome=outcome, epsilon=certificate.epsilon(DELTA), certificate=certificate)
-        )
+        text = found.certificate if isinstance(found, Entry) else found.certificate.to_json()
+        certificate = certificate_of(describe(text))
+        releases.append(PlannedRelease(name=one.name, outcome=outcome, certificate=certificate))
     return PlannedDay(day=day, releases=tuple(releases))

@@ -1,17 +1,20 @@
-"""Addresses with passwords: read from the environment, kept out of whatever shows a job."""
+"""Paths, which are relative to the job file, and addresses with passwords, kept out of whatever shows a job."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from pydantic import BeforeValidator, Field, PlainSerializer, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, StringConstraints, ValidationInfo
 
-from pkdp_pipeline.releases.options import local
+from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
+from pkdp_pipeline.ledger.postgres_errors import trouble_of
 
-__all__ = ["Address", "LedgerName", "from_environment", "public_address"]
+__all__ = ["Address", "LedgerName", "PathName", "from_environment", "local", "public_address", "refusal"]
 
 _SCHEMES = ("postgresql", "postgres")
 _NO_FILE = re.compile(r"\s*postgres(ql)?(\+\w+)?:|.*\b(password|passwd|pwd|sslpassword|host|dbname)\s*=", re.I | re.S)
@@ -45,6 +48,26 @@ def from_environment(value: object) -> object:
     return content
 
 
+def local(path: object) -> object:
+    """Return a path on this machine as it is.
+
+    Raises
+    ------
+    ValueError
+        If it is an address, or something that a shell would replace and this library does not.
+    """
+    if isinstance(path, str):
+        if "://" in path:
+            raise ValueError("must be a path on this machine, not an address.")
+        if "${" in path:
+            raise ValueError("may not hold an environment variable: these are read in ledger and postgres only.")
+        if path.startswith("~"):
+            raise ValueError("must be a whole path or one relative to the job file: ~ is not replaced.")
+        if "\x00" in path:
+            raise ValueError("must be a path.")
+    return path
+
+
 def public_address(address: str) -> str:
     """Return ``host:port/database`` of a PostgreSQL address: no user, no password, no options."""
     parts = urlsplit(address)
@@ -53,6 +76,23 @@ def public_address(address: str) -> str:
         host = f"[{host}]"
     port = "" if parts.port is None else f":{parts.port}"
     return f"{host}{port}{unquote(parts.path)}"
+
+
+def refusal(place: str, error: Exception, fixes: Mapping[str, str]) -> PkdpError:
+    """Return our own error of one of PostgreSQL's, whose words can quote the data or hold the address.
+
+    `fixes` says what to do by SQLSTATE or its class, and after "" about all others.
+    """
+    state = str(getattr(error, "sqlstate", None) or "")
+    lost = not state and type(error).__name__ in ("OperationalError", "ConnectionTimeout")
+    trouble = trouble_of(state, str(error), lost=lost)
+    if trouble == "passing":
+        return TemporaryError(f"{place} cannot be reached, has no room for one more, or is locked: try again later.")
+    if trouble != "other" or not state:
+        return ConfigError(f"{place} refuses the connection: check user, password, host, database and options.")
+    known = {"53": "its server has run out of room: make room", "58": "its server's disk fails: mend it", **fixes}
+    fix = known.get(state) or known.get(state[:2]) or known[""]
+    return ConfigError(f"{place} cannot be used (SQLSTATE {state}): {fix}.")
 
 
 def _postgres(value: object) -> object:
@@ -90,6 +130,14 @@ def _shown(value: str) -> str:
     return public_address(value) if "://" in value else value
 
 
+def _placed(path: str, info: ValidationInfo) -> str:
+    """Return a path from the folder that is the context of a validation; as it is written where there is none."""
+    return path if info.context is None or "://" in path else str(Path(info.context, path))
+
+
+PathName = Annotated[str, StringConstraints(min_length=1), BeforeValidator(local), AfterValidator(_placed)]
+"""A path on this machine, relative to the job file."""
+
 Address = Annotated[
     str,
     StringConstraints(min_length=1),
@@ -103,6 +151,7 @@ LedgerName = Annotated[
     str,
     StringConstraints(min_length=1),
     BeforeValidator(_ledger),
+    AfterValidator(_placed),
     PlainSerializer(_shown),
     Field(examples=["ledger.sqlite", "${PKDP_LEDGER}"]),
 ]

@@ -10,9 +10,16 @@ from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_vali
 
 from pkdp_pipeline.certificates.target import Asked
 from pkdp_pipeline.jobs.environment import LedgerName
-from pkdp_pipeline.jobs.release_table import NoiseTable, OneCell, ReleaseTable
 from pkdp_pipeline.jobs.source_tables import AnySource
-from pkdp_pipeline.jobs.tables import ChecksTable, OutputTable, RecordsTable, RetentionTable
+from pkdp_pipeline.jobs.tables import (
+    ChecksTable,
+    NoiseTable,
+    OneCell,
+    OutputTable,
+    RecordsTable,
+    ReleaseTable,
+    RetentionTable,
+)
 from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.ledger.differencing import allows_overlap
 from pkdp_pipeline.model.attacker import AttackerModel

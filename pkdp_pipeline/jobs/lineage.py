@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo
 
 from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.jobs.outputs.files import is_writable
 from pkdp_pipeline.model.version import VERSION
 
 if TYPE_CHECKING:
@@ -47,8 +48,7 @@ def check_lineage(job: Job) -> None:
             "records.lineage needs openlineage-python, which is not installed: pip install 'pkdp-pipeline[lineage]'."
         )
     path = Path(job.records.lineage)
-    there = next(place for place in (path, *path.parents) if place.exists())
-    if (there.is_dir() == (there == path)) or not os.access(there, os.W_OK):
+    if not is_writable(path):
         raise _not_writable(path, "choose another file, or check permissions")
 
 

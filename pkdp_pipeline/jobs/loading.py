@@ -28,7 +28,7 @@ from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.jobs.source_tables import PostgresSourceTable
 from pkdp_pipeline.model.wording import JOB_FILE, worded_for
 
-__all__ = ["absolute", "job_text", "load_job", "misplaced", "read_job"]
+__all__ = ["job_text", "load_job", "misplaced", "read_job"]
 
 _WRITTEN: Mapping[str, str] = MappingProxyType(
     {
@@ -117,10 +117,20 @@ def read_job(text: str, file: Path) -> Job:
     ConfigError
         See `load_job`.
     """
-    job, wrong = _read(file, _content(text, file))
-    if job is None or wrong:
+    content = _content(text, file)
+    wrong: list[str] = []
+    try:
+        job = Job.model_validate(content, context=file.resolve().parent)
+        wrong += misplaced(job)
+        requests_of(job, date(2000, 1, 1))  # any date: a request is checked without data
+        check_expectations(job.checks)
+    except ValidationError as error:
+        wrong += _complaints(error)
+    except (ArgumentError, ConfigError) as error:
+        wrong.append(str(error))
+    if wrong:
         raise ConfigError("\n  ".join([f"the job file {str(file)!r} cannot be used:", *wrong]))
-    return job
+    return job.read_from(file.absolute(), _digest(content, job))
 
 
 def job_text(file: Path) -> str:
@@ -153,27 +163,9 @@ def _content(text: str, file: Path) -> dict[str, Any]:
     raise ConfigError(f"the job file {str(file)!r} {problem}")
 
 
-def _read(file: Path, content: dict[str, Any]) -> tuple[Job | None, list[str]]:
-    """Return the job and what is wrong with it."""
-    try:
-        said = Job.model_validate(content)
-    except ValidationError as error:
-        return None, _complaints(error)
-    job = absolute(said, file.resolve().parent)
-    wrong = misplaced(job)
-    try:
-        requests_of(job, date(2000, 1, 1))  # any date: a request is checked without data
-        check_expectations(job.checks)
-    except (ArgumentError, ConfigError) as error:
-        wrong.append(str(error))
-    if not wrong:
-        job = job.read_from(file.absolute(), _digest(said, job))
-    return job, wrong
-
-
-def _digest(said: Job, job: Job) -> str:
+def _digest(said: dict[str, Any], job: Job) -> str:
     """Return the hash of what a job says, its paths as written, and of its suite of expectations."""
-    content = said.model_dump(mode="json", by_alias=True)
+    content = Job.model_validate(said).model_dump(mode="json", by_alias=True)
     if job.checks.expectations is not None:
         content["suite"] = hashlib.sha256(Path(job.checks.expectations).read_bytes()).hexdigest()
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
@@ -232,70 +224,35 @@ def _choice(expected: str, given: object) -> str:
     return f"must be {expected}; did you mean {close[0]!r}?" if close else f"must be {expected}."
 
 
-def absolute(job: Job, folder: Path) -> Job:
-    """Return the same job with its paths made absolute from the job file's folder."""
-
-    def place(name: str | None) -> str | None:
-        return None if name is None else str(folder / name)
-
-    update: dict[str, Any] = {
-        "source": job.source.relative_to(folder),
-        "ledger": job.ledger if "://" in job.ledger else place(job.ledger),
-        "output": job.output.model_copy(
-            update={"directory": place(job.output.directory), "duckdb": place(job.output.duckdb)}
-        ),
-        "checks": job.checks.model_copy(update={"expectations": place(job.checks.expectations)}),
-    }
-    if job.retention is not None:
-        update["retention"] = job.retention.model_copy(update={"directory": place(job.retention.directory)})
-    if job.records is not None:
-        places = {"directory": place(job.records.directory), "lineage": place(job.records.lineage)}
-        update["records"] = job.records.model_copy(update=places)
-    return job.model_copy(update=update)
-
-
 def misplaced(job: Job) -> list[str]:
     """Return what is wrong with where the files of a job lie, which has absolute paths; one line for each."""
-    found = [*_private_in_public(job), *_overwritten(job)]
-    if job.retention is not None and _inside(job.output.directory, job.retention.directory):
-        found.append(
-            "output.directory: lies inside retention.directory, which only the curator may read: put it elsewhere."
-        )
-    return found
-
-
-def _private_in_public(job: Job) -> list[str]:
-    private: dict[str, str | None] = {}
-    if job.retention is not None:
-        private["retention.directory"] = job.retention.directory
-    if job.records is not None:
-        private["records.directory"], private["records.lineage"] = job.records.directory, job.records.lineage
-    return [
-        f"{key}: lies inside output.directory, and what is private would be public: put it beside the output."
-        for key, place in private.items()
-        if place is not None and _inside(place, job.output.directory)
-    ]
-
-
-def _overwritten(job: Job) -> list[str]:
-    found = []
     source, output = job.source, job.output
+    kept = None if job.retention is None else job.retention.directory
+    beside = [
+        ("retention.directory", kept, "output.directory", output.directory),
+        ("output.directory", output.directory, "retention.directory", kept),
+        ("output.duckdb", output.duckdb, "retention.directory", kept),
+    ]
+    if job.records is not None:
+        places = (("records.directory", job.records.directory), ("records.lineage", job.records.lineage))
+        beside += [(key, place, "output.directory", output.directory) for key, place in places]
+    found = [
+        f"{key}: lies inside {other}, and what is private must not lie where the public is: put one beside the other."
+        for key, place, other, folder in beside
+        if place and folder and Path(os.path.realpath(place)).is_relative_to(os.path.realpath(folder))
+    ]
     read = {os.path.realpath(file) for file in source.own_files()}
-    if output.duckdb is not None:
-        file = os.path.realpath(output.duckdb)
-        if file in read:
-            found.append(
-                "output.duckdb: is the source's file, and who reads the releases would read the data: write another."
-            )
-        if "://" not in job.ledger and file == os.path.realpath(job.ledger):
-            found.append("output.duckdb: is the ledger's file: write another.")
-        if job.retention is not None and _inside(output.duckdb, job.retention.directory):
-            found.append("output.duckdb: lies inside retention.directory, which only the curator may read: move it.")
-    if "://" not in job.ledger and os.path.realpath(job.ledger) in read:
-        found.append("ledger: is the source's file: write another.")
+    ledger = "" if "://" in job.ledger else os.path.realpath(job.ledger)
+    written = "" if output.duckdb is None else os.path.realpath(output.duckdb)
+    same = [
+        ("output.duckdb", "source", written in read),
+        ("ledger", "source", ledger in read),
+        ("output.duckdb", "ledger", bool(written) and written == ledger),
+    ]
+    found += [f"{key}: is the {other}'s file: write another." for key, other, is_same in same if is_same]
     if isinstance(source, PostgresSourceTable) and output.postgres is not None and source.table is not None:
         schema, _, table = source.table.rpartition(".")
-        together = public_address(source.address) == public_address(output.postgres)
+        together = public_address(source.postgres) == public_address(output.postgres)
         if together and (schema or "public") == (output.schema_ or "public"):
             found += [
                 f"release[{number}].name: its table {release.name!r} would replace the source's: rename the release, "
@@ -304,7 +261,3 @@ def _overwritten(job: Job) -> list[str]:
                 if release.name == table
             ]
     return found
-
-
-def _inside(place: str, folder: str) -> bool:
-    return Path(os.path.realpath(place)).is_relative_to(os.path.realpath(folder))

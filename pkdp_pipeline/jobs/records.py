@@ -1,4 +1,4 @@
-"""Records: what every run of a day has done, as a JSON file for the curator and as lineage events."""
+"""What is kept for the curator: a record of every run, and where the job asks for it a private copy of a day's rows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import json
 import math
 import os
 import platform
+import re
+import stat
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -26,14 +29,16 @@ from pkdp_pipeline.errors import (
     exit_code,
 )
 from pkdp_pipeline.jobs.dry_run import DELTA
-from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.lineage import append_event, check_lineage
-from pkdp_pipeline.jobs.outputs.files import make_folder, write_atomically
+from pkdp_pipeline.jobs.loading import misplaced
+from pkdp_pipeline.jobs.outputs.files import is_writable, make_folder, write_atomically
+from pkdp_pipeline.jobs.sources import Source, needed_columns
 from pkdp_pipeline.jobs.stopping import Stopped
 from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.releases.release import Release
 
-__all__ = ["ReleaseRecord", "RunRecord", "check_records", "recorded"]
+__all__ = ["ReleaseRecord", "RunRecord", "check_records", "check_retention", "forget_rows", "keep_rows", "recorded"]
 
 _SCHEMA = "pkdp.run.v1"
 _REFUSED = (BudgetExceededError, DifferencingError, InputCheckError, NoEvidenceError, NotCertifiableError)
@@ -86,8 +91,7 @@ class RunRecord:
         UUID of the run; its lineage events have the same.
     started, ended : datetime.datetime
         In UTC; `ended` is None while it runs.
-    published : list of (str, Release)
-        Each release under its name in the job file.
+    published : list of (ReleaseTable, Release)
     checks : sequence of (str, bool)
         Rules about the input and whether the day kept them; nothing of what was found.
     files : sequence of path-like
@@ -103,7 +107,7 @@ class RunRecord:
     run: str = field(default_factory=lambda: str(uuid.uuid4()))
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     ended: datetime | None = None
-    published: list[tuple[str, Release]] = field(default_factory=list)
+    published: list[tuple[ReleaseTable, Release]] = field(default_factory=list)
     checks: Sequence[tuple[str, bool]] = ()
     files: Sequence[str | os.PathLike[str]] = ()
     head: str | None = None
@@ -114,7 +118,7 @@ class RunRecord:
     @property
     def releases(self) -> tuple[ReleaseRecord, ...]:
         """What is recorded of the releases."""
-        return tuple(ReleaseRecord.of(name, release) for name, release in self.published)
+        return tuple(ReleaseRecord.of(asked.name, release) for asked, release in self.published)
 
     def end(self, error: BaseException | None = None) -> None:
         """Note how the run ended."""
@@ -214,18 +218,19 @@ def recorded(job: Job, day: date, *, success: bool = True) -> Iterator[RunRecord
 
 
 def check_records(job: Job) -> None:
-    """Refuse places for records and lineage that cannot be used, before any charge.
+    """Refuse private places inside the public one, and places for records and lineage that cannot be used.
 
     Raises
     ------
     ConfigError
     """
+    if wrong := misplaced(job):  # a folder may have become a link since the file was read
+        raise ConfigError("\n  ".join(["the job cannot be run:", *wrong]))
     if job.records is None:
         return
     if job.records.directory is not None:
         folder = Path(job.records.directory)
-        there = next(place for place in (folder, *folder.parents) if place.exists())
-        if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        if not is_writable(folder, folder=True):
             raise ConfigError(
                 f"records.directory {str(folder)!r} cannot be written to: choose another folder, or check the "
                 "permissions of this one."
@@ -239,3 +244,88 @@ def _stamp(moment: datetime) -> str:
 
 def _written(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+_DAY = 86_400
+"""Seconds."""
+
+_SUFFIX = ".rows.parquet"
+
+
+def check_retention(job: Job) -> None:
+    """Refuse a folder that others can read.
+
+    Raises
+    ------
+    ConfigError
+        If the copy may not be kept there; nothing was written.
+    """
+    if job.retention is None:
+        return
+    folder = Path(job.retention.directory)
+    if folder.exists():
+        found = folder.stat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+            raise ConfigError(
+                f"retention.directory {str(folder)!r} must be a folder that its owner alone, who runs the job, can "
+                f"open: chmod 700 {str(folder)!r}, or choose one that does not exist yet."
+            )
+
+
+def keep_rows(job: Job, source: Source, day: date) -> None:
+    """Keep a copy of one day's rows, the columns that the job needs, where the job has ``retention``.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be written.
+    """
+    if job.retention is None:
+        return
+    check_retention(job)
+    folder = Path(job.retention.directory)
+    rows = source.pandas(job.period, day, needed_columns(job, source.columns))
+    try:
+        content: bytes | None = rows.to_parquet(index=False)
+        problem = ""
+    except Exception as error:  # whose words can quote a row
+        content, problem = None, type(error).__name__
+    if content is None:
+        raise ConfigError(f"the copy of the rows of {day.isoformat()} in {str(folder)!r} cannot be made: {problem}.")
+    make_folder(folder, 0o700)
+    write_atomically(folder / f"{_stem(job)}{day.isoformat()}{_SUFFIX}", content, 0o600)
+
+
+def forget_rows(job: Job) -> None:
+    """Delete the job's copies that were written more than ``retention.days`` days ago, and what a kill left behind.
+
+    A copy's age counts from when it was written, by this machine's clock: a backfill of old dates would otherwise
+    delete what it has just kept.
+
+    Raises
+    ------
+    ConfigError
+        If one cannot be deleted.
+    """
+    if job.retention is None:
+        return
+    oldest = time.time() - job.retention.days * _DAY
+    ours = re.compile(re.escape(_stem(job)) + r"\d{4}-\d{2}-\d{2}" + re.escape(_SUFFIX))
+    problem: str | None = None
+    try:
+        for file in Path(job.retention.directory).glob("*"):
+            left_over = file.name.startswith(".") and ours.fullmatch(file.name[1:].removesuffix(".partial"))
+            if left_over or (ours.fullmatch(file.name) and file.lstat().st_mtime < oldest):
+                file.unlink(missing_ok=True)
+    except OSError as error:
+        problem = error.strerror
+    if problem is not None:
+        raise ConfigError(
+            f"old copies of rows in retention.directory {job.retention.directory!r} cannot be deleted: {problem}. "
+            "Delete them, or check the permissions of the folder."
+        )
+
+
+def _stem(job: Job) -> str:
+    """Return how the job's copies begin: several jobs may keep theirs in one folder."""
+    return f"{job.name}." if job.name else ""

@@ -21,7 +21,6 @@ from pkdp_pipeline.jobs.loading import job_text, load_job, read_job
 from pkdp_pipeline.jobs.requests import check_together, is_published, requests_of
 from pkdp_pipeline.ledger.copying import copied
 from pkdp_pipeline.ledger.differencing import covers_periods
-from pkdp_pipeline.ledger.leap import Leap
 from pkdp_pipeline.theorems.inversion import least_whole
 
 __all__ = ["Offer", "Repairs", "Search", "repair"]
@@ -233,15 +232,15 @@ class Search:
         for made, _, job in self._read(edits):
             budgets = job.budgets() or self.budgets
             try:
-                check_together(requests_of(job, self.days[0]), dataset=job.dataset, evidence=job.declared())
+                check_together(job)
             except (DifferencingError, ConfigError):
                 continue
             with self._copy(job, budget=()) as ledger:
-                extrapolation = Leap(ledger, job.unit)
+                before = ledger.totals().account
                 first = plan_day(job, ledger, self.days[0])
                 if first.refused is not None or not self.reached(made, job, first):
                     continue
-                foreseen = extrapolation.fits(len(self.days), budgets)
+                foreseen = ledger.totals().extrapolated(before, job.unit, len(self.days), budgets)
                 # Another day may need evidence.
                 if len(self.days) > 1 and plan_day(job, ledger, self.days[1]).refused is not None:
                     continue

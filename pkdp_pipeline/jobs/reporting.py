@@ -1,34 +1,54 @@
-"""Reporting: what a job adds to a report: which releases of the ledger are its own, their words, files, checks."""
+"""Reporting: the summary of a date, in Markdown, and what a job adds to a report: releases, words, files, checks."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pkdp_pipeline.certificates.composed import ComposedCertificate, compose
+from pkdp_pipeline.certificates.release_certificate import release_certificate
+from pkdp_pipeline.display.report.plain_words import asked_sentence, noise_sentence
 from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, NoEvidenceError, PkdpError
 from pkdp_pipeline.jobs.environment import public_address
-from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.outputs import make_folder, write_atomically
 from pkdp_pipeline.jobs.requests import requests_of
-from pkdp_pipeline.jobs.summary import Together, describe
 from pkdp_pipeline.jobs.written import certificates_of, check_ledger
-from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.account import unit_text
 from pkdp_pipeline.model.arguments import choice, probability
-from pkdp_pipeline.model.evidence import BoundedDependence
+from pkdp_pipeline.model.evidence import BoundedDependence, SamePeople
+from pkdp_pipeline.model.plain_text import key_text, printable, table_line
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from pkdp_pipeline.certificates.certificate import Certificate
     from pkdp_pipeline.display.content import Audience, CheckLine, Report
-    from pkdp_pipeline.display.report.subject import DayTotal, Subject
+    from pkdp_pipeline.display.report.published import DayTotal, Subject
     from pkdp_pipeline.ledger.views.history import History, Line
     from pkdp_pipeline.ledger.views.reading import Reading
+    from pkdp_pipeline.releases.release import Release
 
-__all__ = ["NothingPublishedError", "check_report", "report_of", "report_place", "write_report"]
+__all__ = [
+    "NothingPublishedError",
+    "Together",
+    "check_report",
+    "describe",
+    "markdown_table",
+    "noise_line",
+    "public_rows",
+    "report_of",
+    "report_place",
+    "summarise",
+    "write_report",
+]
 
 _FILE = "report.html"
 
@@ -73,14 +93,14 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
         check_ledger(job, reading.ledger, certificates_of(job))
         ledger, history = reading.ledger, read_history(reading.ledger)
         subject = _subject(job, ledger, history, day, audience)
-        if not subject.held:
+        if not subject.entries:
             raise NothingPublishedError(_nothing(job))
         return gather(
             reading,
             history,
             subject,
             period=None if day is None else day.isoformat(),
-            together=None if day is None else _together(job, ledger, history, subject.held, day),
+            together=None if day is None else _together(job, ledger, history, subject.entries, day),
             audience=audience,
             delta=delta,
         )
@@ -95,9 +115,9 @@ def check_report(job: Job) -> None:
         If the extra ``report`` is not installed.
     """
     if job.output.report:
-        from pkdp_pipeline.display.report import check_extra
+        from pkdp_pipeline.display.figures import need_matplotlib
 
-        check_extra()
+        need_matplotlib()
 
 
 def report_place(job: Job, day: date | None) -> Path:
@@ -123,8 +143,8 @@ def write_report(job: Job, day: date | None) -> Path:
         raise
     except Exception as error:  # a drawing that fails must not hide that the releases are published
         raise ConfigError(
-            f"the report cannot be drawn ({type(error).__name__}): check that jinja2 and matplotlib work, with pip "
-            "check, or write report = false under [output]."
+            f"the report cannot be drawn ({type(error).__name__}): check that matplotlib works, with pip check, "
+            " or write report = false under [output]."
         ) from error
     place = report_place(job, day)
     make_folder(place.parent)
@@ -155,7 +175,7 @@ def _nothing(job: Job) -> str:
 
 
 def _subject(job: Job, ledger: Ledger, history: History, day: date | None, audience: Audience) -> Subject:
-    from pkdp_pipeline.display.report.subject import AskedRelease, Subject
+    from pkdp_pipeline.display.report.published import Subject
 
     held = _held(job, ledger, history)
     newest = max((line.standing.period for line in history.lines if line.holding.entry in held), default=None)
@@ -166,8 +186,8 @@ def _subject(job: Job, ledger: Ledger, history: History, day: date | None, audie
         job=job.name,
         digest=job.digest,
         unit=job.unit,
-        releases=tuple(AskedRelease(name=one.name, asked=describe(job, one)) for one in job.release),
-        held=held,
+        asked={one.name: describe(job, one) for one in job.release},
+        entries=held,
         suffixes=suffixes,
         files=frozenset() if about is None else _files(job, about),
         checks=_checks(job, about) if audience == "auditor" and about is not None else (),
@@ -199,7 +219,7 @@ def _meets(line: Line, day: date) -> bool:
 
 
 def _together(job: Job, ledger: Ledger, history: History, held: Mapping[int, str], day: date) -> DayTotal | None:
-    from pkdp_pipeline.display.report.subject import DayTotal
+    from pkdp_pipeline.display.report.published import DayTotal
 
     beside = ledger.beside(requests_of(job, day)[0].request.facts())
     found = Together.of(beside)
@@ -211,7 +231,7 @@ def _together(job: Job, ledger: Ledger, history: History, held: Mapping[int, str
     if total is None and declared and {entry.unit for entry in beside} == {job.unit}:
         # What is declared covers releases about one day too.
         with suppress(NoEvidenceError):
-            total = history.total(unit_text(job.unit), lines)
+            total = history.of_some(unit_text(job.unit), lines)
     own = all(line.holding.entry in held for line in lines)
     return DayTotal(total=total, reason="" if total is not None else found.sentence(day), own=own)
 
@@ -241,3 +261,114 @@ def _recorded_checks(job: Job, day: date) -> Sequence[Mapping[str, Any]] | None:
             if about == (job.name, job.dataset, day.isoformat(), "published") and found["checks"]:
                 return [{"rule": str(one["rule"]), "passed": one["passed"] is True} for one in found["checks"]]
     return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """The total of everything that stands about some people in one period.
+
+    Parameters
+    ----------
+    releases : int
+    total : ComposedCertificate or None
+        What they add up to; None when they protect different units, or do not add up.
+    reason : str
+        Why there is no total; empty where there is one.
+    """
+
+    releases: int
+    total: ComposedCertificate | None
+    reason: str = ""
+
+    @classmethod
+    def of(cls, entries: Sequence[Entry]) -> Together | None:
+        """Add up ledger entries; None for a single one, whose own certificate says everything."""
+        if len(entries) < 2:
+            return None
+        if len({entry.unit for entry in entries}) > 1:
+            reason = "they protect different units, so their guarantees are not added up here"
+            return cls(releases=len(entries), total=None, reason=reason)
+        parts = []
+        # An exact total takes nothing from the one release that is certified given it.
+        single = sum(not entry.standing.total for entry in entries) == 1
+        for entry in entries:
+            certificate = release_certificate(entry.certificate)
+            noised = certificate.worst_case_bound is not None
+            # Beside another release only the noise of a noised one stands.
+            parts.append(certificate.worst_case_only() if noised and not single else certificate)
+        try:
+            return cls(releases=len(entries), total=compose(parts, SamePeople()))
+        except NoEvidenceError:
+            return cls(releases=len(entries), total=None, reason="nothing declared says what they add up to")
+
+    def sentence(self, day: date) -> str:
+        """Return the total in words; numbers are rounded up."""
+        held = f"The ledger holds {self.releases} releases about these people on {day.isoformat()}"
+        if self.total is None:
+            return f"{held}; {self.reason}."
+        return f"{held}. {self.total.sentence()} What several periods add up to is stated by the ledger's total."
+
+
+def summarise(
+    job: Job,
+    day: date,
+    releases: Sequence[tuple[ReleaseTable, Release]],
+    together: Together | None,
+    head: str,
+) -> str:
+    """Return the summary; it is made from what is public only, so a replay makes the same one.
+
+    `head` is the hash of the ledger's event that holds the last release, for `pkdp ledger verify --head`.
+    """
+    lines = [f"# {job.dataset}, {day.isoformat()}", ""]
+    for asked, release in releases:
+        lines += [f"## {asked.name}", "", describe(job, asked), "", *markdown_table(release.table)]
+        lines += ["", *noise_line(release), release.certificate.sentence(), "", f"Release `{release.id}`.", ""]
+    if together is not None:
+        lines += ["## Together", "", together.sentence(day), ""]
+    lines += [
+        f"Hash of the last of these releases in the ledger's chain: `{head}`. Whether a ledger still has it, and all "
+        "before it: `pkdp ledger verify LEDGER --head` with this hash.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def markdown_table(table: pd.DataFrame, most: int | None = None) -> list[str]:
+    """Return the lines of a public table in Markdown, with `most` rows at most."""
+    header, rows = public_rows(table)
+    lines = [_table_line(header), _table_line(["---"] * (len(header) - 1) + ["---:"])]
+    lines += [_table_line(row) for row in rows[:most]] or ["", "Nothing reached the rule for publishing."]
+    if most is not None and len(rows) > most:
+        lines += ["", f"{len(rows) - most} rows more are in the files."]
+    return lines
+
+
+def describe(job: Job, asked: ReleaseTable) -> str:
+    """Return one sentence on what is counted and what is published."""
+    return asked_sentence(", ".join(job.unit), asked.by, asked.where, asked)
+
+
+def noise_line(release: Release) -> list[str]:
+    """Return a line on how far noise may have moved the counts, and an empty one; nothing without noise."""
+    if release.certificate.mechanism.noise is None:
+        return []
+    return [noise_sentence(release.error), ""]
+
+
+def public_rows(table: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
+    """Return a public table as text: column names, then rows; a missing count reads "suppressed".
+
+    Keys are shown as in a report: different texts stay different.
+    """
+    import pandas as pd
+
+    rows = []
+    for row in table.itertuples(index=False, name=None):
+        *cell, count = row
+        rows.append([*map(key_text, cell), "suppressed" if pd.isna(count) else str(count)])
+    return [printable(column) for column in table.columns], rows
+
+
+def _table_line(cells: Sequence[str]) -> str:
+    return table_line([re.sub(r"([\\|<`*_])", r"\\\1", cell) for cell in cells])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 from pkdp_pipeline.errors import (
     ArgumentError,
@@ -18,7 +19,6 @@ from pkdp_pipeline.errors import (
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.ledger import Ledger, check_differencing
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.model.wording import JOB_FILE, worded_for
 
@@ -33,6 +33,11 @@ class NamedRequest:
     request: Question
     attacker: AttackerModel
     job: Job
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What `publish` and `reserve` take beside the question."""
+        return {"attacker": self.attacker, "alone": self.job.alone, "target": self.job.asked_target()}
 
 
 def requests_of(job: Job, day: date) -> tuple[NamedRequest, ...]:
@@ -49,7 +54,7 @@ def requests_of(job: Job, day: date) -> tuple[NamedRequest, ...]:
     )
 
 
-def check_together(named: Sequence[NamedRequest], *, dataset: str, evidence: tuple[Evidence, ...] = ()) -> None:
+def check_together(job: Job) -> None:
     """Refuse releases that cannot be published side by side, before anything is opened or read.
 
     Raises
@@ -59,6 +64,9 @@ def check_together(named: Sequence[NamedRequest], *, dataset: str, evidence: tup
     DifferencingError
         If they are about the same people and period and one of them is noiseless.
     """
+    dataset, evidence = job.dataset, job.declared()
+    # Any day: what may stand together does not depend on it.
+    named = requests_of(job, date(2000, 1, 1))
     for position, one in enumerate(named):
         earlier = named[:position]
         for other in earlier:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -13,21 +13,19 @@ from typing import TYPE_CHECKING, Self
 
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.checks import CheckedDay, check_input, check_output
+from pkdp_pipeline.jobs.dry_run import plan_day
 from pkdp_pipeline.jobs.job import Job, ReleaseTable
 from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, remove_leftovers, write_atomically, write_outputs
 from pkdp_pipeline.jobs.outputs.files import job_lock
-from pkdp_pipeline.jobs.records import check_records, recorded
-from pkdp_pipeline.jobs.reporting import NothingPublishedError, check_report, write_report
+from pkdp_pipeline.jobs.records import RunRecord, check_records, check_retention, forget_rows, keep_rows, recorded
+from pkdp_pipeline.jobs.reporting import NothingPublishedError, Together, check_report, summarise, write_report
 from pkdp_pipeline.jobs.requests import NamedRequest, check_together, in_job_words, is_published, requests_of
-from pkdp_pipeline.jobs.retention import check_retention, forget_rows, keep_rows
 from pkdp_pipeline.jobs.sources import Source, open_source
 from pkdp_pipeline.jobs.stopping import Stopping, interruptible
-from pkdp_pipeline.jobs.summary import Together, summarise
 from pkdp_pipeline.jobs.written import check_folder, check_ledger, own
-from pkdp_pipeline.ledger import Entry, Ledger
-from pkdp_pipeline.ledger.rehearsal import rehearsal
-from pkdp_pipeline.ledger.stretch import total_of_unit
-from pkdp_pipeline.releases.publish import Counted, publish, reserve
+from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.ledger.copying import rehearsal
+from pkdp_pipeline.releases.publish import Counted, publish
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
@@ -97,6 +95,11 @@ class JobSession:
     stopping : Stopping, optional
         Decides where a signal takes effect; also an attribute.
 
+    Attributes
+    ----------
+    remarks : tuple of str
+        What the curator should know before the first day: a ledger that holds other terms.
+
     Raises
     ------
     ConfigError, DifferencingError
@@ -112,12 +115,11 @@ class JobSession:
         self._ledger: Ledger
         self._source: Source | None = None
         self._checked = self._known = False
-        self._remarks: tuple[str, ...] = ()
+        self.remarks: tuple[str, ...] = ()
 
     def __enter__(self) -> Self:
         job = self._job
-        # Any day: what may stand together does not depend on it, and nothing is opened to find out.
-        check_together(requests_of(job, date(2000, 1, 1)), dataset=job.dataset, evidence=job.declared())
+        check_together(job)  # nothing is opened to find out
         with self._held as opening:
             folder = Path(job.output.directory)
             make_folder(folder)
@@ -126,7 +128,7 @@ class JobSession:
             remove_leftovers(folder)
             self._ledger = opening.enter_context(_open_ledger(job))
             check_ledger(job, self._ledger, certificates)
-            self._remarks = _remarks(job)
+            self.remarks = _remarks(job)
             self._held = opening.pop_all()
         return self
 
@@ -134,11 +136,6 @@ class JobSession:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._held.close()
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What the curator should know before the first day: a ledger that holds other terms."""
-        return self._remarks
 
     def run(self, day: date, *, revise: bool = False, report: bool = True) -> JobResult:
         """Publish what the job asks for on one date, or show again what it has published; see `run_job`.
@@ -158,12 +155,8 @@ class JobSession:
                 self._checked = True
             named = requests_of(job, day)
             new_ledger = not self._known and next(self._ledger.entries(), None) is None
-            to_read = self._refuse(named, revise=revise)
-            rows = _DayRows(job, day, self._opened, self.stopping)
-            record.checks = rows.verdicts
-            if to_read:
-                rows.check(to_read)
-            record.published = self._publish(named, day, rows, record.published, revise=revise)
+            to_read = self._refuse(named, day, revise=revise)
+            self._publish(named, to_read, record, revise=revise)
             self._known = True
             result = self._write(day, named, record.published, new_ledger=new_ledger)
             record.files = [*(file for one in result.releases for file in one.files), result.summary]
@@ -180,7 +173,7 @@ class JobSession:
         It is under the terms that the ledger has recorded, which a replay does not change.
         """
         with Ledger.open(self._job.ledger, dataset=self._job.dataset) as ledger:
-            return total_of_unit(ledger, self._job.unit)
+            return ledger.known_total(self._job.unit)
 
     def write_report(self) -> Path | None:
         """Write the report of all that the job has published, where ``[output] report`` asks for it; return where.
@@ -200,76 +193,66 @@ class JobSession:
         except NothingPublishedError:
             return None
 
-    def _refuse(self, named: Sequence[NamedRequest], *, revise: bool) -> list[NamedRequest]:
+    def _refuse(self, named: Sequence[NamedRequest], day: date, *, revise: bool) -> list[NamedRequest]:
         """Refuse what may not be published, all of the day together; return the releases that need data."""
         if not revise and all(is_published(self._ledger, one) for one in named):
             return []
         with rehearsal(self._ledger) as trial:
-            found = []
-            for one in named:
-                with in_job_words(one.name):
-                    reserved = reserve(
-                        one.request,
-                        attacker=one.attacker,
-                        ledger=trial,
-                        alone=self._job.alone,
-                        revise=revise,
-                        target=self._job.asked_target(),
-                    )
-                if not isinstance(reserved, Entry):
-                    found.append(one)
-        return found
+            planned = plan_day(self._job, trial, day, revise=revise)
+        if planned.refused is not None:
+            raise planned.refused
+        return [one for one, made in zip(named, planned.releases, strict=True) if made.outcome == "publish"]
 
     def _publish(
-        self,
-        named: Sequence[NamedRequest],
-        day: date,
-        rows: _DayRows,
-        published: list[tuple[str, Release]],
-        *,
-        revise: bool,
-    ) -> list[tuple[str, Release]]:
-        """Publish release after release, each as soon as it is made; `published` is extended on the way."""
+        self, named: Sequence[NamedRequest], to_read: Sequence[NamedRequest], record: RunRecord, *, revise: bool
+    ) -> None:
+        """Check the day where data are needed, and publish release after release; `record` is filled on the way."""
+        day, published, checked = record.day, record.published, None
+        if to_read:
+            checked = self._check(to_read, record)
+
+        def counted(one: NamedRequest) -> Counted:
+            held = checked
+            if held is None or one.name not in held.counted:
+                held = self._check([one], record)  # another run took its reservation back meanwhile
+            return held.counted[one.name]
+
         for asked, one in zip(self._job.release, named, strict=True):
             self.stopping.check()
             try:
                 with in_job_words(one.name):
                     release = publish(
-                        partial(rows.counted, one),
+                        partial(counted, one),
                         one.request,
-                        attacker=one.attacker,
                         ledger=self._ledger,
-                        alone=self._job.alone,
                         revise=revise,
-                        target=self._job.asked_target(),
-                        check=partial(check_output, asked=asked, rows=rows.number),
+                        check=partial(check_output, asked=asked, rows=None if checked is None else checked.rows),
+                        **one.terms,
                     )
             except PkdpError as error:
                 if not published:
                     raise
                 with suppress(PkdpError):
-                    write_outputs(self._job, day, self._asked(published))
-                others = ", ".join(repr(name) for name, _ in published)
+                    write_outputs(self._job, day, published)
+                others = ", ".join(repr(made.name) for made, _ in published)
                 about = str(error).removeprefix(f"release {one.name!r}: ")
                 raise type(error)(
                     f"release {one.name!r}: {about} Only {others} was published before it; running again replays that."
                 ) from error
             check_output(release, asked)
-            published.append((one.name, release))
-        return published
+            published.append((asked, release))
 
     def _write(
         self,
         day: date,
         named: Sequence[NamedRequest],
-        published: Sequence[tuple[str, Release]],
+        releases: Sequence[tuple[ReleaseTable, Release]],
         *,
         new_ledger: bool,
     ) -> JobResult:
         beside = self._ledger.beside(named[0].request.facts())
         head, together = beside[-1].hash, Together.of(beside)
         summary = Path(self._job.output.directory) / day.isoformat() / "summary.md"
-        releases = self._asked(published)
         with _published():
             own(self._job)
             files = write_outputs(self._job, day, releases)
@@ -284,47 +267,22 @@ class JobSession:
             head=head,
         )
 
-    def _asked(self, published: Sequence[tuple[str, Release]]) -> list[tuple[ReleaseTable, Release]]:
-        return [(asked, release) for asked, (_, release) in zip(self._job.release, published, strict=False)]
-
-    def _opened(self) -> Source:
+    def _check(self, named: Sequence[NamedRequest], record: RunRecord) -> CheckedDay:
+        """Check the day, count what the releases ask for, and keep a copy of the rows where the job says so."""
         if self._source is None:
             self._source = open_source(self._job)
             self._held.callback(self._source.close)
-        return self._source
+        source, verdicts = self._source, list[tuple[str, bool]]()
+        record.checks = verdicts
 
+        def look() -> CheckedDay:
+            checked = check_input(source, self._job, record.day, named, verdicts=verdicts)
+            keep_rows(self._job, source, record.day)
+            return checked
 
-class _DayRows:
-    """One day's rows, checked and counted once, and only when a release needs them; a replay never asks for them."""
-
-    def __init__(self, job: Job, day: date, opened: Callable[[], Source], stopping: Stopping) -> None:
-        self._job, self._day = job, day
-        self._opened, self._stopping = opened, stopping
-        self._checked: CheckedDay | None = None
-        self.verdicts: list[tuple[str, bool]] = []
-
-    @property
-    def number(self) -> int | None:
-        return None if self._checked is None else self._checked.rows
-
-    def check(self, named: Sequence[NamedRequest]) -> None:
-        """Check the day, count what the releases ask for, and keep a copy of the rows where the job says so."""
-        # Not among what a signal interrupts: DuckDB ends the process when it is interrupted while it is imported.
-        source = self._opened()
-        with self._stopping.reading():
-            self._checked = interruptible(lambda: self._looked(source, named), source.interrupt)
-
-    def _looked(self, source: Source, named: Sequence[NamedRequest]) -> CheckedDay:
-        self.verdicts.clear()
-        checked = check_input(source, self._job, self._day, named, verdicts=self.verdicts)
-        keep_rows(self._job, source, self._day)
-        return checked
-
-    def counted(self, one: NamedRequest) -> Counted:
-        if self._checked is None or one.name not in self._checked.counted:
-            self.check([one])  # another run took its reservation back meanwhile
-        assert self._checked is not None
-        return self._checked.counted[one.name]
+        # The source is open: DuckDB ends the process when it is interrupted while it is imported.
+        with self.stopping.reading():
+            return interruptible(look, source.interrupt)
 
 
 def run_job(job: Job, day: date, *, revise: bool = False, stopping: Stopping | None = None) -> JobResult:

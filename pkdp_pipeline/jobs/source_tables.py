@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import difflib
 import glob
-import re
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
 
 from pkdp_pipeline.engines.duckdb.statements import quoted
-from pkdp_pipeline.jobs.environment import Address, public_address
-from pkdp_pipeline.releases.options import ColumnKind, Name, Names, PathName, Table, local
+from pkdp_pipeline.jobs.environment import Address, PathName, local, public_address
+from pkdp_pipeline.releases.options import ColumnKind, Name, Names, Table
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.job import Job
@@ -52,10 +52,6 @@ class SourceTable(Table):
     def open(self, job: Job) -> Source:
         """Return it open for reading; what reads it is imported now."""
         raise NotImplementedError
-
-    def relative_to(self, folder: Path) -> SourceTable:
-        """Return the same table with absolute paths; an address is not relative to anything."""
-        return self
 
     def check_engine(self, engine: str) -> None:
         """Raise `ValueError` where the engine of the job does not read it."""
@@ -100,11 +96,10 @@ class FileSourceTable(SourceTable):
 
     @field_validator("files")
     @classmethod
-    def _can_be_read(cls, files: tuple[str, ...]) -> tuple[str, ...]:
-        for file in files:
-            if "://" not in file:
-                local(file)
-        return files
+    def _can_be_read(cls, files: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        # Brackets in the folder's own name are no pattern.
+        folder = "" if info.context is None else glob.escape(str(info.context))
+        return tuple(file if "://" in file else os.path.join(folder, str(local(file))) for file in files)
 
     @model_validator(mode="after")
     def _options_of_csv(self) -> Self:
@@ -151,12 +146,6 @@ class FileSourceTable(SourceTable):
         for pattern in self.files:
             yield from () if "://" in pattern else map(Path, glob.iglob(pattern, recursive=True))
 
-    def relative_to(self, folder: Path) -> FileSourceTable:
-        """See `SourceTable.relative_to`; brackets in the folder's own name are no pattern."""
-        place = Path(glob.escape(str(folder)))
-        files = tuple(file if "://" in file else str(place / file) for file in self.files)
-        return self.model_copy(update={"files": files})
-
 
 class _DatabaseTable(SourceTable):
     """A table of a database, or a query."""
@@ -176,15 +165,6 @@ class _DatabaseTable(SourceTable):
         if table is not None and (not all(table.split(".")) or table.count(".") > 1 or '"' in table):
             raise ValueError('must be the name of a table, such as "flights" or "public.flights", without quotes.')
         return table
-
-    @field_validator("query")
-    @classmethod
-    def _is_a_select(cls, query: str | None) -> str | None:
-        if query is not None:
-            bare = re.sub(r"(--[^\n]*(\n|$))|(/\*.*?\*/)", " ", query, flags=re.DOTALL).strip()
-            if not re.match(r"(select|with|from|table|values)\b|\(", bare, re.IGNORECASE) or bare.endswith(";"):
-                raise ValueError("must be one SELECT statement, without a semicolon at its end.")
-        return query
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
@@ -229,10 +209,6 @@ class DuckDBSourceTable(_DatabaseTable):
         """The file's name and the table."""
         return f"{Path(self.duckdb).name}, {self._what}"
 
-    def relative_to(self, folder: Path) -> DuckDBSourceTable:
-        """See `SourceTable.relative_to`."""
-        return self.model_copy(update={"duckdb": str(folder / self.duckdb)})
-
 
 class PostgresSourceTable(_DatabaseTable):
     """A table, a view or a query of a PostgreSQL database."""
@@ -246,11 +222,6 @@ class PostgresSourceTable(_DatabaseTable):
         from pkdp_pipeline.jobs.sources.postgres import PostgresSource
 
         return PostgresSource(job)
-
-    @property
-    def address(self) -> str:
-        """The whole address, which may hold a password."""
-        return self.postgres
 
     @property
     def public_name(self) -> str:

@@ -14,7 +14,7 @@ from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import day_folders, write_atomically
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.admission import check_time_zone
-from pkdp_pipeline.ledger.heads import certificates_after, held
+from pkdp_pipeline.ledger.chain import Journal
 from pkdp_pipeline.model.spelling import folded
 
 __all__ = ["OWNER_FILE", "certificates_of", "check_folder", "check_ledger", "own"]
@@ -98,14 +98,15 @@ def check_ledger(job: Job, ledger: Ledger, certificates: Certificates) -> None:
         for where, context in contexts.items()
         if isinstance(context.get("dataset"), str) and isinstance(context.get("head"), str)
     }
-    known = certificates_after(ledger, heads.values())
+    journal = Journal(ledger._database)
+    known = journal.certificates_after(ledger.dataset, heads.values())
     lost = [
         where
         for where, head in heads.items()
         if all(json.loads(text) != certificates[where] for text in known.get(head, ()))
     ]
     ends = dict(_summaries(job))
-    there = held(ledger, ends.values())
+    there = journal.among(ledger.dataset, ends.values())
     lost += [where for where, head in ends.items() if head not in there]
     if not lost:
         return

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pkdp_pipeline.ledger.differencing import check_differencing
-from pkdp_pipeline.ledger.entry import Entry, Reservation
+from pkdp_pipeline.ledger.entries import Entry, Reservation
 from pkdp_pipeline.ledger.ledger import Ledger
-from pkdp_pipeline.ledger.standing import Standing
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.period import Period
 
-__all__ = ["Budget", "Entry", "Ledger", "Period", "Reservation", "Standing", "check_differencing"]
+__all__ = ["Budget", "Entry", "Ledger", "Period", "Reservation", "check_differencing"]

@@ -11,27 +11,16 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
-from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.ledger.database import Database
-from pkdp_pipeline.ledger.parts import counted, describe, sha256
-from pkdp_pipeline.ledger.standing import Standing
+from pkdp_pipeline.ledger.parts import sha256
+from pkdp_pipeline.model.facts import Facts
+from pkdp_pipeline.model.mechanisms import Kind
 from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.model.spelling import folded
 
-__all__ = [
-    "Account",
-    "Bundle",
-    "Charged",
-    "Holding",
-    "Span",
-    "compare_account",
-    "read_account",
-    "store_holding",
-    "unit_text",
-    "units_of",
-]
+__all__ = ["EVERYTHING", "Account", "Bundle", "Holding", "Span", "read_account", "unit_text", "units_of"]
 
 Beside = Literal["alone", "same unit", "other units"]
 
@@ -39,10 +28,6 @@ Beside = Literal["alone", "same unit", "other units"]
 def unit_text(unit: Sequence[str]) -> str:
     """Return a privacy unit as it is compared: its columns in order, as JSON."""
     return json.dumps(sorted(unit), ensure_ascii=False, separators=(",", ":"))
-
-
-def _standing_text(standing: Standing) -> str:
-    return json.dumps(standing.to_dict(), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 class Span(NamedTuple):
@@ -53,7 +38,7 @@ class Span(NamedTuple):
     label: str | None
 
     @classmethod
-    def of(cls, standing: Standing) -> Span:
+    def of(cls, standing: Facts) -> Span:
         """Return the span of a release's period."""
         period = Period.parse(standing.period)
         days = period.days()
@@ -65,7 +50,7 @@ EVERYTHING = Span(None, None, "")
 
 
 class Holding(NamedTuple):
-    """One charged release, as far as adding up looks at it.
+    """One charged release, as far as other releases and adding up look at it.
 
     Attributes
     ----------
@@ -73,32 +58,45 @@ class Holding(NamedTuple):
     unit : str
         See `unit_text`.
     kind : str
-        See `Standing.stored_kind`.
+        See `pkdp_pipeline.model.mechanisms.kind_of`.
     part : str
         The sha256 of what it counts with; see `pkdp_pipeline.ledger.parts`.
     first, last : int or None
         Its days as ordinals; None for a label.
     label : str or None
         The folded label where there are no days.
+    source : str or None
+        The table of the data set, where it has several.
+    told : bool
+        Whether all its certificates are about attackers to whom `AttackerModel.total_is_known`.
     """
 
     entry: int
     unit: str
-    kind: str
+    kind: Kind
     part: str
     first: int | None
     last: int | None
     label: str | None
+    source: str | None
+    told: bool
 
     @classmethod
-    def of(cls, entry: int, standing: Standing, part: str) -> Holding:
-        """Return a release as it is charged."""
-        return cls(entry, unit_text(standing.unit), standing.stored_kind, part, *Span.of(standing))
+    def of(cls, standing: Facts, *, entry: int = 0, part: str = "", told: bool = False) -> Holding:
+        """Return a release as it is charged, or would be."""
+        span = Span.of(standing)
+        return cls(entry, unit_text(standing.unit), standing.kind, part, *span, standing.table, told)
 
     @property
     def span(self) -> Span:
         """When it is about."""
         return Span(self.first, self.last, self.label)
+
+    def meets(self, span: Span) -> bool:
+        """Return whether its period and another one overlap."""
+        if span.first is None or span.last is None or self.first is None or self.last is None:
+            return span.label != self.label if None in (span.label, self.label) else span.label == self.label
+        return span.first <= self.last and self.first <= span.last
 
 
 class Bundle(NamedTuple):
@@ -137,7 +135,7 @@ class Account:
         """Return the account with one release more."""
         return Account((*self.holdings, holding))
 
-    def without(self, entry: int) -> Account:
+    def without(self, entry: int | None) -> Account:
         """Return the account as it would be had a release not been charged."""
         return Account(one for one in self.holdings if one.entry != entry)
 
@@ -174,7 +172,7 @@ class Account:
 
     def met(self, span: Span) -> list[list[Holding]]:
         """Return the components that a period meets."""
-        return [group for group in self.components if any(_meet(span, one) for one in group)]
+        return [group for group in self.components if any(one.meets(span) for one in group)]
 
     def bundles(self, unit: str, only: Container[int] | None = None) -> Counter[Bundle]:
         """Return what a unit's releases add up from, and how often; `only` leaves out all entries but these."""
@@ -278,16 +276,13 @@ def _beside(group: Sequence[Holding]) -> Beside:
     return "alone" if len(group) == 1 else "same unit" if len({one.unit for one in group}) == 1 else "other units"
 
 
-def _meet(span: Span, one: Holding) -> bool:
-    if span.first is None or span.last is None or one.first is None or one.last is None:
-        return span.label != one.label if None in (span.label, one.label) else span.label == one.label
-    return span.first <= one.last and one.first <= span.last
-
-
 _STEPS = 4
 """Where periods lead further than so many steps, everything is read."""
 
-_COLUMNS = "entry, unit, kind, part, first_day, last_day, label"
+_CHARGED = (
+    "SELECT id, unit, kind, part, first_day, last_day, label, source, told FROM entry "
+    "WHERE dataset = :dataset AND state <> 'given_back'"
+)
 
 
 def read_account(db: Database, dataset: str, near: Span | None = None) -> Account:
@@ -297,84 +292,26 @@ def read_account(db: Database, dataset: str, near: Span | None = None) -> Accoun
     two cores; a charge without a budget, and a check, read only what is near, and do not grow with the ledger.
     """
     first, last = (None, None) if near is None else (near.first, near.last)
-    labelled = "SELECT 1 FROM holding WHERE dataset = :dataset AND label IS NOT NULL LIMIT 1"
-    if first is not None and last is not None and not db.execute(labelled, dataset=dataset):
+    if (
+        first is not None
+        and last is not None
+        and not db.execute(f"{_CHARGED} AND label IS NOT NULL LIMIT 1", dataset=dataset)
+    ):
         for _ in range(_STEPS):
-            rows = db.execute(
-                f"SELECT {_COLUMNS} FROM holding WHERE dataset = :dataset AND last_day >= :first "
-                "AND first_day <= :last ORDER BY entry",
-                dataset=dataset,
-                first=first,
-                last=last,
-            )
-            account = Account(map(Holding._make, rows))
+            query = f"{_CHARGED} AND last_day >= :first AND first_day <= :last ORDER BY id"
+            account = Account(map(Holding._make, db.execute(query, dataset=dataset, first=first, last=last)))
             reached = first, last
             first = min([first, *(one.first or 0 for one in account.holdings)])
             last = max([last, *(one.last or 0 for one in account.holdings)])
             if reached == (first, last):
                 return account
-    rows = db.execute(f"SELECT {_COLUMNS} FROM holding WHERE dataset = :dataset ORDER BY entry", dataset=dataset)
-    return Account(map(Holding._make, rows))
+    return Account(map(Holding._make, db.execute(f"{_CHARGED} ORDER BY id", dataset=dataset)))
 
 
 def units_of(db: Database, dataset: str) -> list[str]:
     """Return the units the data set's releases are about, as `unit_text`."""
-    rows = db.execute("SELECT DISTINCT unit FROM holding WHERE dataset = :dataset ORDER BY unit", dataset=dataset)
+    rows = db.execute(
+        "SELECT DISTINCT unit FROM entry WHERE dataset = :dataset AND state <> 'given_back' ORDER BY unit",
+        dataset=dataset,
+    )
     return [row[0] for row in rows]
-
-
-def store_holding(db: Database, dataset: str, holding: Holding, standing: Standing) -> None:
-    """Charge one release more; the caller's transaction holds it together."""
-    db.execute(
-        f"INSERT INTO holding ({_COLUMNS}, dataset, standing) "
-        "VALUES (:entry, :unit, :kind, :part, :first, :last, :label, :dataset, :standing)",
-        **holding._asdict(),
-        dataset=dataset,
-        standing=_standing_text(standing),
-    )
-
-
-class Charged(Protocol):
-    """A release that is charged and not given back, as the chain tells it."""
-
-    @property
-    def sequence(self) -> int:
-        """Its entry."""
-
-    @property
-    def standing(self) -> Standing:
-        """What it is about."""
-
-    @property
-    def certificates(self) -> tuple[str, ...]:
-        """The JSON texts of all its certificates, the first one first."""
-
-
-def compare_account(db: Database, dataset: str, entries: Iterable[Charged]) -> None:
-    """Compare the stored rows with what the data set's releases, charged and not given back, give.
-
-    Raises
-    ------
-    LedgerError
-        If they differ: a total made from them would be another one.
-    """
-    rows, parts = {}, {}
-    for entry in entries:
-        description = counted(map(describe, entry.certificates))
-        holding = Holding.of(entry.sequence, entry.standing, sha256(description))
-        parts[holding.part] = description
-        rows[entry.sequence] = (*holding, _standing_text(entry.standing))
-    held = db.execute(f"SELECT {_COLUMNS}, standing FROM holding WHERE dataset = :dataset", dataset=dataset)
-    described = db.execute(
-        "SELECT sha256, description FROM part WHERE sha256 IN (SELECT part FROM holding WHERE dataset = :dataset)",
-        dataset=dataset,
-    )
-    for what, mine, theirs in (
-        ("which releases are charged", rows, {row[0]: tuple(row) for row in held}),
-        ("the certificates they add up from", parts, dict(described)),
-    ):
-        if mine != theirs:
-            raise LedgerError(
-                f"the ledger's rows of data set {dataset!r} are not what its entries give ({what}): it was altered. "
-                "Its totals cannot be used; its entries and their bytes are checked by their chain."
-            )

@@ -1,26 +1,67 @@
-"""Copying: a ledger in memory that says what the real one would say, while that one stays as it is."""
+"""Copying: a ledger that says what the real one would say, while that one stays as it is."""
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from pkdp_pipeline.errors import LedgerError
-from pkdp_pipeline.ledger import accounts
+from pkdp_pipeline.ledger.chain import Journal
 from pkdp_pipeline.ledger.database import Database, open_database
 from pkdp_pipeline.ledger.entries import Entries
-from pkdp_pipeline.ledger.journal import Journal
 from pkdp_pipeline.ledger.ledger import Ledger
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
-from pkdp_pipeline.ledger.standing import Standing
 
-__all__ = ["copied", "replay"]
+__all__ = ["copied", "rehearsal", "replay"]
+
+
+@contextmanager
+def rehearsal(ledger: Ledger) -> Iterator[Ledger]:
+    """Yield a ledger in the same state, under the same terms, whose changes are taken back at the end.
+
+    Several releases that are reserved inside are held to the rules and the budgets together, as if they were
+    charged one after the other. The data set is locked meanwhile, so no data may be read inside.
+
+    Raises
+    ------
+    LedgerError, TemporaryError
+        If the ledger cannot be used or is locked.
+    """
+    database, terms = ledger._database, ledger.terms
+    try:
+        with database.transaction(ledger.dataset):
+            trial = Ledger(
+                _Within(database), dataset=ledger.dataset, budget=list(terms.budgets), evidence=list(terms.evidence)
+            )
+            trial.target = ledger.target
+            yield trial
+            raise _TakenBack
+    except _TakenBack:
+        pass
+
+
+class _TakenBack(Exception):  # noqa: N818 - it tells of no error
+    """Rolls the transaction back."""
+
+
+class _Within:
+    """A database inside a transaction that somebody else began and will end."""
+
+    def __init__(self, database: Database) -> None:
+        self.execute, self.check, self.location = database.execute, database.check, database.location
+
+    def transaction(self, dataset: str) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def close(self) -> None:
+        """Leave it open: it is not ours."""
 
 
 @contextmanager
@@ -46,47 +87,15 @@ def copied(location: str, *, dataset: str, budget: Any = None, evidence: Any = N
 
 
 def replay(source: Database, target: Database, dataset: str) -> None:
-    """Charge in an empty ledger what the events of a data set say, held to no budget; its chain is the same."""
+    """Record in an empty ledger what the events of a data set say, held to no budget; its chain is the same."""
     name = Entries(source).spelled(dataset)
     if name is None:
         return
-    journal, entries = Journal(target), Entries(target)
+    entries = Entries(target)
     with target.transaction(name):
         entries.register(name)
-        made: dict[tuple[str, int], int] = {}
         for event in Journal(source).events(name):
-            # An event that only a later version knows must not be overlooked.
-            if event.kind not in ("reserved", "published", "given_back", "recertified", "unreadable"):
-                raise LedgerError(f"event {event.sequence} of {name!r} is of an unknown kind: use a newer version.")
-            sequence = journal.append(
-                dataset=name,
-                kind=event.kind,
-                key=event.key,
-                revision=event.revision,
-                standing=event.standing,
-                certificate=event.certificate,
-                terms=event.terms,
-                release_id=event.release_id,
-                content=event.content,
-                created_at=event.created_at,
-            )
-            if event.kind == "reserved":
-                made[event.key, event.revision] = sequence
-                standing = Standing.from_dict(json.loads(event.standing or ""))
-                entries.reserved(sequence, dataset=name, key=event.key, revision=event.revision, standing=standing)
-                accounts.charge(target, name, standing, event.certificate or "", None, sequence)
-                continue
-            if event.kind == "unreadable":
-                continue
-            entry = made[event.key, event.revision]
-            if event.kind == "published":
-                entries.published_by(entry, sequence)
-            elif event.kind == "given_back":
-                entries.given_back(entry)
-                accounts.withdraw(target, name, entry)
-            else:
-                entries.recertified_by(entry, sequence)
-                accounts.recertified(target, name, entry, event.certificate or "")
+            entries.copy(event)
 
 
 class _Copy(SqliteDatabase):

@@ -6,11 +6,23 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, Protocol
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError
 
-__all__ = ["LOCK_SECONDS", "WAIT_SECONDS", "Database", "open_database", "waiting", "while_waiting"]
+__all__ = [
+    "LOCK_SECONDS",
+    "SCHEMA_VERSION",
+    "WAIT_SECONDS",
+    "Database",
+    "open_database",
+    "schema_script",
+    "waiting",
+    "while_waiting",
+]
+
+SCHEMA_VERSION = 1
 
 LOCK_SECONDS = 30.0
 """How long a transaction waits for those of other processes before it is a `TemporaryError`."""
@@ -99,3 +111,16 @@ def open_database(location: str | os.PathLike[str]) -> Database:
     from pkdp_pipeline.ledger.postgres_database import PostgresDatabase
 
     return PostgresDatabase(text)
+
+
+def schema_script(dialect: str) -> str:
+    """Return the SQL text that creates the tables, which is kept in ``sql/ledger``."""
+    package = Path(__file__).resolve().parents[1]
+    # A wheel carries sql/ inside the package; an editable install reads it beside the package.
+    for folder in (package / "sql", package.parent / "sql"):
+        file = folder / "ledger" / f"{dialect}.sql"
+        if file.is_file():
+            return file.read_text(encoding="utf-8")
+    raise LedgerError(
+        f"the installation is incomplete: sql/ledger/{dialect}.sql is missing; install the package again."
+    )

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from pkdp_pipeline.errors import DifferencingError
-from pkdp_pipeline.ledger.overlap_cases import crossing, overlap
-from pkdp_pipeline.ledger.overlap_rules import Member, may_stand_apart, may_stand_together
-from pkdp_pipeline.ledger.standing import Standing
+from pkdp_pipeline.ledger.account import Account, Holding
+from pkdp_pipeline.ledger.overlap_cases import crossing, overlap, promised
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
@@ -19,26 +17,21 @@ from pkdp_pipeline.model.evidence import (
     OneDayProtected,
     read_evidence,
 )
-from pkdp_pipeline.model.period import Period
+from pkdp_pipeline.model.facts import Facts
+from pkdp_pipeline.model.mechanisms import NOISELESS
 
 __all__ = [
-    "Beside",
     "allows_overlap",
+    "check_beside",
     "check_differencing",
     "covers_periods",
-    "overlapping",
-    "refuse_crossing",
-    "refuse_overlap",
+    "may_stand_apart",
+    "may_stand_together",
 ]
 
-Beside = tuple[Standing, bool]
-"""A release and whether its certificate is about an attacker to whom `total_is_known`."""
+FactsOf = Callable[[Holding], Facts]
 
-
-def overlapping(standing: Standing, others: Iterable[Standing]) -> list[Standing]:
-    """Return those of `others` whose period overlaps that of `standing`."""
-    period = Period.parse(standing.period)
-    return [other for other in others if period.overlaps(Period.parse(other.period))]
+_NAMED_FIRST = {"noiseless": 0, "exact count": 1, "total": 1}
 
 
 def allows_overlap(evidence: Iterable[Evidence]) -> bool:
@@ -52,9 +45,40 @@ def covers_periods(evidence: Iterable[Evidence]) -> bool:
     return any(isinstance(one, kinds) for one in evidence)
 
 
+def may_stand_together(releases: Sequence[Holding]) -> bool:
+    """Return whether releases whose periods overlap, one leading to the next, may all stand without evidence.
+
+    They may when there is one of them, when all are noised, or when a single exact count stands beside pure
+    noise about the same unit. One total may stand beside any of these but an exact count, where all are about the
+    same unit, table and period, and about attackers who are told it (`docs/composition.md`, rule 7).
+    """
+    if len(releases) <= 1 or not any(one.kind in NOISELESS for one in releases):
+        return True
+    others = [one for one in releases if one.kind != "total"]
+    exact = sum(one.kind == "exact count" for one in others)
+    if len(others) < len(releases):
+        same = len({(one.unit, one.source, one.span) for one in releases}) == 1
+        given = same and not exact and all(one.told for one in releases)
+        return given and len(releases) - len(others) == 1 and may_stand_together(others)
+    pure = all(one.kind in ("exact count", "pure noise") for one in others)
+    return exact == 1 and pure and len({one.unit for one in others}) == 1
+
+
+def may_stand_apart(releases: Sequence[Holding]) -> bool:
+    """Return whether releases about different periods may stand without evidence about how periods depend.
+
+    They may when all are noised. Totals may be among them where all are about one unit and about attackers who are
+    told: what noise gives against anybody is then given all totals, and adds up.
+    """
+    if not any(one.kind in NOISELESS for one in releases):
+        return True
+    noised = all(one.kind == "total" or one.kind not in NOISELESS for one in releases)
+    return noised and all(one.told for one in releases) and len({one.unit for one in releases}) == 1
+
+
 def check_differencing(
-    standing: Standing,
-    others: Iterable[Standing | tuple[Standing, AttackerModel]],
+    standing: Facts,
+    others: Iterable[Facts | tuple[Facts, AttackerModel]],
     *,
     dataset: str,
     evidence: object = None,
@@ -71,11 +95,11 @@ def check_differencing(
 
     Parameters
     ----------
-    standing : Standing
-        The release to be made.
-    others : iterable of Standing, or of (Standing, AttackerModel)
-        Different releases of the same data set that stand already, or are to be made together with it; where a
-        total may be among them, with the attackers they are certified against.
+    standing : Facts
+        The release asked for.
+    others : iterable of Facts or of (Facts, AttackerModel)
+        Releases of the data set that are published or charged, each with the attacker it is certified
+        against; without one it is an attacker who is not told who is there.
     dataset : str
         The data set's name, for the message.
     evidence : optional
@@ -93,56 +117,76 @@ def check_differencing(
     `docs/composition.md`, rule 7. People are the same when the data set is: predicates, columns and units are
     not compared to find out whether two releases concern different people.
     """
-    declared = read_evidence(evidence)
-    if allows_overlap(declared):
+    listed = [(one, None) if isinstance(one, Facts) else one for one in others]
+    releases = [
+        Holding.of(one, entry=number, told=whom is not None and whom.total_is_known)
+        for number, (one, whom) in enumerate(listed, start=1)
+    ]
+    asked = Holding.of(standing, told=attacker is not None and attacker.total_is_known)
+    near = [one for group in Account(releases).met(asked.span) for one in group]
+    facts = [standing, *(one for one, _ in listed)]
+    check_beside(asked, near, lambda: releases, read_evidence(evidence), lambda one: facts[one.entry], dataset=dataset)
+
+
+def check_beside(
+    asked: Holding,
+    near: Sequence[Holding],
+    everything: Callable[[], Iterable[Holding]],
+    evidence: Iterable[Evidence],
+    facts: FactsOf,
+    *,
+    dataset: str,
+) -> None:
+    """Refuse a release that cannot stand beside what is charged.
+
+    Parameters
+    ----------
+    asked : Holding
+    near : sequence of Holding
+        What is charged in periods that lead to its own.
+    everything : callable
+        Returns all that is charged; called only where other periods matter.
+    evidence : iterable of Evidence
+    facts : callable
+        Returns the facts of a holding, those of `asked` too.
+    dataset : str
+
+    Raises
+    ------
+    DifferencingError
+    """
+    evidence = tuple(evidence)
+    near = sorted(near)
+    if allows_overlap(evidence):
+        untold = next((one for one in near if not one.told), None)
+        if asked.kind == "total" and untold is not None:
+            raise DifferencingError(promised(facts(asked), facts(untold)))
         return
-    listed = [(one, False) if isinstance(one, Standing) else (one[0], one[1].total_is_known) for one in others]
-    asked = (standing, attacker is not None and attacker.total_is_known)
-    near, far = _connected(standing, listed)
-    if not may_stand_together(_company([asked, *near])):
-        refuse_overlap(asked, near, dataset=dataset)
-    if far and not covers_periods(declared) and not may_stand_apart(_company([asked, *listed])):
-        refuse_crossing(asked, far, dataset=dataset)
+    if not may_stand_together([asked, *near]):
+        _refuse_overlap(asked, near, facts, dataset)
+    if covers_periods(evidence):
+        return
+    charged = list(everything())
+    known = {one.entry for one in near}
+    far = sorted((one for one in charged if one.entry not in known), key=lambda one: _NAMED_FIRST.get(one.kind, 2))
+    if far and not may_stand_apart([asked, *charged]):
+        _refuse_crossing(asked, far, facts, dataset)
 
 
-def refuse_overlap(asked: Beside, near: Sequence[Beside], *, dataset: str) -> None:
+def _refuse_overlap(asked: Holding, near: Sequence[Holding], facts: FactsOf, dataset: str) -> None:
     """Raise the error for a release among `near`, whose periods lead to its own."""
-    standing = asked[0]
-    direct = overlapping(standing, [one for one, _ in near])
-    pairs = [one for one in near if one[0] in direct and not may_stand_together(_company([asked, one]))]
-    if pairs:
-        raise DifferencingError(overlap(standing, pairs[0][0], dataset, told=asked[1] and pairs[0][1]))
-    known = [one for one, _ in near]
-    first = next((other for other in known if other.noiseless and not other.total), known[0])
-    through = direct[0] if first not in direct else None
-    raise DifferencingError(overlap(standing, first, dataset, through=through, told=True))
+    direct = [one for one in near if one.meets(asked.span)]
+    for one in direct:
+        if not may_stand_together([asked, one]):
+            raise DifferencingError(overlap(facts(asked), facts(one), dataset, told=asked.told and one.told))
+    first = next((one for one in near if one.kind in ("exact count", "noiseless")), near[0])
+    through = facts(direct[0]) if first not in direct else None
+    raise DifferencingError(overlap(facts(asked), facts(first), dataset, through=through, told=True))
 
 
-def refuse_crossing(asked: Beside, far: Iterable[Beside], *, dataset: str) -> None:
+def _refuse_crossing(asked: Holding, far: Sequence[Holding], facts: FactsOf, dataset: str) -> None:
     """Raise the error for a release beside those of other periods; it names the first that is in its way, if any."""
-    listed: list[Beside] = []
-    for one in far:
-        listed.append(one)
-        if not may_stand_apart(_company([asked, one])):
-            raise DifferencingError(crossing(asked[0], one[0], dataset, told=asked[1] or one[1]))
-    other = next((one for one in listed if one[0].noiseless), listed[0])
-    raise DifferencingError(crossing(asked[0], other[0], dataset, told=asked[1] or other[1]))
-
-
-def _company(members: Iterable[Beside]) -> Counter[Member]:
-    return Counter(Member.of(standing, told=told) for standing, told in members)
-
-
-def _connected(standing: Standing, others: list[Beside]) -> tuple[list[Beside], list[Beside]]:
-    """Split `others` into those whose periods lead to that of `standing`, and the rest."""
-    periods = [Period.parse(other.period) for other, _ in others]
-    near: list[int] = []
-    far = list(range(len(others)))
-    reached = [Period.parse(standing.period)]
-    while reached:
-        period = reached.pop()
-        found = [index for index in far if period.overlaps(periods[index])]
-        far = [index for index in far if not period.overlaps(periods[index])]
-        near += found
-        reached += [periods[index] for index in found]
-    return [others[index] for index in sorted(near)], [others[index] for index in far]
+    in_the_way = (one for one in far if not may_stand_apart([asked, one]))
+    noiseless = (one for one in far if one.kind in NOISELESS)
+    other = next(in_the_way, None) or next(noiseless, far[0])
+    raise DifferencingError(crossing(facts(asked), facts(other), dataset, told=asked.told or other.told))

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.certificates.target import Asked, read_target
 from pkdp_pipeline.errors import ArgumentError, TemporaryError
-from pkdp_pipeline.ledger import accounts
-from pkdp_pipeline.ledger.admission import Admission, check_claims
-from pkdp_pipeline.ledger.chain import GENESIS
-from pkdp_pipeline.ledger.charging import Charging
+from pkdp_pipeline.ledger.admission import Admission, admit, check_claims, least_admission
+from pkdp_pipeline.ledger.chain import GENESIS, Journal
+from pkdp_pipeline.ledger.charging import Charging, hold_recertified
 from pkdp_pipeline.ledger.database import Database, open_database
-from pkdp_pipeline.ledger.entries import Entries
-from pkdp_pipeline.ledger.entry import Entry, Reservation
-from pkdp_pipeline.ledger.journal import Journal
-from pkdp_pipeline.ledger.standing import Standing
+from pkdp_pipeline.ledger.entries import Entries, Entry, Reservation, terms_of
+from pkdp_pipeline.ledger.ledger_totals import LedgerTotals
+from pkdp_pipeline.ledger.rows import Row
 from pkdp_pipeline.ledger.terms import Terms, given
 from pkdp_pipeline.ledger.verification import verify
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.spelling import dataset_name
 
 if TYPE_CHECKING:
@@ -130,10 +129,8 @@ class Ledger:
 
     @property
     def dataset(self) -> str:
-        """The data set this ledger object is about, in the spelling the ledger keeps.
-
-        While it has no releases, another process may bring another spelling of its name in.
-        """
+        """The data set this ledger object is about, in the spelling the ledger keeps."""
+        # While it has no releases, another process may bring another spelling of its name in.
         if not self._settled:
             known = self._entries.spelled(self._name)
             self._name, self._settled = known or self._name, known is not None
@@ -156,7 +153,7 @@ class Ledger:
     @property
     def _recorded(self) -> Terms:
         text = self._journal.terms(self.dataset)
-        return Terms() if text is None else Terms.from_dict(json.loads(text))
+        return Terms() if text is None else terms_of(text)
 
     def head(self) -> str:
         """Return the hash of the data set's last event; 64 zeros when there is none."""
@@ -168,29 +165,26 @@ class Ledger:
         return None if entry is None else self._entries.read(entry)
 
     def entries(self, *, given_back: bool = False) -> Iterator[Entry]:
-        """Yield this data set's entries, reserved and published ones, in the order of their reservation.
-
-        With `given_back` those that were given back are yielded as well.
-        """
+        """Yield reserved and published entries in the order of their reservation, with `given_back` those as well."""
         return self._entries.each(self.dataset, given_back=given_back)
 
-    def beside(self, standing: Standing) -> list[Entry]:
+    def beside(self, standing: Facts) -> list[Entry]:
         """Return the published entries about the same people in periods that overlap that of `standing`.
 
         A release with the same standing is among them once it is published.
         """
         return [self._entries.read(entry) for entry in self._entries.beside(self.dataset, standing)]
 
-    def check(self, standing: Standing, attacker: AttackerModel | None = None) -> Admission:
+    def check(self, standing: Facts, attacker: AttackerModel | None = None) -> Admission:
         """Refuse a `standing` that cannot be beside what is charged already; it needs no data, and charges nothing.
 
         Call it only when `find` has no entry of the same key: the rule is about different releases. `attacker` is
         whom it is to be certified against; None: one who is not told who is there. Returns whether anything stands
         beside it, and whether its certificate may claim more than the worst case; raises a `DifferencingError`.
         """
+        told = attacker is not None and attacker.total_is_known
         with self._database.snapshot():
-            told = attacker is not None and attacker.total_is_known
-            return accounts.admit(self._database, self.dataset, standing, self.terms, told=told)
+            return admit(self._database, self.dataset, standing, self.terms, told=told)
 
     def admission(self, entry: Entry) -> Admission:
         """Return what stands beside the charged `entry` now, and what a new certificate of it may claim."""
@@ -200,7 +194,7 @@ class Ledger:
 
     def _allowed(self, entry: Entry) -> Admission:
         # A new certificate records no terms of its own: those recorded must allow it, and those given as well.
-        return accounts.least_admission(self._database, entry.sequence, entry.standing, (self._recorded, self.terms))
+        return least_admission(self._database, self.dataset, entry.sequence, (self._recorded, self.terms))
 
     def total(self, unit: object = None) -> Certificate:
         """Return what everything charged adds up to, under the evidence in force.
@@ -216,18 +210,27 @@ class Ledger:
             If they do not add up without evidence, which the message names.
         """
         with self._database.snapshot():
-            return accounts.total(self._database, self.dataset, unit, self.terms)
+            return self.totals().total(self.dataset, unit)
+
+    def totals(self) -> LedgerTotals:
+        """Return what adds up to the totals under the terms in force; inside a snapshot or a transaction."""
+        return LedgerTotals.read(self._database, self.dataset, self.terms)
+
+    def known_total(self, unit: tuple[str, ...], *days: date) -> Certificate | None:
+        """Return the total of `unit`, or of the `days` from the first to the last; see `LedgerTotals.known`."""
+        with self._database.snapshot():
+            return self.totals().known(self.dataset, unit, *days)
 
     def plot(self, *, unit: object = None, delta: float = 1e-6, axes: Axes | None = None) -> Axes:
         """Draw the total ε at `delta` after each period, and the budgets; `unit` as for `total`, `axes` for a plot."""
         from pkdp_pipeline.display.figures.plots import plot_ledger
 
         with self._database.snapshot():
-            asked = accounts.asked_unit(self._database, self.dataset, unit)
+            asked = self.totals().asked_unit(self.dataset, unit)
             return plot_ledger(self, asked, delta=delta, axes=axes)
 
     def reserve(
-        self, key: str, standing: Standing, offer: Offer, *, revise: bool = False, attacker: AttackerModel | None = None
+        self, key: str, standing: Facts, offer: Offer, *, revise: bool = False, attacker: AttackerModel | None = None
     ) -> Reservation | Entry:
         """Charge a release before its data are read.
 
@@ -235,7 +238,7 @@ class Ledger:
         ----------
         key : str
             What is asked.
-        standing : Standing
+        standing : Facts
         offer : callable
             Called as ``offer(admission, head)``, after the differencing check and before the charge, and returns
             the certificate. The `Admission` says whether others stand beside the release, and whether it may claim
@@ -301,7 +304,7 @@ class Ledger:
         if not isinstance(content, bytes) or not isinstance(release_id, str) or not release_id:
             raise ArgumentError("content must be the released bytes, and release_id a non-empty text.")
         with self._database.transaction(self.dataset):
-            state = self._entries.state(reservation.entry)
+            state = self._entries.row(reservation.entry).state
             if state == "published":
                 return self._entries.read(reservation.entry), True
             if state == "given_back":
@@ -309,35 +312,23 @@ class Ledger:
                     "another run of the same request gave its reservation back meanwhile; nothing was published: "
                     "run again."
                 )
-            event = self._journal.append(
-                dataset=self.dataset,
-                kind="published",
-                key=reservation.key,
-                revision=reservation.revision,
-                release_id=release_id,
-                content=content,
-            )
-            self._entries.published_by(reservation.entry, event)
-            entry = self._entries.read(reservation.entry)
-        return entry, False
+            row = self._record("published", reservation, release_id=release_id, content=content)
+            return self._entries.read(row.id), False
+
+    def _record(self, kind: str, of: Reservation | Entry, **fields: Any) -> Row:
+        return self._entries.record(dataset=self.dataset, kind=kind, key=of.key, revision=of.revision, **fields)
 
     def give_back(self, reservation: Reservation) -> bool:
         """Take the charge away of a release that was not published, and never will be.
 
-        Only a run that has shown nothing of its `reservation` to anybody may do this. Returns False when it was
-        published meanwhile.
+        Only a run that has shown nothing of its `reservation` may do so. Returns False where it was published.
         """
         self._check_own(reservation)
         with self._database.transaction(self.dataset):
-            state = self._entries.state(reservation.entry)
-            if state != "reserved":
-                return state == "given_back"
-            self._journal.append(
-                dataset=self.dataset, kind="given_back", key=reservation.key, revision=reservation.revision
-            )
-            self._entries.given_back(reservation.entry)
-            accounts.withdraw(self._database, self.dataset, reservation.entry)
-            return True
+            state = self._entries.row(reservation.entry).state
+            if state == "reserved":
+                self._record("given_back", reservation)
+            return state != "published"
 
     def recertify(self, entry: Entry, certificate_json: str, release_id: str, content: bytes) -> Entry:
         """Store a published table under another certificate; the table is the same, and nothing new is published.
@@ -360,18 +351,25 @@ class Ledger:
             if current.hash != entry.hash:
                 raise TemporaryError("another run certified the same release meanwhile: run again.")
             check_claims(self._allowed(entry), certificate)
-            event = self._journal.append(
-                dataset=self.dataset,
-                kind="recertified",
-                key=entry.key,
-                revision=entry.revision,
-                certificate=certificate_json,
-                release_id=release_id,
-                content=content,
-            )
-            self._entries.recertified_by(entry.sequence, event)
-            accounts.recertified(self._database, self.dataset, entry.sequence, certificate, self._recorded, self.terms)
+            former, recorded = self._entries.row(entry.sequence), self._recorded
+            fields = {"certificate": certificate_json, "release_id": release_id, "content": content}
+            row = self._record("recertified", entry, **fields)
+            hold_recertified(self._database, row, former, entry.standing, recorded=recorded, terms=self.terms)
             return self._entries.read(entry.sequence)
+
+    def unreadable(self) -> frozenset[str]:
+        """Return the tables of the data set that were found to be unreadable."""
+        return self._journal.unreadable(self.dataset)
+
+    def mark_unreadable(self, table: str) -> None:
+        """Record, once, that a `table` could not be read.
+
+        Answers that came back after a failure, or failed for one question and not for another, would spell data out.
+        """
+        with self._database.transaction(self.dataset):
+            self._entries.register(self.dataset)
+            if table not in self.unreadable():
+                self._journal.append(dataset=self.dataset, kind="unreadable", key=table, revision=1)
 
     def verify(self, head: str | None = None, *, contents: bool = True) -> None:
         """Recompute the data set's chain and all that is derived from it.

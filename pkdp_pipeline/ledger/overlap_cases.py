@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pkdp_pipeline.ledger.standing import Standing
+from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.model.wording import Speech, Worded
@@ -12,17 +12,15 @@ from pkdp_pipeline.model.wording import Speech, Worded
 __all__ = ["crossing", "overlap", "promised", "unnamed", "untold"]
 
 
-def overlap(
-    standing: Standing, other: Standing, dataset: str, *, through: Standing | None = None, told: bool = False
-) -> Worded:
+def overlap(standing: Facts, other: Facts, dataset: str, *, through: Facts | None = None, told: bool = False) -> Worded:
     """Return why two releases about the same people in overlapping periods are refused.
 
     Parameters
     ----------
-    standing, other : Standing
+    standing, other : Facts
         The release asked for, and the one it cannot stand beside.
     dataset : str
-    through : Standing, optional
+    through : Facts, optional
         A release whose period leads from one to the other, where their own periods share nothing.
     told : bool, default False
         Whether both are certified against attackers who are told who is there.
@@ -79,7 +77,7 @@ def untold(other: str) -> Worded:
     return Worded(lambda say: f"{start}{say.leakage_of_total}." if say.names_releases else unnamed("this release"))
 
 
-def promised(total: Standing, other: Standing) -> Worded:
+def promised(total: Facts, other: Facts) -> Worded:
     """Return why a total is refused beside a release that has a certificate without it, whatever evidence there is."""
     text = (
         f"{_named(total)} would make a certificate of {_named(other)} false, which is about an attacker who does not "
@@ -88,12 +86,12 @@ def promised(total: Standing, other: Standing) -> Worded:
     return Worded(lambda say: text if say.names_releases else unnamed(repr(total.label)))
 
 
-def crossing(standing: Standing, other: Standing, dataset: str, *, told: bool = False) -> Worded:
+def crossing(standing: Facts, other: Facts, dataset: str, *, told: bool = False) -> Worded:
     """Return why releases about different periods of one data set need evidence.
 
     Parameters
     ----------
-    standing, other : Standing
+    standing, other : Facts
     dataset : str
     told : bool, default False
         Whether one of them is certified against an attacker who is told who is there.
@@ -127,7 +125,7 @@ def crossing(standing: Standing, other: Standing, dataset: str, *, told: bool = 
     return Worded(said)
 
 
-def _crossing_case(standing: Standing, other: Standing) -> tuple[str, Callable[[Speech], str] | None]:
+def _crossing_case(standing: Facts, other: Facts) -> tuple[str, Callable[[Speech], str] | None]:
     """Return which case it is, and the first way out where it is not evidence."""
     depends = "what they add up to depends on how a person's periods depend on each other"
     if any(one.noiseless and not one.total for one in (standing, other)) or not (standing.total or other.total):
@@ -143,12 +141,12 @@ def _crossing_case(standing: Standing, other: Standing) -> tuple[str, Callable[[
     ), _tell
 
 
-def _named(standing: Standing) -> str:
+def _named(standing: Facts) -> str:
     kind = "exact total" if standing.total else "noiseless" if standing.noiseless else "noised"
     return f"{standing.label!r} ({kind}, period {standing.period})"
 
 
-def _noised_too(standing: Standing, other: Standing) -> str:
+def _noised_too(standing: Facts, other: Facts) -> str:
     if standing.noiseless and other.noiseless:
         return ""
     return (
@@ -157,7 +155,7 @@ def _noised_too(standing: Standing, other: Standing) -> str:
     )
 
 
-def _exception(standing: Standing, other: Standing) -> str:
+def _exception(standing: Facts, other: Facts) -> str:
     """Return what rule 7 would allow, where it is near."""
     noised = [one for one in (standing, other) if not one.noiseless]
     counts = [one for one in (standing, other) if one.noiseless and isinstance(one.mechanism, Count)]
@@ -169,7 +167,7 @@ def _exception(standing: Standing, other: Standing) -> str:
     )
 
 
-def _is_near_total(standing: Standing, other: Standing) -> bool:
+def _is_near_total(standing: Facts, other: Facts) -> bool:
     """Return whether one is the exact number of everybody whom the other is about, and could be a total."""
     if standing.total or other.total or sorted(standing.unit) != sorted(other.unit) or standing.table != other.table:
         return False
@@ -190,7 +188,7 @@ _VALUE = '"value"'
 Repair = str | Callable[[Speech], str]
 
 
-def _beside_total(standing: Standing, other: Standing, *, told: bool) -> tuple[str, Repair] | None:
+def _beside_total(standing: Facts, other: Facts, *, told: bool) -> tuple[str, Repair] | None:
     """Return why the exact total cannot stand beside the other, and the first way out; None where neither is one."""
     if not (standing.total or other.total) or sorted(standing.unit) != sorted(other.unit):
         return None
@@ -230,7 +228,7 @@ def _tell(say: Speech) -> str:
     )
 
 
-def _case(standing: Standing, other: Standing) -> tuple[str, str]:
+def _case(standing: Facts, other: Facts) -> tuple[str, str]:
     """Return which case it is and the first way out."""
     one, two = Period.parse(standing.period), Period.parse(other.period)
     if sorted(standing.unit) != sorted(other.unit):
@@ -262,7 +260,7 @@ def _windows(one: Period, two: Period) -> tuple[str, str]:
     )
 
 
-def _same_period(standing: Standing, other: Standing) -> tuple[str, str]:
+def _same_period(standing: Facts, other: Facts) -> tuple[str, str]:
     if standing.table != other.table:
         return (
             "they count the rows of two tables of one data set, whose people are the same",
@@ -305,7 +303,7 @@ def _same_period(standing: Standing, other: Standing) -> tuple[str, str]:
     )
 
 
-def _query(standing: Standing) -> object:
+def _query(standing: Facts) -> object:
     return standing.label if standing.opaque else None, standing.where, standing.by, standing.mechanism
 
 
@@ -318,7 +316,7 @@ def _revision() -> tuple[str, str]:
     )
 
 
-def _cross_tabulated(standing: Standing, other: Standing, columns: str) -> str:
+def _cross_tabulated(standing: Facts, other: Facts, columns: str) -> str:
     known = list(dict.fromkeys((*(standing.by or ()), *(other.by or ()))))
     named = f" (by {', '.join(known)} and those)" if known and columns != "both sets of columns" else ""
     if columns == "both sets of columns":

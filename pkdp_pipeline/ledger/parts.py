@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 
-from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.codec import parsed
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
 from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import mechanism_from_dict, mechanism_to_dict
+from pkdp_pipeline.model.mechanisms import mechanism_from_dict
 
-__all__ = ["certificate_of", "compared", "counted", "describe", "read_parts", "sha256", "store_part"]
-
-Parts = Mapping[str, ReleaseCertificate]
+__all__ = ["Parts", "certificate_of", "compared", "counted", "describe", "sha256"]
 
 _EPSILONS = np.array([0.0, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0])
 """Where the certificates of one table are compared."""
@@ -34,30 +31,18 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def describe(certificate: Certificate | str) -> str:
-    """Return what a release certificate follows from, as canonical JSON: mechanism, attacker, what is protected.
-
-    Parameters
-    ----------
-    certificate : Certificate or str
-        A release certificate, or the JSON text of one; a text is not certified again.
+def describe(certificate: str) -> str:
+    """Return what a release certificate, given as JSON text, follows from: mechanism, attacker, what is protected.
 
     Raises
     ------
     ArgumentError, LedgerError
         If it is not the certificate of one release.
     """
-    if isinstance(certificate, ReleaseCertificate):
-        mechanism, attacker = mechanism_to_dict(certificate.mechanism), certificate.attacker.to_dict()
-        protects: str = certificate.protects
-    elif isinstance(certificate, str):
-        document = parsed(certificate)
-        if "mechanism" not in document or "attacker" not in document:
-            raise LedgerError("the ledger charges releases one by one: the certificate must be that of one release.")
-        mechanism, attacker, protects = document["mechanism"], document["attacker"], document["protects"]
-    else:
+    document = parsed(certificate)
+    if "mechanism" not in document or "attacker" not in document:
         raise LedgerError("the ledger charges releases one by one: the certificate must be that of one release.")
-    content = {"mechanism": mechanism, "attacker": attacker, "protects": protects}
+    content = {name: document[name] for name in ("mechanism", "attacker", "protects")}
     return json.dumps(content, sort_keys=True, separators=(",", ":"))
 
 
@@ -103,29 +88,27 @@ def compared(description: str, other: str) -> Literal["milder", "bolder", "neith
     return "milder" if less else "bolder" if more else "as bold"
 
 
-def store_part(db: Database, description: str) -> str:
-    """Store a description unless it is there, and return its sha256."""
-    key = sha256(description)
-    db.execute(
-        "INSERT INTO part (sha256, description) VALUES (:key, :description) ON CONFLICT (sha256) DO NOTHING",
-        key=key,
-        description=description,
-    )
-    return key
-
-
-def read_parts(db: Database, bundles: Iterable[tuple[object, Iterable[tuple[str, int]]]]) -> Parts:
-    """Return the certificates of bundles' parts.
+class Parts(dict[str, ReleaseCertificate]):
+    """The certificates that a data set's releases count with, read when they are asked for.
 
     Raises
     ------
     LedgerError
         If one is missing, or is not what its key says.
     """
-    found = {}
-    for key in sorted({key for _, parts in bundles for key, _ in parts}):
-        rows = db.execute("SELECT description FROM part WHERE sha256 = :key", key=key)
-        if not rows or sha256(rows[0][0]) != key:
+
+    def __init__(self, db: Database, dataset: str) -> None:
+        self._db, self._dataset = db, dataset
+
+    def __missing__(self, key: str) -> ReleaseCertificate:
+        rows = self._db.execute(
+            "SELECT v.certificate FROM entry AS e JOIN event AS v ON v.sequence = e.counts "
+            "WHERE e.dataset = :dataset AND e.part = :key LIMIT 1",
+            dataset=self._dataset,
+            key=key,
+        )
+        description = describe(str(rows[0][0])) if rows else ""
+        if sha256(description) != key:
             raise LedgerError("the ledger's account refers to a certificate it does not hold: it was altered.")
-        found[key] = certificate_of(rows[0][0])
-    return found
+        self[key] = certificate_of(description)
+        return self[key]

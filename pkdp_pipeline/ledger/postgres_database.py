@@ -5,22 +5,23 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
-from urllib.parse import quote, quote_plus
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlencode, urlsplit
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger import database
+from pkdp_pipeline.ledger.database import SCHEMA_VERSION, schema_script
 from pkdp_pipeline.ledger.postgres_errors import LOCKED, trouble_of
 from pkdp_pipeline.ledger.postgres_schema import changed_objects
-from pkdp_pipeline.ledger.schema import SCHEMA_VERSION, schema_script
 from pkdp_pipeline.model.spelling import folded
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine, TextClause
+    from psycopg import Connection
 
 __all__ = ["NAMESPACE", "PostgresDatabase"]
 
@@ -28,12 +29,13 @@ NAMESPACE = "pkdp"
 """The PostgreSQL schema that holds the ledger's tables, so that they meet no others."""
 
 _IDLE_SECONDS = 300
+_UNREAD = "the PostgreSQL ledger"
 _SECRET = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 """Options of an address that nothing shows."""
 
 
 class PostgresDatabase:
-    """One PostgreSQL database, reached through SQLAlchemy and psycopg; see `Database`.
+    """One PostgreSQL database, reached through psycopg; see `Database`.
 
     A transaction takes an advisory lock of its data set, so that the releases of one data set are charged one
     after another, whichever machine they come from.
@@ -62,16 +64,18 @@ class PostgresDatabase:
     """
 
     def __init__(self, url: str) -> None:
-        self._location = "the PostgreSQL ledger"
+        self._location = _UNREAD
         self._secrets: tuple[str, ...] = ()
+        self._idle: list[Connection] = []
+        self._lock = threading.Lock()
         self._process = os.getpid()
         self._closed = False
         self._open = threading.local()
-        self._engine = self._connect_to(url)
+        self._url = self._read(url)
         try:
             self._prepare()
         except BaseException:
-            self._engine.dispose()
+            self.close()
             raise
 
     @property
@@ -83,7 +87,9 @@ class PostgresDatabase:
         """Close all connections; a closed database cannot be used."""
         if os.getpid() == self._process:  # a forked child must not end its parent's connections
             self._closed = True
-            self._engine.dispose()
+            with self._lock:
+                while self._idle:
+                    self._idle.pop().close()
 
     def execute(self, sql: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
         """Run one statement with ``:name`` placeholders and return its rows."""
@@ -108,7 +114,7 @@ class PostgresDatabase:
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """See one state of the ledger throughout, and write nothing; writers are not held up."""
-        with self._begun("REPEATABLE READ") as connection:
+        with self._begun("REPEATABLE_READ") as connection:
             with self._errors():
                 self._rows(connection, "SET TRANSACTION READ ONLY", {})
             with self._current(connection):
@@ -124,45 +130,63 @@ class PostgresDatabase:
                 "backup."
             )
 
-    def _connect_to(self, url: str) -> Engine:
+    def _read(self, url: str) -> str:
+        """Return the address as libpq takes it, and keep what may be shown of it."""
         try:
-            import psycopg  # noqa: F401 (SQLAlchemy imports it later, without saying which extra has it)
-            from sqlalchemy import create_engine
-            from sqlalchemy.engine import make_url
-            from sqlalchemy.exc import ArgumentError as MalformedUrl
+            import psycopg
+            from psycopg.conninfo import conninfo_to_dict
         except ImportError:
             raise LedgerError(
-                "a ledger in PostgreSQL needs SQLAlchemy and psycopg, which are not installed: "
-                'pip install "pkdp-pipeline[postgres]".'
+                'a ledger in PostgreSQL needs psycopg, which is not installed: pip install "pkdp-pipeline[postgres]".'
             ) from None
-        parsed = None
-        with suppress(MalformedUrl, ValueError):
-            parsed = make_url(url).set(drivername="postgresql+psycopg")
-        if parsed is None:
+        self._psycopg = psycopg
+        with suppress(ValueError):
+            address = urlsplit(url)
+            _ = address.port
+            given = parse_qsl(address.query, keep_blank_values=True)
+            user, at, host = address.netloc.rpartition("@")
+            name, colon, _ = user.partition(":")
+            netloc = f"{name}{':***' if colon else ''}{at}{host}"
+            shown = urlencode([pair for pair in given if pair[0] not in _SECRET], safe="/")
+            self._location = address._replace(scheme="postgresql", netloc=netloc, query=shown).geturl()
+            plain = [value for option, value in given if option in _SECRET] + [unquote(address.password or "")]
+            forms = {form for secret in plain for form in (secret, quote(secret, ""), quote_plus(secret))}
+            self._secrets = tuple((forms | {address.password or ""}) - {""})
+            url = address._replace(scheme="postgresql").geturl()
+        if self._location == _UNREAD:
             raise ArgumentError(
                 "the ledger's URL cannot be read; write postgresql://user@host:5432/database, and percent-encode "
                 "special characters."
             )
-        named = [parsed.query.get(option, ()) for option in _SECRET]
-        given = [value for values in named for value in ((values,) if isinstance(values, str) else values)]
-        secrets = {*given, parsed.password or ""} - {""}
-        self._secrets = tuple({form for secret in secrets for form in (secret, quote(secret, ""), quote_plus(secret))})
-        shown = parsed.set(drivername="postgresql", password=None).difference_update_query(_SECRET)
-        self._location = shown.render_as_string()
-        defaults = {"connect_timeout": 10, "application_name": "pkdp_pipeline ledger"}
-        return create_engine(
-            parsed,
-            isolation_level="READ COMMITTED",
-            hide_parameters=True,
-            pool_pre_ping=True,
-            pool_size=1,
-            max_overflow=-1,
-            # Prepared statements do not survive a pooling proxy.
-            connect_args={
-                "prepare_threshold": None,
-                **{name: value for name, value in defaults.items() if name not in parsed.query},
-            },
-        )
+        defaults: dict[str, Any] = {"connect_timeout": 10, "application_name": "pkdp_pipeline ledger"}
+        with self._errors():
+            known = conninfo_to_dict(url)
+        self._defaults = {option: value for option, value in defaults.items() if option not in known}
+        return url
+
+    def _taken(self) -> Connection:
+        """Return a connection that works: one that is idle, or a new one."""
+        while True:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                # Prepared statements do not survive a pooling proxy.
+                return self._psycopg.connect(self._url, prepare_threshold=None, **self._defaults)
+            with suppress(self._psycopg.Error):
+                connection.execute("SELECT 1")
+                connection.rollback()
+                return connection
+            connection.close()
+
+    def _given_back(self, connection: Connection) -> None:
+        """Roll back what is not committed, and keep one connection for the next call."""
+        with suppress(self._psycopg.Error):
+            connection.rollback()
+            with self._lock:
+                if not connection.closed and not self._idle and not self._closed:
+                    self._idle.append(connection)
+                    return
+        connection.close()
 
     def _prepare(self) -> None:
         if self._version() is None:
@@ -194,10 +218,10 @@ class PostgresDatabase:
             )
         if not self.execute("SELECT 1 FROM pg_namespace WHERE nspname = :name", name=NAMESPACE):
             self.execute(f"CREATE SCHEMA {NAMESPACE}")
-        connection.execution_options(no_parameters=True).exec_driver_sql(schema_script("postgresql"))
+        connection.execute(schema_script("postgresql").encode())
 
     @contextmanager
-    def _begun(self, isolation: str = "READ COMMITTED") -> Iterator[Connection]:
+    def _begun(self, isolation: str = "READ_COMMITTED") -> Iterator[Connection]:
         if self._closed:
             raise LedgerError(f"the ledger {self._location} cannot be used: it is closed; open it again.")
         if os.getpid() != self._process:
@@ -205,8 +229,9 @@ class PostgresDatabase:
         if getattr(self._open, "connection", None) is not None:
             raise ArgumentError("a ledger cannot be changed from inside one of its own transactions.")
         with self._errors():
-            connection = self._engine.connect().execution_options(isolation_level=isolation)
+            connection = self._taken()
         try:
+            connection.isolation_level = self._psycopg.IsolationLevel[isolation]
             with self._errors():
                 self._rows(
                     connection,
@@ -218,8 +243,7 @@ class PostgresDatabase:
             with self._errors():
                 connection.commit()
         finally:
-            with self._errors():
-                connection.close()  # what is not committed is rolled back
+            self._given_back(connection)
 
     @contextmanager
     def _current(self, connection: Connection) -> Iterator[None]:
@@ -239,40 +263,34 @@ class PostgresDatabase:
 
     def _wait_for_lock(self, connection: Connection, lock: dict[str, Any]) -> None:
         """Wait for an advisory lock, little by little: who waits can be told to stop."""
-        from sqlalchemy.exc import DBAPIError
-
         deadline = time.monotonic() + database.LOCK_SECONDS
         limits = [min(database.WAIT_SECONDS, database.LOCK_SECONDS), database.LOCK_SECONDS]
         wait, usual = (f"SET LOCAL lock_timeout = '{int(seconds * 1000)}ms'" for seconds in limits)
         while True:
             try:
-                with connection.begin_nested():
+                with connection.transaction():
                     self._rows(connection, wait, {})
                     self._rows(connection, "SELECT pg_advisory_xact_lock(:lock)", lock)
                     self._rows(connection, usual, {})
                 return
-            except DBAPIError as error:
-                if getattr(error.orig, "sqlstate", None) != LOCKED or time.monotonic() >= deadline:
+            except self._psycopg.errors.LockNotAvailable:
+                if time.monotonic() >= deadline:
                     raise
             database.waiting()
 
     @staticmethod
     def _rows(connection: Connection, sql: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
-        result = connection.execute(_statement(sql), parameters)
-        return [tuple(row) for row in result] if result.returns_rows else []
+        cursor = connection.execute(_statement(sql), parameters)
+        return cursor.fetchall() if cursor.description else []
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn SQLAlchemy's and psycopg's errors into ours, without the statement, its values or a password."""
-        from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-
+        """Turn psycopg's errors into ours, without the statement, its values or a password."""
         try:
             yield
-        except DBAPIError as error:
-            cause: BaseException = error.orig or error
-            self._refuse(cause, getattr(cause, "sqlstate", None) or "", lost=error.connection_invalidated)
-        except SQLAlchemyError as error:
-            self._refuse(error, "", lost=False)
+        except self._psycopg.Error as error:
+            lost = not error.sqlstate and isinstance(error, self._psycopg.OperationalError)
+            self._refuse(error, error.sqlstate or "", lost=lost)
         except (OverflowError, UnicodeError):  # psycopg's own words quote what it was given
             _raise_alone(
                 LedgerError(
@@ -290,7 +308,7 @@ class PostgresDatabase:
             _raise_alone(
                 TemporaryError(start + "is locked by another process; this call changed nothing: try again later.")
             )
-        trouble = trouble_of(state, said, lost=lost or (not state and type(error).__name__ == "OperationalError"))
+        trouble = trouble_of(state, said, lost=lost)
         if trouble == "passing":
             _raise_alone(
                 TemporaryError(
@@ -312,11 +330,9 @@ def _raise_alone(error: PkdpError) -> NoReturn:
 
 
 @functools.lru_cache(maxsize=512)
-def _statement(sql: str) -> TextClause:
-    # Reading the placeholders takes longer than most statements.
-    from sqlalchemy import text
-
-    return text(sql)
+def _statement(sql: str) -> bytes:
+    """Return a statement with psycopg's placeholders."""
+    return re.sub(r"(?<![:\w]):([a-z_]\w*)", r"%(\1)s", sql.replace("%", "%%")).encode()
 
 
 _FIXES = {

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pkdp_pipeline.ledger.schema import schema_script
+from pkdp_pipeline.ledger.database import schema_script
 
 __all__ = ["changed_objects"]
 
@@ -26,8 +26,6 @@ _UNIQUE = {
     ("dataset", "name", None),
     ("entry", "id", None),
     ("entry", "dataset key revision", "(state <> 'given_back'::text)"),
-    ("part", "sha256", None),
-    ("holding", "entry", None),
 }
 
 Execute = Callable[..., list[tuple[Any, ...]]]

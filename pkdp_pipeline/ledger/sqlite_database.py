@@ -15,10 +15,11 @@ from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger import database
-from pkdp_pipeline.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, schema_script, split_statements
+from pkdp_pipeline.ledger.database import SCHEMA_VERSION, schema_script
 
-__all__ = ["SqliteDatabase", "resolved_file"]
+__all__ = ["APPLICATION_ID", "SqliteDatabase", "resolved_file", "split_statements"]
 
+APPLICATION_ID = int.from_bytes(b"pkdp", "big")
 _LEAST_VERSION = (3, 35, 0)
 
 
@@ -360,3 +361,17 @@ def _place(made: str, file: Path) -> None:
 def _primary(error: sqlite3.Error) -> int:
     # The low byte is the primary code; extended codes such as SQLITE_BUSY_SNAPSHOT share it.
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+def split_statements(script: str) -> list[str]:
+    """Return the statements of an SQLite script, in order.
+
+    The sqlite3 module's own `executescript` commits what is open, so a script cannot be run in a transaction.
+    """
+    statements, statement = [], ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            statements.append(statement.strip())
+            statement = ""
+    return statements

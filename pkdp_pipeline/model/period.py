@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import calendar
 import datetime
+import re
+import unicodedata
 from dataclasses import dataclass
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.calendar_forms import looks_like_a_date, read_calendar
 from pkdp_pipeline.model.spelling import collapsed, folded, is_hidden
 
 __all__ = ["Period"]
@@ -14,6 +16,33 @@ __all__ = ["Period"]
 _FORMS = (
     "a day 2013-01-02, a week 2013-W01, a month 2013-01, a quarter 2013-Q1, a half 2013-H1, a year 2013, or an "
     "interval of those such as 2013-01-01/2013-01-07"
+)
+_DAY = re.compile(
+    r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}(:?\d{2})?)?)?"
+    r"|\d{8}|\d{4}-W\d{2}-\d|\d{4}W\d{3}",
+    re.ASCII | re.IGNORECASE,
+)
+_DAY_OF_YEAR = re.compile(r"(\d{4})-(\d{3})", re.ASCII)
+_STRETCH = re.compile(
+    r"(?P<year>\d{4})(?:-(?P<month>\d{2})|-?Q(?P<quarter>\d)|-?H(?P<half>\d)|-?W(?P<week>\d{2}))?",
+    re.ASCII | re.IGNORECASE,
+)
+_MARKS = {"month": "-", "quarter": "-Q", "half": "-H", "week": "-W"}
+_MONTHS = {"year": 12, "month": 1, "quarter": 3, "half": 6}
+
+_MONTH = (
+    r"(jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?"
+    r"|dec(ember)?)"
+)
+_DATE_LIKE = (
+    re.compile(r"(?<!\d)(19|20)\d{2}(?!\d)"),  # a year
+    re.compile(r"(?<!\d)(19|20)\d{4,6}(?!\d)"),  # 201301, 2013002, 20130102
+    re.compile(r"(?<!\d)(19|20)\d{10,15}(?!\d)"),  # 20130102T0900 and longer without separators
+    re.compile(r"(?<![\d.])\d{1,2}([./-])\d{1,2}\1\d{2}(?![\d.])"),  # 2.1.13
+    re.compile(rf"(?<![a-z]){_MONTH}(?![a-z])[\W_]*\d|\d(st|nd|rd|th)?[\W_]*{_MONTH}(?![a-z])"),
+    re.compile(
+        r"(?<![a-z])(fy|cy)\s*'?\d{2}(?!\d)|(?<!\w)[qh][1-4]\W*'?\d{2}(?!\d)|(?<!\w)'\d{2}(?!\d)"
+    ),  # FY13, Q1 '13
 )
 
 
@@ -72,17 +101,17 @@ class Period:
                 "period must not hold control or invisible characters, such as a zero-width space: two labels that "
                 "look the same would be two periods. Type it anew."
             )
-        ends = [read_calendar(part.strip()) for part in text.split("/")]
+        ends = [_calendar_period(part.strip()) for part in text.split("/")]
         spans = [span for span in ends if span is not None]
         if len(spans) < len(ends) or len(ends) > 2:
-            if spans or looks_like_a_date(text):
+            if spans or _looks_like_a_date(text):
                 raise ArgumentError(
                     f"period {text!r} looks like a date but is in no form that can be compared with other periods; "
                     f"write {_FORMS}."
                 )
             return cls(text=collapsed(text))
         first, last = spans[0].first, spans[-1].last
-        if first > last:
+        if first is None or last is None or first > last:
             raise ArgumentError(f"period {text!r} ends before it starts; write the earlier end first.")
         return cls(text="/".join(span.text for span in spans), first=first, last=last)
 
@@ -103,3 +132,54 @@ class Period:
         if self.first is None or self.last is None:
             return None
         return self.first.toordinal(), self.last.toordinal()
+
+
+def _calendar_period(text: str) -> Period | None:
+    """Return one calendar period, or None when `text` is not written like one."""
+    try:
+        return _day(text) or _stretch(text)
+    except (ValueError, OverflowError):
+        raise ArgumentError(
+            f"period {text!r} is written like a calendar period, but the calendar has no such day, week, month, "
+            "quarter, half or year."
+        ) from None
+
+
+def _day(text: str) -> Period | None:
+    if _DAY.fullmatch(text):
+        if text[11:13] == "24":  # another day's midnight, which some Python versions read
+            raise ValueError
+        return Period.parse(datetime.datetime.fromisoformat(text.upper()).date())
+    if match := _DAY_OF_YEAR.fullmatch(text):
+        year, number = map(int, match.groups())
+        day = datetime.date(year, 1, 1) + datetime.timedelta(days=number - 1)
+        if day.year != year:
+            raise ValueError
+        return Period.parse(day)
+    return None
+
+
+def _stretch(text: str) -> Period | None:
+    match = _STRETCH.fullmatch(text)
+    if match is None:
+        return None
+    form = match.lastgroup or "year"
+    year, number = int(match["year"]), 1 if form == "year" else int(match[form])
+    if form == "week":
+        first = datetime.date.fromisocalendar(year, number, 1)
+        last = first + datetime.timedelta(days=6)
+    else:
+        months = _MONTHS[form]
+        first = datetime.date(year, months * (number - 1) + 1, 1)
+        last = datetime.date(year, months * number, calendar.monthrange(year, months * number)[1])
+    spelled = match["year"] if form == "year" else match["year"] + _MARKS[form] + match[form]
+    return Period(text=spelled, first=first, last=last)
+
+
+def _looks_like_a_date(text: str) -> bool:
+    """Return whether a label seems to name a time: a year, a month with a number, 2.1.13 and the like."""
+    plain = "".join(
+        str(unicodedata.decimal(letter)) if letter.isdecimal() else letter
+        for letter in unicodedata.normalize("NFKC", text).casefold()
+    )
+    return any(pattern.search(plain) for pattern in _DATE_LIKE)

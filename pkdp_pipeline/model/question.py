@@ -5,29 +5,22 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import check_types, choice
+from pkdp_pipeline.model.arguments import choice
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.domain import Domain
-from pkdp_pipeline.model.mechanisms import (
-    Histogram,
-    Kind,
-    Mechanism,
-    kind_of,
-    mechanism_from_dict,
-    mechanism_name,
-    mechanism_to_dict,
-)
+from pkdp_pipeline.model.facts import Facts
+from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, kind_of, mechanism_name, mechanism_to_dict
 from pkdp_pipeline.model.mechanisms.noise_law import LARGEST_EPSILON, check_noise
 from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.model.predicate import Predicate, from_query
 from pkdp_pipeline.model.unit import EachRow
 
-__all__ = ["Facts", "Question", "Selection"]
+__all__ = ["Question", "Selection"]
 
 _RULES = {
     "protects": ("presence", "value"),
@@ -92,8 +85,7 @@ class Question(Selection):
     undeclared : {"error", "absent"}, default "error"
         What happens to people whose cell is not in the domain, after `one_cell` has chosen it.
     period : str, datetime.date or Period, optional
-        Read by `Period.parse`; stored in its one spelling, so that ``20130102`` and ``2013-01-02`` are the same
-        question.
+        Stored in its one spelling: ``20130102`` and ``2013-01-02`` are the same question (`Period.parse`).
     label : str, optional
     table : str, optional
         Which table of the data set the rows come from, where it has several. All tables of a data set are about
@@ -278,110 +270,6 @@ class Question(Selection):
             period=None if dataset is None else self.period,
             dataset=dataset,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """What a ledger stores of a question and compares releases by; it needs no data.
-
-    Parameters
-    ----------
-    unit : tuple of str
-        Two units of one data set may be the same people under two names.
-    period, mechanism, protects, table, time_zone
-        As of `Question`.
-    label : str
-        What is published, in the words of the question.
-    by : tuple of str, optional
-        Columns of a histogram's cells.
-    where : str, optional
-        The predicate as written; None for everybody, and for one that is opaque.
-    opaque : bool, default False
-        Whether there is a predicate that cannot be written down.
-
-    Raises
-    ------
-    ArgumentError
-        If a field has another type or the period cannot be read.
-    """
-
-    unit: tuple[str, ...]
-    period: str
-    label: str
-    mechanism: Mechanism
-    by: tuple[str, ...] | None = None
-    where: str | None = None
-    opaque: bool = False
-    protects: str = "presence"
-    table: str | None = None
-    time_zone: str | None = None
-
-    def __post_init__(self) -> None:
-        check_types(self)
-        choice("protects", self.protects, _RULES["protects"])
-        mechanism_name(self.mechanism)
-        Period.parse(self.period)
-        if self.total and (self.where is not None or self.opaque):
-            raise ArgumentError(
-                "a total that protects the value counts everybody: a predicate may depend on the cell a person is in."
-            )
-
-    @property
-    def kind(self) -> Kind:
-        """How the release stands beside others; see `kind_of`."""
-        return kind_of(self.mechanism, self.protects)
-
-    @property
-    def stored_kind(self) -> str:
-        """The kind in the ledger's tables, which know a total as an exact count: its facts say which it is."""
-        return "exact count" if self.total else self.kind
-
-    @property
-    def noiseless(self) -> bool:
-        """Whether no noise is on what is published, or it gives no finite worst case."""
-        return self.kind in ("total", "exact count", "noiseless")
-
-    @property
-    def total(self) -> bool:
-        """Whether it is the exact number of people, published as what is known of them."""
-        return self.kind == "total"
-
-    @property
-    def pure_noise(self) -> bool:
-        """Whether noise acts on the exact count, so that the worst case has δ = 0."""
-        return self.kind == "pure noise"
-
-    @property
-    def exact_count(self) -> bool:
-        """Whether a count is published as it is: the one noiseless release that may stand beside pure noise."""
-        return self.kind == "exact count"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as a JSON-ready dictionary; `table` and `time_zone` only where there is one."""
-        content = {field.name: getattr(self, field.name) for field in fields(self)}
-        listed = {"unit": list(self.unit), "by": None if self.by is None else list(self.by)}
-        content |= {**listed, "mechanism": mechanism_to_dict(self.mechanism)}
-        return {name: value for name, value in content.items() if name not in _RARE or value is not None}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Facts:
-        """Rebuild the facts from `to_dict`.
-
-        Raises
-        ------
-        ArgumentError
-            If a field is unknown, missing or malformed.
-        """
-        if not isinstance(content, Mapping) or {*content, *_RARE} != set(cls.__dataclass_fields__):
-            raise ArgumentError(f"a release's facts must have the fields {', '.join(cls.__dataclass_fields__)}.")
-        unit, by, mechanism = content["unit"], content["by"], content["mechanism"]
-        if not isinstance(unit, list) or not isinstance(by, list | None) or not isinstance(mechanism, Mapping):
-            raise ArgumentError("the facts' unit and by must be lists of column names, their mechanism an object.")
-        read = {"unit": tuple(unit), "by": None if by is None else tuple(by)}
-        return cls(**{**content, **read, "mechanism": mechanism_from_dict(mechanism)})
-
-
-_RARE = ("table", "time_zone")
 
 
 def _is_series(value: object) -> bool:

@@ -197,7 +197,9 @@ def _unreachable(
         try:
             certify(mechanism, _with(others, name, least), protects=goal.protects)
         except NotCertifiableError as error:
-            start += ", because " + _reason(str(error))
+            # Of a refusal the obstacles that it names.
+            why = str(error)
+            start += ", because " + (why.partition(", because ")[2].partition(". Each of these")[0] or why)
     model = _with(others, name, max(least, 0.1))
     end = "allow a larger epsilon or delta."
     try:
@@ -205,8 +207,3 @@ def _unreachable(
     except (NotCertifiableError, ArgumentError):
         return f"{start}. Add noise, which protects whatever the attacker knows, or {end}"
     return f"{start}. k = {k} would reach it at {name} = {rounded_up(getattr(model, name))}; or add noise, or {end}"
-
-
-def _reason(message: str) -> str:
-    """Return the obstacles that a refusal names."""
-    return message.partition(", because ")[2].partition(". Each of these")[0] or message

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
-from types import MappingProxyType
 from typing import Literal
 
 from pkdp_pipeline.certificates.certificate import Certificate
@@ -183,11 +181,21 @@ def choices(
             "counts must be PublicCounts, which say where they are from: write "
             'pkdp_pipeline.planning.PublicCounts.of({"North": 120}, source="the census of 2011").'
         )
+    cells, anyone = MECHANISMS[kind], model.against_anyone()
+    from_data = cells is Histogram and not declared_cells  # then noise needs a threshold
     found: list[Choice] = []
     refused: list[NotCertifiableError | NoEvidenceError] = []
-    for way, find in _WAYS.items():
+    ways: dict[Way, Callable[[], Mechanism | None]] = {
+        "exact": lambda: cells() if goal.loss(cells(), model) <= goal.delta else None,
+        "k": lambda: None if found else cells(k=least_k(model, goal)),
+        "noise": lambda: None if from_data else _noise(model, goal, cells),
+        "noise_against_anyone": lambda: None if from_data else _noise(anyone, goal, cells),
+        # A count has no name that could give somebody away.
+        "noise_and_k": lambda: noise_after(Histogram(k=1), goal, anyone) if cells is Histogram else None,
+    }
+    for way, mechanism_of in ways.items():
         try:
-            mechanism = find(model, goal, MECHANISMS[kind], declared_cells)
+            mechanism = mechanism_of()
         except (NotCertifiableError, NoEvidenceError) as error:
             refused.append(error)
             continue
@@ -219,51 +227,13 @@ def _chosen(way: Way, mechanism: Mechanism, attacker: AttackerModel, goal: Goal,
     )
 
 
-Kind = type[Count] | type[Histogram]
-
-
-def _exact(attacker: AttackerModel, goal: Goal, kind: Kind, declared: bool) -> Mechanism | None:
-    mechanism = kind()
-    return mechanism if goal.loss(mechanism, attacker) <= goal.delta else None
-
-
-def _threshold(attacker: AttackerModel, goal: Goal, kind: Kind, declared: bool) -> Mechanism | None:
-    with suppress(NoEvidenceError):
-        if _exact(attacker, goal, kind, declared) is not None:
-            return None
-    return kind(k=least_k(attacker, goal))
-
-
-def _noise(attacker: AttackerModel, goal: Goal, kind: Kind, declared: bool) -> Mechanism | None:
-    if not declared and kind is Histogram:
-        return None
+def _noise(attacker: AttackerModel, goal: Goal, kind: type[Count] | type[Histogram]) -> Mechanism | None:
     noise, nothing = least_noise(kind(), attacker, goal), attacker.against_anyone()
     if noise is None:
         return None
     # Where what the attacker does not know saves no noise, that against anyone is as little.
     anyone = least_noise(kind(), nothing, goal) if attacker != nothing else noise
     return kind(noise=noise if anyone is None or anyone.epsilon < noise.epsilon else anyone)
-
-
-def _noise_against_anyone(attacker: AttackerModel, goal: Goal, kind: Kind, declared: bool) -> Mechanism | None:
-    return _noise(attacker.against_anyone(), goal, kind, declared)
-
-
-def _noise_and_threshold(attacker: AttackerModel, goal: Goal, kind: Kind, declared: bool) -> Mechanism | None:
-    if kind is not Histogram:
-        return None  # a count has no name that could give somebody away
-    return noise_after(Histogram(k=1), goal, attacker.against_anyone())
-
-
-_WAYS: Mapping[Way, Callable[[AttackerModel, Goal, Kind, bool], Mechanism | None]] = MappingProxyType(
-    {
-        "exact": _exact,
-        "k": _threshold,
-        "noise": _noise,
-        "noise_against_anyone": _noise_against_anyone,
-        "noise_and_k": _noise_and_threshold,
-    }
-)
 
 
 def expected_outcome(mechanism: Mechanism, counts: PublicCounts | None) -> Outcome:

@@ -20,6 +20,7 @@ from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.model.keys import Key, canonical_key, kind_of_dtype
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
 from pkdp_pipeline.releases.noise import expected_error
+from pkdp_pipeline.theorems.rounding import float_above, float_below
 
 __all__ = ["rollup", "rounded", "shares"]
 
@@ -106,8 +107,8 @@ def shares(
             share = _published_share(cell, whole) if noised else least if least == most else None
             rows[position] = (
                 None if share is None else float(share),
-                None if least is None else _below(least),
-                None if most is None else _above(most),
+                None if least is None else float_below(least),
+                None if most is None else float_above(most),
             )
     frame = table[columns].copy()
     for place, name in enumerate(("share", "least", "most")):
@@ -273,16 +274,6 @@ def _published_share(cell: _People, whole: _People) -> Fraction | None:
     if cell.published is None or whole.published is None or whole.published <= 0:
         return None
     return Fraction(cell.published, whole.published)
-
-
-def _below(share: Fraction) -> float:
-    value = float(share)
-    return value if Fraction(value) <= share else math.nextafter(value, -math.inf)
-
-
-def _above(share: Fraction) -> float:
-    value = float(share)
-    return value if Fraction(value) >= share else math.nextafter(value, math.inf)
 
 
 def _nearest(value: int, step: int) -> int:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, attacker_of
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.certificates.statement import Scenario, Statement, what_if
 from pkdp_pipeline.errors import (
     ArgumentError,
@@ -21,17 +21,15 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism
-from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.keywords import ExplainOptions, shows
 from pkdp_pipeline.releases.noise import ExpectedError, expected_error
+from pkdp_pipeline.releases.publication import Publication
 from pkdp_pipeline.releases.publish import question_of
-from pkdp_pipeline.releases.reserving import certified_alone, check_beside, replayed, reserve
 from pkdp_pipeline.theorems import Protects
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pkdp_pipeline.certificates.target import Asked
     from pkdp_pipeline.ledger import Ledger
     from pkdp_pipeline.ledger.views.spent import Spent
 
@@ -188,20 +186,18 @@ def explain(by: str | Sequence[str] | None = None, where: Any = None, **options:
             raise ArgumentError("k_complement is about a count; a histogram has none: leave it out, or leave by out.")
         asked["by"] = by
     question, publishing = question_of(Count if by is None else Histogram, asked)
-    ledger, revise = publishing.get("ledger"), publishing.get("revise", False)
-    target = publishing.get("target", "default")
-    check_beside(ledger, revise=revise, target=target)
-    attacker = attacker_of(question.mechanism, publishing.get("attacker"))
+    publication = Publication(question=question, **publishing)
+    ledger = publication.ledger
     sums: dict[str, Any] = {}
     if ledger is None:
-        outcome, certificate, refused = _foreseen(question, attacker, None, target=target)
+        outcome, certificate, refused = _foreseen(publication)
         context = question.context()
     else:
-        from pkdp_pipeline.ledger.rehearsal import rehearsal
+        from pkdp_pipeline.ledger.copying import rehearsal
 
         with rehearsal(ledger) as trial:
             now = then = _sums(trial, question.unit)
-            outcome, certificate, refused = _foreseen(question, attacker, trial, target=target, revise=revise)
+            outcome, certificate, refused = _foreseen(replace(publication, ledger=trial))
             if refused is None:
                 then = _sums(trial, question.unit)
             context = question.context(trial.dataset)
@@ -210,7 +206,7 @@ def explain(by: str | Sequence[str] | None = None, where: Any = None, **options:
     return Explanation(
         asked=question.description,
         mechanism=question.mechanism,
-        attacker=attacker,
+        attacker=cast("AttackerModel", publication.attacker),
         protects=cast("Protects", question.protects),
         context=(certificate and certificate.context) or context,
         outcome=outcome,
@@ -226,10 +222,9 @@ def explain(by: str | Sequence[str] | None = None, where: Any = None, **options:
 def _sums(ledger: Ledger, unit: tuple[str, ...]) -> tuple[Certificate | None, list[Spent]]:
     """Return what a unit's releases add up to, and what is used of the budgets."""
     from pkdp_pipeline.ledger.account import unit_text
-    from pkdp_pipeline.ledger.stretch import total_of_unit
     from pkdp_pipeline.ledger.views.spent import spent
 
-    return total_of_unit(ledger, unit), spent(ledger._database, ledger.dataset, unit_text(unit), ledger.terms)
+    return ledger.known_total(unit), spent(ledger.totals(), unit_text(unit))
 
 
 def _use(before: Spent, after: Spent) -> BudgetUse:
@@ -242,22 +237,18 @@ def _use(before: Spent, after: Spent) -> BudgetUse:
     )
 
 
-def _foreseen(
-    question: Question, attacker: AttackerModel, ledger: Ledger | None, *, target: Asked, revise: bool = False
-) -> tuple[Outcome, ReleaseCertificate | None, PkdpError | None]:
-    """Return what would become of a question, and charge it: `ledger` is a rehearsal."""
+def _foreseen(publication: Publication) -> tuple[Outcome, ReleaseCertificate | None, PkdpError | None]:
+    """Return what would become of a publication, and charge it: its ledger is a rehearsal."""
     from pkdp_pipeline.ledger import Entry
 
     offered: list[ReleaseCertificate] = []
     try:
-        if ledger is None:
-            return "publish", certified_alone(question, attacker, target=target), None
-        found = reserve(
-            question, attacker=attacker, ledger=ledger, revise=revise, target=target, offered=offered.append
-        )
+        if publication.ledger is None:
+            return "publish", publication.certified_alone(), None
+        found = publication.reserve(offered.append)
         if not isinstance(found, Entry):
             return "publish", found.certificate, None
-        return "replay", replayed(question, attacker, ledger, found, target=target).certificate, None
+        return "replay", publication.replayed(found).certificate, None
     except (BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError) as error:
         error.__cause__ = error.__context__ = None  # an explanation holds on to nothing that its error passed through
         return "refused", offered[-1] if offered else None, error.with_traceback(None)

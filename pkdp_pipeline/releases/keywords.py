@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.model.attacker import AttackerModel
     from pkdp_pipeline.model.mechanisms import GeometricNoise
 
-__all__ = ["CountOptions", "ExplainOptions", "HistogramOptions", "Publishing", "shows"]
+__all__ = ["CountOptions", "ExplainOptions", "HistogramOptions", "Publishing", "Terms", "shows"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -81,6 +81,12 @@ class Publishing(TypedDict, total=False):
     ledger: Ledger | None
     revise: bool
     target: Asked
+
+
+class Terms(Publishing, total=False):
+    """What `Publication` takes beside the question."""
+
+    alone: bool
 
 
 class _Options(Publishing, total=False):

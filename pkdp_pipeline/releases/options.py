@@ -37,11 +37,9 @@ __all__ = [
     "LeakageTable",
     "Name",
     "Names",
-    "PathName",
     "Table",
     "TargetEntry",
     "TargetTable",
-    "local",
     "one_or_list",
 ]
 
@@ -80,26 +78,6 @@ def _one_or_more(what: str) -> Callable[[object], object]:
     return read
 
 
-def local(path: object) -> object:
-    """Return a path on this machine as it is.
-
-    Raises
-    ------
-    ValueError
-        If it is an address, or something that a shell would replace and this library does not.
-    """
-    if isinstance(path, str):
-        if "://" in path:
-            raise ValueError("must be a path on this machine, not an address.")
-        if "${" in path:
-            raise ValueError("may not hold an environment variable: these are read in ledger and postgres only.")
-        if path.startswith("~"):
-            raise ValueError("must be a whole path or one relative to the job file: ~ is not replaced.")
-        if "\x00" in path:
-            raise ValueError("must be a path.")
-    return path
-
-
 def one_or_list(schema: dict[str, Any]) -> None:
     """Say in the JSON schema of a list that a single value stands for a list of one."""
     items = schema.pop("items")
@@ -125,8 +103,6 @@ ColumnKind = Literal["text", "number", "real", "boolean", "date", "timestamp", "
 
 Name = Annotated[str, StringConstraints(min_length=1)]
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=100)]
-PathName = Annotated[str, StringConstraints(min_length=1), BeforeValidator(local)]
-"""A path on this machine, relative to the job file."""
 
 _ONE_OR_MORE = WithJsonSchema(
     {

@@ -12,30 +12,28 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from pkdp_pipeline.errors import PkdpError, TemporaryError
 from pkdp_pipeline.ledger.sealed import release_id
-from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.model.unit import EACH_ROW
-from pkdp_pipeline.releases.keywords import CountOptions, HistogramOptions, Publishing, shows
+from pkdp_pipeline.releases.keywords import CountOptions, HistogramOptions, Publishing, Terms, shows
 from pkdp_pipeline.releases.public_table import Counted, count_units, public_table
+from pkdp_pipeline.releases.publication import Publication
 from pkdp_pipeline.releases.release import Release
-from pkdp_pipeline.releases.reserving import certified_alone, check_beside, replayed, reserve
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-    from pkdp_pipeline.certificates.target import Asked
-    from pkdp_pipeline.ledger import Ledger, Reservation
+    from pkdp_pipeline.ledger import Ledger
 
 __all__ = [
     "EACH_ROW",
     "Counted",
+    "Publication",
     "count",
     "count_units",
     "histogram",
     "publish",
     "question_of",
     "read_through",
-    "reserve",
 ]
 
 
@@ -43,15 +41,11 @@ def publish(
     source: Callable[[], Any],
     question: Question,
     *,
-    attacker: AttackerModel | None = None,
-    ledger: Ledger | None = None,
-    alone: bool = True,
-    revise: bool = False,
-    target: Asked = "default",
     check: Callable[[Release], None] | None = None,
     trusted: bool = True,
+    **terms: Unpack[Terms],
 ) -> Release:
-    """Publish what `question` asks for, certified against `attacker`.
+    """Publish what `question` asks for.
 
     What can be refused is refused before any data is read, and what the ledger holds is replayed without
     reading any. With a ledger the charge comes first: it is reserved, then the data are read, then the
@@ -63,25 +57,13 @@ def publish(
         Returns the frame, of any kind that `histogram` takes, or what `count_units` made of one for this very
         question; called once, and only when data must be read.
     question : Question
-    attacker : AttackerModel, optional
-        May be left out where there is noise, which asks nothing of an attacker.
-    ledger : Ledger, optional
-        Charges, replays the same question, and refuses what its rules or its budgets do not allow. The same
-        question against another attacker certifies the stored table again, beside what has been charged since;
-        nothing more is published.
-    alone : bool, default True
-        False where something else, noised as this is, is published about these people and this period:
-        then only the worst-case guarantee is claimed.
-    revise : bool, default False
-        Publish changed data under the same question as a new release, charged and checked as any other.
-    target : Target, None or "default"
-        What it has to promise at least to be published. None: nothing. "default": the ledger's, or a finite ε at
-        δ = 1e-6.
     check : callable, optional
         Looks at a new release before it is stored; what it raises stops the publication, and nothing is charged.
     trusted : bool, default True
         False where the asker may not see the data: what fails once they were read stays charged, because a failure
         can tell about them, too.
+    **terms
+        The other parameters of `Publication`.
 
     Returns
     -------
@@ -97,72 +79,44 @@ def publish(
         If the data are not as the question declares them; nothing was charged to who is trusted.
     LedgerError, TemporaryError
         If the ledger cannot be used. Nothing was published; where the charge was reserved already, the same
-        question, run again, takes it over and is charged once.
+        question, asked again, takes it over and is charged once.
     """
-    from pkdp_pipeline.certificates.release_certificate import attacker_of
 
-    check_beside(ledger, revise=revise, target=target)
-    attacker = attacker_of(question.mechanism, attacker)
+    def made(certificate: ReleaseCertificate) -> Release:
+        release = Release.seal(public_table(source(), question), certificate)
+        if check is not None:
+            check(release)
+        return release
+
+    publication = Publication(question=question, **terms)
+    ledger = publication.ledger
     if ledger is None:
-        return _made(source, question, certified_alone(question, attacker, claims=alone, target=target), check)
+        return made(publication.certified_alone())
     from pkdp_pipeline.ledger import Entry
 
-    reserved = reserve(question, attacker=attacker, ledger=ledger, alone=alone, revise=revise, target=target)
+    reserved = publication.reserve()
     if isinstance(reserved, Entry):
-        entry = reserved
-    else:
-        release = _sealed(source, question, ledger, reserved, check, trusted=trusted)
-        try:
-            entry, was_there = ledger.publish(reserved, release.to_bytes(), release.id)
-        except Exception:
-            raise
-        except BaseException:
-            # Stopped: where the release was not stored, nobody has seen it; where it was, this changes nothing.
-            if trusted:
-                with suppress(PkdpError):
-                    ledger.give_back(reserved)
-            raise
-        if not was_there:
-            return release
-        if revise:
-            # Another run took the same reservation and was first: its table was made from other data.
-            raise TemporaryError(
-                "another run has published a revision of the same question meanwhile; of this one nothing was "
-                "published or charged: run again, which publishes one more revision."
-            )
-    return replayed(question, attacker, ledger, entry, alone=alone, target=target)
-
-
-def _made(
-    source: Callable[[], Any],
-    question: Question,
-    certificate: ReleaseCertificate,
-    check: Callable[[Release], None] | None,
-) -> Release:
-    release = Release.seal(public_table(source(), question), certificate)
-    if check is not None:
-        check(release)
-    return release
-
-
-def _sealed(
-    source: Callable[[], Any],
-    question: Question,
-    ledger: Ledger,
-    reserved: Reservation,
-    check: Callable[[Release], None] | None,
-    *,
-    trusted: bool,
-) -> Release:
-    """Read the data and bind the table to the reserved certificate; if that fails, who is trusted is not charged."""
+        return publication.replayed(reserved)
+    release = None
     try:
-        return _made(source, question, reserved.certificate, check)
-    except BaseException:
-        # A charge that cannot be given back now is taken over by the next run; what went wrong matters more.
-        if trusted:
+        release = made(reserved.certificate)
+        entry, was_there = ledger.publish(reserved, release.to_bytes(), release.id)
+    except BaseException as error:
+        # What is not stored, nobody has seen; where it was stored before a stop, this changes nothing. A charge that
+        # cannot be given back now is taken over by the next run; what went wrong matters more.
+        if trusted and (release is None or not isinstance(error, Exception)):
             with suppress(PkdpError):
                 ledger.give_back(reserved)
         raise
+    if not was_there:
+        return release
+    if publication.revise:
+        # Another run took the same reservation and was first: its table was made from other data.
+        raise TemporaryError(
+            "another run has published a revision of the same question meanwhile; of this one nothing was "
+            "published or charged: run again, which publishes one more revision."
+        )
+    return publication.replayed(entry)
 
 
 def read_through(frame: Any, question: Question) -> None:

@@ -26,7 +26,6 @@ __all__ = [
 
 _ROWS = 60
 """A notebook shows this many rows; all are in `Release.table`."""
-_CELL = "text-align:left;padding:0.15em 1.2em 0.15em 0;border-bottom:1px solid currentColor"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -272,20 +271,12 @@ class Release:
 
 def _shown(table: pd.DataFrame) -> str:
     """Return the first rows of a public table as HTML; suppressed counts are named so."""
-    keyed = "".join(f'<th scope="col" style="{_CELL}">{escape(str(column))}</th>' for column in table.columns[:-1])
-    head = f'{keyed}<th scope="col" style="{_CELL};text-align:right">{escape(str(table.columns[-1]))}</th>'
-    rows = []
-    for values in table.head(_ROWS).itertuples(index=False, name=None):
-        *keys, count = values
-        number = "<em>suppressed</em>" if pd.isna(count) else str(int(count))
-        cells = "".join(f'<td style="{_CELL}">{escape("<NA>" if pd.isna(key) else str(key))}</td>' for key in keys)
-        rows.append(f'<tr>{cells}<td style="{_CELL};text-align:right">{number}</td></tr>')
-    more = len(table) - len(rows)
+    shown = table.head(_ROWS).astype(object).map(lambda value: "<NA>" if pd.isna(value) else str(value))
+    shown["count"] = shown["count"].replace("<NA>", "suppressed")
+    more = len(table) - len(shown)
     left = "" if more <= 0 else f"<p>… {more} more {'row' if more == 1 else 'rows'}</p>"
-    return (
-        f'<table style="border-collapse:collapse"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table>{left}"
-    )
+    with pd.option_context("display.max_colwidth", None):
+        return shown.to_html(index=False, border=0, justify="left") + left
 
 
 def read_release(path: str | PathLike[str]) -> Release:

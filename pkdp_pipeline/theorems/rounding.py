@@ -18,6 +18,7 @@ __all__ = [
     "ball_below",
     "evaluated",
     "float_above",
+    "float_below",
     "lowered",
     "raised",
 ]
@@ -57,6 +58,12 @@ def float_above(value: Fraction) -> float:
     except OverflowError:
         return math.inf
     return rounded if math.isinf(rounded) or Fraction(rounded) >= value else math.nextafter(rounded, math.inf)
+
+
+def float_below(value: Fraction) -> float:
+    """Return the largest float at or below `value`, which is at least 0."""
+    rounded = float_above(value)
+    return rounded if not math.isinf(rounded) and Fraction(rounded) == value else math.nextafter(rounded, 0.0)
 
 
 def raised(values: Array, budget: Array | float) -> Array:

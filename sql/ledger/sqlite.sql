@@ -44,7 +44,7 @@ CREATE TABLE dataset (
     name   TEXT NOT NULL UNIQUE CHECK (length(name) > 0)
 );
 
--- Derived: what became of every reservation.
+-- Derived from the events: what became of every reservation, and all that adding up looks at.
 CREATE TABLE entry (
     id          INTEGER PRIMARY KEY REFERENCES event (sequence),    -- the event that reserved it
     dataset     TEXT    NOT NULL,
@@ -54,10 +54,17 @@ CREATE TABLE entry (
     published   INTEGER REFERENCES event (sequence),                -- the event that published it
     certificate INTEGER NOT NULL REFERENCES event (sequence),       -- the event that holds its latest certificate
     content     INTEGER REFERENCES event (sequence),                -- the event that holds its latest bytes
-    unit        TEXT    NOT NULL,                                   -- JSON list of the privacy unit's columns
+    counts      INTEGER NOT NULL REFERENCES event (sequence),       -- the event of the certificate it counts with
+    part        TEXT    NOT NULL CHECK (length(part) = 64),         -- sha256 of what that certificate follows from
+    unit        TEXT    NOT NULL,                                   -- JSON list of the privacy unit's columns, sorted
+    kind        TEXT    NOT NULL CHECK (kind IN ('total', 'exact count', 'noiseless', 'pure noise', 'noised')),
     first_day   INTEGER,                                            -- days since 0001-01-01, which is 1;
     last_day    INTEGER,                                            -- NULL for a period without dates,
     label       TEXT,                                               -- whose folded text is here instead
+    source      TEXT,                                               -- the table of the data set
+    time_zone   TEXT,                                               -- where its days begin and end
+    told        INTEGER NOT NULL CHECK (told IN (0, 1)),            -- its attackers know who is there
+    leaks       INTEGER NOT NULL CHECK (leaks IN (0, 1)),           -- something leaks beside it
     CHECK ((state = 'published') = (published IS NOT NULL)),
     CHECK ((state = 'published') = (content IS NOT NULL)),
     CHECK ((first_day IS NULL) = (last_day IS NULL)),
@@ -66,6 +73,8 @@ CREATE TABLE entry (
 
 CREATE UNIQUE INDEX entry_key ON entry (dataset, key, revision) WHERE state <> 'given_back';
 CREATE INDEX entry_dataset ON entry (dataset, id);
-CREATE INDEX entry_first_day ON entry (dataset, state, first_day);
-CREATE INDEX entry_last_day ON entry (dataset, state, last_day);
+CREATE INDEX entry_last_day ON entry (dataset, last_day);
 CREATE INDEX entry_label ON entry (dataset, label);
+CREATE INDEX entry_kind ON entry (dataset, kind);
+CREATE INDEX entry_part ON entry (dataset, part, unit);
+CREATE INDEX entry_leaks ON entry (dataset, unit) WHERE leaks = 1;

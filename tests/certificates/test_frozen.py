@@ -20,9 +20,9 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import exit_code
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.jobs.requests import requests_of
-from pkdp_pipeline.ledger.journal import json_text
-from pkdp_pipeline.ledger.standing import Standing
+from pkdp_pipeline.ledger.chain import json_text
 from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.schemas import schema, schema_names
 from pkdp_pipeline.theorems import THEOREMS
 
@@ -142,7 +142,7 @@ def test_the_chain_of_an_exported_ledger_is_recomputed_as_its_schema_says(docume
 def test_the_entries_of_an_exported_ledger_are_read(document):
     for event in document["events"]:
         if event["kind"] == "reserved":
-            assert json_text(Standing.from_dict(event["standing"]).to_dict()) == json_text(event["standing"])
+            assert json_text(Facts.from_dict(event["standing"]).to_dict()) == json_text(event["standing"])
             assert Terms.from_dict(event["terms"]).to_dict() == event["terms"]
         if event["certificate"] is not None:
             assert Certificate.from_json(json.dumps(event["certificate"])).delta(1.0) < 1.0

@@ -23,10 +23,9 @@ from typer.testing import CliRunner
 
 from pkdp_pipeline.cli.main import app
 from pkdp_pipeline.duckdb import connect
-from pkdp_pipeline.duckdb.gate.audit_log import verify_audit_log
 from pkdp_pipeline.duckdb.gate.policy import Limits, Policy, TablePolicy
+from pkdp_pipeline.duckdb.gate.records import add_token, name_of, verify_audit_log
 from pkdp_pipeline.duckdb.gate.serving import bound, service_names
-from pkdp_pipeline.duckdb.gate.tokens import add_token, name_of
 from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.releases.release import Release, read_release
@@ -216,7 +215,7 @@ def test_check_warns_of_a_password_that_others_read(files):
         (('"flag"]', '"falg"]'), "Did you mean 'flag'?"),
         (('unit = "uid"', 'unit = "person"'), "'person'"),
         (("[tables", "[[tables"), "TOML"),
-        (("k = 20", "k = 20\none_cell = 'error'"), "would tell an analyst"),
+        (("k = 20", "k = 20\none_cell = 'error'"), "one_cell"),
         (('country = ["US"', 'country = [1, "US"'), "mixes"),
         (("country = [", "flag = ['yes'], country = ["), "flag"),
     ],
@@ -466,7 +465,7 @@ def test_a_question_that_is_counted_is_answered_before_the_service_stops(files, 
     ana = add_token(files / "tokens", "ana")
     answers = []
     with serving(files, complaint=LINKED) as port:
-        slow(2_000)
+        slow(400)
         asking = threading.Thread(target=lambda: answers.append(asked(port, ana, SLOWLY)))
         asking.start()
         until(lambda: charged(files))
@@ -515,7 +514,7 @@ def test_the_page_lists_every_key_of_a_policy():
     page = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
     for kind in (Policy, TablePolicy, Limits):
         for key in kind.model_fields:
-            if key not in ("tables", "limits", "missing_unit", "undeclared"):  # these two have one value
+            if key not in ("tables", "limits"):
                 assert re.search(rf"^\| .*\b{key}`", page, re.MULTILINE), key
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from datetime import date
 from pathlib import Path
 
@@ -63,13 +61,12 @@ def test_a_job_that_is_fine_says_what_it_promises(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["job.toml"]
 
 
-@pytest.mark.parametrize("width", [80, 120])
-def test_a_refused_job_is_told_what_to_write(tmp_path, width):
-    done = plan(written(tmp_path), "--date", "2020-01-01", width=width)
+def test_a_refused_job_is_told_what_to_write(tmp_path):
+    done = plan(written(tmp_path), "--date", "2020-01-01", width=80)
     assert done.exit_code == 4
     table = '      [[release]]\n      name = "by_town"  # the towns\n    - k = 1  # small\n    + k = 60  # small\n'
     assert table in done.output
-    assert all(len(line) <= width for line in done.output.splitlines())
+    assert all(len(line) <= 80 for line in done.output.splitlines())
     assert sorted(os.listdir(tmp_path)) == ["job.toml"]
 
 
@@ -181,19 +178,16 @@ def test_a_refused_run_names_the_command_and_only_where_it_shows_something(tmp_p
     path = written(tmp_path)
     named = f"pkdp plan job {path} --date 2020-01-01"
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "pkdp_pipeline.cli.main", *arguments]
-        return subprocess.run(
-            command, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "300"}
-        )
+    def run(*arguments: str):
+        return CliRunner().invoke(app, arguments, env={"COLUMNS": "300"})
 
     refused = run("run", str(path), "--date", "2020-01-01")
-    assert (refused.returncode, refused.stderr.splitlines()[-1].endswith(named)) == (4, True)
+    assert (refused.exit_code, refused.stderr.splitlines()[-1].endswith(named)) == (4, True)
     dry = run("run", str(path), "--date", "2020-01-01", "--dry-run")
-    assert dry.returncode == 4
+    assert dry.exit_code == 4
     assert named in dry.stdout
     fine = run("run", str(written(tmp_path, k=60)), "--date", "2020-01-01")  # there is no source
-    assert fine.returncode == 2
+    assert fine.exit_code == 2
     assert "plan job" not in fine.stderr
 
 

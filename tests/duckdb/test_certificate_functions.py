@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.duckdb import certificates, install
+from pkdp_pipeline.duckdb import functions, install
 
 
 @pytest.fixture(scope="module")
@@ -125,8 +125,8 @@ def test_numbers_are_not_rounded_to_fit(con, k):
 
 def test_equal_rows_are_computed_once(con, monkeypatch):
     asked = []
-    certify = certificates.certify
-    monkeypatch.setattr(certificates, "certify", lambda *given, **more: asked.append(given) or certify(*given, **more))
+    certify = functions.certify
+    monkeypatch.setattr(functions, "certify", lambda *given, **more: asked.append(given) or certify(*given, **more))
     rows = con.sql(
         "SELECT DISTINCT pkdp_delta('histogram', k := 33 + i % 2, p_max := 0.123, epsilon := 1) FROM range(9999) t(i)"
     )

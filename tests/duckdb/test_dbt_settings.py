@@ -5,7 +5,7 @@ import datetime
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.duckdb.dbt_settings import Settings
+from pkdp_pipeline.duckdb.settings import Settings
 
 CONFIG = {"unit": "uid", "ledger": "ledger.sqlite"}
 
@@ -27,20 +27,19 @@ def test_a_period_is_text_or_what_yaml_reads_as_a_date(period):
     [
         ("unit", None, "unit: must be a column name or a list of column names."),
         ("unit", ["uid", "uid"], "unit: names a column twice."),
-        ("ledger", None, "ledger: Input should be a valid string"),
+        ("ledger", None, "ledger: must be a text, in quotes"),
         ("attaker", {}, "unknown key 'attaker'; did you mean 'attacker'?"),
         ("attacker", {"p_max": 2.0}, "attacker: p_max must be"),
-        ("attacker", {"p_max": "1e-1"}, r"attacker.p_max: is text in YAML: write a number"),
-        ("attacker", {"p_max": "small"}, "attacker.p_max: Input should be a valid number"),
+        ("attacker", {"p_max": "1e-1"}, r"attacker.p_max: must be a number, .*in YAML with a decimal point"),
         ("attacker", {"pmax": 0.5}, "attacker: unknown key 'pmax'; did you mean 'p_max'?"),
         ("period", "2024-13-01", "period: "),
-        ("dataset", datetime.date(2024, 1, 2), "dataset: .*; YAML reads it as a date: write it in quotes."),
-        ("missing_unit", "ignore", "missing_unit: Input should be 'error' or 'drop'"),
-        ("one_cell", "any", "one_cell: Input should be"),
-        ("evidence", {"kind": "hope"}, r"evidence\[1\]: kind must name the evidence"),
-        ("evidence", {}, r"evidence\[1\]: kind must name the evidence"),
-        ("budget", {"epsilon": 1.0, "delta": "1e-6"}, r"budget\[1\].delta: is text in YAML.*1\.0e-6"),
-        ("budget", {"epsilon": 1.0}, r"budget\[1\].delta: is required."),
+        ("dataset", datetime.date(2024, 1, 2), "dataset: must be a text, in quotes"),
+        ("missing_unit", "ignore", "missing_unit: must be 'error' or 'drop'"),
+        ("one_cell", "any", "one_cell: must be"),
+        ("evidence", {"kind": "hope"}, r"evidence\[1\]: has a kind that there is not"),
+        ("evidence", {}, r"evidence\[1\]: must say its kind"),
+        ("budget", {"epsilon": 1.0, "delta": "1e-6"}, r"budget\[1\].delta: must be a number.*1\.0e-6"),
+        ("budget", {"epsilon": 1.0}, r"budget\[1\].delta: is required"),
     ],
 )
 def test_an_error_names_the_key_and_the_fix(key, value, message):
@@ -51,7 +50,7 @@ def test_an_error_names_the_key_and_the_fix(key, value, message):
 
 
 def test_unit_and_ledger_are_required():
-    with pytest.raises(pkdp.ConfigError, match=r"unit: is required\.\n  ledger: is required\."):
+    with pytest.raises(pkdp.ConfigError, match=r"ledger: is required.*\n  unit: is required"):
         Settings.read({})
 
 

@@ -277,15 +277,15 @@ REFUSED = {
     "flag < TRUE": "with = or IN",
     "name = DATE '2020-01-01'": "with a date",
     "d > 20200101": "with a number",
-    "d > '2020'": "no such date",
-    "d > '2020-13-01'": "no such date",
-    "d > '2020-02-30'": "no such date",
-    "d > 'today'": "no such date",
-    "d > 'infinity'": "no such date",
-    "d > '2020-01-01 12:00:00'": "no such date",
-    "d > DATE '2020-01-01 12:00:00'": "no such date",
-    "t > '2020-01-01 25:00:00'": "no such date",
-    "t > '2020-01-01 12:00:00+02'": "no such date",
+    "d > '2020'": "write a date",
+    "d > '2020-13-01'": "write a date",
+    "d > '2020-02-30'": "write a date",
+    "d > 'today'": "write a date",
+    "d > 'infinity'": "write a date",
+    "d > '2020-01-01 12:00:00'": "write a date",
+    "d > DATE '2020-01-01 12:00:00'": "write a date",
+    "t > '2020-01-01 25:00:00'": "write a date",
+    "t > '2020-01-01 12:00:00+02'": "write a date",
     "t > TIMESTAMPTZ '2020-01-01 12:00:00+02'": "with a instant|with an instant",
     "tz > '2020-01-01 12:00:00'": "its offset",
     "tz > '2020-01-01'": "its offset",
@@ -357,7 +357,7 @@ def test_what_is_just_within_the_limits_is_read_by_both_engines(people):
 def test_names_are_resolved_as_duckdb_does():
     assert to_where("NAME = 'a'", {"Name": "VARCHAR"}) == "Name == 'a'"
     assert to_where('"GRÖSSE" = 1', {"GRÖSSE": "INTEGER", "grösse": "INTEGER"}) == "`GRÖSSE` == 1"
-    with pytest.raises(ArgumentError, match="could be any of"):
+    with pytest.raises(ArgumentError, match="nAme"):
         to_where("nAme = 'a'", {"Name": "VARCHAR", "NAME": "VARCHAR"})
     # Neither ß nor ı is another column's letter.
     for name in ("STRASSE", "ID"):

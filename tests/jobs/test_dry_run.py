@@ -15,7 +15,7 @@ from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.copying import copied, replay
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
-from pkdp_pipeline.releases.publish import reserve
+from pkdp_pipeline.releases.publish import Publication
 
 DAYS = days_of(date(2020, 1, 1), date(2020, 1, 9))
 NOISED = """
@@ -128,7 +128,9 @@ def test_a_copy_made_from_the_events_is_the_same_ledger(job_file):
         source, target = ledger._database, SqliteDatabase(":memory:")
         # A reservation that was given back, too.
         (one, _) = requests_of(job, DAYS[5])
-        reserved = reserve(one.request, attacker=job.attacker_model(), ledger=ledger, alone=False)
+        reserved = Publication(
+            question=one.request, attacker=job.attacker_model(), ledger=ledger, alone=False
+        ).reserve()
         ledger.give_back(reserved)
         with source.snapshot():
             replay(source, target, job.dataset)

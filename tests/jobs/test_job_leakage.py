@@ -16,7 +16,7 @@ from pkdp_pipeline.errors import ConfigError, DifferencingError, NotCertifiableE
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.dry_run import plan_job
 from pkdp_pipeline.jobs.repair import repair
-from pkdp_pipeline.jobs.requests import check_together, requests_of
+from pkdp_pipeline.jobs.requests import check_together
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.leakage import Leakage
@@ -222,7 +222,7 @@ def test_a_total_leaves_a_noised_table_what_it_promises_also_together(job, tmp_p
 def test_a_total_and_two_exact_tables_are_refused(job):
     held = load_job(job(BETWEEN, PEOPLE, TOWNS, TOWNS.replace("towns", "other").replace("k = 5", "k = 6")))
     with pytest.raises(DifferencingError):
-        check_together(requests_of(held, DAY), dataset="visits", evidence=())
+        check_together(held)
 
 
 def kept(path, repairs) -> None:

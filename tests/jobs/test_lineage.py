@@ -15,6 +15,7 @@ import pytest
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ConfigError, InputCheckError
 from pkdp_pipeline.jobs import load_job, run_job
+from pkdp_pipeline.jobs.job import ReleaseTable
 from pkdp_pipeline.jobs.lineage import append_event, check_lineage
 from pkdp_pipeline.jobs.records import RunRecord
 
@@ -120,7 +121,7 @@ def test_tables_are_named_as_openlineage_names_them_and_without_passwords(job_fi
     )
     from public_releases import release
 
-    record = RunRecord(day=DAY, published=[("people", release({"town": ["Ås"]}, [7]))])
+    record = RunRecord(day=DAY, published=[(ReleaseTable(name="people"), release({"town": ["Ås"]}, [7]))])
     record.end()
     append_event(job, record, "COMPLETE" if record.error is None else "FAIL")
     (event,) = events(job)

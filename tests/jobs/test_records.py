@@ -22,6 +22,7 @@ from pkdp_pipeline.errors import (
     TemporaryError,
 )
 from pkdp_pipeline.jobs import load_job, run_job
+from pkdp_pipeline.jobs.job import ReleaseTable
 from pkdp_pipeline.jobs.records import ReleaseRecord, RunRecord, check_records
 
 DAY = date(2020, 1, 1)
@@ -51,7 +52,7 @@ def read(job):
 
 def test_the_schema_is_one_and_refuses_what_no_record_says(job):
     jsonschema.Draft202012Validator.check_schema(DOCUMENT)
-    made = json.loads(ended(published=[("people", release({"town": ["Ås"]}, [7]))]).to_json(job))
+    made = json.loads(ended(published=[(ReleaseTable(name="people"), release({"town": ["Ås"]}, [7]))]).to_json(job))
     VALIDATOR.validate(made)
     for key in made:
         assert not VALIDATOR.is_valid({name: value for name, value in made.items() if name != key}), key

@@ -15,7 +15,7 @@ import pytest
 
 from pkdp_pipeline.errors import ConfigError, InputCheckError
 from pkdp_pipeline.jobs import load_job, run_job
-from pkdp_pipeline.jobs.retention import forget_rows
+from pkdp_pipeline.jobs.records import forget_rows
 from pkdp_pipeline.ledger import Ledger
 
 DAY = date(2020, 1, 1)

@@ -351,7 +351,7 @@ def test_a_release_that_fails_after_another_says_what_was_published_and_writes_i
     publish = session.publish
 
     def locked_at_the_second(source, request, **names):
-        if request.by is not None:
+        if request.by:
             raise TemporaryError("the ledger is locked by another process; try again later.")
         return publish(source, request, **names)
 

@@ -47,7 +47,7 @@ def environment(monkeypatch):
 @pytest.mark.usefixtures("environment")
 def test_a_job_knows_its_addresses_and_shows_none_of_their_secrets(written):
     job = load_job(written(LEDGER, POSTGRES, end=PUBLIC))
-    assert job.ledger == job.source.address == job.output.address == ADDRESS
+    assert job.ledger == job.source.postgres == job.output.postgres == ADDRESS
     dumped = job.model_dump()
     assert (
         dumped["ledger"] == dumped["source"]["postgres"] == dumped["output"]["postgres"] == "db.example:5433/warehouse"

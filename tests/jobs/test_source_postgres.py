@@ -18,7 +18,7 @@ from source_jobs import job_of
 from pkdp_pipeline.errors import ConfigError, TemporaryError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.job import PeriodTable
-from pkdp_pipeline.jobs.sources import Rows, open_source, postgres
+from pkdp_pipeline.jobs.sources import open_source, postgres
 from pkdp_pipeline.jobs.stopping import Stopped, Stopping, interruptible
 
 pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("postgres")]
@@ -53,7 +53,7 @@ def opened(postgres_url):
 def rows(source, *columns, day=DAY, **period):
     table = PeriodTable(**({"column": "at"} | period))
     found = source.day(table, day).project(", ".join(f'"{column}"' for column in columns or ("n",))).fetchall()
-    assert source.counts(table, day, [Rows()]) == [len(found)]
+    assert source.counts(table, day, ()) == (len(found), 0)
     return sorted(found, key=repr)
 
 
@@ -157,9 +157,9 @@ def test_every_type_that_can_be_counted_is_read_as_from_any_other_source(opened,
     types = dict(zip(source.day(AT, DAY).columns, map(str, source.day(AT, DAY).types), strict=True))
     assert (types["amount"], types["cost"], types["r"]) == ("DECIMAL(9,2)", "DECIMAL(6,1)", "FLOAT")
     assert set(types) == {"at", *READ}
-    filled = source.counts(AT, DAY, [Rows(present=(name,)) for name in READ])
-    assert dict(zip(READ, filled, strict=True)) == {**dict.fromkeys(READ, 1), "d": 0, "r": 2}
-    assert source.counts(AT, DAY, [Rows(present=("tags",)), Rows(present=("r", "n"), negated=True)]) == [1, 1]
+    missing = {name: source.counts(AT, DAY, (name,)) for name in READ}
+    assert missing == {**dict.fromkeys(READ, (2, 1)), "d": (2, 2), "r": (2, 0)}
+    assert source.counts(AT, DAY, ("r", "n")) == (2, 1)
     frame = source.pandas(AT, DAY, ["amount", "moment", "b"])
     assert sorted(map(str, frame["amount"])) == ["1.50", "None"]
     assert str(frame["moment"].dtype) == "datetime64[us, UTC]"
@@ -203,7 +203,7 @@ def test_names_are_names_and_no_sql(opened, ask, name):
     for table in (name, f"public.{name}"):
         source = opened(table, unit=["n", name])
         assert rows(source) == [(1,), (2,)]
-        assert source.counts(AT, DAY, [Rows(present=(name,))]) == [1]
+        assert source.counts(AT, DAY, (name,)) == (2, 1)
     assert ask("SELECT count(*) FROM visits").fetchone() == (0,)
 
 
@@ -264,7 +264,7 @@ def test_a_connection_that_is_lost_is_a_temporary_error_and_the_next_question_as
     source = opened()
     ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pkdp_pipeline'")
     with pytest.raises(TemporaryError) as caught:
-        source.counts(AT, DAY, [Rows()])
+        source.counts(AT, DAY, ())
     quiet(caught.value)
     assert rows(source) == [(1,)]
 

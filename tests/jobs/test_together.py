@@ -5,10 +5,11 @@ from datetime import date
 import pytest
 
 from pkdp_pipeline.certificates.release_certificate import certify
-from pkdp_pipeline.jobs.summary import Together
-from pkdp_pipeline.ledger import Entry, Standing
+from pkdp_pipeline.jobs.reporting import Together
+from pkdp_pipeline.ledger import Entry
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
 DAY = date(2020, 1, 1)
@@ -16,7 +17,7 @@ DAY = date(2020, 1, 1)
 
 def entry(mechanism, *, protects="presence", unit=("person",), attacker=None):
     certificate = certify(mechanism, attacker or AttackerModel(), protects=protects)
-    standing = Standing(unit=unit, period=DAY.isoformat(), label="label", mechanism=mechanism, protects=protects)
+    standing = Facts(unit=unit, period=DAY.isoformat(), label="label", mechanism=mechanism, protects=protects)
     return Entry(
         sequence=1,
         key="key",

@@ -7,12 +7,18 @@ from dataclasses import dataclass
 from functools import cache
 
 from pkdp_pipeline.certificates.release_certificate import certify
-from pkdp_pipeline.ledger import Standing, accounts
-from pkdp_pipeline.ledger.account import compare_account, read_account
+from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.ledger.account import read_account
+from pkdp_pipeline.ledger.chain import json_text
+from pkdp_pipeline.ledger.charging import hold_recertified
 from pkdp_pipeline.ledger.database import open_database
+from pkdp_pipeline.ledger.entries import Entries
+from pkdp_pipeline.ledger.ledger_totals import LedgerTotals
 from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.ledger.verification import compare
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.context import Context
+from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import Histogram
 
 ATTACKER = AttackerModel(p_max=0.1, p_min=0.1, unknown=2000)
@@ -30,53 +36,70 @@ def as_text(certificate):
 
 @dataclass
 class Kept:
-    sequence: int
-    standing: Standing
-    certificates: tuple[str, ...]
+    key: str
+    standing: Facts
 
 
 class Book:
-    """Accounts of one data set with what a chain would know about them."""
+    """One data set of a ledger; what `check` leaves out is charged without asking any rule."""
 
     def __init__(self, terms=None, database=None, dataset="flights"):
         self.database = database or open_database(":memory:")
         self.dataset, self.terms, self.kept = dataset, terms or Terms(), {}
-        self.numbers = itertools.count(1 if database is None else 1001)
+        self.numbers, self.entries = itertools.count(1), Entries(self.database)
+
+    @property
+    def ledger(self):
+        terms = self.terms
+        return Ledger(self.database, dataset=self.dataset, budget=terms.budgets, evidence=terms.evidence)
 
     def add(self, mechanism, period, *, attacker=ATTACKER, check=True, **fields):
-        asked = standing(mechanism, period, **fields)
-        with self.database.transaction(self.dataset):
-            told = attacker.total_is_known
-            claims = not check or accounts.admit(self.database, self.dataset, asked, self.terms, told=told).claims
-            certificate = certified(mechanism, attacker if claims else attacker.against_anyone(), asked.protects)
-            entry = next(self.numbers)
-            published = certificate.in_context(Context(unit=asked.unit, period=asked.period, head="0" * 64))
-            accounts.charge(self.database, self.dataset, asked, published, self.terms, entry)
-        self.kept[entry] = Kept(entry, asked, (as_text(certificate),))
+        asked, key = standing(mechanism, period, **fields), f"key {next(self.numbers)}"
+
+        def offer(admission, head):
+            whom = attacker if admission is None or admission.claims else attacker.against_anyone()
+            context = Context(unit=asked.unit, period=asked.period, head=head)
+            return certified(mechanism, whom, asked.protects).in_context(context)
+
+        if check:
+            entry = self.ledger.reserve(key, asked, offer, attacker=attacker).entry
+        else:
+            with self.database.transaction(self.dataset):
+                self.entries.register(self.dataset)
+                texts = {"standing": asked.to_dict(), "terms": self.terms.to_dict()}
+                texts = {name: json_text(fields) for name, fields in texts.items()}
+                certificate = as_text(offer(None, self.ledger.head()))
+                entry = self._record("reserved", key, certificate=certificate, **texts).id
+        self.kept[entry] = Kept(key, asked)
         return entry
 
+    def _record(self, kind, key, **fields):
+        return self.entries.record(dataset=self.dataset, kind=kind, key=key, revision=1, **fields)
+
     def remove(self, entry):
-        with self.database.transaction(self.dataset):
-            accounts.withdraw(self.database, self.dataset, entry)
-        del self.kept[entry]
+        """Give a release back, unless it was certified again, and so published."""
+        if self.entries.row(entry).state == "reserved":
+            with self.database.transaction(self.dataset):
+                self._record("given_back", self.kept.pop(entry).key)
 
     def recertify(self, entry, attacker):
-        mechanism = self.kept[entry].standing.mechanism
-        certificate = certified(mechanism, attacker, self.kept[entry].standing.protects)
+        kept, former = self.kept[entry], self.entries.row(entry)
+        certificate = as_text(certified(kept.standing.mechanism, attacker, kept.standing.protects))
         with self.database.transaction(self.dataset):
-            accounts.recertified(self.database, self.dataset, entry, certificate, self.terms, self.terms)
-        self.kept[entry].certificates += (as_text(certificate),)
+            if former.state == "reserved":
+                former = self._record("published", kept.key, release_id="id", content=b"bytes")
+            row = self._record("recertified", kept.key, certificate=certificate, release_id="id", content=b"bytes")
+            hold_recertified(self.database, row, former, kept.standing, recorded=self.terms, terms=self.terms)
 
     def total(self, unit=None, evidence=None):
         terms = self.terms if evidence is None else Terms(evidence=evidence)
-        return accounts.total(self.database, self.dataset, unit, terms)
+        return LedgerTotals.read(self.database, self.dataset, terms).total(self.dataset, unit)
 
     def verify(self):
-        compare_account(self.database, self.dataset, list(self.kept.values()))
+        compare(self.database, self.dataset)
 
     def state(self):
-        rows = self.database.execute("SELECT * FROM holding WHERE dataset = :dataset", dataset=self.dataset)
-        return sorted(rows, key=repr)
+        return [one[1:] for one in read_account(self.database, self.dataset).holdings]
 
     def bundles(self):
         account = read_account(self.database, self.dataset)
@@ -88,4 +111,4 @@ class Book:
 
 def standing(mechanism, period, **fields):
     by = ("carrier",) if isinstance(mechanism, Histogram) else None
-    return Standing(**{"unit": ("tailnum",), "by": by, "label": "x", **fields}, mechanism=mechanism, period=period)
+    return Facts(**{"unit": ("tailnum",), "by": by, "label": "x", **fields}, mechanism=mechanism, period=period)

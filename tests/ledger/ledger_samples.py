@@ -7,8 +7,9 @@ import functools
 import pandas as pd
 
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
-from pkdp_pipeline.ledger import Ledger, Reservation, Standing
+from pkdp_pipeline.ledger import Ledger, Reservation
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import GeometricNoise, Histogram
 from pkdp_pipeline.releases.release import Release
 
@@ -18,7 +19,7 @@ NOISED = Histogram(noise=GeometricNoise(epsilon=0.1))
 
 def standing(label="by carrier", *, period="2013-01-02", noised=False, unit=("tailnum",)):
     mechanism = NOISED if noised else NOISELESS
-    return Standing(unit=unit, period=period, label=label, mechanism=mechanism, by=("carrier",))
+    return Facts(unit=unit, period=period, label=label, mechanism=mechanism, by=("carrier",))
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.errors import BudgetExceededError, DifferencingError, LedgerError
-from pkdp_pipeline.ledger import Period, budget_check, ceilings
+from pkdp_pipeline.ledger import Period, budget_check, ceilings, ledger_totals
 from pkdp_pipeline.ledger.database import open_database
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -71,7 +71,7 @@ def test_a_hair_above_the_budget_is_named():
     book = opened(Budget(0.7, 0))
     for number in range(1, 10):
         book.add(noised(0.07), day(number))
-    drawn = budget_check.drawn([(certified(noised(0.07), AttackerModel(), "presence"), 10)])
+    drawn = ledger_totals.drawn([(certified(noised(0.07), AttackerModel(), "presence"), 10)])
     if drawn[0] <= Fraction(7, 10):
         book.add(noised(0.07), day(10))
     else:
@@ -331,7 +331,6 @@ def test_postgresql_keeps_the_same_state_and_refuses_the_same(postgres_url):
     terms = Terms(budgets=(Budget(1.0, 0), Budget(0.6, 0, window_days=3)))
     database = open_database(postgres_url)
     books = [Book(terms), Book(terms, database=database)]
-    books[0].numbers = itertools.count(1001)
     asked = [(0.2, day(1)), (0.2, f"{day(3)}/{day(5)}"), (0.1, day(3)), (0.3, day(4)), (0.1, "wave 1"), (0.2, day(28))]
     told = []
     for book in books:
@@ -348,7 +347,7 @@ def test_postgresql_keeps_the_same_state_and_refuses_the_same(postgres_url):
         told.append((heard, book.state(), book.total("tailnum").sentence()))
     assert told[0] == told[1]
     assert told[0][0]
-    database.execute("UPDATE holding SET kind = 'noised'")
+    database.execute("UPDATE entry SET kind = 'noised'")
     with pytest.raises(LedgerError, match="altered"):
         books[1].verify()
     with pytest.raises(DifferencingError, match="label without dates"):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pkdp_pipeline.errors import ArgumentError, DifferencingError
-from pkdp_pipeline.ledger import Standing, check_differencing
+from pkdp_pipeline.ledger import check_differencing
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,
@@ -12,6 +12,7 @@ from pkdp_pipeline.model.evidence import (
     OncePerUnit,
     OneDayProtected,
 )
+from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
 NOISE = GeometricNoise(0.5)
@@ -22,7 +23,7 @@ HABITS = IndependentGivenHabits()
 
 def standing(label="by carrier", mechanism=TABLE, *, period="2013-01-02", **fields):
     by = ("carrier",) if isinstance(mechanism, Histogram) else None
-    return Standing(**{"unit": ("tailnum",), "by": by, **fields}, period=period, label=label, mechanism=mechanism)
+    return Facts(**{"unit": ("tailnum",), "by": by, **fields}, period=period, label=label, mechanism=mechanism)
 
 
 def check(new, *others, evidence=None):

@@ -24,7 +24,7 @@ from pkdp_pipeline.model.evidence import (
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.model.question import Question
-from pkdp_pipeline.releases.publish import publish, reserve
+from pkdp_pipeline.releases.publish import Publication, publish
 
 TOTAL = Leakage.total()
 SURE, TOLD = pkdp.AttackerModel(p_max_between=0.6), pkdp.AttackerModel(p_max_between=0.6, leakage=TOTAL)
@@ -157,7 +157,7 @@ def test_a_promise_in_between_counts_too(ledger):
 
 def test_a_reservation_that_nobody_saw_has_promised_nothing(ledger):
     asked = {"mechanism": TABLE, "unit": "id", "by": "cell", "period": DAY, "protects": "value"}
-    reserve(Question(**asked), attacker=SURE, ledger=ledger)
+    Publication(question=Question(**asked), attacker=SURE, ledger=ledger).reserve()
     table(ledger)
     assert total(ledger).table["count"].tolist() == [170]
     assert len(list(ledger.entries(given_back=True))) == 3
@@ -207,7 +207,8 @@ def test_an_exact_count_is_another_request_than_the_total(ledger):
 @pytest.mark.parametrize("total_first", [True, False])
 def test_a_reservation_that_is_pending_counts(ledger, total_first):
     def pending(mechanism, **more):
-        return reserve(Question(mechanism=mechanism, unit="id", period=DAY, protects="value", **more), **asked)
+        question = Question(mechanism=mechanism, unit="id", period=DAY, protects="value", **more)
+        return Publication(question=question, **asked).reserve()
 
     asked = {"attacker": TOLD, "ledger": ledger}
     if total_first:
@@ -448,7 +449,7 @@ def test_bounded_dependence_takes_back_no_promise():
 def test_what_bounded_dependence_let_in_does_not_add_up_without_it():
     book = Book(Terms(evidence=(BoundedDependence(0.25),)))
     told(book, Count())
-    with pytest.raises(NoEvidenceError):
+    with pytest.raises(DifferencingError):
         book.add(TABLE, DAY, attacker=SURE, protects="value")
     told(book, TABLE)
     told(book, TABLE)
@@ -622,7 +623,7 @@ def step(ledger, kind, attacker, what):
     if what in ("publish", "revise"):
         publish(lambda: PEOPLE, request, attacker=attacker, ledger=ledger, revise=what == "revise")
         return
-    reserved = reserve(request, attacker=attacker, ledger=ledger)
+    reserved = Publication(question=request, attacker=attacker, ledger=ledger).reserve()
     if what == "give back" and not isinstance(reserved, Entry):
         ledger.give_back(reserved)
 

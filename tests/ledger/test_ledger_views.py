@@ -15,12 +15,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 from ruamel.yaml import YAML
 
+from pkdp_pipeline.display.ledger.registry import number, quoted
 from pkdp_pipeline.display.ledger.screen import Screen
-from pkdp_pipeline.ledger.account import Bundle
-from pkdp_pipeline.ledger.views.history import _halves
-from pkdp_pipeline.ledger.views.registry import number, quoted
-from pkdp_pipeline.ledger.views.spent import Spent, _fullest
-from pkdp_pipeline.ledger.views.words import (
+from pkdp_pipeline.display.ledger.words import (
     attacker_words,
     budget_words,
     class_call,
@@ -29,6 +26,9 @@ from pkdp_pipeline.ledger.views.words import (
     number_of,
     spent_words,
 )
+from pkdp_pipeline.ledger.account import Bundle
+from pkdp_pipeline.ledger.views.history import _halves
+from pkdp_pipeline.ledger.views.spent import Spent, _fullest
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import BoundedDependence, IndependentGivenHabits

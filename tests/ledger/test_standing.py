@@ -6,8 +6,8 @@ import pytest
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.ledger import Standing
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
 NOISE = GeometricNoise(0.5)
@@ -35,7 +35,7 @@ FIELDS = {"unit": ("tailnum",), "period": "2013", "label": "x", "mechanism": His
     ],
 )
 def test_the_kind_is_what_the_worst_case_says(mechanism, kind):
-    standing = Standing(**FIELDS | {"mechanism": mechanism, "by": None})
+    standing = Facts(**FIELDS | {"mechanism": mechanism, "by": None})
     assert standing.kind == kind
     assert standing.noiseless is (kind in ("exact count", "noiseless"))
     assert standing.pure_noise is (kind == "pure noise")
@@ -56,8 +56,8 @@ def test_the_kind_is_what_the_worst_case_says(mechanism, kind):
     ],
 )
 def test_a_standing_survives_json(change):
-    standing = Standing(**FIELDS | change)
-    assert Standing.from_dict(json.loads(json.dumps(standing.to_dict()))) == standing
+    standing = Facts(**FIELDS | change)
+    assert Facts.from_dict(json.loads(json.dumps(standing.to_dict()))) == standing
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_standing_survives_json(change):
 )
 def test_a_malformed_standing_is_an_argument_error(change):
     with pytest.raises(ArgumentError):
-        Standing(**FIELDS | change)
+        Facts(**FIELDS | change)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +93,14 @@ def test_a_malformed_standing_is_an_argument_error(change):
 )
 def test_a_malformed_document_is_an_argument_error(change):
     with pytest.raises(ArgumentError):
-        Standing.from_dict(Standing(**FIELDS).to_dict() | change)
+        Facts.from_dict(Facts(**FIELDS).to_dict() | change)
     with pytest.raises(ArgumentError):
-        Standing.from_dict({"unit": []})
+        Facts.from_dict({"unit": []})
+
+
+@pytest.mark.parametrize("name", ["label", "where", "table"])
+@pytest.mark.parametrize("text", ["a\ud800", "\udfff"])
+def test_half_a_character_is_refused_and_not_quoted(name, text):
+    with pytest.raises(ArgumentError) as raised:
+        Facts(**{"unit": ("u",), "period": "2013", "label": "x", "mechanism": Histogram(k=5), name: text})
+    assert text not in str(raised.value)

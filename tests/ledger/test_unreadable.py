@@ -8,15 +8,16 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from ledger_samples import reserve
 from typer.testing import CliRunner
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.ledger.chain import GENESIS, Journal
 from pkdp_pipeline.ledger.copying import copied, replay
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
-from pkdp_pipeline.ledger.unreadable import mark_unreadable, unreadable_tables
 
 SCHEMA = json.loads((Path(pkdp.__file__).parent / "schemas" / "ledger.v1.json").read_text(encoding="utf-8"))
 
@@ -24,7 +25,7 @@ SCHEMA = json.loads((Path(pkdp.__file__).parent / "schemas" / "ledger.v1.json").
 def marked(path: Path) -> str:
     with Ledger.open(path, dataset="people") as ledger:
         for table in ("events", "events", "side.events"):
-            mark_unreadable(ledger, table)
+            ledger.mark_unreadable(table)
         ledger.verify()
         assert ledger.total().delta(0.0) == 0
         return ledger.head()
@@ -33,16 +34,16 @@ def marked(path: Path) -> str:
 def test_it_is_recorded_once_for_one_data_set(path):
     marked(path)
     with Ledger.open(path, dataset="People") as ledger, Ledger.open(path, dataset="others") as others:
-        assert unreadable_tables(ledger) == {"events", "side.events"}
+        assert ledger.unreadable() == {"events", "side.events"}
         assert ledger.dataset == "people"
         assert list(ledger.entries(given_back=True)) == []
-        assert unreadable_tables(others) == frozenset()
+        assert others.unreadable() == frozenset()
 
 
 def test_a_copy_has_it_too(path):
     head = marked(path)
     with copied(str(path), dataset="people") as ledger:
-        assert unreadable_tables(ledger) == {"events", "side.events"}
+        assert ledger.unreadable() == {"events", "side.events"}
     with Ledger.open(path, dataset="people") as ledger:
         target = SqliteDatabase(":memory:")
         replay(ledger._database, target, "people")
@@ -72,3 +73,15 @@ def test_the_commands_show_it(path):
     shown = CliRunner(env={"COLUMNS": "120"}).invoke(cli.app, ["ledger", "verify", str(path)])
     assert shown.exit_code == 0
     assert "No gate answers about 'events', 'side.events'" in " ".join(shown.output.split())
+
+
+def test_what_stands_first_in_a_chain_is_no_certificate(path):
+    with Ledger.open(path, dataset="people") as ledger:
+        ledger.mark_unreadable("events")
+        head = ledger.head()
+        reserve(ledger, "key")
+        journal = Journal(ledger._database)
+        found = journal.certificates_after("people", [GENESIS, head])
+        assert {where: len(texts) for where, texts in found.items()} == {head: 1}
+        assert json.loads(found[head][0])["mechanism"]
+        assert journal.among("people", [head, "f" * 64]) == {head}

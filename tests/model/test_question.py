@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
-from pkdp_pipeline.model.question import Facts, Question
+from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.model.unit import EACH_ROW
 
 NOISE = GeometricNoise(1.0)

@@ -16,7 +16,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.statement import Statement, what_if
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.accessor import PkdpAccessor
-from pkdp_pipeline.releases.reserving import reserve
+from pkdp_pipeline.releases.publication import Publication
 
 KNOWS_LITTLE = pkdp.AttackerModel(p_max=0.1)
 KNOWS_MORE = pkdp.AttackerModel(p_max=0.2, known=3, influence="active")
@@ -299,11 +299,8 @@ def test_a_ledger_s_file_stays_as_it_is(tmp_path):
 def test_another_run_s_reservation_is_explained_as_it_would_be_taken_over(tmp_path):
     asked = UNIT | {"by": "c", "k": 20, "attacker": KNOWS_LITTLE, "period": "2020-01-01"}
     with pkdp.Ledger.open(tmp_path / "ledger.sqlite", evidence=pkdp.IndependentGivenHabits()) as ledger:
-        left = reserve(
-            Question(mechanism=pkdp.Histogram(k=20), unit="u", by="c", period="2020-01-01"),
-            attacker=KNOWS_LITTLE,
-            ledger=ledger,
-        )
+        question = Question(mechanism=pkdp.Histogram(k=20), unit="u", by="c", period="2020-01-01")
+        left = Publication(question=question, attacker=KNOWS_LITTLE, ledger=ledger).reserve()
         published(**asked | {"ledger": ledger, "period": "2021-01-01"})
         explained = pkdp.explain(**asked, ledger=ledger)
         assert explained.certificate.context.head == left.head

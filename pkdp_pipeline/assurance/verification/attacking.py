@@ -21,8 +21,8 @@ from pkdp_pipeline.assurance.attacks.schedules import (
     worst_schedules,
 )
 from pkdp_pipeline.assurance.attacks.simulation import simulated
+from pkdp_pipeline.assurance.verification.certificates import Nested
 from pkdp_pipeline.assurance.verification.claims import Claim, failed, not_checked, passed
-from pkdp_pipeline.assurance.verification.recomputing import Nested
 from pkdp_pipeline.assurance.verification.trying import Attained, Tried, simulable, tried_by_anyone, tried_by_declared
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate

@@ -84,7 +84,7 @@ def held_claims(reading: Reading, file: Opened, certificate: Any) -> Iterator[Cl
 
 def _found(reading: Reading, file: Opened) -> Event | None:
     """Return the latest event that holds the file: its bytes, or its certificate."""
-    from pkdp_pipeline.ledger.journal import Journal
+    from pkdp_pipeline.ledger.chain import Journal
 
     found = None
     for event in Journal(reading.database).events(reading.ledger.dataset):

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from pkdp_pipeline.assurance.verification.certificates import Nested
 from pkdp_pipeline.assurance.verification.claims import Claim, failed, not_checked, passed
 from pkdp_pipeline.assurance.verification.opening import BREAKS, Opened
-from pkdp_pipeline.assurance.verification.recomputing import Nested
 from pkdp_pipeline.assurance.verification.tables import table_claims
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.ledger.sealed import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pkdp_pipeline.assurance.verification.claims import Claim, failed, not_checked, passed
 from pkdp_pipeline.certificates.differences import SEARCHED, described, differences, outcome_of
 from pkdp_pipeline.certificates.statement import Statement
-from pkdp_pipeline.display.report.json_form import statement_document
+from pkdp_pipeline.display.report.json_form import document_of
 from pkdp_pipeline.display.report.tables import published_table
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -37,7 +37,7 @@ _SECONDS = 600.0
 
 def report_ledger_claims(reading: Reading, document: dict[str, Any]) -> Iterator[Claim]:
     """Yield whether a report's releases, total and points are those of the ledger."""
-    from pkdp_pipeline.ledger.journal import Journal
+    from pkdp_pipeline.ledger.chain import Journal
     from pkdp_pipeline.ledger.views.history import read_history
 
     with reading.database.snapshot():
@@ -129,7 +129,7 @@ def _total(reading: Reading, unit: str, account: dict[str, Any]) -> Claim:
 
     def rewritten(share: float) -> Any:
         with moved(share):
-            return json.loads(json.dumps(statement_document(Statement.of(total, float(stored["delta"])))))
+            return json.loads(json.dumps(document_of(Statement.of(total, float(stored["delta"])))))
 
     fresh = rewritten(0.0)
     found = differences(

@@ -21,11 +21,12 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.differences import SEARCHED, described, differences, outcome_of
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.display.report import Format, check_extra, render
-from pkdp_pipeline.display.report.json_form import promise_document, report_of_document
+from pkdp_pipeline.display.figures import need_matplotlib
+from pkdp_pipeline.display.ledger.words import budget_words
+from pkdp_pipeline.display.report import Format, render
+from pkdp_pipeline.display.report.json_form import document_of, report_of_document
 from pkdp_pipeline.display.report.plain_words import asked_sentence
-from pkdp_pipeline.display.report.promises import promise_of
-from pkdp_pipeline.ledger.views.words import budget_words
+from pkdp_pipeline.display.report.published import promise_of
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
 from pkdp_pipeline.model.plain_text import joined, printable
@@ -62,7 +63,7 @@ def page_claim(file: Opened) -> Claim:
     """Return whether the file is what its content renders to."""
     form: Format = file.form
     if form == "html":
-        check_extra()
+        need_matplotlib()
     try:
         made = render(report_of_document(file.document), form).encode()
     except Exception as error:  # a template or a drawing meets values that no report has
@@ -119,7 +120,7 @@ def _again(document: dict[str, Any], promised: Promised, share: float = 0.0) -> 
         for promise, certificate in zip(fresh["promises"], promised, strict=True):
             if certificate is not None:
                 made = promise_of(promise["name"], certificate, float(promise["statement"]["delta"]), documented=False)
-                promise.update(json.loads(json.dumps(promise_document(made))))
+                promise.update(json.loads(json.dumps(document_of(made))))
         for place, release in enumerate(fresh["releases"]):
             its = _promise_of(release, promised, place)
             if its is not None:

@@ -9,21 +9,20 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.assurance.verification.attacking import Effort, attack_claims
-from pkdp_pipeline.assurance.verification.certificates import made_again, number_claims, structure_claim
+from pkdp_pipeline.assurance.verification.certificates import fault, made_again, number_claims, structure_claim
 from pkdp_pipeline.assurance.verification.claims import Claim, Kind, Verification, failed, not_checked, passed
 from pkdp_pipeline.assurance.verification.ledgers import HOLDS, chain_claims, held_claims, without_ledger
 from pkdp_pipeline.assurance.verification.opening import BREAKS, Opened, opened
 from pkdp_pipeline.assurance.verification.releases import file_claims, release_table_claims
 from pkdp_pipeline.assurance.verification.report_ledger import report_ledger_claims
 from pkdp_pipeline.assurance.verification.reports import content_claims, page_claim
-from pkdp_pipeline.assurance.verification.structure import fault
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import whole_number
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.assurance.verification.recomputing import Nested
+    from pkdp_pipeline.assurance.verification.certificates import Nested
     from pkdp_pipeline.ledger.views.reading import Reading
 
 __all__ = ["CONFIDENCE", "DRAWS", "verify"]
@@ -73,7 +72,8 @@ def verify(
 
     Notes
     -----
-    *Guarantee*: a claim passes only if what is stored is what is recomputed, and no attack exceeds it; a sound file
+    *Guarantee*: a claim passes only if what is stored is what is recomputed, and no attack exceeds it by more
+    than one part in 10⁹ (for the rounding of floats); a sound file
     fails with probability ``1 - confidence`` at most, by chance of the simulations. *Rounding*: what an attacker
     attains is rounded down.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 
 from pkdp_pipeline.cli.plan_views.plan import (
     Curve,
@@ -18,9 +19,9 @@ from pkdp_pipeline.cli.plan_views.plan import (
     takes_long,
 )
 from pkdp_pipeline.cli.plan_views.question import Question
+from pkdp_pipeline.display.ledger.words import amount
 from pkdp_pipeline.display.terminal.chart import Mark, columns_chart
 from pkdp_pipeline.display.terminal.screen import Screen
-from pkdp_pipeline.ledger.views.words import amount
 from pkdp_pipeline.model.evidence import evidence_to_dicts
 from pkdp_pipeline.model.mechanisms import Count, mechanism_to_dict
 from pkdp_pipeline.model.plain_text import exactly
@@ -114,23 +115,15 @@ def plan_document(plan: Plan, drawn: bool | None = None) -> str:
     """Return a plan as JSON, which `pkdp_pipeline/schemas/plan.v1.json` describes. Where there is no ε, it is null."""
     question, counts = plan.question, plan.counts
     found, shown = _details(plan, drawn)
-    known = None
-    if counts is not None:
-        known = {"source": counts.source, "cells": len(counts.counts), "people": counts.people}
+    same = ("kind", "protects", "epsilon", "delta", "days", "noise", "declared_cells")
     document = {
         "schema": SCHEMA,
         "library": {"name": "pkdp_pipeline", "version": VERSION},
-        "question": {
-            "kind": question.kind,
-            "protects": question.protects,
+        "question": {name: getattr(question, name) for name in same}
+        | {
             "attacker": question.attacker.to_dict(),
-            "epsilon": question.epsilon,
-            "delta": question.delta,
-            "days": question.days,
             "evidence": evidence_to_dicts(question.evidence),
-            "noise": question.noise,
-            "declared_cells": question.declared_cells,
-            "counts": known,
+            "counts": counts and {"source": counts.source, "cells": len(counts.counts), "people": counts.people},
         },
         "command": question.command(),
         "choices": [_choice(question, one) for one in plan.choices],
@@ -139,14 +132,7 @@ def plan_document(plan: Plan, drawn: bool | None = None) -> str:
         "sentence": plan.choice.together.sentence(delta=question.delta),
         "limits": [limit._asdict() for limit in found],
         "what_if": [
-            {
-                "kind": one.kind,
-                "attacker": one.words,
-                "epsilon": _finite(one.epsilon),
-                "delta": one.delta,
-                "delta_at_one": one.delta_at_one,
-                "verdict": one.verdict,
-            }
+            {"attacker" if name == "words" else name: _finite(value) for name, value in asdict(one).items()}
             for one in plan.scenarios
         ],
         "curves": [
@@ -284,7 +270,6 @@ def _places(places: Sequence[int]) -> str:
 
 
 def _choice(question: Question, one: Choice) -> dict[str, object]:
-    outcome = one.outcome
     together, alone = (
         {
             "epsilon_at_delta": _finite(certificate.epsilon(question.delta)),
@@ -298,13 +283,10 @@ def _choice(question: Question, one: Choice) -> dict[str, object]:
         "against_anyone": one.against_anyone,
         **together,
         "of_one_release": alone,
-        "mean_absolute_error": outcome.mean_absolute_error,
-        "suppressed_cells": outcome.suppressed_cells,
-        "suppressed_people": outcome.suppressed_people,
-        "basis": outcome.basis,
+        **asdict(one.outcome),
         "job": job_fragment(question, one),
     }
 
 
-def _finite(value: float) -> float | None:
+def _finite(value: object) -> object:
     return None if value == math.inf else value

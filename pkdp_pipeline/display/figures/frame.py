@@ -54,12 +54,18 @@ _OUTSIDE = 1e4  # a text that is cut off is worse than one that covers something
 
 
 def need_matplotlib() -> None:
-    """Raise `ConfigError` where matplotlib is not installed."""
+    """Refuse to draw where matplotlib is not installed.
+
+    Raises
+    ------
+    ConfigError
+    """
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise ConfigError(
-            "figures need matplotlib, which is not installed: pip install 'pkdp-pipeline[report]'."
+            "figures, and a report in HTML, need matplotlib, which is not installed: pip install "
+            "'pkdp-pipeline[report]'. Markdown and JSON (pkdp report --format md, --format json) do not."
         ) from error
 
 
@@ -113,7 +119,8 @@ def put_periods(axes: Axes, periods: Sequence[str]) -> tuple[NDArray[Any], bool]
 
     days = [_last_day(period) for period in periods]
     dated = [day for day in days if day is not None]
-    is_dated = len(dated) == len(days) and all(one < after for one, after in pairwise(dated))
+    in_order = len(dated) == len(days) and all(one < after for one, after in pairwise(dated))
+    is_dated = in_order and dated[0].year >= 1000 and dated[-1].year < 9000  # beyond them matplotlib knows no dates
     numbers: Any = date2num(dated) if is_dated else range(len(periods))  # type: ignore[no-untyped-call]
     places = np.array(numbers, dtype=float)
     first, last = places[0], places[-1]

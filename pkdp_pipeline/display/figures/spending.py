@@ -29,14 +29,14 @@ from pkdp_pipeline.model.wording import rounded_up
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pkdp_pipeline.display.content import BudgetLine, SpentPoint
+    from pkdp_pipeline.display.content import BudgetLine
     from pkdp_pipeline.ledger.views.history import Point
 
 __all__ = ["draw_spending"]
 
 
 def draw_spending(
-    points: Sequence[Point | SpentPoint],
+    points: Sequence[Point],
     budgets: Sequence[BudgetLine],
     axes: Axes,
     *,
@@ -47,7 +47,7 @@ def draw_spending(
 
     Parameters
     ----------
-    points : sequence of SpentPoint
+    points : sequence of Point
     budgets : sequence of BudgetLine
     axes : matplotlib.axes.Axes
     delta : float

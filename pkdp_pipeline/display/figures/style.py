@@ -20,66 +20,44 @@ __all__ = [
     "SERIES",
     "SMALL",
     "SURFACE",
-    "TEXT",
     "VARIABLES",
     "WARN",
     "WARN_SOFT",
 ]
 
-SURFACE = "#ffffff"
-"""The paper."""
-INK = "#17212b"
-"""Texts that matter, and marks."""
-MUTED = "#54606c"
-"""Axes and their numbers."""
-GRID = "#dce2e8"
-ACCENT = "#0b5fa5"
-"""What is certified."""
-ACCENT_SOFT = "#cfe1f2"
-"""The area between what is attained and what is certified; bars."""
-WARN = "#b0400a"
-"""Budgets, and where nothing is certified."""
-WARN_SOFT = "#fbe7dc"
-SERIES = (ACCENT, "#8f5200", "#00775b", "#8a3fa1")
+_COLOURS = {
+    "surface": ("#ffffff", "#14181d"),  # the paper
+    "ink": ("#17212b", "#e9eef3"),  # texts that matter, and marks
+    "muted": ("#54606c", "#a6b2be"),  # axes and their numbers
+    "grid": ("#dce2e8", "#303a44"),
+    "accent": ("#0b5fa5", "#6db3f2"),  # what is certified
+    "accent-soft": ("#cfe1f2", "#1d3d5a"),  # the area between what is attained and what is certified; bars
+    "warn": ("#b0400a", "#ff9f68"),  # budgets, and where nothing is certified
+    "warn-soft": ("#fbe7dc", "#40261a"),
+    "series-2": ("#8f5200", "#e2ab4f"),
+    "series-3": ("#00775b", "#4fcba7"),
+    "series-4": ("#8a3fa1", "#d49fe8"),
+}
+_LIGHT = {name: light for name, (light, _) in _COLOURS.items()}
+SURFACE = _LIGHT["surface"]
+INK = _LIGHT["ink"]
+MUTED = _LIGHT["muted"]
+GRID = _LIGHT["grid"]
+ACCENT = _LIGHT["accent"]
+ACCENT_SOFT = _LIGHT["accent-soft"]
+WARN = _LIGHT["warn"]
+WARN_SOFT = _LIGHT["warn-soft"]
+SERIES = (ACCENT, *(_LIGHT[f"series-{number}"] for number in (2, 3, 4)))
 """One colour for each line among several; after these they are repeated, dashed."""
 
-TEXT = 12.0
-"""Size of texts in points; in inline SVG, in px."""
 SMALL = 11.0
+"""Size of texts in points; in inline SVG, in px."""
 
-CSS_LIGHT: Mapping[str, str] = MappingProxyType(
-    {
-        "--surface": SURFACE,
-        "--ink": INK,
-        "--muted": MUTED,
-        "--grid": GRID,
-        "--accent": ACCENT,
-        "--accent-soft": ACCENT_SOFT,
-        "--warn": WARN,
-        "--warn-soft": WARN_SOFT,
-        "--series-2": SERIES[1],
-        "--series-3": SERIES[2],
-        "--series-4": SERIES[3],
-    }
-)
+CSS_LIGHT: Mapping[str, str] = MappingProxyType({f"--{name}": light for name, (light, _) in _COLOURS.items()})
 """The variables that inline SVG uses, with the values for a light page and for print."""
 
-CSS_DARK: Mapping[str, str] = MappingProxyType(
-    {
-        "--surface": "#14181d",
-        "--ink": "#e9eef3",
-        "--muted": "#a6b2be",
-        "--grid": "#303a44",
-        "--accent": "#6db3f2",
-        "--accent-soft": "#1d3d5a",
-        "--warn": "#ff9f68",
-        "--warn-soft": "#40261a",
-        "--series-2": "#e2ab4f",
-        "--series-3": "#4fcba7",
-        "--series-4": "#d49fe8",
-    }
-)
+CSS_DARK: Mapping[str, str] = MappingProxyType({f"--{name}": dark for name, (_, dark) in _COLOURS.items()})
 """The values for a dark page."""
 
-VARIABLES: Mapping[str, str] = MappingProxyType({colour: name for name, colour in CSS_LIGHT.items()})
+VARIABLES: Mapping[str, str] = MappingProxyType({light: name for name, light in CSS_LIGHT.items()})
 """The variable that stands for each colour in inline SVG."""

@@ -8,19 +8,12 @@ from collections.abc import Sequence
 from datetime import date
 
 from pkdp_pipeline.certificates.sentences import protection
+from pkdp_pipeline.display.ledger.changes import Change, term_changes, terms_words
+from pkdp_pipeline.display.ledger.nextsteps import next_steps
 from pkdp_pipeline.display.ledger.screen import Screen
 from pkdp_pipeline.display.ledger.showing import opening
 from pkdp_pipeline.display.ledger.totalling import rule_lines, statements
-from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.ledger.account import Holding
-from pkdp_pipeline.ledger.differencing import allows_overlap, covers_periods
-from pkdp_pipeline.ledger.totals import unit_named
-from pkdp_pipeline.ledger.views.changes import Change, term_changes, terms_words
-from pkdp_pipeline.ledger.views.history import History
-from pkdp_pipeline.ledger.views.nextsteps import next_steps
-from pkdp_pipeline.ledger.views.reading import Reading, stated_total, verify_command
-from pkdp_pipeline.ledger.views.spent import Spent, spent
-from pkdp_pipeline.ledger.views.words import (
+from pkdp_pipeline.display.ledger.words import (
     alone_words,
     amount,
     attacker_words,
@@ -28,7 +21,15 @@ from pkdp_pipeline.ledger.views.words import (
     mechanism_words,
     noise_words,
     number_of,
+    verify_command,
 )
+from pkdp_pipeline.errors import NoEvidenceError
+from pkdp_pipeline.ledger.account import Holding
+from pkdp_pipeline.ledger.differencing import allows_overlap, covers_periods
+from pkdp_pipeline.ledger.totals import unit_named
+from pkdp_pipeline.ledger.views.history import History
+from pkdp_pipeline.ledger.views.reading import Reading, stated_total
+from pkdp_pipeline.ledger.views.spent import Spent, spent
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.plain_text import exactly
 
@@ -68,14 +69,14 @@ def explain_total(
         _people(screen, history, unit)
         _parts(screen, history, unit, delta)
         _together(screen, history, unit)
-        budgets = spent(reading.database, history.dataset, unit, history.terms, seconds=seconds)
+        budgets = spent(history.totals, unit, seconds=seconds)
         _total(screen, reading, history, unit, budgets, delta)
     if len(history.units) > 1:
         screen.say(
             "Totals of different units are not added up: nothing says how one person's records are spread over them."
         )
     screen.head("What the next release may be")
-    for text in next_steps(reading.database, history):
+    for text in next_steps(history):
         screen.item(text)
     screen.head("What this rests on")
     screen.item(

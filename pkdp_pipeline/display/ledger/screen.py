@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable
 from datetime import date
 
+from pkdp_pipeline.display.ledger.words import budget_words, no_epsilon, spent_words
 from pkdp_pipeline.display.terminal import screen
 from pkdp_pipeline.ledger.views.spent import Spent
-from pkdp_pipeline.ledger.views.words import budget_words, no_epsilon, spent_words
 
 __all__ = ["Screen"]
 

@@ -8,11 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pkdp_pipeline.display.ledger.screen import Screen
-from pkdp_pipeline.display.terminal.chart import Mark, columns_chart
-from pkdp_pipeline.ledger.totals import unit_named
-from pkdp_pipeline.ledger.views.history import History, Line, Point
-from pkdp_pipeline.ledger.views.spent import Spent
-from pkdp_pipeline.ledger.views.words import (
+from pkdp_pipeline.display.ledger.words import (
     alone_words,
     amount,
     command,
@@ -23,6 +19,10 @@ from pkdp_pipeline.ledger.views.words import (
     number_of,
     state_words,
 )
+from pkdp_pipeline.display.terminal.chart import Mark, columns_chart
+from pkdp_pipeline.ledger.totals import unit_named
+from pkdp_pipeline.ledger.views.history import History, Line, Point
+from pkdp_pipeline.ledger.views.spent import Spent
 from pkdp_pipeline.model.evidence import OneDayProtected, evidence_to_dicts
 from pkdp_pipeline.model.mechanisms import mechanism_to_dict
 from pkdp_pipeline.model.plain_text import exactly

@@ -6,11 +6,11 @@ from typing import Any
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.display.ledger.screen import Screen
+from pkdp_pipeline.display.ledger.words import amount, class_call, command, mechanism_words, noise_words, state_words
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.ledger import Entry
 from pkdp_pipeline.ledger.parts import certificate_of, counted, describe
 from pkdp_pipeline.ledger.views.reading import Reading
-from pkdp_pipeline.ledger.views.words import amount, class_call, command, mechanism_words, noise_words, state_words
 from pkdp_pipeline.model.plain_text import exactly
 
 __all__ = ["explain_entry", "found_entry"]

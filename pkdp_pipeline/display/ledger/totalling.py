@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.display.ledger.screen import Screen
+from pkdp_pipeline.display.ledger.words import amount, class_call, no_epsilon
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.views.spent import Spent
-from pkdp_pipeline.ledger.views.words import amount, class_call, no_epsilon
 from pkdp_pipeline.model.plain_text import exactly
 from pkdp_pipeline.theorems import THEOREMS
 

@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.display.content import Report
+from pkdp_pipeline.display.figures import need_matplotlib
+from pkdp_pipeline.display.report.json_form import to_json
+from pkdp_pipeline.display.report.pages import to_html, to_markdown
+from pkdp_pipeline.errors import ArgumentError
 
-if TYPE_CHECKING:
-    from pkdp_pipeline.display.content import Report
-
-__all__ = ["FORMATS", "Format", "check_extra", "render"]
+__all__ = ["FORMATS", "Format", "render"]
 
 Format = Literal["html", "md", "json"]
 
 FORMATS: tuple[Format, ...] = ("html", "md", "json")
 """What a report can be rendered to; HTML needs the extra ``report``."""
-
-
-def check_extra() -> None:
-    """Refuse HTML where what draws it is not installed.
-
-    Raises
-    ------
-    ConfigError
-    """
-    missing = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
-    if missing:
-        raise ConfigError(
-            f"a report in HTML needs {' and '.join(missing)}: pip install 'pkdp-pipeline[report]'. Markdown and JSON "
-            "(pkdp report --format md, --format json) need neither."
-        )
 
 
 def render(report: Report, format: Format) -> str:
@@ -51,16 +36,10 @@ def render(report: Report, format: Format) -> str:
         If HTML is asked for and the extra ``report`` is not installed.
     """
     if format == "html":
-        check_extra()
-        from pkdp_pipeline.display.report.html import to_html
-
+        need_matplotlib()
         return to_html(report)
     if format == "md":
-        from pkdp_pipeline.display.report.markdown import to_markdown
-
         return to_markdown(report)
     if format == "json":
-        from pkdp_pipeline.display.report.json_form import to_json
-
         return to_json(report)
     raise ArgumentError(f"format must be html, md or json, got {format!r}.")

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import replace
 
-from pkdp_pipeline.display.content import Audience, Provenance, ReleaseView, Report, Series
-from pkdp_pipeline.display.report.account import account_of, total_of
-from pkdp_pipeline.display.report.promises import Guarantees, promise_of
-from pkdp_pipeline.display.report.published import Published, ReadRelease
-from pkdp_pipeline.display.report.subject import DayTotal, Subject
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.statement import Statement
+from pkdp_pipeline.display.content import Audience, BudgetLine, LedgerAccount, Provenance, ReleaseView, Report, Series
+from pkdp_pipeline.display.ledger.words import number_of, verify_command
+from pkdp_pipeline.display.report.published import (
+    DayTotal,
+    Published,
+    ReadRelease,
+    Subject,
+    promise_of,
+    promises_of,
+)
 from pkdp_pipeline.display.report.tables import MOST_PERIODS, published_table, series_of
-from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.ledger.account import unit_text
-from pkdp_pipeline.ledger.views.history import History
-from pkdp_pipeline.ledger.views.reading import Reading
+from pkdp_pipeline.ledger.totals import unit_named
+from pkdp_pipeline.ledger.views.history import History, Line, spending
+from pkdp_pipeline.ledger.views.reading import Reading, stated_total
+from pkdp_pipeline.ledger.views.spent import Spent, spent
 from pkdp_pipeline.model.plain_text import printable
 from pkdp_pipeline.model.version import VERSION
 
 __all__ = ["gather"]
+
+_POINTS = 25  # at so many periods the total is computed; the last one is among them
+_SECONDS = 60.0  # after so long the view over time is coarser, and budgets of some days are left open
 
 
 def gather(
@@ -53,31 +67,35 @@ def gather(
     ArgumentError
         If nothing is published of that date.
     """
-    published = Published(ledger=reading.ledger, history=history, subject=subject)
+    published = Published(reading.ledger, history, subject)
     if period is not None and period not in published.periods:
         raise ArgumentError(
             f"nothing is published of {period}: the ledger holds releases of this job, as its file is now, for "
             f"{_stretch(published.periods)}. Name a date of these, or publish this one first."
         )
     shown = published.about(published.periods[-1] if period is None else period)
-    guarantees = Guarantees(published.everything() if period is None else shown)
-    total, reason = total_of(reading, subject)
+    promises, places = promises_of(published.everything() if period is None else shown, delta)
+    total, reason = None, ""
+    try:
+        total = stated_total(reading, unit_text(subject.unit))
+    except NoEvidenceError as error:
+        reason = str(error)
     # To the public a ledger's other periods are nothing that has been published.
     periods = None if audience == "auditor" else published.periods
-    account = account_of(
+    account = _account(
         reading, history, subject, audience=audience, delta=delta, total=total, reason=reason, periods=periods
     )
     if period is None and len(history.lines) > 1:
         unit = unit_text(subject.unit)
-        own = all(line.holding.entry in subject.held for line in history.lines if line.holding.unit == unit)
+        own = all(line.holding.entry in subject.entries for line in history.lines if line.holding.unit == unit)
         together = DayTotal(total=total, reason=reason, own=own)
     about = "" if period is None else f" about {printable(period)}"
-    promises = guarantees.promises(delta)
     first = 0
     if together is not None and together.total is not None:
         documented = audience == "auditor" or together.own
         everything = promise_of(f"everything published{about}", together.total, delta, documented=documented)
         promises, first = (everything, *promises), 1
+    latest = published.latest() if period is None else max((one.entry for one in shown), key=lambda one: one.sequence)
     return Report(
         title=printable(subject.title),
         period=_stretch(published.periods) if period is None else printable(period),
@@ -85,8 +103,8 @@ def gather(
         lead=promises[0].statement if together is None or first else None,
         lead_reason="" if together is None else together.reason,
         promises=promises,
-        releases=tuple(_view(one, subject, first + guarantees.place(one), delta) for one in shown),
-        series=tuple(_series(published)) if period is None else (),
+        releases=tuple(_view(one, subject, first + places[one.key], delta) for one in shown),
+        series=tuple(_series(published, subject)) if period is None else (),
         ledger=account,
         checks=subject.checks if audience == "auditor" else (),
         provenance=Provenance(
@@ -94,7 +112,7 @@ def gather(
             digest=subject.digest,
             version=VERSION,
             theorems=tuple(dict.fromkeys(one for promise in promises for one in promise.statement.theorems)),
-            head=published.last_of(shown if period is not None else None).hash,
+            head=latest.hash,
         ),
     )
 
@@ -106,11 +124,10 @@ def _stretch(periods: Sequence[str]) -> str:
 def _view(one: ReadRelease, subject: Subject, promise: int, delta: float) -> ReleaseView:
     release = one.release()
     mechanism = release.certificate.mechanism
-    (asked,) = (asked.asked for asked in subject.releases if asked.name == one.name)
     return ReleaseView(
         name=one.name,
-        period=one.period,
-        asked=printable(asked),
+        period=one.entry.period,
+        asked=printable(subject.asked[one.name]),
         rule=release.error.suppression,
         table=published_table(release.table),
         k=mechanism.k,
@@ -120,15 +137,82 @@ def _view(one: ReadRelease, subject: Subject, promise: int, delta: float) -> Rel
         id=release.id,
         revision=one.entry.revision,
         files=tuple(
-            file for suffix in subject.suffixes if (file := f"{one.period}/{one.name}.{suffix}") in subject.files
+            file for suffix in subject.suffixes if (file := f"{one.entry.period}/{one.name}.{suffix}") in subject.files
         ),
     )
 
 
-def _series(published: Published) -> Iterator[Series]:
-    for asked in published.subject.releases:
-        periods = published.named(asked.name)
+def _series(published: Published, subject: Subject) -> Iterator[Series]:
+    for name in subject.asked:
+        periods = published.named(name)
         if periods:
             shown = periods[-MOST_PERIODS:]
-            releases = {period: published.read(period, asked.name).release() for period in shown}
-            yield series_of(asked.name, releases, more_periods=len(periods) - len(shown))
+            releases = {period: published.read(period, name).release() for period in shown}
+            yield series_of(name, releases, more_periods=len(periods) - len(shown))
+
+
+def _account(
+    reading: Reading,
+    history: History,
+    subject: Subject,
+    *,
+    audience: Audience,
+    delta: float,
+    total: Certificate | None,
+    reason: str,
+    periods: Container[str] | None,
+) -> LedgerAccount:
+    """Return what the ledger says about the job's unit; `periods` are those that may be named."""
+    unit = unit_text(subject.unit)
+    own = [line for line in history.lines if line.holding.unit == unit]
+    budgets = spent(history.totals, unit, seconds=_SECONDS)
+    points = spending(history, unit, delta, most=_POINTS, periods=periods, seconds=_SECONDS)
+    location = None if audience == "auditor" else "LEDGER"
+    return LedgerAccount(
+        unit=", ".join(map(printable, subject.unit)),
+        releases=len(own),
+        waiting=sum(line.state == "reserved" for line in own),
+        total=None if total is None else Statement.of(total, delta),
+        reason=reason,
+        declared=tuple(one.declares for one in history.evidence),
+        budgets=tuple(_budget_line(one, adds_up=total is not None) for one in budgets),
+        delta=delta,
+        points=tuple(replace(point, period=printable(point.period), at_one=None) for point in points),
+        head=history.head,
+        verify=verify_command(reading, history.head, location),
+        remarks=tuple(_remarks(history, own, subject, audience)),
+    )
+
+
+def _budget_line(one: Spent, *, adds_up: bool) -> BudgetLine:
+    known = one.complete and (adds_up or one.epsilon < math.inf)
+    return BudgetLine.of(one.budget, one.measure, one.epsilon if known else None)
+
+
+def _remarks(history: History, own: Sequence[Line], subject: Subject, audience: Audience) -> list[str]:
+    listed = []
+    others = sum(line.state == "published" and line.holding.entry not in subject.entries for line in own)
+    if others:
+        listed.append(
+            f"{number_of(others, 'release')} of the ledger {_is(others)} not of this job as its file is now: the total "
+            f"counts {'it' if others == 1 else 'them'}, the tables and dates are not shown here."
+        )
+    waiting = sum(line.state == "reserved" for line in own)
+    if waiting:
+        listed.append(
+            f"{number_of(waiting, 'release')} {_is(waiting)} charged and not public: the total counts "
+            f"{'it' if waiting == 1 else 'them'}."
+            + (" A run is under way or was stopped; running it again finishes it." if audience == "auditor" else "")
+        )
+    units = sorted({line.holding.unit for line in history.lines} - {unit_text(subject.unit)})
+    if units:
+        named = "; ".join(printable(unit_named(unit)) for unit in units)
+        listed.append(
+            f"The ledger also holds releases for other privacy units ({named}), which are not in the total: what they "
+            "tell about the same people comes on top."
+        )
+    return listed
+
+
+def _is(number: int) -> str:
+    return "is" if number == 1 else "are"

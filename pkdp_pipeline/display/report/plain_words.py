@@ -9,7 +9,7 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.certificates.statement import Statement
+from pkdp_pipeline.certificates.statement import GuaranteeCurve, Statement
 from pkdp_pipeline.model.wording import rounded_up
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "anyone",
     "asked_sentence",
+    "attained_at",
     "chance",
     "epsilon_text",
     "factor",
@@ -213,6 +214,19 @@ def _but(delta: float) -> str:
         f". The hint comes with a leak: with probability δ = {rounded_up(delta)}{rare} it tells everything. The table "
         "tells no more than that."
     )
+
+
+def attained_at(curve: GuaranteeCurve, shown: str) -> float | None:
+    """Return a δ that some attacker attains at an ε as it is shown; None where none is known.
+
+    What is shown is rounded up, and less is attained there: it is what is attained at the next ε of the curve.
+    """
+    at = float(shown)
+    attained = next(
+        (delta for epsilon, delta in zip(curve.epsilons, curve.attained, strict=True) if epsilon >= at), 0.0
+    )
+    certified = min(delta for epsilon, delta in zip(curve.epsilons, curve.certified, strict=True) if epsilon <= at)
+    return attained if attained or not certified else None
 
 
 _SELECTED = re.compile(r"published only when the noisy value is at least (-?\d+)")

@@ -1,15 +1,17 @@
-"""Published: which releases of the ledger a report shows, and each of them as it is read."""
+"""Published: what a report is about, which releases of the ledger it shows, and what they promise."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Literal
 
+from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, release_certificate
-from pkdp_pipeline.display.report.subject import Subject
+from pkdp_pipeline.certificates.statement import GuaranteeCurve, Statement, knowledge_curves, what_if
+from pkdp_pipeline.display.content import CheckLine, Promise
 from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.parts import describe
@@ -17,22 +19,76 @@ from pkdp_pipeline.ledger.views.history import History, Line
 from pkdp_pipeline.model.evidence import BoundedDependence
 from pkdp_pipeline.releases.release import Release
 
-__all__ = ["OWN_CAVEATS", "Company", "Published", "ReadRelease", "certificate_in", "guarantee_key"]
+__all__ = ["OWN_CAVEATS", "DayTotal", "Published", "ReadRelease", "Subject", "promise_of", "promises_of"]
 
-Company = Literal["alone", "beside", "undone"]
-"""Whether a release's certificate says what its promise is: it does; it does by itself, whatever stands beside it;
-others undo what it says about an attacker who is unsure of other people, and what its noise gives is left."""
+Holds = Literal["fully", "by_itself", "by_noise"]
+"""What a release's certificate says beside the others: what it promises; what it promises by itself, whatever stands
+beside it; or, since others undo what it says about an attacker who is unsure of other people, what its noise gives."""
 
-_BESIDE = (
+_BY_ITSELF = (
     "Other releases about these people stand beside it: this is about the release by itself, and what they tell "
     "together is stated by the ledger's total."
 )
-_UNDONE = (
+_BY_NOISE = (
     "Other releases about these people stand beside it, so that only its noise counts here: what its certificate says "
     "about an attacker who is unsure of other people would hold only if nothing else were published."
 )
-OWN_CAVEATS = (_BESIDE, _UNDONE)
+OWN_CAVEATS = (_BY_ITSELF, _BY_NOISE)
 """What a report adds to certificates: how a release stands beside others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayTotal:
+    """What several releases about one date add up to; or why nothing says so.
+
+    Parameters
+    ----------
+    total : Certificate or None
+    reason : str
+        Why there is none; empty where there is one.
+    own : bool
+        Whether all of it is public, and of this job: else its certificate shows what others charged.
+    """
+
+    total: Certificate | None
+    reason: str
+    own: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What a report is about, in plain values that a job hands over; nothing of it comes from data.
+
+    Parameters
+    ----------
+    title : str
+        The data set's name.
+    job, digest : str
+        See `Provenance`.
+    unit : tuple of str
+        Columns of the privacy unit.
+    asked : mapping of str to str
+        The names of the releases that are published about every date, in the order in which they are shown; and what
+        each counts, and what is done before it is published, in one sentence.
+    entries : mapping of int to str
+        Which of the ledger's entries are which of these releases: published ones, all revisions.
+    suffixes : tuple of str
+        Of the files that are written of each release.
+    files : frozenset of str
+        Which of them there are, relative to the output directory: a job whose file has changed lacks some.
+    checks : tuple of CheckLine
+        The rules that the data of the date were held to; for an auditor only.
+    """
+
+    title: str
+    job: str
+    digest: str
+    unit: tuple[str, ...]
+    asked: Mapping[str, str]
+    entries: Mapping[int, str]
+    suffixes: tuple[str, ...]
+    files: frozenset[str] = frozenset()
+    checks: tuple[CheckLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,16 +97,24 @@ class ReadRelease:
 
     name: str
     entry: Entry
-    company: Company
+    holds: Holds
 
     @property
-    def period(self) -> str:
-        """The period it is about."""
-        return self.entry.period
+    def key(self) -> tuple[str, Holds]:
+        """What releases have in common that promise the same: all but when they were made, and at which head."""
+        document = json.loads(self.entry.certificate)
+        context = document.get("context") or {}
+        same = {name: value for name, value in context.items() if name not in ("period", "head")}
+        described = [describe(self.entry.certificate), same, document.get("caveats")]
+        return json.dumps(described, sort_keys=True), self.holds
 
     def certificate(self) -> ReleaseCertificate:
         """Return what is certified of it beside all else that the ledger holds."""
-        return certificate_in(self.company, self.entry.certificate)
+        certificate = release_certificate(self.entry.certificate)
+        if self.holds == "by_noise":
+            return certificate.worst_case_only().with_caveats(_BY_NOISE)
+        said = certificate.context is not None and certificate.context.beside
+        return certificate if self.holds == "fully" or said else certificate.with_caveats(_BY_ITSELF)
 
     def release(self) -> Release:
         """Return the release, read from the ledger's bytes and checked against its id."""
@@ -61,7 +125,6 @@ class ReadRelease:
         return Release.from_bytes(self.entry.content, replayed=True)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Published:
     """The job's published releases, the newest revision of each, by period and name.
 
@@ -72,85 +135,115 @@ class Published:
     subject : Subject
     """
 
-    ledger: Ledger
-    history: History
-    subject: Subject
-    _lines: dict[tuple[str, str], Line] = field(init=False, repr=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for line in self.history.lines:  # in the order of their charge, so that later revisions come later
-            name = self.subject.held.get(line.holding.entry)
+    def __init__(self, ledger: Ledger, history: History, subject: Subject) -> None:
+        self._ledger, self._history, self._names = ledger, history, list(subject.asked)
+        self._lines: dict[tuple[str, str], Line] = {}
+        for line in history.lines:  # in the order of their charge, so that later revisions come later
+            name = subject.entries.get(line.holding.entry)
             if name is not None and line.state == "published":
                 former = self._lines.get((line.standing.period, name))
                 if former is None or former.revision <= line.revision:
                     self._lines[line.standing.period, name] = line
-
-    @cached_property
-    def periods(self) -> tuple[str, ...]:
+        self.periods = tuple(sorted({period for period, _ in self._lines}))
         """The periods of which something is published, in order."""
-        return tuple(sorted({period for period, _ in self._lines}))
-
-    @cached_property
-    def _crowded(self) -> frozenset[int]:
-        """The entries beside which others stand; without evidence those of other periods do."""
-        groups = self.history.components()
-        if not self.history.evidence and len(self.history.lines) > 1:
+        groups = history.components()
+        if not history.evidence and len(history.lines) > 1:  # releases of other periods stand beside it too
             groups = [[one for group in groups for one in group]]
-        return frozenset(one.entry for group in groups if len(group) > 1 for one in group)
+        self._beside_others = {one.entry for group in groups if len(group) > 1 for one in group}
 
-    def _company(self, line: Line) -> Company:
-        """Return how a release counts in the ledger's total; see `add_up`."""
-        part = self.history.parts[line.holding.part]
-        if not part.has_partial_knowledge or line.holding.entry not in self._crowded:
-            return "alone"
-        covered = any(isinstance(one, BoundedDependence) for one in self.history.evidence)
-        return "beside" if covered or part.worst_case_bound is None else "undone"
-
-    def named(self, name: str) -> tuple[str, ...]:
+    def named(self, name: str) -> list[str]:
         """Return the periods of which a release of this name is published, in order."""
-        return tuple(period for period in self.periods if (period, name) in self._lines)
+        return [period for period in self.periods if (period, name) in self._lines]
 
     def about(self, period: str) -> list[ReadRelease]:
         """Return the releases about one period, in the job's order."""
-        return [self.read(period, one.name) for one in self.subject.releases if (period, one.name) in self._lines]
+        return [self.read(period, name) for name in self._names if (period, name) in self._lines]
 
     def read(self, period: str, name: str) -> ReadRelease:
         """Return one release."""
         line = self._lines[period, name]
-        entry = self.ledger.find(line.key)
+        entry = self._ledger.find(line.key)
         if entry is None or entry.sequence != line.holding.entry:
             raise LedgerError(
                 f"the ledger's entry {line.holding.entry} is not where its key leads: check it with pkdp ledger verify."
             )
-        return ReadRelease(name=name, entry=entry, company=self._company(line))
+        return ReadRelease(name=name, entry=entry, holds=self._holds(line))
 
     def everything(self) -> Iterator[ReadRelease]:
         """Yield all of them, one at a time, by period and then in the job's order."""
         for period in self.periods:
             yield from self.about(period)
 
-    def last_of(self, releases: Sequence[ReadRelease] | None = None) -> Entry:
-        """Return the ledger's latest entry among some releases; None: among all."""
-        if releases is not None:
-            return max((one.entry for one in releases), key=lambda entry: entry.sequence)
+    def latest(self) -> Entry:
+        """Return the entry that was charged last."""
         period, name = max(self._lines, key=lambda place: self._lines[place].holding.entry)
         return self.read(period, name).entry
 
+    def _holds(self, line: Line) -> Holds:
+        """Return how a release counts in the ledger's total; see `add_up`."""
+        part = self._history.parts[line.holding.part]
+        if not part.has_partial_knowledge or line.holding.entry not in self._beside_others:
+            return "fully"
+        covered = any(isinstance(one, BoundedDependence) for one in self._history.evidence)
+        return "by_itself" if covered or part.worst_case_bound is None else "by_noise"
 
-def certificate_in(company: Company, text: str) -> ReleaseCertificate:
-    """Return the certificate that holds in a company, made of the text of the release's own."""
-    certificate = release_certificate(text)
-    if company == "undone":
-        return certificate.worst_case_only().with_caveats(_UNDONE)
-    said = certificate.context is not None and certificate.context.beside
-    return certificate if company == "alone" or said else certificate.with_caveats(_BESIDE)
 
-
-def guarantee_key(certificate: str) -> str:
-    """Return what two certificates have in common that promise the same: all but when, and at which head."""
-    document = json.loads(certificate)
-    context: Mapping[str, object] = document.get("context") or {}
-    same: Sequence[tuple[str, object]] = sorted(
-        (name, value) for name, value in context.items() if name not in ("period", "head")
+def promise_of(name: str, certificate: Certificate, delta: float, *, documented: bool = True) -> Promise:
+    """Return one guarantee, read at `delta` and in all other ways; `documented` says whether with its certificate."""
+    return Promise(
+        name=name,
+        statement=Statement.of(certificate, delta),
+        curve=GuaranteeCurve.of(certificate, delta),
+        knowledge=knowledge_curves(certificate, delta=delta),
+        scenarios=what_if(certificate, delta=delta),
+        certificate=json.loads(certificate.to_json()) if documented else {},
     )
-    return json.dumps([describe(certificate), same, document.get("caveats")], sort_keys=True)
+
+
+@dataclass(slots=True)
+class _Group:
+    """Releases with the same guarantee: of the latest period the first one; first and last period of each name."""
+
+    latest: ReadRelease
+    names: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def promises_of(
+    releases: Iterable[ReadRelease], delta: float
+) -> tuple[tuple[Promise, ...], dict[tuple[str, Holds], int]]:
+    """Return the different guarantees of releases, and where each is, by `ReadRelease.key`.
+
+    Parameters
+    ----------
+    releases : iterable of ReadRelease
+        By period, then in the job's order. One certificate stands for all that promise the same: the latest. The
+        guarantee of the latest period is the first.
+    delta : float
+    """
+    groups: dict[tuple[str, Holds], _Group] = {}
+    for one in releases:
+        group = groups.setdefault(one.key, _Group(one))
+        period = one.entry.period
+        if group.latest.entry.period != period:  # of one period the first, which is the one a reader meets first
+            group.latest = one
+        first, _ = group.names.get(one.name, (period, period))
+        group.names[one.name] = first, period
+    # Stable: of one period they stay in the job's order.
+    ordered = sorted(groups, key=lambda key: groups[key].latest.entry.period, reverse=True)
+    often = Counter(name for group in groups.values() for name in group.names)
+    promises = tuple(promise_of(_named(groups[key], often), groups[key].latest.certificate(), delta) for key in ordered)
+    return promises, {key: place for place, key in enumerate(ordered)}
+
+
+def _named(group: _Group, often: Counter[str]) -> str:
+    """Return the names of the releases; with the periods, where a name stands for several guarantees.
+
+    Where others stand beside them, what the guarantee says is about each by itself, and the name says so.
+    """
+    names = []
+    for name, (first, last) in group.names.items():
+        stretch = first if first == last else f"{first} to {last}"
+        names.append(f"{name} ({stretch})" if often[name] > 1 else name)
+    if group.latest.holds == "by_itself":
+        names.append("each by itself" if len(names) > 1 else "by itself")
+    return ", ".join(names)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 __all__ = ["Mark", "columns_chart"]
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
+_PLAIN = str.maketrans("┤└─┄×↑▁▂▃▄▅▆▇█", "|+--x^___#####")
 _EQUAL = 1e-9  # heights are rounded up, and may pass a mark that they reach exactly
 
 
@@ -67,17 +68,16 @@ def columns_chart(
     lines = []
     for row in range(rows, 0, -1):
         mark = across.get(row)
-        cells = "".join(_cell(height, scale, rows, row, plain=plain, mark=mark, each=each) for height in shown)
-        label = labels.get(row, "").rjust(margin)
+        cells = "".join(_cell(height, scale, rows, row, mark=mark, each=each) for height in shown)
         end = f" {mark.name}" if mark is not None else ""
-        lines.append(f"{label} {'|' if plain else '┤'}{cells}{end}".rstrip())
-    lines.append(f"{labels[0].rjust(margin)} {'+' if plain else '└'}{('-' if plain else '─') * (each * len(shown))}")
+        lines.append(f"{labels.get(row, '').rjust(margin)} ┤{cells}{end}".rstrip())
+    lines.append(f"{labels[0].rjust(margin)} └{'─' * (each * len(shown))}")
     at = None if middle is None else (each * bisect_left(places, middle[0]), middle[1])
-    lines.append(" " * (margin + 2) + _below(first, at, last, each * len(shown), plain=plain))
-    return lines
+    lines.append(" " * (margin + 2) + _below(first, at, last, each * len(shown)))
+    return [line.translate(_PLAIN) for line in lines] if plain else lines
 
 
-def _below(first: str, middle: tuple[int, str] | None, last: str, width: int, *, plain: bool) -> str:
+def _below(first: str, middle: tuple[int, str] | None, last: str, width: int) -> str:
     """Return the line below the columns."""
     gap = width - len(first) - len(last)
     if gap <= 0:
@@ -86,9 +86,8 @@ def _below(first: str, middle: tuple[int, str] | None, last: str, width: int, *,
     if middle is None:
         return line
     place, name = middle
-    arrow = "^" if plain else "↑"
     # To the right of the arrow, or else to its left.
-    for start, text in ((place, f"{arrow} {name}"), (place - len(name) - 1, f"{name} {arrow}")):
+    for start, text in ((place, f"↑ {name}"), (place - len(name) - 1, f"{name} ↑")):
         if start >= len(first) + 2 and start + len(text) + 2 <= width - len(last):
             return line[:start] + text + line[start + len(text) :]
     return line
@@ -115,22 +114,16 @@ def _row(height: float, scale: float, rows: int) -> int:
     return min(rows, max(1, math.ceil(height / scale * rows)))
 
 
-def _cell(height: float, scale: float, rows: int, row: int, *, plain: bool, mark: Mark | None, each: int) -> str:
+def _cell(height: float, scale: float, rows: int, row: int, *, mark: Mark | None, each: int) -> str:
     """Return one column's piece of one line."""
-    gap = " " if each > 1 else ""
-    across = ("-" if plain else "┄") if mark is not None else " "
+    across = " " if mark is None else "┄"
     if height == math.inf:
-        return ("x" if plain else "×") * (each - len(gap)) + (across if gap else "")
-    if row == rows and height > scale * (1.0 + _EQUAL):
-        return ("^" if plain else "↑") * (each - len(gap)) + (across if gap else "")
-    filled = height / scale * rows - (row - 1)
-    if mark is not None:
+        block = "×"
+    elif row == rows and height > scale * (1.0 + _EQUAL):
+        block = "↑"
+    elif mark is not None:
         # What is within the mark must not be taken for more: it ends below the line, what exceeds it covers it.
-        exceeds = height > mark.height * (1.0 + _EQUAL)
-        block = ("#" if plain else "█") if exceeds else across
-    elif plain:
-        block = "#" if filled >= 0.5 or (row == 1 and height > 0.0) else across
+        block = "█" if height > mark.height * (1.0 + _EQUAL) else across
     else:
-        eighths = min(8, max(0, math.ceil(filled * 8)))
-        block = across if eighths == 0 else _BLOCKS[eighths]
-    return block * (each - len(gap)) + (across if gap else "")
+        block = _BLOCKS[min(8, max(0, math.ceil((height / scale * rows - (row - 1)) * 8)))]
+    return block * max(1, each - 1) + across * (each > 1)

@@ -8,25 +8,35 @@ import json
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from pkdp_pipeline import errors
 from pkdp_pipeline.duckdb.cells import public_type
 from pkdp_pipeline.duckdb.functions import register
 from pkdp_pipeline.duckdb.spec import Spec
-from pkdp_pipeline.duckdb.tables import column_named, table_named
-from pkdp_pipeline.errors import ArgumentError, ConfigError, PkdpError, TemporaryError
+from pkdp_pipeline.duckdb.tables import NOT_OFFERED, column_named, table_named
+from pkdp_pipeline.errors import (
+    ArgumentError,
+    BudgetExceededError,
+    ConfigError,
+    DifferencingError,
+    NoEvidenceError,
+    NotCertifiableError,
+    PkdpError,
+    TemporaryError,
+)
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["MOST_BYTES", "connect", "connected", "is_loopback"]
+__all__ = ["MOST_BYTES", "REFUSALS", "connect", "connected", "is_loopback"]
 
 #: No answer of a gate is larger.
 MOST_BYTES = 2**26
-_TOLD = ("ArgumentError", "BudgetExceededError", "DifferencingError", "NoEvidenceError", "NotCertifiableError")
+#: Refusals that are about the question, the policy and what is published already; their texts may be read by anybody.
+REFUSALS = (BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError)
 
 
 def connect(url: str, *, token: str) -> duckdb.DuckDBPyConnection:
@@ -91,8 +101,7 @@ class _FetchedReleases:
         """See `Releases.plan`."""
         asked = spec.for_a_gate()
         columns = table_named(asked.table, self._tables)
-        lacking = "which this gate does not offer"
-        by = [column_named("histogram", name, columns, lacking=lacking) for name in asked.histogram or ()]
+        by = [column_named("histogram", name, columns, lacking=NOT_OFFERED) for name in asked.histogram or ()]
         # Values of an ENUM are not told: its keys are text.
         return tuple((n, "VARCHAR" if columns[n] == "ENUM" else public_type(n, columns[n])) for n in by)
 
@@ -120,31 +129,25 @@ class _Service:
         self._token = token.strip()
         try:
             parts = urlsplit(url)
-            host, port = parts.hostname if url.isprintable() and " " not in url else None, parts.port
-            (host or "").encode("idna")  # as it is looked up
+            host, port = parts.hostname or "", parts.port
+            host.encode("idna")  # as it is looked up
             parts.path.encode("ascii")
+            wrong = not url.isprintable() or " " in url or "@" in parts.netloc or bool(parts.query or parts.fragment)
         except (ValueError, TypeError, AttributeError):
-            host = None
-        if (
-            host is None
-            or parts.scheme not in ("https", "http")
-            or parts.query
-            or parts.fragment
-            or "@" in parts.netloc
-        ):
+            wrong = True
+        if wrong or not host or parts.scheme not in ("https", "http"):
             raise ArgumentError("url must be a gate's address, such as 'https://gate.example.org'.")
         if parts.scheme == "http" and not is_loopback(host):
             raise ArgumentError("url must begin with https://: over http anybody on the way reads the token.")
         self._host, self._port, self._path = host, port, parts.path.rstrip("/")
-        self._tls = ssl.create_default_context() if parts.scheme == "https" else None
+        tls = partial(http.client.HTTPSConnection, context=ssl.create_default_context())
+        self._connection: Callable[..., http.client.HTTPConnection] = (
+            tls if parts.scheme == "https" else http.client.HTTPConnection
+        )
 
     def fetched(self, method: str, path: str, body: bytes | None) -> tuple[bytes, bool]:
         """Return what the service answers, and whether it was a replay."""
-        connection: http.client.HTTPConnection
-        if self._tls is None:
-            connection = http.client.HTTPConnection(self._host, self._port, timeout=self.seconds)
-        else:
-            connection = http.client.HTTPSConnection(self._host, self._port, timeout=self.seconds, context=self._tls)
+        connection = self._connection(self._host, self._port, timeout=self.seconds)
         try:
             headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
             connection.request(method, self._path + path, body, headers)
@@ -172,9 +175,9 @@ def _told(status: int, content: bytes) -> PkdpError:
         kind, message = str(error["type"]), str(error["message"])
     except (ValueError, KeyError, TypeError, RecursionError):
         return ConfigError(f"what answers at this address is no gate (status {status}); check url.")
-    if kind in _TOLD:
-        told: PkdpError = getattr(errors, kind)(message)
-        return told
+    for refusal in (ArgumentError, *REFUSALS):
+        if kind == refusal.__name__:
+            return refusal(message)
     if status in (429, 503):
         return TemporaryError(message)
     if status in (401, 404, 405):

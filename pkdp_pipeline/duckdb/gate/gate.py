@@ -9,29 +9,16 @@ import weakref
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
-from pkdp_pipeline.duckdb.gate.client import connected
+from pkdp_pipeline.duckdb.gate.client import REFUSALS, connected
 from pkdp_pipeline.duckdb.gate.permitted import PermittedTable, find_tables, permitted
 from pkdp_pipeline.duckdb.gate.policy import Policy
-from pkdp_pipeline.duckdb.gate.vault import open_vault
-from pkdp_pipeline.duckdb.gate.worker import Job, TableFailedError, UnfinishedError, Workers
+from pkdp_pipeline.duckdb.gate.worker import Job, TableFailedError, UnfinishedError, Workers, open_vault
 from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.duckdb.tables import type_name
-from pkdp_pipeline.errors import (
-    ArgumentError,
-    BudgetExceededError,
-    ConfigError,
-    DifferencingError,
-    LedgerError,
-    NoEvidenceError,
-    NotCertifiableError,
-    PkdpError,
-    TemporaryError,
-)
+from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.ledger.unreadable import mark_unreadable, unreadable_tables
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.model.wording import ANALYST, worded_for
 from pkdp_pipeline.releases.publish import Counted, publish
@@ -42,10 +29,13 @@ if TYPE_CHECKING:
 
     from pkdp_pipeline.certificates.certificate import Certificate
 
-__all__ = ["AT_ONCE", "REFUSALS", "Gate"]
+__all__ = ["AT_ONCE", "Gate"]
 
-#: Refusals that are about the question, the policy and what is published already; their texts may be read by anybody.
-REFUSALS = (BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError)
+#: What is added to a refusal where a threshold is what gives a noised release no worst case.
+_THRESHOLD = (
+    " (Which counts reach k or k_complement is decided by the exact ones, so the noise does not count there: leave "
+    "them out, which a histogram can by columns with public values, or add a release_threshold well above k.)"
+)
 #: So many questions are counted at once.
 AT_ONCE = 4
 
@@ -68,6 +58,12 @@ class Gate:
         What may be asked; see `Policy`.
     ledger : Ledger, optional
         Instead of one that the policy names: budgets, evidence and data set are the ledger's then. It stays open.
+
+    Attributes
+    ----------
+    policy : Policy
+    tables : dict of str to PermittedTable
+        The policy's tables, as the database has them.
 
     Raises
     ------
@@ -96,27 +92,20 @@ class Gate:
         policy: Policy | Mapping[str, Any] | str | os.PathLike[str],
         ledger: Ledger | None = None,
     ) -> None:
-        self._policy = Policy.read(policy)
+        self.policy = Policy.read(policy)
         self._lock = threading.Lock()
         self._failed: set[str] = set()
         with ExitStack() as opened:
             # It stays open: nobody can write to the file meanwhile.
             vault = opened.enter_context(closing(open_vault(database_path)))
-            self._tables = find_tables(self._policy, vault)
-            self._ledger = (
-                _given(ledger, self._policy)
-                if ledger is not None
-                else opened.enter_context(
-                    Ledger.open(
-                        self._policy.ledger or ":memory:",
-                        dataset=self._policy.dataset,
-                        budget=self._policy.budgets() or None,
-                        evidence=self._policy.declared() or None,
-                    )
-                )
-            )
-            self._budgets = self._policy.budgets() if ledger is None else tuple(ledger.terms.budgets)
-            limits = self._policy.limits
+            self.tables = find_tables(self.policy, vault)
+            if ledger is None:
+                self._ledger = opened.enter_context(self.policy.opened(self.policy.ledger or ":memory:"))
+                self._budgets = self.policy.budgets()
+            else:
+                self._ledger = _given(ledger, self.policy)
+                self._budgets = tuple(ledger.terms.budgets)
+            limits = self.policy.limits
             self._workers = opened.enter_context(closing(Workers(database_path, memory=limits.memory, most=AT_ONCE)))
             self._read_tables()
             # Also when nobody closes the gate: no process is left behind.
@@ -125,20 +114,8 @@ class Gate:
     def __enter__(self) -> Gate:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def policy(self) -> Policy:
-        """What may be asked."""
-        return self._policy
-
-    @property
-    def tables(self) -> Mapping[str, PermittedTable]:
-        """The policy's tables, as the database has them."""
-        return self._tables
 
     @property
     def unreadable(self) -> tuple[str, ...]:
@@ -146,7 +123,7 @@ class Gate:
         with self._lock:
             self._check_open()
             refused = self._refused()
-        return tuple(table.name for table in self._tables.values() if table.found.name in refused)
+        return tuple(table.name for table in self.tables.values() if table.found.name in refused)
 
     def ask(self, question: Mapping[str, Any] | str | Spec) -> Release:
         """Answer one question.
@@ -190,7 +167,7 @@ class Gate:
         """Return a DuckDB connection of an analyst's own, in memory, on which ``pkdp_histogram`` asks this gate."""
         columns = {
             table.name: {column: type_name(kind) for column, kind in table.columns.items()}
-            for table in self._tables.values()
+            for table in self.tables.values()
         }
         return connected(self.ask, columns)
 
@@ -218,21 +195,21 @@ class Gate:
             )
 
     def _answer(self, question: object) -> Release:
-        seconds = self._policy.limits.seconds
+        seconds = self.policy.limits.seconds
         with self._lock:
             self._check_open()
-            table, spec, request = permitted(question, self._policy, self._tables, self._budgets)
+            table, spec, request = permitted(question, self.policy, self.tables, self._budgets)
             # What is public goes on being replayed, also where the table cannot be read any more.
             if self._ledger.find(request.key(self._ledger.dataset)) is not None:
                 return self._published(table, spec, request, _nothing_counted)
             self._check_readable(table)
+        job = Job(task="count", table=table.found.sql, requests=(request,))
         with self._workers.taken(wait=2 * seconds) as worker:
             ends = time.monotonic() + seconds
 
             def counted() -> Counted:
                 self._lock.release()  # others may ask meanwhile
                 try:
-                    job = Job(task="count", table=table.found.sql, requests=(request,))
                     found = worker.do(job, seconds=max(0.0, ends - time.monotonic()))
                 finally:
                     self._lock.acquire()
@@ -241,7 +218,7 @@ class Gate:
                 return replace(cast("Counted", found), question=request)
 
             # Asked of no rows first, so that what is wrong with a question is told before any data are read.
-            worker.do(Job(task="rehearse", table=table.found.sql, requests=(request,)), seconds=seconds)
+            worker.do(replace(job, task="rehearse"), seconds=seconds)
             with self._lock:
                 self._check_open()
                 self._check_readable(table)
@@ -250,23 +227,24 @@ class Gate:
     def _published(
         self, table: PermittedTable, spec: Spec, request: Question, counted: Callable[[], Counted]
     ) -> Release:
-        attacker = self._policy.attacker_model()
+        attacker = self.policy.attacker.model()
         try:
             return publish(counted, request, attacker=attacker, ledger=self._ledger, trusted=False)
         except REFUSALS as error:
-            raise type(error)(worded_for(error, ANALYST) + _about_the_threshold(spec)) from None
+            exact = spec.noise is not None and spec.release_threshold is None and (spec.k or spec.k_complement)
+            raise type(error)(worded_for(error, ANALYST) + (_THRESHOLD if exact else "")) from None
         except (TemporaryError, LedgerError, UnfinishedError, MemoryError):
             raise  # says nothing about the table
         except Exception as error:
             with suppress(PkdpError):  # refused here, also where the ledger cannot tell others
                 self._refuse(table)
-            told = str(error) if isinstance(error, TableFailedError) else type(error).__name__
-        raise TableFailedError(told)
+            kind = str(error) if isinstance(error, TableFailedError) else type(error).__name__
+        raise TableFailedError(kind)
 
     def _read_tables(self) -> None:
         """Read what may be asked of each table, without any question; refuse from now on what cannot be read."""
         refused = self._refused()
-        for table in self._tables.values():
+        for table in self.tables.values():
             if table.found.name in refused:
                 continue
             with self._workers.taken(wait=None) as worker:
@@ -274,7 +252,7 @@ class Gate:
                     worker.do(table.reading(), seconds=None)
                 except UnfinishedError:
                     raise ConfigError(
-                        f"table {table.name!r} cannot be read with limits.memory = {self._policy.limits.memory!r}: "
+                        f"table {table.name!r} cannot be read with limits.memory = {self.policy.limits.memory!r}: "
                         "write a larger one."
                     ) from None
                 except (TableFailedError, ArgumentError):
@@ -282,11 +260,11 @@ class Gate:
 
     def _refused(self) -> frozenset[str]:
         """Return the tables that could not be read: here, or by another gate of the same ledger."""
-        return unreadable_tables(self._ledger) | self._failed
+        return self._ledger.unreadable() | self._failed
 
     def _refuse(self, table: PermittedTable) -> None:
         self._failed.add(table.found.name)
-        mark_unreadable(self._ledger, table.found.name)
+        self._ledger.mark_unreadable(table.found.name)
 
 
 def _nothing_counted() -> Counted:
@@ -304,25 +282,9 @@ def _given(ledger: Ledger, policy: Policy) -> Ledger:
     return ledger
 
 
-def _about_the_threshold(spec: Spec) -> str:
-    """Return what to add to a refusal where a threshold is what gives a noised release no worst case."""
-    if spec.noise is None or spec.release_threshold is not None or (spec.k is None and spec.k_complement is None):
-        return ""
-    if spec.k_complement is not None:
-        return (
-            " (Which counts reach k_complement is decided by the exact ones, so the noise does not count here: leave "
-            "k_complement out.)"
-        )
-    alone = spec.count or spec.domain is not None
-    return (
-        f" (Which counts reach k = {spec.k} is decided by the exact ones, so the noise does not count here: "
-        f"{'leave k out' if alone else 'ask without k about listed columns'}, or add a release_threshold well above k.)"
-    )
-
-
 def _not_answered(error: BaseException) -> PkdpError:
     """Return the error for a failure that may owe itself to the data; a note for the curator has its type alone."""
-    told = PkdpError("the question was not answered; ask the curator.")
+    unanswered = PkdpError("the question was not answered; ask the curator.")
     kind = str(error) if isinstance(error, TableFailedError) else f"{type(error).__module__}.{type(error).__name__}"
-    told.add_note(f"For the curator: {kind}.")
-    return told
+    unanswered.add_note(f"For the curator: {kind}.")
+    return unanswered

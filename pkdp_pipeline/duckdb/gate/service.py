@@ -7,25 +7,24 @@ import json
 import os
 import re
 import secrets
-from collections import OrderedDict, deque
+from collections import Counter
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from pkdp_pipeline.duckdb.gate.audit_log import AuditLog
-from pkdp_pipeline.duckdb.gate.gate import AT_ONCE, REFUSALS
-from pkdp_pipeline.duckdb.gate.tokens import name_of
+from pkdp_pipeline.duckdb.gate.client import REFUSALS
+from pkdp_pipeline.duckdb.gate.gate import AT_ONCE, Gate
+from pkdp_pipeline.duckdb.gate.records import AuditLog, name_of
 from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
-from pkdp_pipeline.releases.release import Release
 
-__all__ = ["Asked", "Service", "ServiceLimits"]
+__all__ = ["Service", "ServiceLimits"]
 
 JSON, PARQUET = "application/json", "application/vnd.apache.parquet"
 _UNANSWERED = "the question was not answered; ask the curator, and name the incident."
@@ -33,15 +32,7 @@ _BUSY = "the service cannot answer at the moment; the same question may succeed 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?", re.ASCII)
 _PATHS = {"/ask": "POST", "/policy": "GET", "/health": "GET"}
 _CHUNK = 2**16
-_WINDOW, _ADDRESSES = 60.0, 1024
-
-
-class Asked(Protocol):
-    """What the service asks; `Gate`, which many threads may use at once."""
-
-    def ask(self, question: Spec, /) -> Release:
-        """Answer one question, or raise a `PkdpError` whose text an analyst may read."""
-        ...
+_WINDOW = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +102,7 @@ class Service:
 
     def __init__(
         self,
-        gate: Asked,
+        gate: Gate,
         *,
         describe: Callable[[], dict[str, Any]],
         token_file: str | os.PathLike[str],
@@ -137,51 +128,40 @@ class Service:
             return
         asking = _Asking(Request(scope, receive))
         try:
-            response = await self._response(asking)
+            try:
+                response = await self._answered(asking)
+            except ClientDisconnect:
+                raise
+            except Exception as error:
+                response = await self._refused(asking, error)
             await response(scope, receive, _in_pieces(send, self._limits.send_seconds))
-        except TimeoutError:
+        except (TimeoutError, ClientDisconnect):
             return  # nobody reads the answer: the server closes a connection whose answer is not complete
         finally:
             if asking.running:
                 self._running.discard(asking.token or "")
 
-    async def _response(self, asking: _Asking) -> Response:
-        """Answer a request; everything that is raised becomes an error of the one shape."""
-        try:
-            try:
-                return await self._answered(asking)
-            except _RefusedError as problem:
-                return await self._written_down(asking, problem)
-        except ClientDisconnect:
-            return Response(status_code=400)
-        except Exception as error:
-            told = _refusal(error, asking.id)
-            if told.incident is not None:
-                try:
-                    await asyncio.to_thread(
-                        self._audit.write, "failed", request=asking.id, error=error, incident=asking.id, status=500
-                    )
-                except TemporaryError as unwritten:
-                    return _refusal(unwritten, asking.id).response()
-            return told.response()
-
-    async def _written_down(self, asking: _Asking, problem: _RefusedError) -> Response:
+    async def _refused(self, asking: _Asking, error: Exception) -> Response:
         """Write down what was refused before it was a question, unless somebody without a token does it too often."""
+        problem = _refusal(error, asking.id)
         if asking.token is None:
             wait = self._failures.wait(asking.address)
             if wait is not None:
-                return _RefusedError(
-                    429, "Unauthorized", "too many wrong requests from this address; wait.", retry=wait
-                ).response()
-        await asyncio.to_thread(
-            self._audit.write,
-            "unauthorized" if problem.status == 401 else "refused",
-            request=asking.id,
-            token=asking.token,
-            address=asking.address,
-            error=problem.kind,
-            status=problem.status,
-        )
+                too_many = "too many wrong requests from this address; wait."
+                return _RefusedError(429, "Unauthorized", too_many, retry=wait).response()
+        try:
+            await asyncio.to_thread(
+                self._audit.write,
+                {401: "unauthorized", 500: "failed"}.get(problem.status, "refused"),
+                request=asking.id,
+                token=asking.token,
+                address=asking.address,
+                error=problem.kind if problem.incident is None else error,
+                incident=problem.incident,
+                status=problem.status,
+            )
+        except TemporaryError as unwritten:
+            problem = _refusal(unwritten, asking.id)
         return problem.response()
 
     async def _answered(self, asking: _Asking) -> Response:
@@ -200,10 +180,7 @@ class Service:
                 lambda: Response(json.dumps(self._describe(), allow_nan=False), media_type=JSON)
             )
         body = await self._body(request)
-        try:
-            spec = Spec.read(body)
-        except ArgumentError as error:
-            raise _RefusedError(400, "ArgumentError", str(error)) from None
+        spec = Spec.read(body)
         return await self._in_thread(lambda: self._ask(asking, spec))
 
     def _check_origin(self, request: Request) -> None:
@@ -310,7 +287,7 @@ class _Asking:
 
 
 class _Failures:
-    """How often requests without a valid token came from each address within a minute.
+    """How many requests without a valid token came from each address within this minute.
 
     A right token is let in all the same: 256 random bits need no lock against guessing, and a lock would let anybody
     who can connect shut the analysts out. What is bounded is how much a guesser can make the audit log grow: from all
@@ -318,24 +295,16 @@ class _Failures:
     """
 
     def __init__(self, most: int) -> None:
-        self._most = most
-        self._found: OrderedDict[str, deque[float]] = OrderedDict()
-        self._all: deque[float] = deque()
+        self._most, self._began, self._found = most, monotonic(), Counter[str]()
 
     def wait(self, address: str) -> int | None:
         """Count one failure, and return how many seconds to wait, or None while there are not too many."""
-        now = monotonic()
-        times = self._found.setdefault(address, deque())
-        self._found.move_to_end(address)
-        while len(self._found) > _ADDRESSES:
-            self._found.popitem(last=False)
-        for counted, most in ((times, self._most), (self._all, 10 * self._most)):
-            while counted and counted[0] <= now - _WINDOW:
-                counted.popleft()
-            if len(counted) >= most:
-                return int(counted[0] + _WINDOW - now) + 1
-        times.append(now)
-        self._all.append(now)
+        if monotonic() >= self._began + _WINDOW:
+            self._began = monotonic()
+            self._found.clear()
+        if self._found[address] >= self._most or self._found.total() >= 10 * self._most:
+            return int(self._began + _WINDOW - monotonic()) + 1
+        self._found[address] += 1
         return None
 
 
@@ -344,12 +313,10 @@ def _in_pieces(send: Send, seconds: float) -> Send:
 
     The server takes a piece when the one before it is on its way: after the last one, which is empty, all is.
     """
-    ends: list[float] = []
+    ends = monotonic() + seconds
 
     async def one(message: Message) -> None:
-        if not ends:
-            ends.append(asyncio.get_running_loop().time() + seconds)
-        async with asyncio.timeout_at(ends[0]):
+        async with asyncio.timeout(ends - monotonic()):
             await send(message)
 
     async def sending(message: Message) -> None:
@@ -367,6 +334,8 @@ def _in_pieces(send: Send, seconds: float) -> Send:
 
 def _refusal(error: Exception, request: str) -> _RefusedError:
     """Return what an analyst is told about an error; only our own texts about question and policy are passed on."""
+    if isinstance(error, _RefusedError):
+        return error
     if isinstance(error, ArgumentError):
         return _RefusedError(400, "ArgumentError", str(error))
     if isinstance(error, REFUSALS):

@@ -74,24 +74,15 @@ def bound(host: str, port: int) -> socket.socket:
         If another process listens there.
     """
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listening = socket.socket(family, kind, protocol)
+        return socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=128
+        )
     except OSError as error:
-        raise ConfigError(f"--host {host} cannot be listened on: {error.strerror}.") from error
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen(128)
-    except OSError as error:
-        listening.close()
         if error.errno == errno.EADDRINUSE:
             raise TemporaryError(
                 f"port {port} of {host} is taken by another process: stop it, or choose another --port."
             ) from error
-        raise ConfigError(f"port {port} of {host} cannot be listened on: {error.strerror}.") from error
-    return listening
+        raise ConfigError(f"port {port} of --host {host} cannot be listened on: {error.strerror}.") from error
 
 
 def server(app: ASGIApp, *, patience: float, longest: float, header_seconds: float = _HEADER_SECONDS) -> uvicorn.Server:

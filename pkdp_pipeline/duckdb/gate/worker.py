@@ -1,4 +1,4 @@
-"""Workers: processes that read the data for a gate, and are ended when their time is over."""
+"""The database with the data, which its owner alone can read, and the processes that read it and can be ended."""
 
 from __future__ import annotations
 
@@ -9,28 +9,71 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pkdp_pipeline.duckdb.gate.vault import open_vault
+from pkdp_pipeline.duckdb.gate.records import check_mode
 from pkdp_pipeline.duckdb.tables import quoted
-from pkdp_pipeline.errors import ArgumentError, TemporaryError
+from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.publish import Counted, count_units, read_through
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Job", "TableFailedError", "UnfinishedError", "Worker", "Workers", "serve"]
+__all__ = ["Job", "TableFailedError", "UnfinishedError", "Worker", "Workers", "open_vault", "serve"]
 
+_CONFIG = {
+    "autoinstall_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "python_enable_replacements": "false",
+}
 _START_SECONDS = 60.0
 #: What a worker may answer at most: more cells than that are an answer that nobody can hold in memory.
 _ANSWER_BYTES = 2**28
 _SERVE = "import sys; from pkdp_pipeline.duckdb.gate.worker import serve; serve(*sys.argv[1:])"
+
+
+def open_vault(path: str | os.PathLike[str]) -> duckdb.DuckDBPyConnection:
+    """Open the DuckDB file with the data, read-only.
+
+    Raises
+    ------
+    ConfigError
+        If it is no DuckDB file, others than its owner can read or write it, or this process has it open otherwise.
+    TemporaryError
+        If another process is writing to it.
+    """
+    import duckdb
+
+    if not isinstance(path, (str, os.PathLike)):
+        raise ConfigError(f"database_path must be the path of a DuckDB file, not {type(path).__name__}.")
+    name = f"the database {str(path)!r}"
+    if not Path(path).is_file():
+        raise ConfigError(f"{name} does not exist or is not a file; give the path of a DuckDB file.")
+    file = Path(path).resolve()  # DuckDB keeps the write-ahead log beside the file that a link names
+    for one in (file, file.with_name(f"{file.name}.wal")):
+        if one.exists():
+            check_mode(one, one.stat().st_mode, 0o077, "read or write the database, past the gate")
+    problem: Exception = ConfigError(f"{name} cannot be opened as a DuckDB database of this version.")
+    try:
+        return duckdb.connect(str(file), read_only=True, config=dict(_CONFIG))
+    except duckdb.ConnectionException:
+        problem = ConfigError(
+            f"{name} is open in this process already, with another configuration: close that connection, or run the "
+            "gate in a process of its own, with pkdp gate serve."
+        )
+    except duckdb.IOException as error:
+        # DuckDB has one error for files that are locked and files that cannot be read.
+        if "lock" in str(error).lower():
+            problem = TemporaryError(f"{name} is being written by another process; try again when that is done.")
+    except duckdb.Error:
+        pass
+    raise problem
 
 
 class UnfinishedError(Exception):
@@ -178,13 +221,10 @@ class Worker:
         self._process.wait()
 
     def _received(self, seconds: float | None) -> Counted | None:
-        late = threading.Timer(seconds, self._process.kill) if seconds is not None else None
-        if late is not None:
-            late.daemon = True
-            late.start()
         try:
-            # Of a process that is killed nothing more comes, so nothing waits longer than the timer.
-            outcome, told = pickle.loads(self._connection.recv_bytes(_ANSWER_BYTES))
+            if not self._connection.poll(seconds):
+                self._process.kill()  # nothing more comes then
+            outcome, answer = pickle.loads(self._connection.recv_bytes(_ANSWER_BYTES))
         except (EOFError, OSError):
             with suppress(subprocess.TimeoutExpired):  # how it ended by itself is what counts
                 self._process.wait(timeout=1.0)
@@ -194,12 +234,9 @@ class Worker:
         except BaseException:
             self.end()
             raise
-        finally:
-            if late is not None:
-                late.cancel()
         if outcome == "done":
-            return told  # type: ignore[no-any-return]
-        raise {"refused": ArgumentError, "memory": UnfinishedError}.get(outcome, TableFailedError)(told)
+            return answer  # type: ignore[no-any-return]
+        raise {"refused": ArgumentError, "memory": UnfinishedError}.get(outcome, TableFailedError)(answer)
 
 
 def serve(descriptor: str, database: str, memory: str) -> None:
@@ -228,13 +265,10 @@ def _outcome(vault: duckdb.DuckDBPyConnection, job: Job) -> bytes:
     import duckdb
 
     try:
-        cursor = vault.cursor()
-        try:
+        with closing(vault.cursor()) as cursor:
             # The same request means the same on every machine: points in time without an offset are of UTC.
             cursor.execute("SET TimeZone = 'UTC'")
             return pickle.dumps(("done", _done(cursor, job)))
-        finally:
-            cursor.close()
     except (MemoryError, TemporaryError, duckdb.OutOfMemoryException) as error:
         return pickle.dumps(("memory", type(error).__name__))
     except Exception as error:
@@ -254,16 +288,12 @@ def _done(cursor: duckdb.DuckDBPyConnection, job: Job) -> Counted | None:
     if job.task == "count":
         return count_units(cursor.sql(rows), job.requests[0])
     # Of what nothing is made DuckDB computes nothing: a hash needs the value of every column.
-    columns = ", ".join(map(quoted, _columns_of(job)))
+    further = [name for request in job.requests for name in (*request.unit, *request.order_by)]
+    columns = ", ".join(map(quoted, dict.fromkeys((*job.columns, *further))))
     cursor.execute(f"SELECT bit_xor(hash({columns})) FROM {job.table}").fetchall()
     for request in job.requests:
         read_through(cursor.sql(rows), request)
     return None
-
-
-def _columns_of(job: Job) -> Sequence[str]:
-    further = [name for request in job.requests for name in (*request.unit, *request.order_by)]
-    return tuple(dict.fromkeys((*job.columns, *further)))
 
 
 def _identity(database: Path) -> tuple[int, int]:

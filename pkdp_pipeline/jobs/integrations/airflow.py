@@ -12,7 +12,7 @@ from airflow.sdk import BaseOperator
 from pkdp_pipeline.errors import InputCheckError
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.jobs.backfilling import missed_days
-from pkdp_pipeline.jobs.integrations.scheduled import attempt, day_of, public
+from pkdp_pipeline.jobs.integrations import attempt, day_of, public
 from pkdp_pipeline.jobs.session import JobSession
 from pkdp_pipeline.jobs.stopping import Stopping
 

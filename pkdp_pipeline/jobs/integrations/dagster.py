@@ -13,9 +13,9 @@ import dagster
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs import Job, JobRelease, JobResult, load_job
-from pkdp_pipeline.jobs.integrations.scheduled import attempt, day_of, public
+from pkdp_pipeline.jobs.integrations import attempt, day_of, public
+from pkdp_pipeline.jobs.reporting import markdown_table
 from pkdp_pipeline.jobs.session import JobSession
-from pkdp_pipeline.jobs.summary import markdown_table
 
 __all__ = ["release_assets"]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.engines.duckdb.statements import quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
+from pkdp_pipeline.jobs.outputs.files import is_writable
 from pkdp_pipeline.jobs.outputs.tables import PublicColumn, TableStore, check_names, does_not_fit
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def in_duckdb(job: Job, work: Callable[[TableStore], None], *, writing: bool) ->
         if not file.exists():
             _create(file)
         _in_transaction(job, file, work)
-    elif not os.access(next(place for place in file.parents if place.exists()), os.W_OK | os.X_OK):
+    elif not is_writable(file):
         raise _cannot_be_created(file)
 
 

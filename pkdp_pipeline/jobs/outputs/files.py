@@ -27,6 +27,7 @@ __all__ = [
     "LOCK_FILE",
     "csv_bytes",
     "day_folders",
+    "is_writable",
     "job_lock",
     "make_folder",
     "remove_leftovers",
@@ -59,6 +60,13 @@ def make_folder(folder: Path, mode: int = 0o777) -> None:
             f"the folder {str(folder)!r} cannot be created: {error.strerror}. Name another in the job file, move "
             "the file that has its name, or check the permissions of the folder above."
         ) from error
+
+
+def is_writable(path: Path, *, folder: bool = False) -> bool:
+    """Return whether a file, or a folder, is there to be written or can be created."""
+    there = next(place for place in (path, *path.parents) if place.exists())
+    is_folder = there.is_dir()
+    return is_folder == (folder or there != path) and os.access(there, os.W_OK | (os.X_OK if is_folder else 0))
 
 
 def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
-from pkdp_pipeline.jobs.environment import public_address
+from pkdp_pipeline.engines.duckdb.statements import quoted
+from pkdp_pipeline.errors import ConfigError, PkdpError
+from pkdp_pipeline.jobs.environment import public_address, refusal
 from pkdp_pipeline.jobs.outputs.tables import PublicColumn, TableStore, check_names
-from pkdp_pipeline.ledger.postgres_errors import trouble_of
 
 if TYPE_CHECKING:
     import psycopg
@@ -45,8 +45,8 @@ _NUMBERS = ("bigint", "numeric", "double precision")
 _FIXES = {
     "42501": "grant its user the right to create and change tables in the schema",
     "25006": "the server is read-only, a standby perhaps: connect to the primary",
-    "53": "the server has run out of room: make room",
     "22P05": "a key holds a character that the database's encoding lacks: use a database in UTF-8",
+    "": "check user, rights and schema",
 }
 
 
@@ -63,7 +63,7 @@ def in_postgres(job: Job, work: Callable[[TableStore], None], *, writing: bool) 
     location = public_address(job.output.postgres)
     scheme, mark, rest = job.output.postgres.partition("://")
     address = f"{scheme.partition('+')[0]}{mark}{rest}"
-    refusal: PkdpError | None = None
+    problem: PkdpError | None = None
     connection: psycopg.Connection[Any] | None = None
     try:
         given = psycopg.conninfo.conninfo_to_dict(address)
@@ -76,29 +76,12 @@ def in_postgres(job: Job, work: Callable[[TableStore], None], *, writing: bool) 
         work(_PostgresStore(connection, job.output.schema_ or "public", writing=writing))
         connection.commit()
     except psycopg.Error as error:
-        refusal = _refusal(location, error)
+        problem = refusal(f"{_KEY}, the database {location},", error, _FIXES)
     finally:
         if connection is not None:
             connection.close()  # what is not committed is rolled back
-    if refusal is not None:
-        raise refusal
-
-
-def _refusal(location: str, error: psycopg.Error) -> PkdpError:
-    """Return our own error; the server's words may quote what it was given."""
-    state = error.sqlstate or ""
-    said = str(error)
-    start = f"{_KEY}, the database {location},"
-    lost = not state and type(error).__name__ in ("OperationalError", "ConnectionTimeout")
-    trouble = trouble_of(state, said, lost=lost)
-    if trouble == "passing":
-        return TemporaryError(f"{start} is locked or cannot be reached: try again later.")
-    if trouble == "refused":
-        return ConfigError(f"{start} cannot be used: check user, password and database.")
-    if trouble == "malformed":
-        return ConfigError(f"{start} cannot be used: libpq does not understand an option of its URL; correct it.")
-    fix = _FIXES.get(state) or _FIXES.get(state[:2]) or "check user, rights and schema"
-    return ConfigError(f"{start} cannot be used (SQLSTATE {state or 'none'}): {fix}.")
+    if problem is not None:
+        raise problem
 
 
 class _PostgresStore:
@@ -120,17 +103,13 @@ class _PostgresStore:
         cursor = self._connection.execute(sql.encode(), values or None)
         return cursor.fetchall() if cursor.description is not None else []
 
-    def quoted(self, name: str) -> str:
-        escaped = name.replace('"', '""')
-        return f'"{escaped}"'
-
     def place(self, table: str) -> str:
-        return f"{self.quoted(self._schema)}.{self.quoted(table)}"
+        return f"{quoted(self._schema)}.{quoted(table)}"
 
     def make_schema(self) -> None:
         # Asked first: IF NOT EXISTS needs the right to create schemas, also where there is one.
         if not self.run("SELECT 1 FROM pg_namespace WHERE nspname = $1", self._schema):
-            self.run(f"CREATE SCHEMA {self.quoted(self._schema)}")
+            self.run(f"CREATE SCHEMA {quoted(self._schema)}")
 
     def columns(self, table: str) -> Mapping[str, str] | None:
         found = self.run(

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pkdp_pipeline.jobs.sources.source import Kind, Rows, Source, needed_columns
+from pkdp_pipeline.jobs.sources.source import Kind, Source, needed_columns
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.job import Job
 
-__all__ = ["Kind", "Rows", "Source", "needed_columns", "open_source"]
+__all__ = ["Kind", "Source", "needed_columns", "open_source"]
 
 
 def open_source(job: Job) -> Source:

@@ -17,12 +17,11 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pkdp_pipeline.engines.duckdb.statements import literal, quoted
-from pkdp_pipeline.errors import ConfigError
+from pkdp_pipeline.errors import ConfigError, PkdpError
 from pkdp_pipeline.jobs.sources.files import agreed_columns, escaped, files_of, shown
-from pkdp_pipeline.jobs.sources.relations import connect, count_rows, disconnect, newest_day, on_day, pandas_rows
+from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, newest_day, on_day
 from pkdp_pipeline.jobs.sources.source import (
     Kind,
-    Rows,
     check_unique,
     needed_columns,
     newest_kind,
@@ -32,7 +31,6 @@ from pkdp_pipeline.jobs.sources.source import (
 
 if TYPE_CHECKING:
     import duckdb
-    import pandas as pd
 
     from pkdp_pipeline.jobs.job import Job, PeriodTable
     from pkdp_pipeline.jobs.source_tables import FileSourceTable
@@ -71,7 +69,7 @@ _FORMS: Mapping[Kind, _Form] = {
 }
 
 
-class CsvSource:
+class CsvSource(FetchedSource):
     """CSV files, open for reading until `close`; see `Source`.
 
     The first day is read from the files, and kept. With the second it is clear that more than one is asked for:
@@ -102,74 +100,49 @@ class CsvSource:
         if undefined := [column for column in table.types if column not in somewhere]:
             raise no_such_column(dict.fromkeys(undefined, "source.types"), somewhere)
         schemas = {file: dict.fromkeys(header, "text") for file, header in self._headers.items()}
-        self._columns: dict[str, Kind] = dict.fromkeys(agreed_columns(schemas, job, self._name), "text")
+        columns: dict[str, Kind] = dict.fromkeys(agreed_columns(schemas, job, self._name), "text")
         declared: dict[str, Kind] = {job.period.column: "date" if job.period.time_zone is None else "instant"}
-        self._columns |= {name: kind for name, kind in (declared | table.types).items() if name in self._columns}
-        self._needed = needed_columns(job, self._columns)
+        columns |= {name: kind for name, kind in (declared | table.types).items() if name in columns}
+        too_many = ConfigError(
+            f"source {self._name!r}: the rows of one day do not fit into memory; store the files as Parquet."
+        )
+        super().__init__(connect(spill=False), columns, too_many)
+        self._needed = needed_columns(job, self.columns)
         self._period = job.period.column
-        self._clock = _new_name(self._columns)
-        self._day: tuple[PeriodTable, date, Any] | None = None
+        self._clock = _new_name(self.columns)
         self._kept: duckdb.DuckDBPyRelation | None = None
         self._tried_to_keep = False
-        self._connection = connect(spill=False)
-
-    def close(self) -> None:
-        """See `Source.close`."""
-        disconnect(self._connection)
-
-    def interrupt(self) -> None:
-        """See `Source.interrupt`."""
-        self._connection.interrupt()
-
-    @property
-    def columns(self) -> Mapping[str, Kind]:
-        """See `Source.columns`."""
-        return self._columns
 
     def day(self, period: PeriodTable, day: date) -> Any:
         """See `Source.day`."""
-        table = self._rows(period, day)
         if self._spark is None:
-            return self._connection.from_arrow(table)
+            return self.relation(period, day)
+        table = self.table(period, day)
         with suppress(Exception):  # whatever Spark says could quote the data
             return self._spark.createDataFrame(table)
         raise ConfigError("the rows of one day cannot be handed to Spark; choose another engine for this source.")
 
-    def counts(self, period: PeriodTable, day: date, rows: Sequence[Rows]) -> list[int]:
-        """See `Source.counts`."""
-        table = self._rows(period, day, {column for sort in rows for column in sort.present})
-        return self._asked(lambda _: count_rows(self._connection.from_arrow(table), rows, self._columns))
-
     def newest(self, period: PeriodTable, column: str) -> date | None:
         """See `Source.newest`."""
-        newest = newest_day(quoted(column), newest_kind(self._columns, column), period)
+        newest = newest_day(quoted(column), newest_kind(self.columns, column), period)
         typed = self._typed([column])
-        found: date | None = self._asked(lambda texts: texts.project(typed).aggregate(newest).fetchall()[0][0])
+        found: date | None = self._of_texts(lambda texts: texts.project(typed).aggregate(newest).fetchall()[0][0])
         return found
 
-    def pandas(self, period: PeriodTable, day: date, columns: Sequence[str]) -> pd.DataFrame:
-        """See `Source.pandas`."""
-        return pandas_rows(self._rows(period, day, columns).select(list(columns)))
-
-    def _rows(self, period: PeriodTable, day: date, columns: Collection[str] = ()) -> Any:
-        """Return an Arrow table of one day with the columns that the job needs, and these."""
-        condition = on_day(quoted(self._clock), period_kind(self._columns, period), period, day)
-        if self._day is not None and self._day[:2] == (period, day) and set(columns) <= set(self._day[2].column_names):
-            return self._day[2]
+    def fetch(self, period: PeriodTable, day: date, columns: Sequence[str]) -> Any:
+        """See `FetchedSource.fetch`."""
+        condition = on_day(quoted(self._clock), period_kind(self.columns, period), period, day)
         if self._day is not None and self._day[1] != day:
             self._keep()
-        wanted = [column for column in self._columns if column in {*columns, *self._needed}]
 
         def read(texts: duckdb.DuckDBPyRelation) -> Any:
-            kept = self._kept if period.column == self._period and {*wanted} <= {*self._needed} else None
-            rows = self._with_clock(texts, wanted, period.column) if kept is None else kept
+            kept = self._kept if period.column == self._period and {*columns} <= {*self._needed} else None
+            rows = self._with_clock(texts, columns, period.column) if kept is None else kept
             # In two steps: what is wrong on another day does not matter on this one.
-            found = rows.filter(condition).project(", ".join(map(quoted, wanted))).to_arrow_table()
-            return self._connection.from_arrow(found).project(self._typed(wanted)).to_arrow_table()
+            found = rows.filter(condition).project(", ".join(map(quoted, columns))).to_arrow_table()
+            return self._connection.from_arrow(found).project(self._typed(columns)).to_arrow_table()
 
-        table = self._asked(read)
-        self._day = (period, day, table)
-        return table
+        return self._of_texts(read)
 
     def _keep(self) -> None:
         """Keep what the job needs in memory, where it fits; else each day is read from the files."""
@@ -185,7 +158,7 @@ class CsvSource:
                 self._connection.execute(f"CREATE OR REPLACE TABLE {_KEPT} AS {rows.sql_query()}")
                 self._kept = self._connection.table(_KEPT)
 
-        self._asked(keep)
+        self._of_texts(keep)
 
     def _with_clock(
         self, texts: duckdb.DuckDBPyRelation, columns: Sequence[str], period: str
@@ -202,7 +175,7 @@ class CsvSource:
         selected = ", ".join(
             # What is read is NULL where nothing is written; whether that is a missing value, the job says.
             f"CASE WHEN coalesce({name}, '') IN ({null}) THEN NULL ELSE coalesce({name}, '') END AS {name}"
-            for name in map(quoted, self._columns)
+            for name in map(quoted, self.columns)
         )
         groups = []
         for (header, compressed), members in alike.items():
@@ -221,7 +194,7 @@ class CsvSource:
 
     def _reading(self, column: str) -> str:
         """Return SQL that reads a column of texts under its type; anything else in it ends the statement."""
-        kind, name = self._columns[column], quoted(column)
+        kind, name = self.columns[column], quoted(column)
         if kind == "text":
             return name
         form, written = _FORMS[kind], name
@@ -230,22 +203,20 @@ class CsvSource:
         if kind == "instant":
             written = rf"regexp_replace({written}, '([+-][0-9]{{2}})([0-9]{{2}})$', '\1:\2')"
         # That a value is named in it keeps the error from being raised before there is one.
-        mark = f"error({literal(_MARK + str(list(self._columns).index(column)))} || left({name}, 0))"
+        mark = f"error({literal(_MARK + str(list(self.columns).index(column)))} || left({name}, 0))"
         fits = f"regexp_full_match({name}, {literal(form.pattern)})"
         good = f"CASE WHEN {fits} THEN TRY_CAST({written} AS {form.sql_type}) END"
         return f"CASE WHEN {name} IS NOT NULL THEN coalesce({good}, {mark}) END"
 
-    def _asked(self, question: Callable[[duckdb.DuckDBPyRelation], Answer]) -> Answer:
+    def _of_texts(self, question: Callable[[duckdb.DuckDBPyRelation], Answer]) -> Answer:
         """Return what DuckDB answers about the texts; what it says when it cannot is not passed on."""
         import duckdb
 
-        complaint: ConfigError
+        complaint: PkdpError
         try:
             return question(self._texts(self._files))
         except duckdb.OutOfMemoryException:
-            complaint = ConfigError(
-                f"source {self._name!r}: the rows of one day do not fit into memory; store the files as Parquet."
-            )
+            complaint = self._broken
         except duckdb.Error as error:
             complaint = self._complaint(error, self._name)
             if not isinstance(error, duckdb.InterruptException):
@@ -269,8 +240,8 @@ class CsvSource:
         found = re.search(rf"{_MARK}(\d+)", str(error))
         if found is None:
             return _no_csv(file)
-        column = list(self._columns)[int(found[1])]
-        kind = self._columns[column]
+        column = list(self.columns)[int(found[1])]
+        kind = self.columns[column]
         other = f'declare another type (types = {{ {column} = "{"real" if kind == "number" else "text"}" }} in source)'
         if column == self._period:
             other = (

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.engines.duckdb.statements import quoted
-from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
+from pkdp_pipeline.errors import ConfigError, PkdpError
+from pkdp_pipeline.jobs.environment import refusal
 from pkdp_pipeline.jobs.source_tables import PostgresSourceTable
-from pkdp_pipeline.jobs.sources.relations import connect, counting, disconnect, newest_day, on_day, pandas_rows
-from pkdp_pipeline.jobs.sources.source import Kind, Rows, check_unique, needed_columns, newest_kind, period_kind
-from pkdp_pipeline.ledger.postgres_errors import trouble_of
+from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, newest_day, on_day
+from pkdp_pipeline.jobs.sources.source import (
+    Kind,
+    check_unique,
+    declared_columns,
+    needed_columns,
+    newest_kind,
+    period_kind,
+)
 
 if TYPE_CHECKING:
-    import duckdb
-    import pandas as pd
     from adbc_driver_postgresql.dbapi import Connection
 
     from pkdp_pipeline.jobs.job import Job, PeriodTable
 
-__all__ = ["PostgresColumn", "PostgresSnapshot", "PostgresSource", "column_of"]
+__all__ = ["PostgresColumn", "PostgresSource", "column_of"]
 
 _PLAIN: Mapping[str, Kind] = {
     "bool": "boolean",
@@ -61,11 +66,6 @@ class PostgresColumn:
     fetched: str
     counted: str
     fix: str = ""
-
-    def present(self) -> str:
-        """Return SQL for PostgreSQL: whether there is a value, which NaN is not."""
-        number = f" AND {self.fetched} <> 'NaN'" if self.kind == "real" else ""
-        return f"({self.fetched} IS NOT NULL{number})"
 
 
 def column_of(field: Any) -> PostgresColumn:
@@ -108,139 +108,18 @@ _SETTINGS = (
     "SET LOCAL idle_in_transaction_session_timeout = 0",
 )
 _LOCK_SECONDS = 30
+_FIXES = {
+    "42501": "its user may not read it; grant SELECT on what is read",
+    "": "check the names of tables and columns, and that source.query is one SELECT that can be read to its end",
+}
 
 
-class PostgresSnapshot:
-    """A read-only transaction that sees one state of the database until `close`.
-
-    After a failure the next question is asked in a new one: nothing more can be asked in the old.
-
-    Parameters
-    ----------
-    address : str
-        ``postgresql://user@host:5432/database``.
-    name : str
-        What may be shown of it.
-
-    Raises
-    ------
-    ConfigError
-        If the extra ``pkdp-pipeline[postgres]`` is not installed, or the server refuses the user or the database.
-    TemporaryError
-        If the server cannot be reached.
-    """
-
-    def __init__(self, address: str, name: str) -> None:
-        self._address = _with_defaults(address)
-        self._name = name
-        self._connection: Connection | None = None
-        self._cursor: Any = None
-        self._begin()
-
-    def close(self) -> None:
-        """End the transaction and the connection."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            # It may be gone, and whatever is said of that does not matter any more.
-            with suppress(Exception):
-                connection.close()
-
-    def ask(self, sql: str) -> Any:
-        """Return the rows of one SELECT as an Arrow table.
-
-        Raises
-        ------
-        ConfigError
-            If the server does not accept it.
-        TemporaryError
-            If the connection is lost, or the server gives up.
-        """
-        if self._connection is None:
-            self._begin()
-        problem: PkdpError | None = None
-        try:
-            return self._run(sql)
-        except Exception as error:  # whatever the server says could quote the data
-            problem = self._complaint(error)
-        self.close()
-        raise problem
-
-    def _begin(self) -> None:
-        try:
-            from adbc_driver_postgresql import dbapi
-        except ImportError:
-            raise ConfigError(
-                'a source in PostgreSQL needs its ADBC driver: pip install "pkdp-pipeline[postgres]".'
-            ) from None
-        problem: PkdpError | None = None
-        try:
-            self._connection = dbapi.connect(self._address)
-            for setting in (*_SETTINGS, f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'"):
-                self._run(setting, rows=False)
-        except Exception as error:  # whatever is said could hold the address with its password
-            problem = self._complaint(error)
-        if problem is not None:
-            self.close()
-            raise problem
-
-    def _run(self, sql: str, *, rows: bool = True) -> Any:
-        assert self._connection is not None
-        with self._connection.cursor() as cursor:
-            self._cursor = cursor
-            try:
-                cursor.execute(sql)
-                return cursor.fetch_arrow_table() if rows else None
-            finally:
-                self._cursor = None
-
-    def interrupt(self) -> None:
-        """Make a question that another thread has asked end, also at the server."""
-        cursor = self._cursor
-        if cursor is not None:
-            cursor.adbc_cancel()
-
-    def _complaint(self, error: Exception) -> PkdpError:
-        state = str(getattr(error, "sqlstate", None) or "")
-        trouble = trouble_of(state, str(error), lost=not state and type(error).__name__ == "OperationalError")
-        if trouble == "passing":
-            return TemporaryError(
-                f"the PostgreSQL source {self._name!r} cannot be reached, or has no room for one more, or is locked: "
-                "try again later."
-            )
-        if state.startswith("42501"):
-            return ConfigError(
-                f"the PostgreSQL source {self._name!r} cannot be read: its user may not; grant SELECT on what is read."
-            )
-        if trouble != "other" or not state:
-            return ConfigError(
-                f"the PostgreSQL source {self._name!r} refuses the connection; check user, password, host and database "
-                "of its address."
-            )
-        if state.startswith(("53", "58")):
-            return ConfigError(f"the PostgreSQL source {self._name!r} has run out of room: make room on its server.")
-        return ConfigError(
-            f"the PostgreSQL source {self._name!r} cannot be read: the server does not accept what is asked "
-            f"(SQLSTATE {state}); check the names of tables and columns, and that source.query is one SELECT that can "
-            "be read to its end."
-        )
-
-
-def _with_defaults(address: str) -> str:
-    """Return an address as libpq reads it, with a limit to how long connecting may take."""
-    scheme, separator, rest = address.partition("://")
-    defaults = {"connect_timeout": "10", "application_name": "pkdp_pipeline"}
-    added = "&".join(f"{key}={value}" for key, value in defaults.items() if f"{key}=" not in rest)
-    joint = "&" if "?" in rest else "?"
-    return f"{scheme.partition('+')[0]}{separator}{rest}{joint if added else ''}{added}"
-
-
-Answer = TypeVar("Answer")
-
-
-class PostgresSource:
+class PostgresSource(FetchedSource):
     """A table or a query of a PostgreSQL database, open for reading until `close`; see `Source`.
 
-    The database selects the rows of a day and the columns that the job needs; only these come over, into memory.
+    All is asked in one read-only transaction, which sees one state of the database; after a failure, which ends it, the
+    next question is asked in a new one. The database selects the rows of a day and the columns that the job needs; only
+    these come over, into memory.
 
     Parameters
     ----------
@@ -257,90 +136,103 @@ class PostgresSource:
     def __init__(self, job: Job) -> None:
         assert isinstance(job.source, PostgresSourceTable)
         self._rows = f"{job.source.rows_sql} AS pkdp_rows"
-        self._snapshot = PostgresSnapshot(job.source.address, job.source.public_name)
-        self._connection = connect(spill=False)
+        self._address, self._name = _with_defaults(job.source.postgres), job.source.public_name
+        self._server: Connection | None = None
+        self._cursor: Any = None
+        # What DuckDB says when it cannot read quotes the data.
+        broken = ConfigError("the rows of one day cannot be read: a text in them is no UTF-8, or they are too many.")
+        super().__init__(connect(spill=False), {}, broken)
         try:
-            schema = self._snapshot.ask(f"SELECT * FROM {self._rows} LIMIT 0").schema
+            schema = self._ask(f"SELECT * FROM {self._rows} LIMIT 0").schema
             check_unique(schema.names)
             self._described = {field.name: column_of(field) for field in schema}
-            keys = [*job.unit, *(job.order_by or ())]
-            for release in job.release:
-                keys += [*(release.by or ()), *(release.order_by or ())]
-            self._check([column for column in keys if column in self._described])
+            self._check(column for key, column in declared_columns(job) if key != "period.column")
         except BaseException:
             self.close()
             raise
-        self._columns = {name: column.kind for name, column in self._described.items()}
-        self._needed = [name for name in needed_columns(job, self._columns) if self._columns[name] != "other"]
-        self._day: tuple[PeriodTable, date, Any] | None = None
+        self.columns = {name: column.kind for name, column in self._described.items()}
+        self._needed = [name for name in needed_columns(job, self.columns) if self.columns[name] != "other"]
 
     def close(self) -> None:
         """See `Source.close`."""
-        self._snapshot.close()
-        disconnect(self._connection)
+        self._end()
+        super().close()
 
     def interrupt(self) -> None:
-        """See `Source.interrupt`."""
-        self._snapshot.interrupt()
-        self._connection.interrupt()
-
-    @property
-    def columns(self) -> Mapping[str, Kind]:
-        """See `Source.columns`."""
-        return self._columns
-
-    def day(self, period: PeriodTable, day: date) -> duckdb.DuckDBPyRelation:
-        """See `Source.day`."""
-        if self._day is None or self._day[:2] != (period, day):
-            self._day = (period, day, self._fetched(period, day, self._needed))
-        return self._counted(self._day[2], self._needed)
-
-    def counts(self, period: PeriodTable, day: date, rows: Sequence[Rows]) -> list[int]:
-        """See `Source.counts`."""
-        numbered = counting(rows, lambda column: self._described[column].present())
-        answer = self._snapshot.ask(f"SELECT {numbered} FROM {self._rows} WHERE {self._on(period, day)}")
-        return [int(column[0].as_py()) for column in answer.columns]
+        """See `Source.interrupt`; the question ends at the server, too."""
+        cursor = self._cursor
+        if cursor is not None:
+            cursor.adbc_cancel()
+        super().interrupt()
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
         """See `Source.newest`."""
-        kind = newest_kind(self._columns, column)
-        answer = self._snapshot.ask(f"SELECT {newest_day(quoted(column), kind, period)} AS day FROM {self._rows}")
-        found: date | None = answer["day"][0].as_py()
+        newest = newest_day(quoted(column), newest_kind(self.columns, column), period)
+        found: date | None = self._ask(f"SELECT {newest} AS day FROM {self._rows}")["day"][0].as_py()
         return found
 
-    def pandas(self, period: PeriodTable, day: date, columns: Sequence[str]) -> pd.DataFrame:
-        """See `Source.pandas`."""
+    def fetch(self, period: PeriodTable, day: date, columns: Sequence[str]) -> Any:
+        """See `FetchedSource.fetch`."""
         self._check(columns)
-        fetched = self._fetched(period, day, columns)
-        return pandas_rows(_asked(lambda: self._counted(fetched, columns).to_arrow_table()))
+        described = [(quoted(column), self._described[column]) for column in columns]
+        fetched = ", ".join(f"{column.fetched} AS {name}" for name, column in described)
+        counted = ", ".join(f"{column.counted} AS {name}" for name, column in described)
+        rows = self._ask(f"SELECT {fetched} FROM {self._rows} WHERE {self._on(period, day)}")
+        return self._asked(lambda: self._connection.from_arrow(rows).project(counted).to_arrow_table())
 
     def _on(self, period: PeriodTable, day: date) -> str:
-        return on_day(quoted(period.column), period_kind(self._columns, period), period, day)
+        return on_day(quoted(period.column), period_kind(self.columns, period), period, day)
 
-    def _fetched(self, period: PeriodTable, day: date, columns: Sequence[str]) -> Any:
-        selected = ", ".join(f"{self._described[column].fetched} AS {quoted(column)}" for column in columns)
-        return self._snapshot.ask(f"SELECT {selected} FROM {self._rows} WHERE {self._on(period, day)}")
-
-    def _counted(self, fetched: Any, columns: Sequence[str]) -> duckdb.DuckDBPyRelation:
-        selected = ", ".join(f"{self._described[column].counted} AS {quoted(column)}" for column in columns)
-        return _asked(lambda: self._connection.from_arrow(fetched).project(selected))
-
-    def _check(self, columns: Sequence[str]) -> None:
+    def _check(self, columns: Iterable[str]) -> None:
         """Refuse columns that cannot be fetched."""
         for column in columns:
-            if self._described[column].kind == "other":
+            if column in self._described and self._described[column].kind == "other":
                 raise ConfigError(
                     f"column {column!r} has a type that a job cannot read; cast it in source.query: SELECT …, "
                     f"{self._described[column].fix}."
                 )
 
+    def _ask(self, sql: str) -> Any:
+        """Return the rows of one SELECT as an Arrow table."""
+        try:
+            from adbc_driver_postgresql import dbapi
+        except ImportError:
+            raise ConfigError(
+                'a source in PostgreSQL needs its ADBC driver: pip install "pkdp-pipeline[postgres]".'
+            ) from None
+        problem: PkdpError | None = None
+        try:
+            if self._server is None:
+                self._server = dbapi.connect(self._address)
+                for setting in (*_SETTINGS, f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'"):
+                    self._run(setting, rows=False)
+            return self._run(sql)
+        except Exception as error:  # whatever is said could quote the data, or hold the address with its password
+            problem = refusal(f"the PostgreSQL source {self._name!r}", error, _FIXES)
+        self._end()
+        raise problem
 
-def _asked(question: Callable[[], Answer]) -> Answer:
-    """Return what DuckDB answers; what it says when it cannot quotes the data, and is not passed on."""
-    import duckdb
+    def _run(self, sql: str, *, rows: bool = True) -> Any:
+        assert self._server is not None
+        with self._server.cursor() as cursor:
+            self._cursor = cursor
+            try:
+                cursor.execute(sql)
+                return cursor.fetch_arrow_table() if rows else None
+            finally:
+                self._cursor = None
 
-    try:
-        return question()
-    except duckdb.Error:
-        pass
-    raise ConfigError("the rows of one day cannot be read: a text in them is no UTF-8, or they are too many.")
+    def _end(self) -> None:
+        server, self._server = self._server, None
+        with suppress(Exception):  # it may be gone, and whatever is said of that does not matter any more
+            if server is not None:
+                server.close()
+
+
+def _with_defaults(address: str) -> str:
+    """Return an address as libpq reads it, with a limit to how long connecting may take."""
+    scheme, separator, rest = address.partition("://")
+    defaults = {"connect_timeout": "10", "application_name": "pkdp_pipeline"}
+    added = "&".join(f"{key}={value}" for key, value in defaults.items() if f"{key}=" not in rest)
+    joint = "&" if "?" in rest else "?"
+    return f"{scheme.partition('+')[0]}{separator}{rest}{joint if added else ''}{added}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,7 +14,7 @@ from pkdp_pipeline.engines.duckdb.connecting import disconnect
 from pkdp_pipeline.engines.duckdb.relation_types import is_number
 from pkdp_pipeline.engines.duckdb.statements import literal, quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
-from pkdp_pipeline.jobs.sources.source import Kind, Rows, check_unique, newest_kind, period_kind
+from pkdp_pipeline.jobs.sources.source import Kind, check_unique, newest_kind, period_kind
 
 if TYPE_CHECKING:
     import duckdb
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from pkdp_pipeline.jobs.source_tables import DuckDBSourceTable
 
 __all__ = [
+    "DaySource",
+    "FetchedSource",
     "RelationSource",
     "connect",
-    "count_rows",
-    "counting",
     "disconnect",
     "kind_of",
     "newest_day",
@@ -58,25 +58,21 @@ def connect(*, spill: bool = True) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-class RelationSource:
-    """A relation of a connection of its own, which is closed with it; see `Source`.
+class DaySource:
+    """A source of whose days a DuckDB connection of its own makes relations; see `Source`.
 
     Parameters
     ----------
     connection : duckdb.DuckDBPyConnection
-    relation : duckdb.DuckDBPyRelation
+        Closed with the source.
+    columns : mapping of str to Kind
     broken : PkdpError
         What to say where the rows cannot be read to their end.
     """
 
-    def __init__(
-        self, connection: duckdb.DuckDBPyConnection, relation: duckdb.DuckDBPyRelation, broken: PkdpError
-    ) -> None:
-        self._connection = connection
-        self._relation = relation
-        self._broken = broken
-        self._types = dict(zip(relation.columns, map(str, relation.types), strict=True))
-        self._columns = {name: kind_of(sql_type) for name, sql_type in self._types.items()}
+    def __init__(self, connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Kind], broken: PkdpError) -> None:
+        self._connection, self._broken = connection, broken
+        self.columns = columns
 
     def close(self) -> None:
         """See `Source.close`."""
@@ -86,34 +82,26 @@ class RelationSource:
         """See `Source.interrupt`."""
         self._connection.interrupt()
 
-    @property
-    def columns(self) -> Mapping[str, Kind]:
-        """See `Source.columns`."""
-        return self._columns
+    def relation(self, period: PeriodTable, day: date, columns: Collection[str] = ()) -> duckdb.DuckDBPyRelation:
+        """Return the rows of one day with the columns that the job needs, and these."""
+        raise NotImplementedError
 
-    def day(self, period: PeriodTable, day: date) -> duckdb.DuckDBPyRelation:
+    def day(self, period: PeriodTable, day: date) -> Any:
         """See `Source.day`."""
-        kind = period_kind(self._columns, period)
-        # Bounds are microseconds, which not every stored unit can hold.
-        bounds = self._types[period.column] in ("TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
-        return self._asked(
-            lambda: self._relation.filter(on_day(quoted(period.column), kind, period, day, bounds=bounds))
-        )
+        return self.relation(period, day)
 
-    def counts(self, period: PeriodTable, day: date, rows: Sequence[Rows]) -> list[int]:
+    def counts(self, period: PeriodTable, day: date, unit: Sequence[str]) -> tuple[int, int]:
         """See `Source.counts`."""
-        relation = self.day(period, day)
-        return self._asked(lambda: count_rows(relation, rows, self._columns))
-
-    def newest(self, period: PeriodTable, column: str) -> date | None:
-        """See `Source.newest`."""
-        newest = newest_day(quoted(column), newest_kind(self._columns, column), period)
-        found: date | None = self._asked(lambda: self._relation.aggregate(newest).fetchall()[0][0])
-        return found
+        names = [(quoted(column), self.columns[column]) for column in unit]
+        present = [is_number(name) if kind == "real" else f"{name} IS NOT NULL" for name, kind in names]
+        missing = f"count(*) FILTER (WHERE NOT ({' AND '.join(['TRUE', *present])}))"
+        relation = self.relation(period, day, unit)
+        rows, without = self._asked(lambda: relation.aggregate(f"count(*), {missing}").fetchall()[0])
+        return rows, without
 
     def pandas(self, period: PeriodTable, day: date, columns: Sequence[str]) -> pd.DataFrame:
         """See `Source.pandas`."""
-        relation = self.day(period, day)
+        relation = self.relation(period, day, columns)
         return self._asked(lambda: pandas_rows(relation.project(", ".join(map(quoted, columns))).to_arrow_table()))
 
     def _asked(self, question: Callable[[], Answer]) -> Answer:
@@ -126,22 +114,53 @@ class RelationSource:
         raise self._broken
 
 
-def count_rows(relation: duckdb.DuckDBPyRelation, rows: Sequence[Rows], columns: Mapping[str, Kind]) -> list[int]:
-    """Return how many rows of a relation there are of each sort."""
+class RelationSource(DaySource):
+    """A relation with the rows of all days; see `DaySource`."""
 
-    def present(column: str) -> str:
-        return is_number(quoted(column)) if columns[column] == "real" else f"{quoted(column)} IS NOT NULL"
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, relation: duckdb.DuckDBPyRelation, broken: PkdpError
+    ) -> None:
+        self._relation = relation
+        self._types = dict(zip(relation.columns, map(str, relation.types), strict=True))
+        super().__init__(connection, {name: kind_of(sql_type) for name, sql_type in self._types.items()}, broken)
 
-    return list(relation.aggregate(counting(rows, present)).fetchall()[0])
+    def relation(self, period: PeriodTable, day: date, columns: Collection[str] = ()) -> duckdb.DuckDBPyRelation:
+        """See `DaySource.relation`; all columns, read where they are asked for."""
+        kind = period_kind(self.columns, period)
+        # Bounds are microseconds, which not every stored unit can hold.
+        bounds = self._types[period.column] in ("TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
+        return self._asked(
+            lambda: self._relation.filter(on_day(quoted(period.column), kind, period, day, bounds=bounds))
+        )
+
+    def newest(self, period: PeriodTable, column: str) -> date | None:
+        """See `Source.newest`."""
+        newest = newest_day(quoted(column), newest_kind(self.columns, column), period)
+        found: date | None = self._asked(lambda: self._relation.aggregate(newest).fetchall()[0][0])
+        return found
 
 
-def counting(rows: Sequence[Rows], present: Callable[[str], str]) -> str:
-    """Return SQL that counts rows of each sort; `present` says in SQL whether a column has a value."""
-    conditions = [(" AND ".join(["TRUE", *map(present, sort.present)]), sort.negated) for sort in rows]
-    return ", ".join(
-        f"count(*) FILTER (WHERE {f'NOT ({condition})' if negated else condition}) AS n{position}"
-        for position, (condition, negated) in enumerate(conditions)
-    )
+class FetchedSource(DaySource):
+    """A source whose days are fetched into memory, one at a time; see `DaySource`."""
+
+    _needed: Sequence[str] = ()
+    _day: tuple[PeriodTable, date, Any] | None = None
+
+    def fetch(self, period: PeriodTable, day: date, columns: Sequence[str]) -> Any:
+        """Return these columns of the rows of one day as an Arrow table."""
+        raise NotImplementedError
+
+    def relation(self, period: PeriodTable, day: date, columns: Collection[str] = ()) -> duckdb.DuckDBPyRelation:
+        """See `DaySource.relation`."""
+        table = self.table(period, day, columns)
+        return self._asked(lambda: self._connection.from_arrow(table))
+
+    def table(self, period: PeriodTable, day: date, columns: Collection[str] = ()) -> Any:
+        """Return `relation` as an Arrow table, fetched unless it is the day that was asked for last."""
+        wanted = [column for column in self.columns if column in {*columns, *self._needed}]
+        if self._day is None or self._day[:2] != (period, day) or not {*wanted} <= {*self._day[2].column_names}:
+            self._day = (period, day, self.fetch(period, day, wanted))
+        return self._day[2]
 
 
 def kind_of(sql_type: str) -> Kind:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -26,7 +25,6 @@ __all__ = [
     "DAYS",
     "HOLDS",
     "Kind",
-    "Rows",
     "Source",
     "check_named",
     "check_unique",
@@ -55,14 +53,6 @@ HOLDS: Mapping[Kind, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    """Rows that have a value in all these columns; with `negated`, the other rows. NaN is no value."""
-
-    present: tuple[str, ...] = ()
-    negated: bool = False
-
-
 class Source(Protocol):
     """Rows by day, open for reading until `close`."""
 
@@ -81,8 +71,8 @@ class Source(Protocol):
         """
         ...
 
-    def counts(self, period: PeriodTable, day: date, rows: Sequence[Rows]) -> list[int]:
-        """Return how many rows of one day there are of each sort, in one aggregate query.
+    def counts(self, period: PeriodTable, day: date, unit: Sequence[str]) -> tuple[int, int]:
+        """Return how many rows one day has, and how many of them lack a value of the unit; NaN is no value.
 
         Raises
         ------

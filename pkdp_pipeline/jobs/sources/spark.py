@@ -26,7 +26,7 @@ from pkdp_pipeline.jobs.sources.files import (
     shown,
 )
 from pkdp_pipeline.jobs.sources.relations import connect, pandas_rows
-from pkdp_pipeline.jobs.sources.source import Kind, Rows, newest_kind, period_kind
+from pkdp_pipeline.jobs.sources.source import Kind, newest_kind, period_kind
 
 if TYPE_CHECKING:
     import logging
@@ -98,7 +98,7 @@ class SparkSource:
             self._frame = self._session.spark.read.parquet(*map(_address, local), *addresses)
             if agreed:
                 self._frame = self._frame.select(*map(_column, agreed))
-            self._columns = {field.name: _kind(field.dataType.typeName()) for field in self._frame.schema.fields}
+            self.columns = {field.name: _kind(field.dataType.typeName()) for field in self._frame.schema.fields}
         except Exception as error:  # whatever the JVM says could quote the data
             problem = _condition(error)
         if problem:
@@ -112,36 +112,36 @@ class SparkSource:
     def interrupt(self) -> None:
         """See `Source.interrupt`; a job of Spark ends by itself: the session may be another program's."""
 
-    @property
-    def columns(self) -> Mapping[str, Kind]:
-        """See `Source.columns`."""
-        return self._columns
-
     def day(self, period: PeriodTable, day: date) -> DataFrame:
         """See `Source.day`."""
         from pyspark.sql import functions
 
         column, on_day = _column(period.column), functions.lit(day.isoformat()).cast("date")
         condition = column.cast("date") == on_day
-        if period_kind(self._columns, period) == "instant":
+        if period_kind(self.columns, period) == "instant":
             clock, begin = _clock(column, period), (day - _EPOCH).days * _DAY
             condition = (clock >= functions.lit(begin)) & (clock < functions.lit(begin + _DAY))
         return self._asked(lambda: self._frame.filter(condition))
 
-    def counts(self, period: PeriodTable, day: date, rows: Sequence[Rows]) -> list[int]:
+    def counts(self, period: PeriodTable, day: date, unit: Sequence[str]) -> tuple[int, int]:
         """See `Source.counts`."""
         from pyspark.sql import functions
 
-        frame = self.day(period, day)
-        counted = (functions.count_if(self._matching(sort)) for sort in rows)
-        return self._asked(lambda: list(frame.agg(*counted).collect()[0]))
+        present = functions.lit(True)
+        for name in unit:
+            present &= _column(name).isNotNull()
+            if self.columns[name] == "real":
+                present &= ~functions.isnan(_column(name))
+        frame, missing = self.day(period, day), functions.count_if(~present)
+        rows, without = self._asked(lambda: frame.agg(functions.count("*"), missing).collect()[0])
+        return rows, without
 
     def newest(self, period: PeriodTable, column: str) -> date | None:
         """See `Source.newest`."""
         from pyspark.sql import functions
 
         days = functions.unix_date(_column(column).cast("date"))
-        if newest_kind(self._columns, column) == "instant":
+        if newest_kind(self.columns, column) == "instant":
             days = functions.floor(_clock(_column(column), period) / functions.lit(_DAY))
         named = days.between((date.min - _EPOCH).days, (date.max - _EPOCH).days)
         newest = functions.max(functions.when(named, days))
@@ -157,17 +157,6 @@ class SparkSource:
         with suppress(Exception):  # whatever the JVM says could quote the data
             return question()
         raise no_parquet(self._path, "to its end ")
-
-    def _matching(self, rows: Rows) -> Column:
-        from pyspark.sql import functions
-
-        matching = functions.lit(True)
-        for name in rows.present:
-            column = _column(name)
-            matching &= column.isNotNull()
-            if self._columns[name] == "real":
-                matching &= ~functions.isnan(column)
-        return ~matching if rows.negated else matching
 
 
 class CsvForSpark(CsvSource):

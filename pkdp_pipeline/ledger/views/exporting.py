@@ -12,8 +12,7 @@ from tempfile import NamedTemporaryFile
 from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.ledger.chain import Event, checked
-from pkdp_pipeline.ledger.journal import Journal
+from pkdp_pipeline.ledger.chain import Event, Journal, checked
 from pkdp_pipeline.ledger.views.reading import Reading
 from pkdp_pipeline.model.version import VERSION
 

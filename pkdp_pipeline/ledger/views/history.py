@@ -7,17 +7,17 @@ import time
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.ledger import Ledger, Standing
+from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.account import Account, Bundle, Holding
-from pkdp_pipeline.ledger.parts import certificate_of, counted, describe, sha256
+from pkdp_pipeline.ledger.ledger_totals import LedgerTotals
 from pkdp_pipeline.ledger.terms import Terms
-from pkdp_pipeline.ledger.totals import add_up
 from pkdp_pipeline.model.evidence import Evidence
+from pkdp_pipeline.model.facts import Facts
 
 __all__ = ["History", "Line", "Point", "read_history", "spending"]
 
@@ -32,7 +32,7 @@ class Line:
         What adding up looks at: entry, unit, part and days.
     key : str
     revision : int
-    standing : Standing
+    standing : Facts
     state : str
     release_id : str or None
     created_at : str
@@ -41,7 +41,7 @@ class Line:
     holding: Holding
     key: str
     revision: int
-    standing: Standing
+    standing: Facts
     state: str
     release_id: str | None
     created_at: str
@@ -56,22 +56,34 @@ class History:
     dataset, head : str
     lines : tuple of Line
         In the order in which they were charged.
-    parts : mapping of str to ReleaseCertificate
-        The certificates they count with, without the facts of their publication, by `Holding.part`.
-    terms : Terms
-        Evidence and budgets in force.
+    totals : LedgerTotals
+        What they add up to, under the terms in force.
     """
 
     dataset: str
     head: str
     lines: tuple[Line, ...]
-    parts: Mapping[str, ReleaseCertificate]
-    terms: Terms
+    totals: LedgerTotals
+
+    @property
+    def parts(self) -> Mapping[str, ReleaseCertificate]:
+        """The certificates they count with, without the facts of their publication, by `Holding.part`."""
+        return self.totals.parts
+
+    @property
+    def terms(self) -> Terms:
+        """Evidence and budgets in force."""
+        return self.totals.terms
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """The evidence in force."""
+        return self.terms.evidence
 
     @property
     def units(self) -> list[str]:
         """The privacy units, as `unit_text`."""
-        return sorted({line.holding.unit for line in self.lines})
+        return self.totals.account.units
 
     @property
     def is_dated(self) -> bool:
@@ -86,64 +98,43 @@ class History:
 
     def components(self, lines: Iterable[Line] | None = None) -> list[list[Holding]]:
         """Return the releases whose periods overlap, each leading to the next, as one list each."""
-        return self._account(lines).components
+        return self.totals.account.components if lines is None else Account(one.holding for one in lines).components
 
-    def _account(self, lines: Iterable[Line] | None = None) -> Account:
-        return Account(line.holding for line in (self.lines if lines is None else lines))
-
-    def held(self, unit: str, lines: Iterable[Line] | None = None, *, beside: bool = False) -> Counter[Bundle]:
-        """Return what one unit's releases add up from; `beside` says whether all others count as standing beside."""
-        if not beside or lines is None:
-            return self._account(lines).bundles(unit)
-        found = self._account().bundles(unit, {line.holding.entry for line in lines})
-        if self.evidence or len(self.lines) == 1:
-            return found
-        # Without evidence a release in any other period may undo what is not known.
-        crowded: Counter[Bundle] = Counter()
-        for bundle, times in found.items():
-            crowded[Bundle("same unit", bundle.parts) if bundle.beside == "alone" else bundle] += times
-        return crowded
-
-    def total(self, unit: str, lines: Sequence[Line] | None = None, *, beside: bool = False) -> Certificate:
-        """Return what releases (None: all) add up to for one unit.
-
-        `beside` says whether all others, which are not in it, count as standing beside them.
+    def of_some(self, unit: str, lines: Iterable[Line]) -> Certificate:
+        """Return what some releases add up to for one unit; all others count as standing beside them.
 
         Raises
         ------
         NoEvidenceError
             If they do not add up with the evidence in force.
         """
-        listed = self.lines if lines is None else lines
-        others = len({line.holding.unit for line in (self.lines if beside else listed)}) > 1
-        return add_up(self.held(unit, listed, beside=beside), self.parts, self.evidence, beside_others=others)
-
-    @property
-    def evidence(self) -> tuple[Evidence, ...]:
-        """The evidence in force."""
-        return self.terms.evidence
+        some = self.totals.account.bundles(unit, {line.holding.entry for line in lines})
+        if not self.evidence and len(self.lines) > 1:
+            # Without evidence a release in any other period may undo what is not known.
+            crowded: Counter[Bundle] = Counter()
+            for bundle, times in some.items():
+                crowded[Bundle("same unit", bundle.parts) if bundle.beside == "alone" else bundle] += times
+            some = crowded
+        return self.totals.of(some)
 
 
 def read_history(ledger: Ledger) -> History:
     """Read the charged releases of a ledger; its events are not checked, which is `Ledger.verify`."""
-    lines, descriptions = [], {}
-    for entry in ledger.entries():
-        description = counted(map(describe, entry.certificates))
-        holding = Holding.of(entry.sequence, entry.standing, sha256(description))
-        descriptions[holding.part] = description
-        lines.append(
-            Line(
-                holding=holding,
-                key=entry.key,
-                revision=entry.revision,
-                standing=entry.standing,
-                state=entry.state,
-                release_id=entry.release_id,
-                created_at=entry.created_at,
-            )
+    totals = ledger.totals()
+    lines = tuple(
+        Line(
+            holding=holding,
+            key=entry.key,
+            revision=entry.revision,
+            standing=entry.standing,
+            state=entry.state,
+            release_id=entry.release_id,
+            created_at=entry.created_at,
         )
-    parts = {part: certificate_of(description) for part, description in descriptions.items()}
-    return History(dataset=ledger.dataset, head=ledger.head(), lines=tuple(lines), parts=parts, terms=ledger.terms)
+        for holding, entry in zip(totals.account.holdings, ledger.entries(), strict=True)
+    )
+    parts = {part: totals.parts[part] for part in {line.holding.part for line in lines}}
+    return History(dataset=ledger.dataset, head=ledger.head(), lines=lines, totals=replace(totals, parts=parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,7 +252,7 @@ def _halves(indices: Sequence[int]) -> list[list[int]]:
 def _point(history: History, unit: str, lines: Sequence[Line], period: str, delta: float) -> Point:
     epsilon, worst, at_one = math.inf, math.inf, None
     with suppress(NoEvidenceError):
-        total = history.total(unit, lines, beside=True)
+        total = history.of_some(unit, lines)
         epsilon, worst = total.epsilon(delta), total.worst_case.epsilon(delta)
         at_one = total.delta(1.0) if epsilon == math.inf else None
     releases = sum(line.holding.unit == unit for line in lines)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,19 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError
-from pkdp_pipeline.ledger import Ledger, accounts
+from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.account import unit_text
 from pkdp_pipeline.ledger.database import Database, open_database
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 from pkdp_pipeline.ledger.totals import unit_named
-from pkdp_pipeline.ledger.views.words import command
 from pkdp_pipeline.model.spelling import folded
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
     from pkdp_pipeline.ledger.postgres_database import PostgresDatabase
 
-__all__ = ["Reading", "chosen_units", "open_for_reading", "stated_total", "verify_command"]
+__all__ = ["Reading", "chosen_units", "open_for_reading", "stated_total"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,18 +101,7 @@ def stated_total(reading: Reading, unit: str) -> Certificate:
     NoEvidenceError
         If the releases do not add up.
     """
-    ledger = reading.ledger
-    return accounts.total(reading.database, ledger.dataset, tuple(json.loads(unit)), ledger.terms)
-
-
-def verify_command(reading: Reading, head: str, location: str | None = None) -> str:
-    """Return the command that checks a data set's chain and that it holds `head`, to be pasted.
-
-    `location` stands in for where the ledger is, which not everybody may know.
-    """
-    ((several,),) = reading.database.execute("SELECT COUNT(*) > 1 FROM dataset")
-    named = [f"--dataset {shlex.quote(reading.ledger.dataset)}"] if several else []
-    return command("verify", location or reading.ledger.location, *named, f"--head {head}")
+    return reading.ledger.totals().total(reading.ledger.dataset, tuple(json.loads(unit)))
 
 
 def _opened(location: str) -> Database:

@@ -14,6 +14,7 @@ from pkdp_pipeline.model.mechanisms.histogram import Histogram
 
 __all__ = [
     "MECHANISMS",
+    "NOISELESS",
     "Count",
     "GeometricNoise",
     "Histogram",
@@ -27,6 +28,8 @@ __all__ = [
 
 Mechanism = Count | Histogram
 Kind = Literal["total", "exact count", "noiseless", "pure noise", "noised"]
+NOISELESS: tuple[Kind, ...] = ("total", "exact count", "noiseless")
+"""Kinds without noise that gives a finite worst case."""
 
 MECHANISMS: Mapping[str, type[Count] | type[Histogram]] = MappingProxyType({"count": Count, "histogram": Histogram})
 

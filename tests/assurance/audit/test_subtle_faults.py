@@ -218,7 +218,7 @@ def nameless_rows_are_a_person(patch: Patch) -> None:
 
 def presence_certified_for_value(patch: Patch) -> None:
     patch.setattr(
-        publishing, "certified_alone", lambda request, attacker, claims=True: certify(request.mechanism, attacker)
+        publishing.Publication, "certified_alone", lambda self: certify(self.question.mechanism, self.attacker)
     )
 
 

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from published_files import altered, ledger, outcome, page, report, written
 
 from pkdp_pipeline.assurance.verification import reports, verify
-from pkdp_pipeline.display.report import pictures
+from pkdp_pipeline.display.report import pages
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -17,15 +17,14 @@ def computed_once():
     """Read each certificate once for all tests of this module: most of them alter something else."""
     patch = pytest.MonkeyPatch()
     patch.setattr(reports, "promise_of", functools.cache(reports.promise_of))
-    patch.setattr(pictures, "_drawn", drawn)
+    patch.setattr(pages, "_drawn", drawn)
     yield
     patch.undo()
 
 
-def drawn(draw, *, title, description, **more):
+def drawn(*values, title, description, **more):
     """Return a picture without what takes its time."""
-    svg = Markup("<svg><title>{}</title><desc>{}</desc></svg>").format(title, description)
-    return pictures.Picture(title=title, svg=svg)
+    return Markup("<svg><title>{}</title><desc>{}</desc></svg>").format(title, description)
 
 
 def halved(value):
@@ -149,13 +148,13 @@ class TestWithTheLedger:
         import json
 
         import pkdp_pipeline as pkdp
-        from pkdp_pipeline.display.report.json_form import promise_document
-        from pkdp_pipeline.display.report.promises import promise_of
+        from pkdp_pipeline.display.report.json_form import document_of
+        from pkdp_pipeline.display.report.published import promise_of
 
         document = report(day=2)
         stored = pkdp.Certificate.from_json(json.dumps(document["promises"][0]["certificate"]))
         weaker = pkdp.certify(stored.mechanism, pkdp.AttackerModel(p_max=0.05)).in_context(stored.context)
-        promise = promise_document(promise_of(document["promises"][0]["name"], weaker, 1e-6))
+        promise = document_of(promise_of(document["promises"][0]["name"], weaker, 1e-6))
         document["promises"][0] = json.loads(json.dumps(promise))
         document["lead"] = document["promises"][0]["statement"]
         document["releases"][0]["sentence"] = weaker.sentence()
@@ -179,13 +178,13 @@ class TestWithTheLedger:
         import json
 
         import pkdp_pipeline as pkdp
-        from pkdp_pipeline.display.report.json_form import promise_document
-        from pkdp_pipeline.display.report.promises import promise_of
+        from pkdp_pipeline.display.report.json_form import document_of
+        from pkdp_pipeline.display.report.published import promise_of
 
         document = report(day=2)
         stored = pkdp.Certificate.from_json(json.dumps(document["promises"][0]["certificate"]))
         weaker = pkdp.certify(stored.mechanism, pkdp.AttackerModel(p_max=0.05)).in_context(stored.context)
-        promise = json.loads(json.dumps(promise_document(promise_of("people_by_town", weaker, 1e-6))))
+        promise = json.loads(json.dumps(document_of(promise_of("people_by_town", weaker, 1e-6))))
         promise["certificate"]["library"]["version"] = "0.1.0"
         promise["certificate"]["theorems"] = [{**promise["certificate"]["theorems"][0], "key": "noise"}]
         document["promises"][0] = promise
@@ -258,14 +257,14 @@ def test_a_total_that_leaves_releases_out_is_found_although_all_of_it_is_compute
     import json
 
     import pkdp_pipeline as pkdp
-    from pkdp_pipeline.display.report.json_form import promise_document
-    from pkdp_pipeline.display.report.promises import promise_of
+    from pkdp_pipeline.display.report.json_form import document_of
+    from pkdp_pipeline.display.report.published import promise_of
 
     document = report("noisy")
     total = pkdp.Certificate.from_json(json.dumps(document["promises"][0]["certificate"]))
     for parts in ([(total.parts[0][0], 6)], [(part, 1) for part, _ in total.parts]):
         fewer = pkdp.compose(parts).with_caveats(*total.caveats)
-        promise = json.loads(json.dumps(promise_document(promise_of("everything published", fewer, 1e-6))))
+        promise = json.loads(json.dumps(document_of(promise_of("everything published", fewer, 1e-6))))
         forged = {**document, "promises": [promise, *document["promises"][1:]]}
         forged["lead"] = promise["statement"]
         forged["ledger"] = {**document["ledger"], "total": promise["statement"]}

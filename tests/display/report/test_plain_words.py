@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.statement import Statement
-from pkdp_pipeline.display.report.json_form import statement_document
+from pkdp_pipeline.display.report.json_form import document_of
 from pkdp_pipeline.display.report.plain_words import (
     anyone,
     chance,
@@ -148,8 +148,8 @@ def test_what_is_known_besides_is_named_wherever_noise_holds_against_anyone():
     assert "knows everybody else's records and the number of voters learns" in worst_meaning(told)
     alone = Statement.of(pkdp.certify(noisy, pkdp.AttackerModel(), protects="value"))
     assert whom(alone) == whom(None) == "anyone at all"
-    assert statement_document(told)["anyone"] == whom(told)
-    assert "anyone" not in statement_document(alone)
+    assert document_of(told)["anyone"] == whom(told)
+    assert "anyone" not in document_of(alone)
     assert "themselves" not in meaning(alone) + worst_meaning(alone)
     private = pkdp.AttackerModel(leakage=pkdp.Leakage("a noisy total", epsilon=0.1))
     assert whom(Statement.of(pkdp.certify(noisy, private))) == "anyone at all"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -102,7 +103,7 @@ def test_a_session_reports_each_date_and_everything_when_asked(job, drawn):
 
 
 def test_without_the_extra_nothing_is_read_or_charged(job, monkeypatch, tmp_path):
-    monkeypatch.setattr(room, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     read = job(REPORTING)
     (tmp_path / "visits.parquet").unlink()
     with pytest.raises(ConfigError, match=r"pip install 'pkdp-pipeline\[report\]'"):

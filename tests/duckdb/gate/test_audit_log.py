@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from pkdp_pipeline.duckdb.gate.audit_log import AuditLog, verify_audit_log
+from pkdp_pipeline.duckdb.gate.records import AuditLog, verify_audit_log
 from pkdp_pipeline.errors import ConfigError, TemporaryError
 
 

@@ -16,12 +16,11 @@ from analyst import database, policy
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.duckdb import connect
-from pkdp_pipeline.duckdb.gate.audit_log import AuditLog, verify_audit_log
 from pkdp_pipeline.duckdb.gate.description import describe
 from pkdp_pipeline.duckdb.gate.gate import Gate
+from pkdp_pipeline.duckdb.gate.records import AuditLog, add_token, verify_audit_log
 from pkdp_pipeline.duckdb.gate.service import Service, ServiceLimits
 from pkdp_pipeline.duckdb.gate.serving import bound, server
-from pkdp_pipeline.duckdb.gate.tokens import add_token
 from pkdp_pipeline.errors import ArgumentError, ConfigError, PkdpError, TemporaryError
 
 

@@ -69,12 +69,12 @@ def test_a_policy_as_json_in_the_catalogs_spelling(database, policy):
 )
 def test_the_examples_of_a_policy_promise_what_their_answers_do(database, policy, more):
     read = Policy.read(policy | more)
-    for table in describe(read, look_up(read, database)[0])["tables"].values():
-        for example in table["examples"]:
-            with Gate(database, policy=policy | more) as gate:
-                release = gate.ask(example["question"])
-            # A release adds the facts of its publication.
-            assert release.certificate.sentence().startswith(example["promise"].partition(" Protects")[0])
+    tables = describe(read, look_up(read, database)[0])["tables"]
+    for example in (tables["visits"]["examples"][0], tables["Homes"]["examples"][1]):
+        with Gate(database, policy=policy | more) as gate:
+            release = gate.ask(example["question"])
+        # A release adds the facts of its publication.
+        assert release.certificate.sentence().startswith(example["promise"].partition(" Protects")[0])
 
 
 def test_an_example_that_nobody_can_certify_says_why(database, policy):

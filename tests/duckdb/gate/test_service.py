@@ -15,10 +15,9 @@ import pytest
 from asgi_client import ask, ask_async, scope_of
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.duckdb.gate.audit_log import AuditLog, verify_audit_log
 from pkdp_pipeline.duckdb.gate.gate import Gate
+from pkdp_pipeline.duckdb.gate.records import AuditLog, add_token, verify_audit_log
 from pkdp_pipeline.duckdb.gate.service import Service, ServiceLimits
-from pkdp_pipeline.duckdb.gate.tokens import add_token
 from pkdp_pipeline.errors import TemporaryError
 from pkdp_pipeline.releases.release import Release
 
@@ -190,6 +189,13 @@ def test_guesses_from_many_addresses_are_slowed_down_too(tmp_path):
     assert [reply.status for reply in replies] == [401] * 20 + [429] * 5
     assert len(served.lines()) == 20
     assert served.post(address="127.0.0.99").status == 200
+
+
+def test_a_token_file_that_cannot_be_read_lets_nobody_fill_the_log(tmp_path):
+    served = Served(tmp_path, failures=3)
+    served.tokens.chmod(0o666)
+    assert [served.post().status for _ in range(6)] == [503] * 3 + [429] * 3
+    assert len(served.lines()) == 3
 
 
 @pytest.mark.parametrize(

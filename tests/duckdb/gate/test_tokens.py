@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pkdp_pipeline.duckdb.gate.tokens import add_token, name_of, read_tokens
+from pkdp_pipeline.duckdb.gate.records import add_token, name_of, read_tokens
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 
 

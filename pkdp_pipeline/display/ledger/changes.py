@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from pkdp_pipeline.display.ledger.words import class_call, number_of
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.views.reading import Reading
-from pkdp_pipeline.ledger.views.words import class_call, number_of
 
 __all__ = ["Change", "changed_since", "term_changes", "terms_words"]
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import re
 import struct
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NoReturn
+from typing import Any, NoReturn
+
+import pandas as pd
 
 from pkdp_pipeline.duckdb.tables import is_enum, type_name
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.predicate import Condition, Constant, Disjunction, Operator, Predicate, among, conjunction
 
-__all__ = ["Literal", "compared", "members"]
+__all__ = ["Literal", "compared", "key_of", "members", "type_of_keys", "words_of"]
 
 
 _WHOLE = {
@@ -73,6 +76,58 @@ class _Grid:
     def holds(self, exact: Fraction) -> bool:
         outside = (self.low is not None and exact < self.low) or (self.high is not None and exact > self.high)
         return not outside and not exact % self.step
+
+
+def type_of_keys(kind: str) -> str | None:
+    """Return the SQL type of the keys of a column: its own; None where its values cannot name cells.
+
+    An ENUM lists values that no published cell may have, so its keys are text.
+    """
+    if is_enum(kind):
+        return "VARCHAR"
+    plain = ("VARCHAR", "BOOLEAN", "FLOAT", "DOUBLE", "UUID")
+    return kind if kind in plain or (_grid(kind) is not None and "HUGE" not in kind) else None
+
+
+def key_of(kind: str, literal: Literal) -> Any:
+    """Return a constant as the key of a cell, in a column of this type.
+
+    Raises
+    ------
+    ArgumentError
+        If the column cannot hold it, or no cell of an integer column can: keys are below 2^63.
+    """
+    grid = _grid(kind)
+    if grid is None:
+        constant = _off_grid("", kind, literal)
+        return float(constant) if kind in ("FLOAT", "DOUBLE") else constant
+    exact = _exact("", kind, literal)
+    if not grid.holds(exact) or (kind in _WHOLE and exact >= 2**63):
+        _mismatch("", kind, literal)
+    if kind in _TIMES:
+        text = _time_text(kind, int(exact))
+        if kind == "DATE":
+            return datetime.date.fromisoformat(text)
+        return pd.Timestamp(text).tz_convert("UTC") if kind == _INSTANT else pd.Timestamp(text)
+    if kind in _WHOLE:
+        return int(exact)
+    steps, places = int(exact / grid.step), len(str(grid.step.denominator)) - 1
+    return decimal.Decimal(f"{steps}e-{places}")
+
+
+def words_of(kind: str) -> str:
+    """Return what a constant must be that is compared with a column of this type, in words."""
+    if kind == "BOOLEAN":
+        return "TRUE or FALSE"
+    if kind in ("VARCHAR", "UUID") or is_enum(kind):
+        return "a text, in single quotes"
+    if kind == "DATE":
+        return "a date, such as DATE '2024-01-31'"
+    if kind == _INSTANT:
+        return "a time with its offset from UTC, such as '2024-01-31 12:00:00+00:00'"
+    if kind in _TIMES:
+        return "a date or a time, such as '2024-01-31' or '2024-01-31 12:00:00'"
+    return "a number that such a column can hold, without quotes"
 
 
 def compared(column: str, kind: str, sign: Operator, literal: Literal) -> Predicate:
@@ -178,9 +233,12 @@ def _off_grid(column: str, kind: str, literal: Literal) -> Constant:
             _mismatch(column, kind, literal)
         return value
     if kind in ("VARCHAR", "UUID") or is_enum(kind):
-        if literal.kind != "text" or not isinstance(value, str):
-            _mismatch(column, kind, literal)
-        return _uuid(column, value) if kind == "UUID" else value
+        try:
+            if literal.kind == "text" and isinstance(value, str):
+                return str(uuid.UUID(value)) if kind == "UUID" else value
+        except ValueError:
+            raise ArgumentError(f"filter compares column {column!r}, a UUID, with a text that is none.") from None
+        _mismatch(column, kind, literal)
     raise ArgumentError(
         f"filter compares column {column!r}, which has type {type_name(kind)}: such columns have only "
         "IS NULL and IS NOT NULL."
@@ -188,16 +246,9 @@ def _off_grid(column: str, kind: str, literal: Literal) -> Constant:
 
 
 def _mismatch(column: str, kind: str, literal: Literal) -> NoReturn:
-    wanted = "a number, without quotes"
-    if kind == "BOOLEAN":
-        wanted = "TRUE or FALSE"
-    elif kind in ("VARCHAR", "UUID") or is_enum(kind):
-        wanted = "a text, in single quotes"
-    elif kind in _TIMES:
-        wanted = "a date, such as DATE '2024-01-31'" if kind == "DATE" else "a time, such as '2024-01-31 12:00:00'"
-        wanted += " or, with its offset, '2024-01-31 12:00:00+00:00'" if kind == _INSTANT else ""
     raise ArgumentError(
-        f"filter compares column {column!r}, which has type {type_name(kind)}, with a {literal.kind}: write {wanted}."
+        f"filter compares column {column!r}, which has type {type_name(kind)}, with a {literal.kind}: write "
+        f"{words_of(kind)}."
     )
 
 
@@ -215,26 +266,20 @@ def _floating(column: str, kind: str, exact: Fraction) -> Constant:
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
-def _uuid(column: str, text: str) -> str:
-    try:
-        return str(uuid.UUID(text))
-    except ValueError:
-        raise ArgumentError(f"filter compares column {column!r}, a UUID, with a text that is none.") from None
-
-
 def _nanoseconds(column: str, kind: str, literal: Literal) -> int:
     """Return the nanoseconds since 1970 of a date or time, in UTC for columns with a time zone."""
-    text = literal.value
-    if literal.kind in ("number", "boolean") or not isinstance(text, str):
-        _mismatch(column, kind, literal)
+    text, zoned = literal.value, kind == _INSTANT
     # Without an offset, an instant would depend on the time zone of whoever asks.
-    zoned = kind == _INSTANT
-    if literal.kind == ("timestamp" if zoned else "instant") or (zoned and literal.kind == "date"):
-        _mismatch(column, kind, literal)
-    found = _WRITTEN.fullmatch(text)
+    found = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
     whole_days = literal.kind == "date" or (kind == "DATE" and literal.kind == "text")
-    if found is None or bool(found["zone"]) != zoned or (found["time"] and whole_days) or (zoned and not found["time"]):
-        _unreadable(column, zoned=zoned, whole_days=whole_days)
+    if (
+        found is None
+        or literal.kind == ("timestamp" if zoned else "instant")
+        or bool(found["zone"]) != zoned
+        or (found["time"] and whole_days)
+        or (zoned and not found["time"])
+    ):
+        _mismatch(column, kind, literal)
     hour, minute, second, hours, minutes = (
         int(found[part] or 0) for part in ("hour", "minute", "second", "hours", "minutes")
     )
@@ -243,7 +288,7 @@ def _nanoseconds(column: str, kind: str, literal: Literal) -> int:
         datetime.time(hour, minute, second)
         datetime.time(hours, minutes)
     except ValueError:
-        _unreadable(column, zoned=zoned, whole_days=whole_days)
+        _mismatch(column, kind, literal)
     seconds = 3_600 * hour + 60 * minute + second
     seconds += (1 if found["sign"] == "-" else -1) * (3_600 * hours + 60 * minutes)
     nanoseconds = days * _DAY + seconds * _SECOND + int((found["fraction"] or "").ljust(9, "0"))
@@ -251,13 +296,6 @@ def _nanoseconds(column: str, kind: str, literal: Literal) -> int:
     if not first <= int(found["date"][:4]) <= last:
         raise ArgumentError(f"filter compares column {column!r} with a year that is not within {first} to {last}.")
     return nanoseconds
-
-
-def _unreadable(column: str, *, zoned: bool, whole_days: bool) -> NoReturn:
-    form = "'2024-01-31'" if whole_days else "'2024-01-31' or '2024-01-31 12:00:00'"
-    if zoned:
-        form = "'2024-01-31 12:00:00+00:00', with its offset from UTC"
-    raise ArgumentError(f"filter compares column {column!r} with a text that is no such date: write {form}.")
 
 
 def _time_text(kind: str, nanoseconds: int) -> str:

@@ -9,6 +9,7 @@ from dataclasses import fields
 from decimal import ROUND_CEILING, Context, Decimal
 
 from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.ledger.views.reading import Reading
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import Evidence
@@ -30,6 +31,7 @@ __all__ = [
     "number_of",
     "spent_words",
     "state_words",
+    "verify_command",
 ]
 
 _STATES = {"published": "published", "reserved": "reserved", "given_back": "given back"}
@@ -146,3 +148,13 @@ def budget_words(budget: Budget, measures: Iterable[str] | None = None) -> str:
 def command(name: str, location: str, *options: str) -> str:
     """Return a command about this ledger, to be pasted."""
     return " ".join(("pkdp ledger", name, shlex.quote(location), *options))
+
+
+def verify_command(reading: Reading, head: str, location: str | None = None) -> str:
+    """Return the command that checks a data set's chain and that it holds `head`, to be pasted.
+
+    `location` stands in for where the ledger is, which not everybody may know.
+    """
+    ((several,),) = reading.database.execute("SELECT COUNT(*) > 1 FROM dataset")
+    named = [f"--dataset {shlex.quote(reading.ledger.dataset)}"] if several else []
+    return command("verify", location or reading.ledger.location, *named, f"--head {head}")

@@ -12,16 +12,17 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.sentences import suppression
+from pkdp_pipeline.display.ledger.words import attacker_words, budget_words, class_call, number_of
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.ledger.totals import unit_named
 from pkdp_pipeline.ledger.views.history import History, Line, read_history
 from pkdp_pipeline.ledger.views.reading import Reading, chosen_units, stated_total
-from pkdp_pipeline.ledger.views.words import attacker_words, budget_words, class_call, number_of
 from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.theorems import THEOREMS
 
@@ -31,11 +32,13 @@ SCHEMA = "opendp/deployments-registry-data, schemas/deployments-schema.yaml, com
 """The form that is written."""
 
 _DELTA = 1e-6
+_FORM = Path(__file__).with_name("registry.yaml")
+_NOTHING = "no epsilon, delta below 1 is certified"
 _PAPER = "Desfontaines, Mohammadi, Krahmer and Basin, Differential privacy with partial knowledge"
 
 
-def registry_text(reading: Reading, columns: Sequence[str], *, each_row: bool, plain: bool = False) -> Iterator[str]:
-    """Yield the YAML text, line by line.
+def registry_text(reading: Reading, columns: Sequence[str], *, each_row: bool, plain: bool = False) -> str:
+    """Return the YAML text.
 
     Parameters
     ----------
@@ -63,21 +66,7 @@ def registry_text(reading: Reading, columns: Sequence[str], *, each_row: bool, p
             f"data set {history.dataset!r} has releases for several privacy units, an entry each: choose one with "
             f"--unit or --each-row: {'; '.join(map(unit_named, units))}."
         )
-    draft = _Draft(history, units[0], stated_total(reading, units[0]))
-    return (f"{line}\n" for line in _lines(draft.fields(), draft.slug(), plain=plain))
-
-
-Fields = Sequence[tuple[str, object]]
-
-
-class _Missing(str):
-    """Says what somebody has to fill in; `required` where the schema asks for it."""
-
-    required = False
-
-
-class _Required(_Missing):
-    required = True
+    return _Draft(history, units[0], stated_total(reading, units[0])).text(plain=plain)
 
 
 class _Draft:
@@ -87,88 +76,35 @@ class _Draft:
         self._history, self._unit, self._total = history, unit, total
         self._lines: list[Line] = [line for line in history.in_order() if line.holding.unit == unit]
 
-    def slug(self) -> str:
-        parts = (self._history.dataset, "curator", self._published()[:4])
-        return "_".join(re.sub(r"\W+", "_", part.lower()) for part in parts).replace("_", "-")
-
-    def fields(self) -> Fields:
-        several = len(self._lines) > 1
-        return [
-            (
-                "basic",
-                [
-                    ("name", self._history.dataset),
-                    ("data_curators", _Required("a list of who publishes it")),
-                    ("intended_use", _Required("what it is for")),
-                    ("data_product_type", "Summary statistics"),
-                    ("data_product_region", _Required("the region it describes, or whose laws apply")),
-                    ("description", self._description()),
-                    ("publication_date", self._published()),
-                    ("data_product_sector", _Missing("one of the schema's sectors")),
-                ],
-            ),
-            (
-                "dp_variant",
-                [
-                    ("variant_name", self._variant()),
-                    ("data_domain", _Missing("which datasets are eligible for protection")),
-                    ("unprotected_quantities", self._unprotected()),
-                ],
-            ),
-            (
-                "privacy_loss",
-                [
-                    ("privacy_unit", self._person()),
-                    ("privacy_unit_details", self._adjacent()),
-                    ("privacy_parameters", self._parameters()),
-                    ("privacy_parameters_details", self._total.sentence(_DELTA)),
-                ],
-            ),
-            (
-                "deployment_model",
-                [
-                    ("model_name", "Central"),
-                    (
-                        "model_name_details",
-                        "The curator sees the data as collected; what is published is computed from them.",
-                    ),
-                    ("actors", _Missing("who sees the data and the tables, and who trusts whom")),
-                    ("release_type", "Many releases" if several else "One release"),
-                    ("release_type_details", self._releases()),
-                    ("data_source_type", _Missing("Static or Dynamic")),
-                    ("access_type", _Missing("Non-interactive, unless analysts ask questions of their own")),
-                ],
-            ),
-            (
-                "accounting",
-                [
-                    (
-                        "post_processing",
-                        _Missing("what is derived from the published tables; rollup, shares, rounding"),
-                    ),
-                    ("composition", self._composition()),
-                ],
-            ),
-            (
-                "implementation",
-                [
-                    ("preprocessing_and_hyperparameter_tuning", _Missing("how k, noise and cells were chosen")),
-                    ("mechanisms", self._mechanisms()),
-                    ("justification", _Missing("why what is declared about the attacker and the releases is true")),
-                ],
-            ),
-            (
-                "administrative",
-                [
-                    ("sources", _Missing("links")),
-                    ("notes", self._notes()),
-                    ("registry_authors", _Required("a list of who fills in this record")),
-                ],
-            ),
-        ]
-
-    def _published(self) -> str:
-        return min(line.created_at for line in self._lines if line.state == "published")[:10]
+    def text(self, *, plain: bool) -> str:
+        """Return the form with all that the ledger knows filled in."""
+        published = min(line.created_at for line in self._lines if line.state == "published")[:10]
+        parts = (self._history.dataset, "curator", published[:4])
+        known = {
+            "name": self._history.dataset,
+            "description": self._description(),
+            "published": published,
+            "variant": self._variant(),
+            "unit": self._person(),
+            "adjacent": self._adjacent(),
+            "sentence": self._total.sentence(_DELTA),
+            "type": "Many releases" if len(self._lines) > 1 else "One release",
+            "releases": self._releases(),
+            "composition": self._composition(),
+            "mechanisms": self._mechanisms(),
+            "notes": self._notes(),
+        }
+        leaks = [leak.name for leak in self._total.leakage if not leak.is_private]
+        public = f"Thresholds, cells and periods are public. May be known exactly: {'; '.join(leaks)}."
+        missing = "# unprotected_quantities: thresholds, cells and periods are public; add what is published elsewhere"
+        parameters = self._parameters()
+        return _FORM.read_text(encoding="utf-8").format(
+            slug="_".join(re.sub(r"\W+", "_", part.lower()) for part in parts).replace("_", "-"),
+            schema=SCHEMA,
+            unprotected=f"unprotected_quantities: {quoted(public, plain=plain)}" if leaks else missing,
+            parameters=f"privacy_parameters:{parameters}" if parameters else f"# privacy_parameters: {_NOTHING}",
+            **{name: quoted(text, plain=plain) for name, text in known.items()},
+        )
 
     def _description(self) -> str:
         labels = Counter(line.standing.label for line in self._lines)
@@ -188,18 +124,13 @@ class _Draft:
             return "Custom"
         return "Pure DP" if parameters[1] == 0.0 else "Approximate DP"
 
-    def _parameters(self) -> object:
+    def _parameters(self) -> str:
         """Return the guarantee against anybody where there is one; it is what other entries of the registry state."""
-        parameters = self._against_anyone()
-        if parameters is not None:
-            return [("epsilon", parameters[0]), *([("delta", parameters[1])] if parameters[1] else [])]
-        epsilon = self._total.epsilon(_DELTA)
-        if epsilon < math.inf:
-            return [("epsilon", epsilon), ("delta", _DELTA)]
-        delta = self._total.delta(1.0)
-        return (
-            [("epsilon", 1.0), ("delta", delta)] if delta < 1.0 else _Missing("no epsilon, delta below 1 is certified")
-        )
+        pair = self._against_anyone() or (self._total.epsilon(_DELTA), _DELTA)
+        if pair[0] == math.inf:
+            pair = (1.0, self._total.delta(1.0))
+        named = [("epsilon", pair[0]), *([("delta", pair[1])] if pair[1] else [])]
+        return "" if pair[1] >= 1.0 else "".join(f"\n      {name}: {number(value)}" for name, value in named)
 
     def _person(self) -> str:
         columns = json.loads(self._unit)
@@ -236,12 +167,6 @@ class _Draft:
         )
         return f"{text} The privacy loss is never reset; all releases count. {limit}"
 
-    def _unprotected(self) -> object:
-        known = [leak.name for leak in self._total.leakage if not leak.is_private]
-        if known:
-            return f"Thresholds, cells and periods are public. May be known exactly: {'; '.join(known)}."
-        return _Missing("thresholds, cells and periods are public; add what is published of the data elsewhere")
-
     def _composition(self) -> str:
         rules = [THEOREMS[key] for key in self._total.theorems if THEOREMS[key].is_rule]
         alone = "A single release: nothing to compose"
@@ -271,32 +196,6 @@ class _Draft:
             "release carries a certificate that anybody can recompute. The ledger knows only what is published through "
             "it."
         )
-
-
-def _lines(fields: Fields, slug: str, *, plain: bool) -> Iterator[str]:
-    # The registry's own scripts look for the slug on the first line, unquoted.
-    yield f"url_slug: {slug}"
-    yield f"# Draft for the Differential Privacy Deployments Registry: {SCHEMA}."
-    yield "# Fill in what is null or commented out, then run its scripts/update_slug.py and scripts/check.py."
-    yield "status: Draft"
-    yield "tier: 2  # 3 once the fields left as comments are filled in"
-    yield "deployment:"
-    yield from _block(fields, 2, plain=plain)
-
-
-def _block(fields: Fields, indent: int, *, plain: bool) -> Iterator[str]:
-    space = " " * indent
-    for name, value in fields:
-        if isinstance(value, _Missing):
-            yield f"{space}{name}: null  # required: {value}" if value.required else f"{space}# {name}: {value}"
-        elif isinstance(value, str):
-            yield f"{space}{name}: {quoted(value, plain=plain)}"
-        elif isinstance(value, float):
-            yield f"{space}{name}: {number(value)}"
-        else:
-            assert isinstance(value, Sequence)
-            yield f"{space}{name}:"
-            yield from _block(value, indent + 2, plain=plain)
 
 
 # What YAML takes for a line break or does not allow unescaped; JSON's own escapes are YAML's too.

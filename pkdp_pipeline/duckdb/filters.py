@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -11,8 +10,8 @@ from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pkdp_pipeline.duckdb.filters.constants import Literal, compared, members
-from pkdp_pipeline.duckdb.tables import LACKING, lowered, type_name
+from pkdp_pipeline.duckdb.constants import Literal, compared, members
+from pkdp_pipeline.duckdb.tables import LACKING, column_named, type_name
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.predicate import (
     FLIPPED,
@@ -261,7 +260,8 @@ class _Reader:
         (names,) = _fields(node, "column_names")
         if len(names) > 1:
             _refuse("a dot: columns are named without their table")
-        return self._resolved(names[0])
+        lacking = f"{self._lacking} (texts are written with '...')"
+        return column_named("filter", names[0], self._columns, lacking=lacking)
 
     def _boolean(self, name: str) -> str:
         if name not in self._booleans:
@@ -270,19 +270,6 @@ class _Reader:
                 "compare it with a constant."
             )
         return name
-
-    def _resolved(self, name: str) -> str:
-        """Return the catalog's spelling: names are equal whatever the case of their ASCII letters, as in DuckDB."""
-        if name in self._columns:
-            return name
-        found = [column for column in self._columns if lowered(column) == lowered(name)]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise ArgumentError(f"filter names column {name!r}, which could be any of {', '.join(sorted(found))}.")
-        close = difflib.get_close_matches(name, list(self._columns), n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise ArgumentError(f"filter names column {name[:80]!r}, {self._lacking}.{hint} Texts are written with '...'.")
 
 
 def _named(node: Mapping[str, Any]) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pkdp_pipeline.ledger.database import Database
+from pkdp_pipeline.display.ledger.words import mechanism_words, number_of
 from pkdp_pipeline.ledger.differencing import allows_overlap, covers_periods
 from pkdp_pipeline.ledger.views.history import History
 from pkdp_pipeline.ledger.views.spent import MOST_MORE, how_many_more
-from pkdp_pipeline.ledger.views.words import mechanism_words, number_of
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,
@@ -30,13 +29,11 @@ _LIKE_THE_OTHERS = f", protects the value and is certified given the totals ({_L
 _NOISED = "noise with a finite worst case (noise without k, or with a release_threshold)"
 
 
-def next_steps(db: Database, history: History) -> Iterator[str]:
+def next_steps(history: History) -> Iterator[str]:
     """Yield what the next release of the data set may be, one sentence or two each.
 
     Parameters
     ----------
-    db : Database
-        Only read; inside a snapshot.
     history : History
     """
     if not history.lines:
@@ -46,7 +43,7 @@ def next_steps(db: Database, history: History) -> Iterator[str]:
     yield from _same_period(history)
     yield "What follows from published tables (release.rollup, shares, rounded) costs nothing, at any time."
     last = history.lines[-1]
-    more = how_many_more(db, history.dataset, last.holding.unit, history.terms, last.holding.part)
+    more = how_many_more(history.totals, last.holding.unit, last.holding.part)
     if more is not None and (covers_periods(history.evidence) or not last.standing.noiseless):
         what = mechanism_words(last.standing.mechanism, last.standing.protects)
         like = f"like the last one ({last.standing.label}, {what})"

@@ -1,25 +1,146 @@
-"""AuditLog: who asked the gate what, and what became of it, as JSON lines, each with the hash of the one before."""
+"""What a service keeps in files of its owner's: tokens, and the audit log. No token and no data are in either."""
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import hmac
 import json
 import os
+import re
+import secrets
 import stat
 import threading
 import traceback
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from pkdp_pipeline.errors import ConfigError, TemporaryError
+from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 
-__all__ = ["AuditLog", "verify_audit_log"]
+__all__ = ["AuditLog", "add_token", "check_mode", "name_of", "read_tokens", "verify_audit_log"]
 
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}"
+_LINE = re.compile(rf"({_NAME})[ \t]+sha256:([0-9a-f]{{64}})[ \t]+expires:(\d{{4}}-\d\d-\d\d)", re.ASCII)
+_HEAD = (
+    "# Tokens of pkdp gate serve, one a line: a name, the sha256 of the token, and its last day (UTC).\n"
+    "# Delete a line to revoke it.\n"
+)
+_LONGEST = 3_650
+#: Begins the notes on errors that the gate itself has made, of types alone.
 _OURS = "For the curator: "
-"""Begins the notes on errors that the gate itself has made, of types alone."""
+#: The hash before the first line.
 _FIRST = "0" * 64
+
+
+def check_mode(file: Path, mode: int, others: int, harm: str) -> None:
+    """Refuse a file whose mode gives others than its owner one of these rights.
+
+    Raises
+    ------
+    ConfigError
+    """
+    if mode & others:
+        raise ConfigError(f"others than its owner can {harm}: chmod 600 {str(file)!r}.")
+
+
+def name_of(path: str | os.PathLike[str], token: str) -> str | None:
+    """Return whose token it is, None where it is nobody's or has expired.
+
+    The file is read each time, so that a deleted line is a revoked token. How long it takes to compare does not depend
+    on which one matches.
+
+    Raises
+    ------
+    ConfigError
+        As of `read_tokens`.
+    """
+    given, found = _sha256(token), None
+    today = datetime.now(UTC).date()
+    for name, (known, expires) in _read(Path(path)).items():
+        if hmac.compare_digest(given, known) and expires >= today:
+            found = name
+    return found
+
+
+def read_tokens(path: str | os.PathLike[str]) -> dict[str, date]:
+    """Return the names of a token file with their last days.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be read, others than its owner may write it, or a line is none that pkdp gate token writes.
+    """
+    return {name: expires for name, (_, expires) in _read(Path(path)).items()}
+
+
+def add_token(path: str | os.PathLike[str], name: str, *, days: int = 90) -> str:
+    """Add a new token to a token file, made with mode 0600 if there is none, and return it.
+
+    Raises
+    ------
+    ArgumentError
+        If the name cannot be one, or has a token, or the days are none.
+    ConfigError
+        If the file cannot be written or is not a token file.
+    """
+    if not re.fullmatch(_NAME, name, re.ASCII):
+        raise ArgumentError("a token's name is 1 to 64 letters, digits, '.', '_', '@' or '-', a letter or digit first.")
+    if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= _LONGEST:
+        raise ArgumentError(f"days must be between 1 and {_LONGEST}: after so many a token is not valid any more.")
+    file = Path(path)
+    if file.exists() and name in read_tokens(file):
+        raise ArgumentError(f"{name!r} has a token already: choose another name, or delete its line first.")
+    # 256 bits; the beginning tells scanners for leaked secrets what it is.
+    token = f"pkdp_{secrets.token_urlsafe(32)}"
+    expires = datetime.now(UTC).date() + timedelta(days=days)
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "a", encoding="utf-8") as opened:
+            # An editor may have left the last line without its end.
+            before = "\n" if os.fstat(descriptor).st_size else _HEAD
+            opened.write(f"{before}{name} sha256:{_sha256(token).hex()} expires:{expires}\n")
+            opened.flush()
+            os.fsync(descriptor)
+    except OSError as error:
+        raise ConfigError(f"the token file {str(file)!r} cannot be written: {error.strerror}.") from error
+    return token
+
+
+def _read(file: Path) -> dict[str, tuple[bytes, date]]:
+    """Return the hash and the last day of every name's token."""
+    named = f"the token file {str(file)!r}"
+    try:
+        mode = file.stat().st_mode
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        problem = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(
+            f"{named} cannot be read: {problem}. Make one with: pkdp gate token NAME --token-file FILE"
+        ) from None
+    check_mode(file, mode, 0o022, "write the token file, and so let themselves in")
+    found: dict[str, tuple[bytes, date]] = {}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        try:
+            name, sha256, expires = _LINE.fullmatch(line.strip()).groups()  # type: ignore[union-attr]
+            token = bytes.fromhex(sha256), date.fromisoformat(expires)
+        except (AttributeError, ValueError):
+            name, token = "", (b"", date.min)
+        if not name or name in found or token[0] in (known for known, _ in found.values()):
+            # The line is not quoted: somebody may have put a token there.
+            raise ConfigError(
+                f"{named}, line {number}: must be a name, sha256:… and expires:…, as pkdp gate token writes it, each "
+                "name and each token once."
+            )
+        found[name] = token
+    return found
+
+
+def _sha256(token: str) -> bytes:
+    # No slow hash is needed: nobody guesses 256 random bits.
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
 class AuditLog:
@@ -45,20 +166,13 @@ class AuditLog:
         self._lock = threading.Lock()
         self._last, self._size = _FIRST, 0
         try:
-            descriptor = self._opened()
-            try:
-                mode = os.fstat(descriptor).st_mode
-            finally:
-                os.close(descriptor)
+            with os.fdopen(self._opened(), "rb") as file:
+                mode = os.fstat(file.fileno()).st_mode
         except OSError as error:
             raise ConfigError(f"the audit log {str(self._path)!r} cannot be written: {error.strerror}.") from error
         if not stat.S_ISREG(mode):
             raise ConfigError(f"the audit log {str(self._path)!r} must be a regular file.")
-        if stat.S_IMODE(mode) & 0o077:
-            raise ConfigError(
-                f"the audit log {str(self._path)!r} holds what every analyst asks, and others than its owner can read "
-                f"or write it: chmod 600 it."
-            )
+        check_mode(self._path, mode, 0o077, "read or write the audit log, which holds what every analyst asks")
 
     @property
     def path(self) -> Path:

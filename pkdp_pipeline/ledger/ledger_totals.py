@@ -1,0 +1,235 @@
+"""LedgerTotals: what a data set's charged releases add up to, and whether that fits a budget."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.composed import compose
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
+from pkdp_pipeline.ledger.account import Account, Bundle, read_account, unit_text
+from pkdp_pipeline.ledger.ceilings import fits_budget
+from pkdp_pipeline.ledger.database import Database
+from pkdp_pipeline.ledger.parts import Parts
+from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.ledger.totals import add_up, unit_named, whole_parts
+from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.model.mechanisms import GeometricNoise, kind_of
+from pkdp_pipeline.model.mechanisms.noise_law import SMALLEST_EPSILON, noise_scale
+from pkdp_pipeline.model.unit import EachRow
+from pkdp_pipeline.theorems import WorstCase
+from pkdp_pipeline.theorems.beside_leakage import WorstBesidePrivate
+from pkdp_pipeline.theorems.rounding import float_above
+from pkdp_pipeline.theorems.worst_case import NoiseCurve
+
+__all__ = ["LedgerTotals", "delta_of", "drawn", "epsilon_of"]
+
+Held = Mapping[Bundle, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerTotals:
+    """What charged releases add up to under some terms; charges, totals, views and dry runs ask it.
+
+    Parameters
+    ----------
+    account : Account
+    parts : mapping of str to ReleaseCertificate
+        The certificates that the account's releases count with.
+    terms : Terms
+    """
+
+    account: Account
+    parts: Mapping[str, ReleaseCertificate]
+    terms: Terms
+
+    @classmethod
+    def read(cls, db: Database, dataset: str, terms: Terms) -> LedgerTotals:
+        """Return those of a data set as it is charged now; inside a transaction or a snapshot."""
+        return cls(account=read_account(db, dataset), parts=Parts(db, dataset), terms=terms)
+
+    def of(self, held: Held) -> Certificate:
+        """Return what bundles of one unit add up to; raises a `NoEvidenceError` where they do not."""
+        return add_up(held, self.parts, self.terms.evidence, beside_others=len(self.account.units) > 1)
+
+    def total(self, dataset: str, unit: object) -> Certificate:
+        """Return what everything adds up to for one privacy unit, with what limits it; see `asked_unit`."""
+        asked = self.asked_unit(dataset, unit)
+        if asked is None or asked not in self.account.units:
+            return compose([])
+        return self.of(self.account.bundles(asked)).with_caveats(*self._limits(asked))
+
+    def known(
+        self, dataset: str, unit: Sequence[str], first: date | None = None, last: date | None = None
+    ) -> Certificate | None:
+        """Return the total of one unit, or of what is about any of the days from `first` to `last`.
+
+        None where the releases do not add up; the total of nothing where there are none.
+        """
+        asked = unit_text(unit)
+        if asked not in self.account.units:
+            return compose([])
+        if first is None or last is None:
+            total = self._or_none(self.account.bundles(asked))
+            return None if total is None else total.with_caveats(*self._limits(asked))
+        held = self.account.window(asked, (last - first).days + 1, first.toordinal())
+        return self._or_none(held) if held else compose([])
+
+    def epsilon(self, held: Held, measure: str, delta: float) -> float:
+        """Return the ε at `delta` that bundles add up to, `math.inf` where there is none; rounded up."""
+        total = self._or_none(held) if held else compose([])
+        return math.inf if total is None else self.least(epsilon_of(total, measure, delta), self.drawn(held), delta)
+
+    @staticmethod
+    def least(epsilon: float, exact: tuple[Fraction, Fraction] | None, delta: float) -> float:
+        """Return the smaller of a certified ε and the exact sum, as the first float above it."""
+        if exact is None or exact[1] > Fraction(repr(delta)):
+            return epsilon
+        return min(epsilon, float_above(exact[0]))
+
+    def at_one(self, held: Held, measure: str) -> float | None:
+        """Return the δ at ε = 1 that bundles add up to; None where they do not."""
+        total = self._or_none(held)
+        return None if total is None else delta_of(total, measure, 1.0)
+
+    def drawn(self, held: Held) -> tuple[Fraction, Fraction] | None:
+        """Return the exact sums of ε and δ of bundles; see `drawn`."""
+        return drawn(whole_parts(held, self.parts))
+
+    def within(self, held: Held, budget: Budget) -> bool:
+        """Return whether bundles of one unit fit into a budget.
+
+        Raises
+        ------
+        NoEvidenceError
+            If they do not add up.
+        """
+        exact = self.drawn(held)
+        if (
+            exact is not None
+            and exact[0] <= Fraction(repr(budget.epsilon))
+            and exact[1] <= Fraction(repr(budget.delta))
+        ):
+            return True
+        others = len(self.account.units) > 1
+        return fits_budget(held, self.parts, self.terms.evidence, budget, beside_others=others)
+
+    def all_within(self, held: Held, budgets: Iterable[Budget]) -> bool:
+        """Return whether bundles add up, and fit into all budgets."""
+        try:
+            return all(self.within(held, budget) for budget in budgets)
+        except NoEvidenceError:
+            return False
+
+    def extrapolated(self, before: Account, unit: Sequence[str], days: int, budgets: Sequence[Budget]) -> bool | None:
+        """Return whether `days` like the one charged since `before` fit; None where days are not alike."""
+        then, now = (account.bundles(unit_text(unit)) for account in (before, self.account))
+        if len(self.account.units) > 1 or any(budget.window_days is not None for budget in budgets) or then - now:
+            return None
+        return self.all_within(then + Counter({one: times * days for one, times in (now - then).items()}), budgets)
+
+    def asked_unit(self, dataset: str, unit: object) -> str | None:
+        """Return the privacy unit that is asked for (see `unit_text`), or the only one; None where there is none.
+
+        Parameters
+        ----------
+        dataset : str
+            For messages.
+        unit : str, sequence of str, EACH_ROW or None
+            Columns that name a person; None where the data set has releases for one unit only.
+
+        Raises
+        ------
+        NoEvidenceError
+            If `unit` is None and there are several.
+        ArgumentError
+            If the data set has no releases for `unit`.
+        """
+        units = self.account.units
+        named = "; ".join(map(unit_named, units))
+        if unit is None:
+            if len(units) > 1:
+                raise NoEvidenceError(
+                    f"data set {dataset!r} has releases for several privacy units ({named}), and nothing says how one "
+                    "person's records are spread over them: ask for one of them, as in total(unit=…)."
+                )
+            return units[0] if units else None
+        columns = () if isinstance(unit, EachRow) else (unit,) if isinstance(unit, str) else unit
+        if not isinstance(columns, Sequence) or not all(isinstance(column, str) for column in columns):
+            raise ArgumentError("unit must be a column name, a list of column names, pkdp.EACH_ROW, or None.")
+        if unit_text(columns) not in units and units:
+            raise ArgumentError(f"unit must be one of those that data set {dataset!r} has releases for: {named}.")
+        return unit_text(columns)
+
+    def _or_none(self, held: Held) -> Certificate | None:
+        try:
+            return self.of(held)
+        except NoEvidenceError:
+            return None
+
+    def _limits(self, unit: str) -> list[str]:
+        columns = json.loads(unit)
+        if columns:
+            listed = [f"A person is one value of {', '.join(map(repr, columns))}."]
+        else:
+            listed = ["Every row is taken for a person: a person with several rows is protected in one of them only."]
+        others = [unit_named(one) for one in self.account.units if one != unit]
+        if others:
+            listed.append(
+                f"Releases of this data set for other privacy units ({'; '.join(others)}) are not in it: what they "
+                "tell about the same people comes on top."
+            )
+        return listed
+
+
+def delta_of(total: Certificate, measure: str, epsilon: float) -> float:
+    """Return the δ at `epsilon` of one of a certificate's two guarantees."""
+    return float(total.delta(epsilon) if measure == "partial_knowledge" else total.worst_case.delta(epsilon))
+
+
+def epsilon_of(total: Certificate, measure: str, delta: float) -> float:
+    """Return the ε at `delta` of one of a certificate's two guarantees."""
+    return total.epsilon(delta) if measure == "partial_knowledge" else total.worst_case.epsilon(delta)
+
+
+def drawn(parts: Iterable[tuple[ReleaseCertificate, int]]) -> tuple[Fraction, Fraction] | None:
+    """Return the sum of worst-case ε and δ with the noise as it is drawn, exactly; None where a part has none.
+
+    Notes
+    -----
+    The sampler's scale is a float s with ``s * epsilon >= 1``, so what is drawn is (1/s)-private, 1/s being at
+    most the declared ε. A budget is a decimal: ten releases with noise declared as 0.1, drawn with scale 10, are
+    exactly 1-private together, although ten times the float 0.1 is more than 1. What leaks beside a release is
+    declared in decimals, and counted as written. *Guarantee*: all parts together, with what leaks beside them, are
+    private at these numbers against any attacker (basic composition). *Rounding*: none for ε; each δ is rounded up.
+    """
+    epsilon, delta = Fraction(0), Fraction(0)
+    listed = list(parts)
+    told = all(certificate.attacker.total_is_known for certificate, _ in listed)
+    for certificate, times in listed:
+        if told and kind_of(certificate.mechanism, certificate.protects) == "total":
+            continue  # given what it tells, it costs nothing
+        pair = _drawn(certificate.worst_case_bound)
+        if pair is None:
+            return None
+        epsilon, delta = epsilon + times * pair[0], delta + times * pair[1]
+    return epsilon, min(delta, Fraction(1))
+
+
+def _drawn(bound: WorstCase | None) -> tuple[Fraction, Fraction] | None:
+    """Return ε and δ of one release's worst case, the noise as it is drawn; None where only its profile is known."""
+    if isinstance(bound, WorstBesidePrivate):
+        pair = _drawn(bound.one)
+        if pair is None:
+            return None
+        return pair[0] + Fraction(repr(bound.epsilon)), pair[1] + Fraction(bound.delta)
+    if not isinstance(bound, NoiseCurve) or bound.noise < SMALLEST_EPSILON:
+        return None
+    return bound.cells / Fraction(noise_scale(GeometricNoise(bound.noise))), Fraction(bound.parameters[1])

@@ -1,7 +1,0 @@
-"""Standing: what the ledger knows of a question and compares releases by."""
-
-from __future__ import annotations
-
-from pkdp_pipeline.model.question import Facts as Standing
-
-__all__ = ["Standing"]

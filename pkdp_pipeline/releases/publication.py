@@ -1,0 +1,204 @@
+"""Publication: what answers a question before any data are read: a certificate, a charge, or what is published."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pkdp_pipeline.certificates import target as targets
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, attacker_of, certify
+from pkdp_pipeline.certificates.target import Asked, read_target
+from pkdp_pipeline.errors import ArgumentError, LedgerError
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.question import Question
+from pkdp_pipeline.releases.release import Release
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.ledger import Entry, Ledger, Reservation
+    from pkdp_pipeline.ledger.admission import Admission
+
+__all__ = ["Publication"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """One question, whom its answer is certified against, where it is charged, and what it has to promise.
+
+    Parameters
+    ----------
+    question : Question
+    attacker : AttackerModel, optional
+        May be left out where there is noise, which asks nothing of an attacker.
+    ledger : Ledger, optional
+        Charges, replays the same question, and refuses what its rules or its budgets do not allow. The same
+        question against another attacker certifies the stored table again, beside what has been charged since;
+        nothing more is published.
+    alone : bool, default True
+        False where something else, noised as this is, is published about these people and this period:
+        then only the worst-case guarantee is claimed.
+    revise : bool, default False
+        Publish changed data under the same question as a new release, charged and checked as any other.
+    target : Target, None or "default"
+        What it has to promise at least to be published. None: nothing. "default": the ledger's, or a finite ε at
+        δ = 1e-6.
+
+    Raises
+    ------
+    ArgumentError
+        If one of them is malformed.
+    """
+
+    question: Question
+    attacker: AttackerModel | None = None
+    ledger: Ledger | None = None
+    alone: bool = True
+    revise: bool = False
+    target: Asked = "default"
+
+    def __post_init__(self) -> None:
+        read_target(self.target)
+        if not isinstance(self.revise, bool):
+            raise ArgumentError("revise must be True or False.")
+        if self.ledger is not None:
+            from pkdp_pipeline.ledger import Ledger
+
+            if not isinstance(self.ledger, Ledger):
+                raise ArgumentError(
+                    f"ledger must be a Ledger, not {type(self.ledger).__name__}: open one with pkdp.Ledger.open(path)."
+                )
+        elif self.revise:
+            raise ArgumentError("revise is about what a ledger holds: give a ledger, or leave revise out.")
+        object.__setattr__(self, "attacker", attacker_of(self.question.mechanism, self.attacker))
+
+    def certified_alone(self) -> ReleaseCertificate:
+        """Certify the question as it is published without a ledger.
+
+        Raises
+        ------
+        NotCertifiableError
+            If it may not be published.
+        """
+        certificate = self._certified(claims=self.alone)
+        self._check_target(certificate)
+        return certificate.in_context(self.question.context())
+
+    def reserve(self, offered: Callable[[ReleaseCertificate], None] | None = None) -> Reservation | Entry:
+        """Charge what is asked for, or return the entry that answers it; what needs no data of `publish`.
+
+        `offered` is told every certificate that the ledger is asked to charge, also one that it then refuses.
+
+        Raises
+        ------
+        BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError
+            If it may not be published; nothing was charged.
+        LedgerError, TemporaryError
+            If the ledger cannot be used.
+        """
+        assert self.ledger is not None
+        dataset, question = self.ledger.dataset, self.question
+        key, facts = question.key(dataset), question.facts()
+
+        def offer(admission: Admission, head: str) -> ReleaseCertificate:
+            context = replace(question.context(dataset), beside=not (self.alone and admission.alone), head=head)
+            certificate = self._certified(claims=self._claims(admission)).in_context(context)
+            if offered is not None:
+                offered(certificate)
+            self._check_target(certificate)
+            return certificate
+
+        entry = None if self.revise else self.ledger.find(key)
+        if entry is not None:
+            return entry
+        return self.ledger.reserve(key, facts, offer, revise=self.revise, attacker=self.attacker)
+
+    def replayed(self, entry: Entry) -> Release:
+        """Return the published release that answers the question, certified anew where another attacker is asked about.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger holds something else than was asked: it was altered.
+        NoEvidenceError, NotCertifiableError, TemporaryError
+            If it cannot be certified anew.
+        """
+        question, release = self.question, _stored(entry)
+        if question.has_opaque_where:
+            warnings.warn(
+                f"what is returned was published for the label {question.label!r} before: whether where is the "
+                "predicate of that time cannot be compared. Give another predicate another label, or write it as a "
+                "query string.",
+                stacklevel=2,
+            )
+        self._check_answers(entry, release)
+        return self._certified_again(entry, release)
+
+    def _claims(self, admission: Admission) -> bool:
+        """Return whether more may be claimed than what noise gives against anybody."""
+        return admission.claims and (self.alone or admission.covered or self.question.facts().exact_count)
+
+    def _certified(self, *, claims: bool) -> ReleaseCertificate:
+        """Certify the question; where nothing more may be claimed, only what noise gives against anybody."""
+        assert self.attacker is not None
+        attacker = self.attacker if claims else self.attacker.against_anyone()
+        return certify(self.question.mechanism, attacker, protects=self.question.protects)
+
+    def _check_target(self, certificate: ReleaseCertificate) -> None:
+        """Refuse a release that promises less than the target: its own, the ledger's, or the default."""
+        asked = self.target
+        if asked == "default" and self.ledger is not None:
+            asked = self.ledger.target
+        least = targets.DEFAULT if asked == "default" else asked
+        if least is not None:
+            least.hold(certificate)
+
+    def _check_answers(self, entry: Entry, release: Release) -> None:
+        """Refuse a stored release that is not about what was asked."""
+        assert self.ledger is not None
+        question, stored = self.question, release.certificate
+        context = stored.context
+        if context is not None:
+            # The checks may have been others when it was published.
+            context = replace(context, units=question.units, checks=question.checks, beside=False, head=None)
+        if stored.mechanism != question.mechanism or context not in (None, question.context(self.ledger.dataset)):
+            raise LedgerError(
+                f"the ledger's entry {entry.sequence} holds a release of something else than was asked: it was "
+                "altered. Check the ledger with verify()."
+            )
+
+    def _certified_again(self, entry: Entry, release: Release) -> Release:
+        """Return the release; the same table with a new certificate where another attacker or aim is asked about.
+
+        A new certificate claims what the ledger allows beside all that has been charged since, and no more than
+        the worst case where the first one had to do with that.
+        """
+        assert self.ledger is not None
+        assert self.attacker is not None
+        stored = release.certificate
+        limited = not stored.has_partial_knowledge and (stored.context is None or stored.context.beside)
+        answers = (self.attacker, self.attacker.against_anyone()) if limited else (self.attacker,)
+        if stored.protects == self.question.protects and stored.attacker in answers:
+            return release
+        allowed = self.ledger.admission(entry)
+        asked = self._certified(claims=not limited and self._claims(allowed))
+        context = stored.context or self.question.context(self.ledger.dataset)
+        context = replace(context, beside=context.beside or not (self.alone and allowed.alone))
+        if (asked.attacker, asked.protects, context) == (stored.attacker, stored.protects, stored.context):
+            return release
+        self._check_target(asked)
+        anew = Release.seal(release.table, asked.in_context(context))
+        return _stored(self.ledger.recertify(entry, anew.certificate.to_json(), anew.id, anew.to_bytes()))
+
+
+def _stored(entry: Entry) -> Release:
+    """Return the release a ledger holds, from its stored bytes."""
+    if entry.content is None:
+        raise LedgerError(f"the ledger's entry {entry.sequence} holds no release: it was altered.")
+    try:
+        release = Release.from_bytes(entry.content, replayed=True)
+    except ArgumentError as error:
+        raise LedgerError(f"the ledger's entry {entry.sequence} cannot be replayed: {error}") from error
+    if release.id != entry.release_id:
+        raise LedgerError(f"the ledger's entry {entry.sequence} holds another release than it says: it was altered.")
+    return release

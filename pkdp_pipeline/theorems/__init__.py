@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pkdp_pipeline.theorems.applicable import Applicable, Applied, Protects, bounds_of
+from pkdp_pipeline.theorems.applicable import Applicable, bounds_of
 from pkdp_pipeline.theorems.bound import Bound, Certified, Invertible, WorstCase
-from pkdp_pipeline.theorems.theorems import THEOREMS, Knowledge, Theorem
+from pkdp_pipeline.theorems.record import Applied, Knowledge, Protects, Theorem
+from pkdp_pipeline.theorems.theorems import THEOREMS
 
 __all__ = [
     "THEOREMS",

@@ -243,11 +243,6 @@ def chord(epsilon: float, end: float, value: float) -> float:
         return min(1.0, ball_above(1 - share * (1 - flint.arb(value))))
 
 
-_PARTIAL = frozenset(key for key, one in THEOREMS.items() if one.against is not None)
-_REVEAL_WHO = frozenset(key for key, one in THEOREMS.items() if one.reveals_who)
-_KNOWN_ARE_FREE = frozenset(key for key, one in THEOREMS.items() if "unknown" in one.rests_on)
-
-
 @dataclass(frozen=True, slots=True)
 class Surviving:
     """Which theorems are left for an attacker, and what becomes of their numbers.
@@ -265,17 +260,19 @@ class Surviving:
     @property
     def theorems(self) -> frozenset[str]:
         """The keys of the theorems on partial knowledge that are left."""
-        found = _PARTIAL
+        found = _partial()
         leaks = self.attacker.leakage
         if leaks:
-            found = frozenset()
+            left = frozenset[str]()
             if not (self.noised and any(leak.is_dependent for leak in leaks)):
                 if all(leak.tells == "people_present" for leak in leaks):
-                    found |= _REVEAL_WHO
+                    left |= {key for key in found if THEOREMS[key].reveals_who}
                 if all(leak.is_private for leak in leaks):
-                    found |= {"counting"}
+                    left |= {key for key in found if THEOREMS[key].beside_private}
+            found = left
         if self.attacker.dependent is not None:
-            found &= _KNOWN_ARE_FREE if self.attacker.secret == "conditional" else frozenset()
+            conditional = self.attacker.secret == "conditional"
+            found = frozenset(key for key in found if conditional and "unknown" in THEOREMS[key].rests_on)
         return found
 
     def beside(self, bound: Bound) -> Bound:
@@ -309,7 +306,7 @@ class Surviving:
     def obstacle(self) -> str | None:
         """Why theorems on partial knowledge fell away, in words; None where none did."""
         attacker = self.attacker
-        if self.theorems == _PARTIAL:
+        if self.theorems == _partial():
             return None
         if attacker.dependent is not None:
             return _dependent(attacker)
@@ -323,6 +320,11 @@ class Surviving:
         if "counting" in self.theorems:
             return f"{start}: only an exact count with p_min, p_max and unknown keeps a guarantee beside it"
         return start
+
+
+def _partial() -> frozenset[str]:
+    """Return the keys of the theorems that rest on what the attacker does not know."""
+    return frozenset(key for key, theorem in THEOREMS.items() if theorem.against is not None)
 
 
 def emptied_by(attacker: AttackerModel, protects: Lives) -> Leakage | None:

@@ -90,7 +90,8 @@ class Text(HTMLParser):
         self.words, self.tags = [], []
 
     def handle_data(self, data):
-        self.words.append(data)
+        if data.strip():
+            self.words.append(data)
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))

@@ -1,0 +1,95 @@
+"""What a theorem is: a record that says when it holds, what it then proves, and all that is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Mechanism
+from pkdp_pipeline.theorems.bound import Bound
+
+__all__ = ["LEAKAGE_PAPER", "PAPER", "Applied", "Knowledge", "Protects", "Theorem", "independent", "others"]
+
+Protects = Literal["presence", "value"]
+
+Knowledge = Literal["known", "p_max", "p_max_between", "unknown"]
+"""The attacker's fields on which a theorem's number can rest."""
+
+PAPER = 'D. Desfontaines, E. Mohammadi, E. Krahmer and D. Basin, "Differential privacy with partial knowledge"'
+LEAKAGE_PAPER = 'K. Ligett, C. Peale and O. Reingold, "Bounded-leakage differential privacy", FORC 2020'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """One bound that holds; `attack`, where known, is a bound whose attained side is reached by this release."""
+
+    bound: Bound
+    attack: Bound | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Theorem:
+    """One result, and all that is said of it.
+
+    Parameters
+    ----------
+    key, title : str
+    citation : str
+        Where statement and proof can be read.
+    against : callable or None
+        Whom it holds against, in words, for an attacker; None for a theorem that assumes nothing of the attacker.
+    assumes : tuple of str
+        What else it assumes, as plain sentences.
+    protection : str
+        What it protects and what not, where that is not what the mechanism says.
+    rests_on : tuple of {"known", "p_max", "p_max_between", "unknown"}
+        The fields that its number rests on. One that rests on ``unknown`` lets the attacker know everybody else.
+    averages : bool
+        Whether it averages over how many of the merely known people count.
+    told_absent : bool
+        Whether ``p_max`` is about somebody who is told that a person is absent or in a given cell.
+    reveals_who : bool
+        Whether its proof lets the attacker see who is present.
+    hides_presence_too : bool
+        Whether its dominating pair for the value dominates that for presence as well.
+    beside_private : bool
+        Whether it is left beside leakages that are themselves differentially private.
+    is_rule : bool
+        Whether it adds certificates up.
+    about : (mechanism class, {"presence", "value"}), optional
+        What it is about, where it rests on what the attacker does not know.
+    rule : callable, optional
+        When it holds: takes a mechanism of that class, an attacker and the keys of the theorems that are left for
+        this attacker; returns the bound as `Applied`, or why there is none, in words; None where there is nothing to
+        say.
+    """
+
+    key: str
+    title: str
+    citation: str
+    against: Callable[[AttackerModel], str] | None = None
+    assumes: tuple[str, ...] = ()
+    protection: str = ""
+    rests_on: tuple[Knowledge, ...] = ()
+    averages: bool = False
+    told_absent: bool = False
+    reveals_who: bool = False
+    hides_presence_too: bool = False
+    beside_private: bool = False
+    is_rule: bool = False
+    about: tuple[type[Mechanism], Protects] | None = None
+    rule: Callable[[Any, AttackerModel, frozenset[str]], Applied | str | None] | None = None
+
+
+def others(number: int) -> str:
+    """Return so many other people, in words."""
+    return "1 other" if number == 1 else f"{number} others"
+
+
+def independent(attacker: AttackerModel) -> str:
+    """Return the start of every description of an attacker about whom something is assumed."""
+    if attacker.dependent is None:
+        return "anyone for whom people's records are independent"
+    return f"anyone for whom records are independent from one {attacker.dependent} to another"

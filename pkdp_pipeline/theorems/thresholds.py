@@ -1,0 +1,297 @@
+"""The theorems on thresholds: k-thresholded counts and k-anonymous histograms, whom they hold against and when."""
+
+from __future__ import annotations
+
+import flint
+
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Count, Histogram
+from pkdp_pipeline.model.wording import percent
+from pkdp_pipeline.theorems.record import PAPER, Applied, Theorem, independent, others
+from pkdp_pipeline.theorems.rounding import ball_above, ball_below
+from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
+
+__all__ = ["THRESHOLDS"]
+
+
+def _people(number: int) -> str:
+    return "1 person" if number == 1 else f"{number} people"
+
+
+def _knows(attacker: AttackerModel, where: str) -> str:
+    """Say how many people the attacker knows or controls.
+
+    Somebody who is merely known is there only with some probability before the attacker learns it: a bound that
+    averages over that says nothing about an attacker who is sure of as many who are there.
+    """
+    if attacker.known == 0:
+        return f"knows nobody {where}"
+    number = _people(attacker.known)
+    if attacker.influence == "active":
+        return f"knows or controls at most {number} {where}"
+    return (
+        f"knows the records of at most {number}, chosen for reasons unrelated to these records (δ includes the chance "
+        "of what they say),"
+    )
+
+
+def _beforehand(attacker: AttackerModel) -> str:
+    """Say of those who are merely known what they were to the attacker before: else they may be there for certain."""
+    if attacker.known == 0 or attacker.influence == "active":
+        return ""
+    them = "that person" if attacker.known == 1 else f"those {attacker.known}"
+    return f", which held of {them} beforehand too"
+
+
+def _another(attacker: AttackerModel) -> str:
+    return "another person" if attacker.known == 0 else "somebody else"
+
+
+def _bounded(attacker: AttackerModel) -> str:
+    if attacker.unknown_max is None:
+        return ""
+    are = "is" if attacker.unknown_max == 1 else "are"
+    return f" (and at most {others(attacker.unknown_max)} {are} unknown to them)"
+
+
+def _thresholding(attacker: AttackerModel) -> str:
+    sure = f" and is never more than {percent(attacker.p_max)} sure that {_another(attacker)} is in the group"
+    sure += _beforehand(attacker)
+    # Whoever may be certain is bounded by the number of unknown people alone.
+    return (
+        f"{independent(attacker)}, who {_knows(attacker, 'in the group')}{'' if attacker.p_max == 1.0 else sure}"
+        f"{_bounded(attacker)}; they may know who is not in it"
+    )
+
+
+def _thresholding_complement(attacker: AttackerModel) -> str:
+    sure = f" and is always at least {percent(attacker.p_min, up=True)} sure that {_another(attacker)} is in the group"
+    sure += _beforehand(attacker)
+    return (
+        f"{independent(attacker)}, who {_knows(attacker, 'outside the group')}{'' if attacker.p_min == 0.0 else sure}"
+        f"{_bounded(attacker)}; they may know who is in it"
+    )
+
+
+def _through_absence(attacker: AttackerModel) -> str:
+    return (
+        f"{independent(attacker)}, who {_knows(attacker, 'in the table')} and, told that {_another(attacker)} is "
+        f"absent or in a given cell, is at most {percent(attacker.p_max)} sure that it is the cell"
+        f"{_beforehand(attacker)}{_bounded(attacker)}; they may know who is absent, but no exact total of those "
+        "present is published, nor anything from which it follows"
+    )
+
+
+def _between(attacker: AttackerModel) -> str:
+    # Known people move the thresholds of both cells by as many, whether they are controlled or merely known.
+    knows = f"knows the cells of at most {_people(attacker.known)}"
+    if attacker.known == 0:
+        knows = "knows the cell of nobody"
+    elif attacker.influence == "active":
+        knows = _knows(attacker, "in the table")
+    return (
+        f"{independent(attacker)}, who {knows} and, told that {_another(attacker)} is in one of two cells, is at most "
+        f"{percent(attacker.p_max_between)} sure which{_bounded(attacker)}; they may know who is present and how many "
+        "people there are"
+    )
+
+
+def _count(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
+    k, p = mechanism.k, attacker.p_max
+    if k is None:
+        return None
+    if p is None:
+        return (
+            "the threshold k protects when p_max < 1 is declared: how sure the attacker can be, at most, that another "
+            "person is counted"
+        )
+    if (reason := _hides_nothing("k", k, p, "p_max", attacker)) is not None:
+        return reason
+    floor = attacker.p_min or 0.0
+    bound = _thresholds("thresholding", k, p, attacker, least_unknown=(attacker.unknown or 0) if floor > 0.0 else 0)
+    # With the other threshold in force an attack needs people who are surely not counted.
+    attained = mechanism.noise is None and (mechanism.k_complement is None or floor == 0.0)
+    return Applied(bound=bound, attack=bound if attained else None)
+
+
+def _complement(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
+    k, p_min = mechanism.k_complement, attacker.p_min
+    if k is None:
+        return None
+    if p_min is None:
+        return (
+            "the threshold k_complement protects when p_min > 0 is declared: how sure the attacker is, at least, that "
+            "another person is counted"
+        )
+    share = 1 - flint.arb(p_min)
+    p = min(1.0, ball_above(share)) if p_min > 0.0 else 1.0
+    if (reason := _hides_nothing("k_complement", k, p, "1 - p_min", attacker)) is not None:
+        return reason
+    ceiling = 1.0 if attacker.p_max is None else attacker.p_max
+    least = (attacker.unknown or 0) if ceiling < 1.0 else 0
+    bound = _thresholds("thresholding_complement", k, p, attacker, least_unknown=least)
+    below = _thresholds("thresholding_complement", k, max(0.0, ball_below(share)), attacker, least_unknown=least)
+    attained = mechanism.noise is None and (mechanism.k is None or ceiling == 1.0)
+    return Applied(bound=bound, attack=below if attained else None)
+
+
+def _presence(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
+    k, p = mechanism.k, attacker.p_max
+    if k is None:
+        return (
+            "a histogram without k publishes how many people are present, and that gives away whether one more person "
+            "is there; protects='value' asks whether it hides which cell a person is in"
+        )
+    if p is None:
+        return (
+            "k hides presence when p_max < 1 is declared: how sure the attacker can be, at most, of a cell when told "
+            "that a person is either in it or absent"
+        )
+    if p == 1.0:
+        return (
+            "p_max = 1 says that nobody is ever absent, and then presence is no secret; protects='value' with "
+            "p_max_between asks whether the table hides which cell a person is in"
+        )
+    if (reason := _hides_nothing("k", k, p, "p_max", attacker)) is not None:
+        return reason
+    bound = _thresholds("histogram_presence", k, p, attacker)
+    return Applied(bound=bound, attack=bound if mechanism.noise is None and not attacker.p_min else None)
+
+
+_NEEDS_BETWEEN = (
+    "k hides the cell when p_max_between < 1 is declared (how sure the attacker can be, at most, which of two cells a "
+    "person is in)"
+)
+
+
+def _value(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
+    k, p, between = mechanism.k, attacker.p_max, attacker.p_max_between
+    if k is None:
+        return None
+    if p is None:
+        return None if between is not None else f"{_NEEDS_BETWEEN}, or p_max < 1 where absence is a real possibility"
+    if p == 1.0:
+        return (
+            None if between is not None else "p_max = 1 says that nobody is ever absent; declare p_max_between instead"
+        )
+    if (reason := _hides_nothing("k", k, p, "p_max", attacker)) is not None:
+        return reason
+    active = attacker.influence == "active"
+    bound = ValueThroughAbsence(
+        theorem="histogram_value", k=k, p=p, cap=attacker.unknown_max, known=attacker.known, active=active
+    )
+    free = between is None and not attacker.p_min
+    return Applied(bound=bound, attack=bound if mechanism.noise is None and free else None)
+
+
+def _value_between(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
+    k, p, between = mechanism.k, attacker.p_max, attacker.p_max_between
+    if k is None:
+        return None
+    if between is None:
+        return None if "histogram_value" in left else _NEEDS_BETWEEN
+    # It counts every known person against the threshold, whether controlled or merely known.
+    if k - attacker.known <= 1:
+        return f"k = {k} is not above known + 1 = {attacker.known + 1}: known people move the thresholds of both cells"
+    if between == 1.0:
+        return "p_max_between = 1 lets the attacker be certain which cell everybody else is in"
+    bound = _thresholds("histogram_between", max(1, k - attacker.known), between, attacker, known=0)
+    free = (p is None or p == 1.0) and not attacker.p_min
+    exact = attacker.known == 0 or attacker.influence == "active"
+    return Applied(bound=bound, attack=bound if mechanism.noise is None and free and exact else None)
+
+
+def _hides_nothing(name: str, k: int, p: float, source: str, attacker: AttackerModel) -> str | None:
+    """Return why a threshold gives nothing; None where it gives something."""
+    controlled = attacker.known if attacker.influence == "active" else 0
+    if k - controlled <= 1:
+        return (
+            f"{name} = {k} is not above known + 1 = {controlled + 1}: an attacker who controls {controlled} people "
+            "sees the target cross the threshold"
+            if controlled
+            else f"{name} = {k} publishes the count of a single person; {name} must be at least 2"
+        )
+    reachable = attacker.unknown_max is None or attacker.unknown_max + attacker.known >= k - 1
+    if p == 1.0 and reachable:
+        return f"{source} = 1 lets the attacker be certain about everybody else, and then the threshold hides nothing"
+    return None
+
+
+def _thresholds(
+    theorem: str, k: int, p: float, attacker: AttackerModel, *, known: int | None = None, least_unknown: int = 0
+) -> Thresholding:
+    return Thresholding(
+        theorem=theorem,
+        k=k,
+        p=p,
+        cap=attacker.unknown_max,
+        known=attacker.known if known is None else known,
+        active=attacker.influence == "active",
+        least_unknown=least_unknown,
+    )
+
+
+_TOLD_ABSENT = (
+    "p_max is a conditional probability about the published cells, after any binning: nobody's absence is so "
+    "unlikely that being told 'this cell or absent' would settle it."
+)
+
+THRESHOLDS = (
+    Theorem(
+        key="thresholding",
+        title="Theorem A: thresholding is dominated by waiting times",
+        citation=f"docs/mathematics.md, section 4; sharpens Theorem 4 and Proposition 8 of {PAPER}",
+        against=_thresholding,
+        rests_on=("known", "p_max"),
+        averages=True,
+        about=(Count, "presence"),
+        rule=_count,
+    ),
+    Theorem(
+        key="thresholding_complement",
+        title="Theorem A for the people who are not counted",
+        citation=f"docs/mathematics.md, section 4; sharpens Theorem 4 and Proposition 8 of {PAPER}",
+        against=_thresholding_complement,
+        rests_on=("known",),
+        averages=True,
+        about=(Count, "presence"),
+        rule=_complement,
+    ),
+    Theorem(
+        key="histogram_presence",
+        title="Theorem B, presence: a k-anonymous histogram hides whether a person is there",
+        citation=f"docs/mathematics.md, section 5; replaces Theorem 5 of {PAPER}",
+        against=_through_absence,
+        assumes=(_TOLD_ABSENT,),
+        rests_on=("known", "p_max"),
+        averages=True,
+        told_absent=True,
+        about=(Histogram, "presence"),
+        rule=_presence,
+    ),
+    Theorem(
+        key="histogram_value",
+        title="Theorem B, value: a k-anonymous histogram hides the cell where absence is possible",
+        citation=f"docs/mathematics.md, section 5; replaces Theorem 5 of {PAPER}",
+        against=_through_absence,
+        assumes=(_TOLD_ABSENT,),
+        rests_on=("known", "p_max"),
+        averages=True,
+        told_absent=True,
+        hides_presence_too=True,
+        about=(Histogram, "value"),
+        rule=_value,
+    ),
+    Theorem(
+        key="histogram_between",
+        title="Theorem C, value: a k-anonymous histogram hides the cell, nothing assumed about absence",
+        citation=f"docs/mathematics.md, section 5; replaces Theorem 5 of {PAPER}",
+        against=_between,
+        assumes=("Nothing is assumed about absence; totals may be published beside the table.",),
+        rests_on=("known", "p_max_between"),
+        reveals_who=True,
+        about=(Histogram, "value"),
+        rule=_value_between,
+    ),
+)
+"""The records of these theorems."""

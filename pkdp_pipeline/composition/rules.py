@@ -20,28 +20,27 @@ from pkdp_pipeline.composition.schedule import (
     without_evidence,
 )
 from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.model.evidence import KINDS, Evidence
+from pkdp_pipeline.model.evidence import KINDS, BoundedParticipation, Evidence
 from pkdp_pipeline.model.wording import Speech, Worded
 
 __all__ = ["RULES", "apply_rule"]
 
 Rule = Callable[[tuple[Part, ...], tuple[Evidence, ...]], Total]
 
-RULES: Mapping[frozenset[str], Rule] = MappingProxyType(
-    {
-        frozenset[str](): without_evidence,
-        frozenset({"disjoint_units"}): disjoint_units,
-        frozenset({"independent_given_habits"}): independent_given_habits,
-        frozenset({"independent_given_habits", "bounded_participation"}): independent_given_habits,
-        frozenset({"one_day_protected"}): one_day_protected,
-        frozenset({"one_day_protected", "bounded_participation"}): one_day_protected,
-        frozenset({"bounded_dependence"}): bounded_dependence,
-        frozenset({"bounded_participation"}): bounded_participation,
-        frozenset({"same_people"}): same_people,
-        frozenset({"once_per_unit"}): once_per_unit,
-        frozenset({"bounded_sensitivity"}): bounded_sensitivity,
-    }
-)
+_REGISTRY: dict[frozenset[str], Rule] = {
+    frozenset[str](): without_evidence,
+    frozenset({"disjoint_units"}): disjoint_units,
+    frozenset({"independent_given_habits"}): independent_given_habits,
+    frozenset({"independent_given_habits", "bounded_participation"}): independent_given_habits,
+    frozenset({"one_day_protected"}): one_day_protected,
+    frozenset({"one_day_protected", "bounded_participation"}): one_day_protected,
+    frozenset({"bounded_dependence"}): bounded_dependence,
+    frozenset({"bounded_participation"}): bounded_participation,
+    frozenset({"same_people"}): same_people,
+    frozenset({"once_per_unit"}): once_per_unit,
+    frozenset({"bounded_sensitivity"}): bounded_sensitivity,
+}
+RULES: Mapping[frozenset[str], Rule] = MappingProxyType(_REGISTRY)
 """What was declared → the rule that uses it."""
 
 
@@ -65,18 +64,18 @@ def apply_rule(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total
     total = RULES[frozenset(one.key for one in evidence)](parts, evidence)
     if not total.partial and total.worst is None:
         reason = total.reason or "no rule makes a total of them"
-        declared = frozenset(type(one).__name__ for one in evidence)
+        declared = frozenset(type(one) for one in evidence)
         excepted = bool(same_people(parts, ()).partial)
         raise NoEvidenceError(Worded(partial(_unsummed, reason, declared, excepted)))
     return total
 
 
-def _unsummed(reason: str, declared: frozenset[str], excepted: bool, say: Speech) -> str:
+def _unsummed(reason: str, declared: frozenset[type[Evidence]], excepted: bool, say: Speech) -> str:
     # What was declared and led nowhere is no choice; bounded participation is one beside other evidence.
     choices = ", ".join(
-        f"{say.evidence(kind.__name__)} ({kind.holds})"
+        f"{say.evidence(kind)} ({kind.holds})"
         for kind in KINDS.values()
-        if kind.holds and kind.__name__ not in declared - {"BoundedParticipation"}
+        if kind.holds and kind not in declared - {BoundedParticipation}
     )
     beside = say.same_people if excepted else ""
     return (

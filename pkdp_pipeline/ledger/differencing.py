@@ -10,11 +10,7 @@ from pkdp_pipeline.ledger.overlap_cases import crossing, overlap, promised
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
-    DisjointUnits,
     Evidence,
-    IndependentGivenHabits,
-    OncePerUnit,
-    OneDayProtected,
     read_evidence,
 )
 from pkdp_pipeline.model.facts import Facts
@@ -41,8 +37,7 @@ def allows_overlap(evidence: Iterable[Evidence]) -> bool:
 
 def covers_periods(evidence: Iterable[Evidence]) -> bool:
     """Return whether noiseless releases about different periods may be added up."""
-    kinds = (OneDayProtected, DisjointUnits, OncePerUnit, IndependentGivenHabits, BoundedDependence)
-    return any(isinstance(one, kinds) for one in evidence)
+    return any(one.covers_periods for one in evidence)
 
 
 def may_stand_together(releases: Sequence[Holding]) -> bool:

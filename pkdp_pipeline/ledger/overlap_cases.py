@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pkdp_pipeline.model.evidence import (
+    BoundedDependence,
+    BoundedParticipation,
+    DisjointUnits,
+    IndependentGivenHabits,
+    OncePerUnit,
+    OneDayProtected,
+)
 from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.period import Period
@@ -48,7 +56,7 @@ def overlap(standing: Facts, other: Facts, dataset: str, *, through: Facts | Non
             return unnamed(repr(standing.label))
         first = repair if isinstance(repair, str) else repair(say)
         known = _as_known(say) if _is_near_total(standing, other) else ""
-        return f"{start}{first}{middle}{say.declare('BoundedDependence')}{known}."
+        return f"{start}{first}{middle}{say.declare(BoundedDependence)}{known}."
 
     return Worded(said)
 
@@ -106,19 +114,19 @@ def crossing(standing: Facts, other: Facts, dataset: str, *, told: bool = False)
         "instead of one for each period"
     )
     # Beside what is told nothing adds up by OncePerUnit.
-    kinds = ("OneDayProtected", *(() if told else ("OncePerUnit",)), "BoundedDependence")
+    kinds = (OneDayProtected, *(() if told else (OncePerUnit,)), BoundedDependence)
 
     def said(say: Speech) -> str:
         if not say.names_releases:
             return unnamed(repr(standing.label))
         if repair is not None:
             return f"{start}{repair(say)}{end}."
-        habits = say.evidence("IndependentGivenHabits")
+        habits = say.evidence(IndependentGivenHabits)
         others = ", ".join(map(say.evidence, kinds))
         return (
-            f"{start}declare what you can argue {say.declare('IndependentGivenHabits')}, {others}, or "
-            f"{say.evidence('DisjointUnits')} where different periods are about different people by a list fixed "
-            f"beforehand ({say.evidence('BoundedParticipation')} alone is enough only for noised releases; with "
+            f"{start}declare what you can argue {say.declare(IndependentGivenHabits)}, {others}, or "
+            f"{say.evidence(DisjointUnits)} where different periods are about different people by a list fixed "
+            f"beforehand ({say.evidence(BoundedParticipation)} alone is enough only for noised releases; with "
             f"{habits} it serves here too){end}."
         )
 

@@ -151,7 +151,7 @@ def _parts_of(bundle: Bundle, parts: Mapping[str, ReleaseCertificate], *, apart:
             "these releases do not add up: the number of people in one period may tell in which cell somebody is in "
             "another, and not all of them are noised. Declare evidence that holds, "
         )
-        raise NoEvidenceError(Worded(lambda say: f"{start}{say.declare('IndependentGivenHabits')}, for example."))
+        raise NoEvidenceError(Worded(lambda say: f"{start}{say.declare(IndependentGivenHabits)}, for example."))
     noised: Parts = [(one.worst_case_only(), number) for one, number in rest]
     if not exact:
         return _merged([*totals, *noised])
@@ -181,7 +181,7 @@ def _check(
             "these releases do not add up: noiseless ones stand beside others about the same people in overlapping "
             "periods. They were let in under bounded dependence; declare it if it can be argued, "
         )
-        raise NoEvidenceError(Worded(lambda say: f"{start}{say.declare('BoundedDependence')}."))
+        raise NoEvidenceError(Worded(lambda say: f"{start}{say.declare(BoundedDependence)}."))
 
 
 def _merged(listed: Iterable[tuple[Certificate, int]]) -> Parts:

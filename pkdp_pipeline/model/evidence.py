@@ -43,6 +43,10 @@ class Evidence(ABC):
     """What is the case when the declaration is false; empty where nothing is claimed that could be."""
     holds: ClassVar[str] = ""
     """When it holds, in the words of a refusal that names it as a choice; empty where it is none."""
+    written: ClassVar[tuple[str, ...]] = ()
+    """The fields that advice writes out."""
+    covers_periods: ClassVar[bool] = False
+    """Whether it lets noiseless releases about different periods add up."""
 
     @property
     @abstractmethod
@@ -68,6 +72,7 @@ class DisjointUnits(Evidence):
     key: ClassVar[str] = "disjoint_units"
     if_false: ClassVar[str] = "the same people are in several of the releases"
     holds: ClassVar[str] = "the parts are about different people, fixed in advance"
+    covers_periods: ClassVar[bool] = True
 
     @property
     def declares(self) -> str:
@@ -96,6 +101,7 @@ class IndependentGivenHabits(Evidence):
     key: ClassVar[str] = "independent_given_habits"
     if_false: ClassVar[str] = "a person's records depend on one another beyond known habits"
     holds: ClassVar[str] = "a person's days are independent given her habits"
+    covers_periods: ClassVar[bool] = True
 
     @property
     def declares(self) -> str:
@@ -120,6 +126,7 @@ class OneDayProtected(Evidence):
     key: ClassVar[str] = "one_day_protected"
     if_false: ClassVar[str] = "a person's other records tell about this one"
     holds: ClassVar[str] = "one day is protected, all others being given"
+    covers_periods: ClassVar[bool] = True
 
     @property
     def declares(self) -> str:
@@ -152,6 +159,8 @@ class BoundedDependence(Evidence):
     key: ClassVar[str] = "bounded_dependence"
     if_false: ClassVar[str] = "releases depend on earlier ones more than declared"
     holds: ClassVar[str] = "of each release on all earlier ones"
+    written: ClassVar[tuple[str, ...]] = ("epsilon", "delta")
+    covers_periods: ClassVar[bool] = True
 
     epsilon: float
     delta: float = 0.0
@@ -195,6 +204,7 @@ class BoundedParticipation(Evidence):
     key: ClassVar[str] = "bounded_participation"
     if_false: ClassVar[str] = "somebody takes part more often than declared"
     holds: ClassVar[str] = "nobody is in more of them; beside independence given habits"
+    written: ClassVar[tuple[str, ...]] = ("times",)
 
     times: int
 
@@ -228,6 +238,7 @@ class OncePerUnit(Evidence):
     key: ClassVar[str] = "once_per_unit"
     if_false: ClassVar[str] = "somebody appears in several of the releases"
     holds: ClassVar[str] = "everybody appears once"
+    covers_periods: ClassVar[bool] = True
 
     @property
     def declares(self) -> str:
@@ -281,6 +292,7 @@ class BoundedSensitivity(Evidence):
 
     key: ClassVar[str] = "bounded_sensitivity"
     if_false: ClassVar[str] = "a record changes the counts more than declared"
+    written: ClassVar[tuple[str, ...]] = ("changes",)
 
     changes: int
     protects: Literal["presence", "value"] = "presence"
@@ -305,21 +317,21 @@ class BoundedSensitivity(Evidence):
 
 
 _FARTHEST = 1e300
-KINDS: Mapping[str, type[Evidence]] = MappingProxyType(
-    {
-        kind.key: kind
-        for kind in (
-            DisjointUnits,
-            IndependentGivenHabits,
-            OneDayProtected,
-            BoundedDependence,
-            BoundedParticipation,
-            OncePerUnit,
-            SamePeople,
-            BoundedSensitivity,
-        )
-    }
-)
+_REGISTRY: dict[str, type[Evidence]] = {
+    kind.key: kind
+    for kind in (
+        DisjointUnits,
+        IndependentGivenHabits,
+        OneDayProtected,
+        BoundedDependence,
+        BoundedParticipation,
+        OncePerUnit,
+        SamePeople,
+        BoundedSensitivity,
+    )
+}
+KINDS: Mapping[str, type[Evidence]] = MappingProxyType(_REGISTRY)
+"""All kinds by key, in the order in which they are named."""
 
 _TOGETHER = (
     {"independent_given_habits", "bounded_participation"},
@@ -348,7 +360,7 @@ def read_evidence(given: object) -> tuple[Evidence, ...]:
     if len(set(keys)) < len(keys):
         raise ArgumentError("evidence names a kind twice; declare each once.")
     if len(keys) > 1 and set(keys) not in _TOGETHER:
-        raise ArgumentError(Worded(partial(_not_together, sorted(type(one).__name__ for one in found))))
+        raise ArgumentError(Worded(partial(_not_together, sorted((type(one) for one in found), key=_name))))
     order = list(KINDS)
     return tuple(sorted(found, key=lambda one: order.index(one.key)))
 
@@ -379,12 +391,16 @@ def _short(number: float) -> str:
     return repr(number).replace("e-0", "e-").removesuffix(".0")
 
 
-def _not_together(kinds: list[str], say: Speech) -> str:
-    habits, day, taking = map(say.evidence_name, ("IndependentGivenHabits", "OneDayProtected", "BoundedParticipation"))
+def _not_together(kinds: list[type[Evidence]], say: Speech) -> str:
+    habits, day, taking = map(say.evidence_name, (IndependentGivenHabits, OneDayProtected, BoundedParticipation))
     return (
         f"no rule takes {' and '.join(map(say.evidence_name, kinds))} together: a list may hold {taking} with {habits} "
         f"or with {day}."
     )
+
+
+def _name(kind: type[Evidence]) -> str:
+    return kind.__name__
 
 
 def _choices() -> str:

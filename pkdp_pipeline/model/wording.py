@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import Any
 
 __all__ = [
     "ANALYST",
@@ -22,12 +22,6 @@ __all__ = [
     "worded_for",
 ]
 
-_FIELDS = {
-    "BoundedDependence": ("epsilon", "delta"),
-    "BoundedParticipation": ("times",),
-    "BoundedSensitivity": ("changes",),
-}
-
 
 class Speech:
     """How advice is written: here for those who call the library from Python."""
@@ -40,15 +34,15 @@ class Speech:
         """Return how noise is asked for."""
         return f"noise=pkdp.GeometricNoise({epsilon:g})"
 
-    def evidence(self, kind: str) -> str:
-        """Return how evidence is written; `kind` is the name of its class."""
-        return f"pkdp.{kind}({', '.join(_FIELDS.get(kind, ()))})"
+    def evidence(self, kind: type[Any]) -> str:
+        """Return how evidence is written; `kind` is its class, as in `pkdp_pipeline.model.evidence`."""
+        return f"pkdp.{kind.__name__}({', '.join(kind.written)})"
 
-    def evidence_name(self, kind: str) -> str:
+    def evidence_name(self, kind: type[Any]) -> str:
         """Return how evidence is named."""
-        return kind
+        return kind.__name__
 
-    def declare(self, kind: str) -> str:
+    def declare(self, kind: type[Any]) -> str:
         """Return how evidence is declared about a data set."""
         return f"{self.declaring}: evidence={self.evidence(kind)}"
 
@@ -75,14 +69,14 @@ class _JobFile(Speech):
     def noise(self, epsilon: float) -> str:
         return f"noise = {{ epsilon = {epsilon:g} }}"
 
-    def evidence(self, kind: str) -> str:
-        fields = "".join(f", {field} = …" for field in _FIELDS.get(kind, ()))
+    def evidence(self, kind: type[Any]) -> str:
+        fields = "".join(f", {field} = …" for field in kind.written)
         return f'{{ kind = "{self.evidence_name(kind)}"{fields} }}'
 
-    def evidence_name(self, kind: str) -> str:
-        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind).lower()
+    def evidence_name(self, kind: type[Any]) -> str:
+        return str(kind.key)
 
-    def declare(self, kind: str) -> str:
+    def declare(self, kind: type[Any]) -> str:
         return f"{self.declaring}: evidence = {self.evidence(kind)}"
 
     declaring = "in the job file, above its first [table]"

@@ -76,6 +76,8 @@ def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects)
             "given it would say nothing"
         )
         worst = None
+    if not partial and worst is None and not obstacles:
+        obstacles.append(f"no theorem is about protects={protects!r} of a {type(mechanism).__name__} like this")
     return Applicable(partial=tuple(partial), worst=worst, obstacles=tuple(obstacles))
 
 

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.certificates import target
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.theorems import Applied, Theorem, bounds_of
 from pkdp_pipeline.theorems import theorems as registry
@@ -40,9 +41,12 @@ TOY = Theorem(
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
     monkeypatch.setitem(registry._REGISTRY, "toy", TOY)
-    bounds_of.cache_clear()
+    remembered = (bounds_of, target._least, target._largest_noise)
+    for function in remembered:
+        function.cache_clear()
     yield
-    bounds_of.cache_clear()
+    for function in remembered:
+        function.cache_clear()
 
 
 def test_a_toy_theorem_is_certified_said_and_published():

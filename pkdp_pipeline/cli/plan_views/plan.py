@@ -321,14 +321,14 @@ class _Flags(Speech):
     def noise(self, epsilon: float) -> str:
         return f"noise of ε = {typed(epsilon)}"
 
-    def evidence(self, kind: str) -> str:
+    def evidence(self, kind: type[Any]) -> str:
         name = self.evidence_name(kind)
         return f"--evidence {':'.join(filter(None, (name, ','.join(EVIDENCE.get(name, ())).upper())))}"
 
-    def evidence_name(self, kind: str) -> str:
+    def evidence_name(self, kind: type[Any]) -> str:
         return JOB_FILE.evidence_name(kind)
 
-    def declare(self, kind: str) -> str:
+    def declare(self, kind: type[Any]) -> str:
         return self.evidence(kind)
 
 

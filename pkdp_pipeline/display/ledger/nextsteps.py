@@ -83,18 +83,18 @@ def _elsewhere(history: History) -> Iterator[str]:
         if leaks and isinstance(one, OncePerUnit):
             continue
         when = "With" if noiseless else "Without noise, with"
-        yield f"{when} {SAY.evidence(type(one).__name__)}, if this is true: {one.declares}"
-    once = f"with {SAY.evidence_name('OncePerUnit')} that of one histogram over all of them; "
+        yield f"{when} {SAY.evidence(type(one))}, if this is true: {one.declares}"
+    once = f"with {SAY.evidence_name(OncePerUnit)} that of one histogram over all of them; "
     yield (
-        f"Or {SAY.evidence('BoundedDependence')}, if each release depends on all earlier ones together by at most so "
-        f"much. With {SAY.evidence_name('DisjointUnits')} and {SAY.evidence_name('OneDayProtected')} the total is that "
+        f"Or {SAY.evidence(BoundedDependence)}, if each release depends on all earlier ones together by at most so "
+        f"much. With {SAY.evidence_name(DisjointUnits)} and {SAY.evidence_name(OneDayProtected)} the total is that "
         f"of the largest release; {'' if leaks else once}with the others it grows with every release. The project's "
         "docs/composition.md has the rules, and what breaks each of them."
     )
     if any(isinstance(one, BoundedParticipation) for one in history.evidence):
         yield (
-            f"{SAY.evidence_name('BoundedParticipation')} by itself covers noised releases only; "
-            f"{SAY.evidence_name('IndependentGivenHabits')} goes with it."
+            f"{SAY.evidence_name(BoundedParticipation)} by itself covers noised releases only; "
+            f"{SAY.evidence_name(IndependentGivenHabits)} goes with it."
         )
 
 
@@ -114,7 +114,7 @@ def _same_period(history: History) -> Iterator[str]:
             f"{where}: nothing beside a release without noise, not even a noisy one, which tells about the people who "
             "protect by being unknown. Publish one cross-tabulated histogram, its cells declared in domain, and derive "
             f"the rest with release.rollup; or plan {_NOISED} for all of them; or declare "
-            f"{SAY.evidence('BoundedDependence')}."
+            f"{SAY.evidence(BoundedDependence)}."
             + (
                 ""
                 if "total" in kinds

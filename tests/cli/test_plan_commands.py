@@ -344,6 +344,8 @@ def talk(answers: list[str | int], *, seconds: float = 60.0) -> tuple[str, int]:
             elif program.poll() is not None:
                 break
         code = program.wait(10)
+    except subprocess.TimeoutExpired:
+        raise AssertionError(f"it goes on; it has shown {shown.decode(errors='replace')!r}") from None
     finally:
         if program.poll() is None:
             os.kill(program.pid, signal.SIGKILL)

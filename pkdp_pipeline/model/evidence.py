@@ -47,6 +47,8 @@ class Evidence(ABC):
     """The fields that advice writes out."""
     covers_periods: ClassVar[bool] = False
     """Whether it lets noiseless releases about different periods add up."""
+    is_for_noise: ClassVar[bool] = False
+    """Whether a total against any attacker rests on all of it."""
 
     @property
     @abstractmethod
@@ -56,7 +58,7 @@ class Evidence(ABC):
     @property
     def declares_for_noise(self) -> str:
         """What of it a total against any attacker rests on, as one plain sentence; empty where on nothing."""
-        return ""
+        return self.declares if self.is_for_noise else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ class DisjointUnits(Evidence):
     if_false: ClassVar[str] = "the same people are in several of the releases"
     holds: ClassVar[str] = "the parts are about different people, fixed in advance"
     covers_periods: ClassVar[bool] = True
+    is_for_noise: ClassVar[bool] = True
 
     @property
     def declares(self) -> str:
@@ -81,11 +84,6 @@ class DisjointUnits(Evidence):
             "The parts are about different people: who belongs to which part is fixed in advance, public, and does "
             "not depend on anybody's data."
         )
-
-    @property
-    def declares_for_noise(self) -> str:
-        """What of it a total against any attacker rests on: all of it."""
-        return self.declares
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +203,7 @@ class BoundedParticipation(Evidence):
     if_false: ClassVar[str] = "somebody takes part more often than declared"
     holds: ClassVar[str] = "nobody is in more of them; beside independence given habits"
     written: ClassVar[tuple[str, ...]] = ("times",)
+    is_for_noise: ClassVar[bool] = True
 
     times: int
 
@@ -218,11 +217,6 @@ class BoundedParticipation(Evidence):
             f"Nobody takes part in more than {self.times} of the periods that the releases are about, where periods "
             "that overlap count as one."
         )
-
-    @property
-    def declares_for_noise(self) -> str:
-        """What of it a total against any attacker rests on: all of it."""
-        return self.declares
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +287,7 @@ class BoundedSensitivity(Evidence):
     key: ClassVar[str] = "bounded_sensitivity"
     if_false: ClassVar[str] = "a record changes the counts more than declared"
     written: ClassVar[tuple[str, ...]] = ("changes",)
+    is_for_noise: ClassVar[bool] = True
 
     changes: int
     protects: Literal["presence", "value"] = "presence"
@@ -309,11 +304,6 @@ class BoundedSensitivity(Evidence):
             f"Every person has one record, and whether {record} changes the counts of all releases, added up, by at "
             f"most {self.changes}."
         )
-
-    @property
-    def declares_for_noise(self) -> str:
-        """What of it a total against any attacker rests on: all of it."""
-        return self.declares
 
 
 _FARTHEST = 1e300
@@ -360,7 +350,8 @@ def read_evidence(given: object) -> tuple[Evidence, ...]:
     if len(set(keys)) < len(keys):
         raise ArgumentError("evidence names a kind twice; declare each once.")
     if len(keys) > 1 and set(keys) not in _TOGETHER:
-        raise ArgumentError(Worded(partial(_not_together, sorted((type(one) for one in found), key=_name))))
+        kinds = sorted(map(type, found), key=lambda kind: kind.__name__)
+        raise ArgumentError(Worded(partial(_not_together, kinds)))
     order = list(KINDS)
     return tuple(sorted(found, key=lambda one: order.index(one.key)))
 
@@ -397,10 +388,6 @@ def _not_together(kinds: list[type[Evidence]], say: Speech) -> str:
         f"no rule takes {' and '.join(map(say.evidence_name, kinds))} together: a list may hold {taking} with {habits} "
         f"or with {day}."
     )
-
-
-def _name(kind: type[Evidence]) -> str:
-    return kind.__name__
 
 
 def _choices() -> str:

@@ -45,7 +45,7 @@ def test_every_kind_of_evidence_is_named_as_job_files_and_python_know_it(key):
 
     kind = kinds()[key]
     numbers = {"epsilon": 0.1, "delta": 1e-9, "times": 3}
-    written = PYTHON.evidence(kind.__name__)
+    written = PYTHON.evidence(kind)
     for name, number in numbers.items():
         written = written.replace(name, repr(number))
     import pkdp_pipeline as pkdp
@@ -54,7 +54,7 @@ def test_every_kind_of_evidence_is_named_as_job_files_and_python_know_it(key):
     assert isinstance(made, kind)
     import tomllib
 
-    toml = JOB_FILE.evidence(kind.__name__)
+    toml = JOB_FILE.evidence(kind)
     for name, number in numbers.items():
         toml = toml.replace(f"{name} = …", f"{name} = {number!r}")
     table = tomllib.loads(f"evidence = {toml}")["evidence"]

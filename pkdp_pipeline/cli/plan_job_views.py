@@ -131,7 +131,7 @@ def _found(repairs: Repairs, offer: Offer) -> Iterator[str]:
     days = number_of(len(repairs.tried_days), "day")
     yield f"Tried on {days}: nothing is refused, and what is published {_total(offer)}."
     for release in () if offer.job is None else offer.job.release:
-        mechanism = release.mechanism()
+        mechanism = release.mechanism
         if release not in repairs.job.release and mechanism.noise is not None:
             off = rounded_up(expected_error(mechanism).mean_absolute)
             yield f"A number of {release.name!r} is off by {off} on average."

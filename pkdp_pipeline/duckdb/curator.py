@@ -177,7 +177,7 @@ def request_of(
     inherits = spec.order_by is None and one_cell == rules.one_cell
     first = None if by is None else rules.order_by if inherits else spec.order_by
     request = Question(
-        mechanism=spec.mechanism(),
+        mechanism=spec.mechanism,
         unit=rules.unit,
         protects=spec.protects or "presence",
         by=by,

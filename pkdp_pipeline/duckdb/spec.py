@@ -160,6 +160,7 @@ class Spec(Table):
                 raise ArgumentError(f"{name} is not for analysts to choose: the policy decides it. Leave it out.")
         return self.model_copy(update={"database": None, "schema_": None, "schemas": None})
 
+    @property
     def mechanism(self) -> Count | Histogram:
         """Return the mechanism that is asked for."""
         noise = None if self.noise is None else GeometricNoise(self.noise)

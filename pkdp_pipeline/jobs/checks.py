@@ -267,7 +267,7 @@ def _schema(release: Release, asked: ReleaseTable) -> list[str]:
         problems.append("count must hold whole numbers")
     if not isinstance(table.index, pd.RangeIndex) or table.index.name is not None:
         problems.append("it must have no index")
-    if release.certificate.mechanism != asked.mechanism():
+    if release.certificate.mechanism != asked.mechanism:
         problems.append("its certificate must be about the mechanism that the job asks for")
     if asked.by is None and table.shape != (1, 1):
         problems.append("a count must be one number")
@@ -290,7 +290,7 @@ def _file(release: Release) -> list[str]:
 
 
 def _counts(table: pd.DataFrame, asked: ReleaseTable, rows: int | None) -> list[str]:
-    mechanism, published = asked.mechanism(), table["count"].dropna()
+    mechanism, published = asked.mechanism, table["count"].dropna()
     problems = []
     if mechanism.noise is None:
         # Without k, a cell that was found has somebody in it; one that was declared may be empty.

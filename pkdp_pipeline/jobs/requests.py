@@ -109,7 +109,7 @@ def _request(job: Job, release: ReleaseTable, day: date) -> Question:
     histogram = release.by is not None
     try:
         return Question(
-            mechanism=release.mechanism(),
+            mechanism=release.mechanism,
             protects=release.protects,
             unit=job.unit,
             by=release.by,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
@@ -211,20 +212,21 @@ class ReleaseTable(Table):
                 )
         elif self.k_complement is not None:
             raise ValueError("k_complement is for counts: remove it, or remove by.")
-        self.mechanism()
+        self.mechanism  # noqa: B018 - its rules are checked when it is made
         return self
 
     def _counts_everybody(self) -> bool:
         rules = (self.where, self.k, self.k_complement, self.noise, self.release_threshold)
         return all(rule is None for rule in rules)
 
-    @property
+    @cached_property
     def kind(self) -> Kind:
         """How it stands beside other releases about the same people; see `kind_of`."""
-        return kind_of(self.mechanism(), self.protects)
+        return kind_of(self.mechanism, self.protects)
 
+    @cached_property
     def mechanism(self) -> Mechanism:
-        """Return the mechanism this release runs."""
+        """The mechanism this release runs."""
         noise = None if self.noise is None else GeometricNoise(self.noise.epsilon)
         if self.by is not None:
             return Histogram(k=self.k, noise=noise, release_threshold=self.release_threshold)

@@ -167,7 +167,7 @@ def test_the_piece_of_a_job_file_is_one(name, tmp_path):
         job.write_text(f'{head}{pasted}\n[output]\ndirectory = "out"\n', encoding="utf-8")
         read = load_job(job)
         (release,) = read.release
-        assert release.mechanism() == mechanism_from_dict(one["mechanism"])
+        assert release.mechanism == mechanism_from_dict(one["mechanism"])
         assert release.protects == question["protects"]
         declared = pkdp.AttackerModel() if one["against_anyone"] else pkdp.AttackerModel(**question["attacker"])
         assert read.attacker_of(release) == declared

@@ -54,7 +54,7 @@ DECLARED = {**TOWNS, "domain": ["Ås", "Bø"]}
 )
 def test_what_is_as_asked_for_passes(keys, table, rows):
     release = asked(**keys)
-    check_output(sealed(table, release.mechanism()), release, rows=rows)
+    check_output(sealed(table, release.mechanism), release, rows=rows)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_what_is_as_asked_for_passes(keys, table, rows):
 def test_each_defect_is_found_and_told_without_numbers(keys, table, rows, words):
     release = asked(**keys)
     with pytest.raises(RuntimeError, match=words) as caught:
-        check_output(sealed(table, release.mechanism()), release, rows=rows)
+        check_output(sealed(table, release.mechanism), release, rows=rows)
     told = str(caught.value)
     assert "'people'" in told
     assert "Bø" not in told
@@ -90,11 +90,11 @@ def test_each_defect_is_found_and_told_without_numbers(keys, table, rows, words)
 
 def test_a_certificate_about_another_mechanism_is_found():
     with pytest.raises(RuntimeError, match="mechanism"):
-        check_output(sealed(cells(["Bø"], [9]), asked(by="town", k=5).mechanism()), asked(by="town", k=6))
+        check_output(sealed(cells(["Bø"], [9]), asked(by="town", k=5).mechanism), asked(by="town", k=6))
 
 
 def test_metadata_beside_the_certificate_are_found():
-    release = sealed(cells(["Bø"], [5]), asked(**TOWNS).mechanism())
+    release = sealed(cells(["Bø"], [5]), asked(**TOWNS).mechanism)
     file = pq.ParquetFile(pa.BufferReader(release.to_bytes()))
     table, metadata = file.read(), file.metadata.metadata
     sink = pa.BufferOutputStream()

@@ -26,7 +26,7 @@ def test_a_job_is_read_with_absolute_paths(job_file, tmp_path):
     assert job.output.directory == str(tmp_path / "out")
     assert job.unit == ("person",)
     assert job.attacker_model() == AttackerModel(p_max=0.5)
-    assert job.release[0].mechanism() == Histogram(k=5)
+    assert job.release[0].mechanism == Histogram(k=5)
 
 
 def test_an_engine_is_duckdb_unless_said_and_spark_reads_addresses(job_file, basic, tmp_path):
@@ -44,7 +44,7 @@ def test_every_key_of_a_release_reaches_its_mechanism(job_file, basic):
         "k = 3\nk_complement = 2\nnoise = { epsilon = 1 }\nrelease_threshold = 9\nwhere = \"town == 'Ås'\"",
     )
     job = load_job(job_file(release))
-    assert job.release[0].mechanism() == Count(k=3, k_complement=2, noise=GeometricNoise(1.0), release_threshold=9)
+    assert job.release[0].mechanism == Count(k=3, k_complement=2, noise=GeometricNoise(1.0), release_threshold=9)
 
 
 def test_every_rule_for_rows_reaches_the_request(job_file, basic):

@@ -96,7 +96,7 @@ def reaches(path: Path, target: Target, days) -> bool:
         try:
             alone = release.noise is None or len(days) == 1 or held.evidence
             attacker = held.attacker_of(release) if alone else AttackerModel()
-            certificate = certify(release.mechanism(), attacker, protects=release.protects)
+            certificate = certify(release.mechanism, attacker, protects=release.protects)
         except PkdpError:
             return False
         if not certificate.delta(target.epsilon * share) <= target.delta * share:
@@ -206,7 +206,7 @@ def test_an_assumption_is_a_question_and_comes_last(tmp_path):
     assert [edit.value["p_max"] for offer in asked for edit in offer.edits] == [0.5]
     assert "50 %" in asked[0].claim
     for p_max, refused in ((0.5, False), (0.501, True)):
-        held = certify(load_job(path).release[0].mechanism(), AttackerModel(p_max=p_max))
+        held = certify(load_job(path).release[0].mechanism, AttackerModel(p_max=p_max))
         assert (held.delta(1.0) > 1e-6) == refused
 
 
@@ -216,7 +216,7 @@ def test_a_target_is_reached_and_not_overshot(tmp_path):
         edit = first(check(path, [DAY], target)).edits[0]
         held = load_job(path)
         certified = [
-            certify(type(held.release[0].mechanism())(k=k), held.attacker_model()) for k in (edit.value, edit.value - 1)
+            certify(type(held.release[0].mechanism)(k=k), held.attacker_model()) for k in (edit.value, edit.value - 1)
         ]
         assert certified[0].delta(target.epsilon) <= target.delta < certified[1].delta(target.epsilon)
 

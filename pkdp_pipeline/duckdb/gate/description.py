@@ -88,7 +88,7 @@ def _examples(policy: Policy, attacker: AttackerModel, permitted: PermittedTable
         ({"table": permitted.name, "count": True, "k": table.k, **more}, "presence"),
     ]
     return [
-        {"question": question, "promise": _certified(Spec.read(question).mechanism(), attacker, protects)[1]}
+        {"question": question, "promise": _certified(Spec.read(question).mechanism, attacker, protects)[1]}
         for question, protects in questions
     ]
 

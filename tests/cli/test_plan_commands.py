@@ -335,11 +335,13 @@ def talk(answers: list[str | int], *, seconds: float = 60.0) -> tuple[str, int]:
                 shown += piece
             elif waiting and shown[asked:].endswith(b"> "):
                 asked, answer = len(shown), waiting.pop(0)
-                pressed, again = bytes([answer]) if isinstance(answer, int) else b"", time.monotonic() + 2
-                os.write(lead, pressed or f"{answer}\n".encode())
-            elif pressed and time.monotonic() > again and program.poll() is None:
-                # A signal that comes while a module is imported can get lost: people press the keys again.
-                again = time.monotonic() + 2
+                pressed = bytes([answer]) if isinstance(answer, int) else f"{answer}\n".encode()
+                again = time.monotonic() + (2 if isinstance(answer, int) else 20)
+                os.write(lead, pressed)
+            elif pressed and time.monotonic() > again and len(shown) <= asked + 4 and program.poll() is None:
+                # A signal that comes while a module is imported can get lost, and so can a line while the terminal is
+                # made ready: people press the keys again.
+                again = time.monotonic() + 20
                 os.write(lead, pressed)
             elif program.poll() is not None:
                 break

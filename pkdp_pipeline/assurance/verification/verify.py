@@ -72,9 +72,9 @@ def verify(
 
     Notes
     -----
-    *Guarantee*: a claim passes only if what is stored is what is recomputed, and no attack exceeds it by more
-    than one part in 10⁹ (for the rounding of floats); a sound file
-    fails with probability ``1 - confidence`` at most, by chance of the simulations. *Rounding*: what an attacker
+    *Guarantee*: a claim passes only if what is stored is what is recomputed, or weaker, and no attack exceeds it by
+    more than one part in 10⁹ (for the rounding of floats); a sound file fails with probability ``1 - confidence`` at
+    most, by chance of the simulations. *Rounding*: what an attacker
     attains is rounded down.
     """
     number = whole_number("draws", draws, least=100)

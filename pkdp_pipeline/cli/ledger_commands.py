@@ -89,7 +89,7 @@ def total(
     from pkdp_pipeline.display.ledger.screen import Screen
     from pkdp_pipeline.display.ledger.totalling import print_total
     from pkdp_pipeline.display.ledger.words import command
-    from pkdp_pipeline.ledger.totals import unit_named
+    from pkdp_pipeline.ledger.adding_up import unit_named
     from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading, stated_total
     from pkdp_pipeline.ledger.views.spent import spent
 

@@ -12,9 +12,9 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import BudgetExceededError
 from pkdp_pipeline.ledger.account import EVERYTHING, Account, Bundle, Span
-from pkdp_pipeline.ledger.ledger_totals import LedgerTotals, delta_of, drawn, epsilon_of
+from pkdp_pipeline.ledger.adding_up import unit_named
 from pkdp_pipeline.ledger.rows import Row
-from pkdp_pipeline.ledger.totals import unit_named
+from pkdp_pipeline.ledger.totals import LedgerTotals, delta_of, drawn, epsilon_of
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.wording import Speech, Worded, rounded_up

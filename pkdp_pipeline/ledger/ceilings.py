@@ -11,7 +11,7 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger.account import Bundle
-from pkdp_pipeline.ledger.totals import add_up
+from pkdp_pipeline.ledger.adding_up import add_up
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import Evidence
 

@@ -10,16 +10,16 @@ from typing import Any
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import BudgetExceededError, NoEvidenceError
 from pkdp_pipeline.ledger.account import Account, read_account
+from pkdp_pipeline.ledger.adding_up import add_up
 from pkdp_pipeline.ledger.admission import Admission, admit, check_told
 from pkdp_pipeline.ledger.budget_check import BudgetCheck
 from pkdp_pipeline.ledger.chain import Journal, json_text
 from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.entries import Entries, Entry, Reservation
-from pkdp_pipeline.ledger.ledger_totals import LedgerTotals
 from pkdp_pipeline.ledger.parts import Parts, certificate_of, compared, describe
 from pkdp_pipeline.ledger.rows import Row
 from pkdp_pipeline.ledger.terms import Terms
-from pkdp_pipeline.ledger.totals import add_up
+from pkdp_pipeline.ledger.totals import LedgerTotals
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.facts import Facts
 

@@ -14,9 +14,9 @@ from pkdp_pipeline.ledger.chain import GENESIS, Journal
 from pkdp_pipeline.ledger.charging import Charging, hold_recertified
 from pkdp_pipeline.ledger.database import Database, open_database
 from pkdp_pipeline.ledger.entries import Entries, Entry, Reservation, terms_of
-from pkdp_pipeline.ledger.ledger_totals import LedgerTotals
 from pkdp_pipeline.ledger.rows import Row
 from pkdp_pipeline.ledger.terms import Terms, given
+from pkdp_pipeline.ledger.totals import LedgerTotals
 from pkdp_pipeline.ledger.verification import verify
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.facts import Facts

@@ -1,191 +1,235 @@
-"""Totals: what the releases of a data set add up to for one privacy unit, from their account."""
+"""LedgerTotals: what a data set's charged releases add up to, and whether that fits a budget."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.ledger.account import Bundle
-from pkdp_pipeline.model.evidence import (
-    BoundedDependence,
-    BoundedParticipation,
-    Evidence,
-    IndependentGivenHabits,
-    SamePeople,
-)
-from pkdp_pipeline.model.mechanisms import kind_of
-from pkdp_pipeline.model.wording import Worded
+from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
+from pkdp_pipeline.ledger.account import Account, Bundle, read_account, unit_text
+from pkdp_pipeline.ledger.adding_up import add_up, unit_named, whole_parts
+from pkdp_pipeline.ledger.ceilings import fits_budget
+from pkdp_pipeline.ledger.database import Database
+from pkdp_pipeline.ledger.parts import Parts
+from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.model.budget import Budget
+from pkdp_pipeline.model.mechanisms import GeometricNoise, kind_of
+from pkdp_pipeline.model.mechanisms.noise_law import SMALLEST_EPSILON, noise_scale
+from pkdp_pipeline.model.unit import EachRow
+from pkdp_pipeline.theorems import WorstCase
+from pkdp_pipeline.theorems.beside_leakage import WorstBesidePrivate
+from pkdp_pipeline.theorems.rounding import float_above
+from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
-__all__ = ["add_up", "unit_named", "whole_parts"]
+__all__ = ["LedgerTotals", "delta_of", "drawn", "epsilon_of"]
 
-Parts = list[tuple[Certificate, int]]
-
-
-def unit_named(unit: str) -> str:
-    """Return a unit (see `unit_text`) in words."""
-    columns = json.loads(unit)
-    return ", ".join(map(repr, columns)) if columns else "each row"
+Held = Mapping[Bundle, int]
 
 
-def whole_parts(
-    held: Mapping[Bundle, int], parts: Mapping[str, ReleaseCertificate]
-) -> list[tuple[ReleaseCertificate, int]]:
-    """Return every different certificate and how often it occurs, whatever stands beside it."""
-    often: Counter[str] = Counter()
-    for bundle, times in held.items():
-        for key, number in bundle.parts:
-            often[key] += number * times
-    return [(parts[key], times) for key, times in sorted(often.items())]
-
-
-def add_up(
-    held: Mapping[Bundle, int],
-    parts: Mapping[str, ReleaseCertificate],
-    evidence: tuple[Evidence, ...],
-    *,
-    beside_others: bool,
-) -> Certificate:
-    """Return what components add up to with the evidence declared.
-
-    A release that stands alone in its component counts with its whole certificate; where others stand beside
-    it, with what noise gives against any attacker, except for a single exact count beside pure noise. A total takes
-    nothing from those beside it, which are certified given what it tells.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerTotals:
+    """What charged releases add up to under some terms; charges, totals, views and dry runs ask it.
 
     Parameters
     ----------
-    held : mapping of Bundle to int
-        The components, as bundles of one unit, and how often each occurs.
+    account : Account
     parts : mapping of str to ReleaseCertificate
-        The certificates of the bundles' parts.
-    evidence : tuple of Evidence
-    beside_others : bool
-        Whether the data set has releases for other units, which are not in the total.
+        The certificates that the account's releases count with.
+    terms : Terms
+    """
 
-    Raises
-    ------
-    NoEvidenceError
-        If they do not add up.
+    account: Account
+    parts: Mapping[str, ReleaseCertificate]
+    terms: Terms
+
+    @classmethod
+    def read(cls, db: Database, dataset: str, terms: Terms) -> LedgerTotals:
+        """Return those of a data set as it is charged now; inside a transaction or a snapshot."""
+        return cls(account=read_account(db, dataset), parts=Parts(db, dataset), terms=terms)
+
+    def of(self, held: Held) -> Certificate:
+        """Return what bundles of one unit add up to; raises a `NoEvidenceError` where they do not."""
+        return add_up(held, self.parts, self.terms.evidence, beside_others=len(self.account.units) > 1)
+
+    def total(self, dataset: str, unit: object) -> Certificate:
+        """Return what everything adds up to for one privacy unit, with what limits it; see `asked_unit`."""
+        asked = self.asked_unit(dataset, unit)
+        if asked is None or asked not in self.account.units:
+            return compose([])
+        return self.of(self.account.bundles(asked)).with_caveats(*self._limits(asked))
+
+    def known(
+        self, dataset: str, unit: Sequence[str], first: date | None = None, last: date | None = None
+    ) -> Certificate | None:
+        """Return the total of one unit, or of what is about any of the days from `first` to `last`.
+
+        None where the releases do not add up; the total of nothing where there are none.
+        """
+        asked = unit_text(unit)
+        if asked not in self.account.units:
+            return compose([])
+        if first is None or last is None:
+            total = self._or_none(self.account.bundles(asked))
+            return None if total is None else total.with_caveats(*self._limits(asked))
+        held = self.account.window(asked, (last - first).days + 1, first.toordinal())
+        return self._or_none(held) if held else compose([])
+
+    def epsilon(self, held: Held, measure: str, delta: float) -> float:
+        """Return the ε at `delta` that bundles add up to, `math.inf` where there is none; rounded up."""
+        total = self._or_none(held) if held else compose([])
+        return math.inf if total is None else self.least(epsilon_of(total, measure, delta), self.drawn(held), delta)
+
+    @staticmethod
+    def least(epsilon: float, exact: tuple[Fraction, Fraction] | None, delta: float) -> float:
+        """Return the smaller of a certified ε and the exact sum, as the first float above it."""
+        if exact is None or exact[1] > Fraction(repr(delta)):
+            return epsilon
+        return min(epsilon, float_above(exact[0]))
+
+    def at_one(self, held: Held, measure: str) -> float | None:
+        """Return the δ at ε = 1 that bundles add up to; None where they do not."""
+        total = self._or_none(held)
+        return None if total is None else delta_of(total, measure, 1.0)
+
+    def drawn(self, held: Held) -> tuple[Fraction, Fraction] | None:
+        """Return the exact sums of ε and δ of bundles; see `drawn`."""
+        return drawn(whole_parts(held, self.parts))
+
+    def within(self, held: Held, budget: Budget) -> bool:
+        """Return whether bundles of one unit fit into a budget.
+
+        Raises
+        ------
+        NoEvidenceError
+            If they do not add up.
+        """
+        exact = self.drawn(held)
+        if (
+            exact is not None
+            and exact[0] <= Fraction(repr(budget.epsilon))
+            and exact[1] <= Fraction(repr(budget.delta))
+        ):
+            return True
+        others = len(self.account.units) > 1
+        return fits_budget(held, self.parts, self.terms.evidence, budget, beside_others=others)
+
+    def all_within(self, held: Held, budgets: Iterable[Budget]) -> bool:
+        """Return whether bundles add up, and fit into all budgets."""
+        try:
+            return all(self.within(held, budget) for budget in budgets)
+        except NoEvidenceError:
+            return False
+
+    def extrapolated(self, before: Account, unit: Sequence[str], days: int, budgets: Sequence[Budget]) -> bool | None:
+        """Return whether `days` like the one charged since `before` fit; None where days are not alike."""
+        then, now = (account.bundles(unit_text(unit)) for account in (before, self.account))
+        if len(self.account.units) > 1 or any(budget.window_days is not None for budget in budgets) or then - now:
+            return None
+        return self.all_within(then + Counter({one: times * days for one, times in (now - then).items()}), budgets)
+
+    def asked_unit(self, dataset: str, unit: object) -> str | None:
+        """Return the privacy unit that is asked for (see `unit_text`), or the only one; None where there is none.
+
+        Parameters
+        ----------
+        dataset : str
+            For messages.
+        unit : str, sequence of str, EACH_ROW or None
+            Columns that name a person; None where the data set has releases for one unit only.
+
+        Raises
+        ------
+        NoEvidenceError
+            If `unit` is None and there are several.
+        ArgumentError
+            If the data set has no releases for `unit`.
+        """
+        units = self.account.units
+        named = "; ".join(map(unit_named, units))
+        if unit is None:
+            if len(units) > 1:
+                raise NoEvidenceError(
+                    f"data set {dataset!r} has releases for several privacy units ({named}), and nothing says how one "
+                    "person's records are spread over them: ask for one of them, as in total(unit=…)."
+                )
+            return units[0] if units else None
+        columns = () if isinstance(unit, EachRow) else (unit,) if isinstance(unit, str) else unit
+        if not isinstance(columns, Sequence) or not all(isinstance(column, str) for column in columns):
+            raise ArgumentError("unit must be a column name, a list of column names, pkdp.EACH_ROW, or None.")
+        if unit_text(columns) not in units and units:
+            raise ArgumentError(f"unit must be one of those that data set {dataset!r} has releases for: {named}.")
+        return unit_text(columns)
+
+    def _or_none(self, held: Held) -> Certificate | None:
+        try:
+            return self.of(held)
+        except NoEvidenceError:
+            return None
+
+    def _limits(self, unit: str) -> list[str]:
+        columns = json.loads(unit)
+        if columns:
+            listed = [f"A person is one value of {', '.join(map(repr, columns))}."]
+        else:
+            listed = ["Every row is taken for a person: a person with several rows is protected in one of them only."]
+        others = [unit_named(one) for one in self.account.units if one != unit]
+        if others:
+            listed.append(
+                f"Releases of this data set for other privacy units ({'; '.join(others)}) are not in it: what they "
+                "tell about the same people comes on top."
+            )
+        return listed
+
+
+def delta_of(total: Certificate, measure: str, epsilon: float) -> float:
+    """Return the δ at `epsilon` of one of a certificate's two guarantees."""
+    return float(total.delta(epsilon) if measure == "partial_knowledge" else total.worst_case.delta(epsilon))
+
+
+def epsilon_of(total: Certificate, measure: str, delta: float) -> float:
+    """Return the ε at `delta` of one of a certificate's two guarantees."""
+    return total.epsilon(delta) if measure == "partial_knowledge" else total.worst_case.epsilon(delta)
+
+
+def drawn(parts: Iterable[tuple[ReleaseCertificate, int]]) -> tuple[Fraction, Fraction] | None:
+    """Return the sum of worst-case ε and δ with the noise as it is drawn, exactly; None where a part has none.
 
     Notes
     -----
-    *Guarantee*: that of `compose`; a component's total is that of all its releases. *Source*:
-    `docs/composition.md`, rules 1 to 8.
+    The sampler's scale is a float s with ``s * epsilon >= 1``, so what is drawn is (1/s)-private, 1/s being at
+    most the declared ε. A budget is a decimal: ten releases with noise declared as 0.1, drawn with scale 10, are
+    exactly 1-private together, although ten times the float 0.1 is more than 1. What leaks beside a release is
+    declared in decimals, and counted as written. *Guarantee*: all parts together, with what leaks beside them, are
+    private at these numbers against any attacker (basic composition). *Rounding*: none for ε; each δ is rounded up.
     """
-    try:
-        return _added_up(held, parts, evidence, beside_others=beside_others)
-    except NoEvidenceError as error:
-        message = error.args[0]
-        if not isinstance(message, Worded):
-            raise
-        # A ledger finds out itself which releases are about the same people.
-        raise NoEvidenceError(Worded(lambda say: message.spoken(say).replace(say.same_people, ""))) from None
+    epsilon, delta = Fraction(0), Fraction(0)
+    listed = list(parts)
+    told = all(certificate.attacker.total_is_known for certificate, _ in listed)
+    for certificate, times in listed:
+        if told and kind_of(certificate.mechanism, certificate.protects) == "total":
+            continue  # given what it tells, it costs nothing
+        pair = _drawn(certificate.worst_case_bound)
+        if pair is None:
+            return None
+        epsilon, delta = epsilon + times * pair[0], delta + times * pair[1]
+    return epsilon, min(delta, Fraction(1))
 
 
-def _added_up(
-    held: Mapping[Bundle, int],
-    parts: Mapping[str, ReleaseCertificate],
-    evidence: tuple[Evidence, ...],
-    *,
-    beside_others: bool,
-) -> Certificate:
-    kinds = {type(one) for one in evidence}
-    if BoundedDependence in kinds:
-        # What is declared covers releases about the same period too, so each counts with its own certificate.
-        return compose(whole_parts(held, parts), evidence)
-    if not evidence and beside_others:
-        # Without evidence, what other units' releases tell about these people may undo what is not known.
-        held = _beside_others(held)
-    if not evidence or kinds == {IndependentGivenHabits}:
-        # Another period's total may tell in which cell a person is in this one, unless days are independent.
-        totals = any(_stands_as(parts[key]) == "total" for bundle in held for key, _ in bundle.parts)
-        apart = totals and sum(held.values()) > 1 and IndependentGivenHabits not in kinds
-        flat: Parts = []
-        for bundle, times in held.items():
-            flat += [(part, number * times) for part, number in _parts_of(bundle, parts, apart=apart)]
-        if not evidence and len(flat) == 1 and flat[0][1] == 1:
-            part = flat[0][0]
-            return compose([part]) if isinstance(part, ReleaseCertificate) else part
-        return compose(flat, evidence or None)
-    periods = [(_total_of(bundle, parts), times) for bundle, times in held.items()]
-    if BoundedParticipation in kinds and len(periods) > 1:
-        # As totals they are known to be about different periods.
-        periods = [(compose([one]) if isinstance(one, ReleaseCertificate) else one, times) for one, times in periods]
-    return compose(periods, evidence)
-
-
-def _beside_others(held: Mapping[Bundle, int]) -> Mapping[Bundle, int]:
-    found: Counter[Bundle] = Counter()
-    for bundle, times in held.items():
-        found[Bundle.of("other units", bundle.parts)] += times
-    return found
-
-
-def _total_of(bundle: Bundle, parts: Mapping[str, ReleaseCertificate]) -> Certificate:
-    """Return what one component adds up to."""
-    listed = _parts_of(bundle, parts)
-    if len(listed) == 1 and listed[0][1] == 1:
-        return listed[0][0]
-    return compose(listed)
-
-
-def _parts_of(bundle: Bundle, parts: Mapping[str, ReleaseCertificate], *, apart: bool = False) -> Parts:
-    """Return what a component counts with; `apart` where totals of other periods are among the releases."""
-    certificates = [(parts[key], number) for key, number in bundle.parts]
-    if bundle.beside == "alone" and not apart:
-        return list(certificates)
-    totals, exact, rest = (
-        [(one, number) for one, number in certificates if _stands_as(one) == kind] for kind in ("total", "exact", "")
-    )
-    if bundle.beside != "alone":
-        _check(bundle, totals, exact, rest)
-    if totals and not apart and sum(number for _, number in rest) == 1:
-        # What is certified given the total keeps all it promises.
-        return [*totals, *rest]
-    if apart and (exact or any(one.worst_case_bound is None for one, _ in rest)):
-        start = (
-            "these releases do not add up: the number of people in one period may tell in which cell somebody is in "
-            "another, and not all of them are noised. Declare evidence that holds, "
-        )
-        raise NoEvidenceError(Worded(lambda say: f"{start}{say.declare(IndependentGivenHabits)}, for example."))
-    noised: Parts = [(one.worst_case_only(), number) for one, number in rest]
-    if not exact:
-        return _merged([*totals, *noised])
-    return [(compose([*exact, *_merged(noised)], SamePeople()), 1)]
-
-
-def _stands_as(certificate: ReleaseCertificate) -> str:
-    kind = kind_of(certificate.mechanism, certificate.protects)
-    return {"total": "total", "exact count": "exact"}.get(kind, "")
-
-
-def _check(
-    bundle: Bundle,
-    totals: Sequence[tuple[ReleaseCertificate, int]],
-    exact: Sequence[tuple[ReleaseCertificate, int]],
-    rest: Sequence[tuple[ReleaseCertificate, int]],
-) -> None:
-    """Refuse what could not have been let in without evidence that covers it."""
-    kinds = {kind_of(one.mechanism) for one, _ in rest}
-    count, single = sum(number for _, number in exact), sum(number for _, number in rest) == 1
-    apart = bundle.beside != "same unit"
-    told = all(one.attacker.total_is_known for one, _ in (*totals, *exact, *rest))
-    unknown = bool(totals) and (apart or bool(exact) or not told or sum(number for _, number in totals) > 1)
-    suppressed = "noiseless" in kinds and not (totals and single)
-    if suppressed or unknown or count > 1 or (count and (kinds - {"pure noise"} or apart)):
-        start = (
-            "these releases do not add up: noiseless ones stand beside others about the same people in overlapping "
-            "periods. They were let in under bounded dependence; declare it if it can be argued, "
-        )
-        raise NoEvidenceError(Worded(lambda say: f"{start}{say.declare(BoundedDependence)}."))
-
-
-def _merged(listed: Iterable[tuple[Certificate, int]]) -> Parts:
-    often: dict[Certificate, int] = {}
-    for one, number in listed:
-        often[one] = often.get(one, 0) + number
-    return list(often.items())
+def _drawn(bound: WorstCase | None) -> tuple[Fraction, Fraction] | None:
+    """Return ε and δ of one release's worst case, the noise as it is drawn; None where only its profile is known."""
+    if isinstance(bound, WorstBesidePrivate):
+        pair = _drawn(bound.one)
+        if pair is None:
+            return None
+        return pair[0] + Fraction(repr(bound.epsilon)), pair[1] + Fraction(bound.delta)
+    if not isinstance(bound, NoiseCurve) or bound.noise < SMALLEST_EPSILON:
+        return None
+    return bound.cells / Fraction(noise_scale(GeometricNoise(bound.noise))), Fraction(bound.parameters[1])

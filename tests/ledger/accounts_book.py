@@ -13,8 +13,8 @@ from pkdp_pipeline.ledger.chain import json_text
 from pkdp_pipeline.ledger.charging import hold_recertified
 from pkdp_pipeline.ledger.database import open_database
 from pkdp_pipeline.ledger.entries import Entries
-from pkdp_pipeline.ledger.ledger_totals import LedgerTotals
 from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.ledger.totals import LedgerTotals
 from pkdp_pipeline.ledger.verification import compare
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.context import Context

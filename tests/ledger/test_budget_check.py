@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.errors import BudgetExceededError, DifferencingError, LedgerError
-from pkdp_pipeline.ledger import Period, budget_check, ceilings, ledger_totals
+from pkdp_pipeline.ledger import Period, budget_check, ceilings, totals
 from pkdp_pipeline.ledger.database import open_database
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -71,7 +71,7 @@ def test_a_hair_above_the_budget_is_named():
     book = opened(Budget(0.7, 0))
     for number in range(1, 10):
         book.add(noised(0.07), day(number))
-    drawn = ledger_totals.drawn([(certified(noised(0.07), AttackerModel(), "presence"), 10)])
+    drawn = totals.drawn([(certified(noised(0.07), AttackerModel(), "presence"), 10)])
     if drawn[0] <= Fraction(7, 10):
         book.add(noised(0.07), day(10))
     else:

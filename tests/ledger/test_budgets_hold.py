@@ -19,7 +19,7 @@ from pkdp_pipeline.errors import (
     NotCertifiableError,
     TemporaryError,
 )
-from pkdp_pipeline.ledger import ledger_totals
+from pkdp_pipeline.ledger import totals
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
@@ -88,11 +88,11 @@ def test_the_exact_sum_is_that_of_the_bound():
             (noised(0.1, Histogram), "value", 2),
         ):
             part = certified(mechanism, attacker, protects)
-            exact, delta = ledger_totals.drawn([(part, 7)])
+            exact, delta = totals.drawn([(part, 7)])
             assert exact == 7 * (Fraction(cells, 10) + added)
             assert delta == 0
             assert float(exact) == pytest.approx(compose([(part, 7)]).worst_case.parameters[0])
-    assert ledger_totals.drawn([(certified(TABLE, AttackerModel(p_max=0.1), "presence"), 1)]) is None
+    assert totals.drawn([(certified(TABLE, AttackerModel(p_max=0.1), "presence"), 1)]) is None
 
 
 LEAKS = [

@@ -11,8 +11,8 @@ from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger import ceilings
 from pkdp_pipeline.ledger.account import Bundle
+from pkdp_pipeline.ledger.adding_up import add_up
 from pkdp_pipeline.ledger.ceilings import fits_budget
-from pkdp_pipeline.ledger.totals import add_up
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import BoundedParticipation, IndependentGivenHabits, OneDayProtected

@@ -25,8 +25,8 @@ from pkdp_pipeline.display.ledger.words import (
 )
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger.account import Holding
+from pkdp_pipeline.ledger.adding_up import unit_named
 from pkdp_pipeline.ledger.differencing import allows_overlap, covers_periods
-from pkdp_pipeline.ledger.totals import unit_named
 from pkdp_pipeline.ledger.views.history import History
 from pkdp_pipeline.ledger.views.reading import Reading, stated_total
 from pkdp_pipeline.ledger.views.spent import Spent, spent

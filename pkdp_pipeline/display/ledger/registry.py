@@ -20,7 +20,7 @@ from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.sentences import suppression
 from pkdp_pipeline.display.ledger.words import attacker_words, budget_words, class_call, number_of
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.ledger.totals import unit_named
+from pkdp_pipeline.ledger.adding_up import unit_named
 from pkdp_pipeline.ledger.views.history import History, Line, read_history
 from pkdp_pipeline.ledger.views.reading import Reading, chosen_units, stated_total
 from pkdp_pipeline.model.version import VERSION

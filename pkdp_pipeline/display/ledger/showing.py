@@ -20,7 +20,7 @@ from pkdp_pipeline.display.ledger.words import (
     state_words,
 )
 from pkdp_pipeline.display.terminal.chart import Mark, columns_chart
-from pkdp_pipeline.ledger.totals import unit_named
+from pkdp_pipeline.ledger.adding_up import unit_named
 from pkdp_pipeline.ledger.views.history import History, Line, Point
 from pkdp_pipeline.ledger.views.spent import Spent
 from pkdp_pipeline.model.evidence import OneDayProtected, evidence_to_dicts

@@ -21,7 +21,7 @@ from pkdp_pipeline.display.report.published import (
 from pkdp_pipeline.display.report.tables import MOST_PERIODS, published_table, series_of
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.ledger.account import unit_text
-from pkdp_pipeline.ledger.totals import unit_named
+from pkdp_pipeline.ledger.adding_up import unit_named
 from pkdp_pipeline.ledger.views.history import History, Line, spending
 from pkdp_pipeline.ledger.views.reading import Reading, stated_total
 from pkdp_pipeline.ledger.views.spent import Spent, spent

@@ -14,8 +14,8 @@ from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.account import Account, Bundle, Holding
-from pkdp_pipeline.ledger.ledger_totals import LedgerTotals
 from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.ledger.totals import LedgerTotals
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.facts import Facts
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pkdp_pipeline.errors import ArgumentError, LedgerError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.account import unit_text
+from pkdp_pipeline.ledger.adding_up import unit_named
 from pkdp_pipeline.ledger.database import Database, open_database
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
-from pkdp_pipeline.ledger.totals import unit_named
 from pkdp_pipeline.model.spelling import folded
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pkdp_pipeline.ledger.account import Bundle
-from pkdp_pipeline.ledger.ledger_totals import LedgerTotals
+from pkdp_pipeline.ledger.totals import LedgerTotals
 from pkdp_pipeline.model.budget import Budget
 
 __all__ = ["MOST_MORE", "Spent", "how_many_more", "spent"]

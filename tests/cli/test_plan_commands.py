@@ -306,6 +306,12 @@ def test_help_needs_nothing_heavy_and_a_plan_no_scipy_and_no_database():
     assert ran.returncode == 0, ran.stderr
 
 
+def in_the_foreground():
+    # Of a test run in the background, Ctrl-C is ignored, and so it would be here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 def talk(answers: list[str | int], *, seconds: float = 60.0) -> tuple[str, int]:
     """Run `pkdp plan` in a pseudo terminal; an answer is a line, or the number of a control character."""
     lead, follow = pty.openpty()
@@ -318,11 +324,11 @@ def talk(answers: list[str | int], *, seconds: float = 60.0) -> tuple[str, int]:
         stderr=follow,
         env={**environment, "TERM": "dumb", "PYTHONIOENCODING": "utf-8"},
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        preexec_fn=in_the_foreground,
     )
     os.close(follow)
     shown, asked, waiting, end = b"", 0, list(answers), time.monotonic() + seconds
-    pressed, again = b"", 0.0
+    answer, pressed, again = "", b"", 0.0
     try:
         while time.monotonic() < end:
             if select.select([lead], [], [], 0.1)[0]:
@@ -336,12 +342,11 @@ def talk(answers: list[str | int], *, seconds: float = 60.0) -> tuple[str, int]:
             elif waiting and shown[asked:].endswith(b"> "):
                 asked, answer = len(shown), waiting.pop(0)
                 pressed = bytes([answer]) if isinstance(answer, int) else f"{answer}\n".encode()
-                again = time.monotonic() + (2 if isinstance(answer, int) else 20)
+                again = time.monotonic() + 2
                 os.write(lead, pressed)
-            elif pressed and time.monotonic() > again and len(shown) <= asked + 4 and program.poll() is None:
-                # A signal that comes while a module is imported can get lost, and so can a line while the terminal is
-                # made ready: people press the keys again.
-                again = time.monotonic() + 20
+            elif isinstance(answer, int) and time.monotonic() > again and program.poll() is None:
+                # A signal that comes while a module is imported can get lost: people press the keys again.
+                again = time.monotonic() + 2
                 os.write(lead, pressed)
             elif program.poll() is not None:
                 break

@@ -21,6 +21,8 @@ PROGRAMS := postgres or spark or ibis or dbt or browser
 ALONE := not slow and not ($(PROGRAMS) or dagster or airflow)
 
 .DEFAULT_GOAL := help
+# Tests start hundreds of processes: what they import is compiled once, also where the environment says otherwise.
+unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo test test-docs test-processors slow lint types bench docs reports engines duckdb1 test-duckdb1 test-programs schedulers \
 	test-schedulers lock clean
 

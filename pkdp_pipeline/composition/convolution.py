@@ -14,6 +14,7 @@ from pkdp_pipeline.composition.ladder import Ladder, Level, Moments
 from pkdp_pipeline.composition.loss_laws import Directions
 from pkdp_pipeline.composition.plan import make_plan
 from pkdp_pipeline.composition.score_attack import attained_by_scores
+from pkdp_pipeline.theorems import Bound
 from pkdp_pipeline.theorems.inversion import smallest_epsilon
 from pkdp_pipeline.theorems.rounding import EVALUATED, UNIT, Array
 
@@ -29,7 +30,7 @@ _NOTHING = -800.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Convolved:
+class Convolved(Bound):
     """Privacy profile of independent releases together.
 
     Parameters
@@ -51,7 +52,6 @@ class Convolved:
     `docs/mathematics.md`, "Composition over a schedule", rules 2 and 5.
     """
 
-    theorem: str
     parts: tuple[tuple[Directions, int], ...]
     participation: int | None = None
     _cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -133,15 +133,6 @@ class Convolved:
             if rate > 0.0 and abs(apart) < 3.0 and guess > math.log(target) + 4.0:
                 return math.exp(min(0.0, guess))
         return self._at(epsilon, leading=True)
-
-    def with_part(self, part: Directions, times: int = 1) -> Convolved:
-        """Return the total with one more part; where it fits the same grid, transforms are used again.
-
-        The result is the same as that of a new object, bit by bit.
-        """
-        more = Convolved(theorem=self.theorem, parts=(*self.parts, (part, times)), participation=self.participation)
-        more._cache["ladder"] = self._ladder().continued(make_plan(more.parts, more.participation))
-        return more
 
     def _ladder(self) -> Ladder:
         if "ladder" not in self._cache:

@@ -9,8 +9,7 @@ from functools import lru_cache
 import flint
 import numpy as np
 
-from pkdp_pipeline.theorems import Bound
-from pkdp_pipeline.theorems.guarantee import Guarantee
+from pkdp_pipeline.theorems.bound import Derived, Guarantee
 from pkdp_pipeline.theorems.rounding import Array, ball_above
 
 __all__ = ["GroupPrivacy"]
@@ -20,7 +19,7 @@ _STEPS = np.concatenate([[0.0], np.geomspace(1e-3, 512.0, 200)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupPrivacy:
+class GroupPrivacy(Derived):
     """The profile of lives that are `steps` single changes apart.
 
     Notes
@@ -30,14 +29,7 @@ class GroupPrivacy:
     `docs/composition.md`, rule 3.
     """
 
-    theorem: str
-    one: Bound
     steps: int
-
-    @property
-    def slack(self) -> float:
-        """Return the slack of one step."""
-        return self.one.slack
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""

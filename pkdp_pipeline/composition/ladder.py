@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pkdp_pipeline.composition.plan import Plan
-from pkdp_pipeline.composition.tilted_transform import Accumulated, Rung, accumulate, make_rung, nothing
+from pkdp_pipeline.composition.tilted_transform import Accumulated, Rung, accumulate, make_rung
 
 __all__ = ["Ladder", "Level", "Moments"]
 
@@ -54,22 +54,10 @@ class Ladder:
     Parameters
     ----------
     plan : Plan
-    earlier : (int, dict)
-        How many fixed factors an earlier ladder with the same beginning has, and its products.
     """
 
     plan: Plan
-    earlier: tuple[int, dict[Any, Accumulated]] = (0, {})
     _cache: dict[Any, Any] = field(default_factory=dict)
-    _products: dict[Any, Accumulated] = field(default_factory=dict)
-
-    def continued(self, plan: Plan) -> Ladder:
-        """Return the ladder of another plan; where that has more fixed factors only, products are used again."""
-        known = len(self.plan.fixed)
-        same = plan.step == self.plan.step and plan.choices == self.plan.choices
-        if same and plan.fixed[:known] == self.plan.fixed:
-            return Ladder(plan=plan, earlier=(known, dict(self._products)))
-        return Ladder(plan=plan)
 
     def reach(self) -> tuple[int, int]:
         """Return the first and last cell the total can reach."""
@@ -169,7 +157,7 @@ class Ladder:
             multiplications = sum(factor.times + 1 for factor in plan.fixed) + sum(
                 choice.times + 1 for choice in plan.choices
             )
-            rung = make_rung(self._product(number, period), plan.choices, multiplications, rate, period)
+            rung = make_rung(self._product(rate, period), plan.choices, multiplications, rate, period)
             large = rung.first.size + rung.second.size > _MOST_NUMBERS
             final = high == last or period >= _MOST_PERIOD or large
             self._cache[key] = Level(rung=rung, low=low, high=high, log_above=log_above, final=final)
@@ -190,13 +178,10 @@ class Ladder:
                 best = min(best, there.log_moment - rate * (high + 1) + slack)
         return best
 
-    def _product(self, number: int, period: int) -> Accumulated:
-        """Return the product of the fixed factors, continued from that of an earlier ladder where there is one."""
-        rate = self.rate(number)
-        key = (rate, period)
-        if key not in self._products:
-            known, products = self.earlier
-            before = products.get(key)
-            factors = self.plan.fixed if before is None else self.plan.fixed[known:]
-            self._products[key] = accumulate(before or nothing(period), factors, rate, period)
-        return self._products[key]
+    def _product(self, rate: float, period: int) -> Accumulated:
+        """Return the product of the fixed factors at an exponent; windows of one width share it."""
+        key = ("product", rate, period)
+        if key not in self._cache:
+            self._cache[key] = accumulate(self.plan.fixed, rate, period)
+        product: Accumulated = self._cache[key]
+        return product

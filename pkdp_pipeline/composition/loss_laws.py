@@ -15,8 +15,7 @@ import numpy as np
 from pkdp_pipeline.composition.grid_law import GridLaw, envelope, product, split
 from pkdp_pipeline.composition.hull import hull_atoms, where_it_falls
 from pkdp_pipeline.theorems import Bound
-from pkdp_pipeline.theorems.bound import coarsest
-from pkdp_pipeline.theorems.guarantee import Guarantee
+from pkdp_pipeline.theorems.bound import Guarantee, coarsest
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above
 from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
 from pkdp_pipeline.theorems.waiting_pair import Pair, averaged_pair, waiting_pair

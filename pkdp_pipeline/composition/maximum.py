@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pkdp_pipeline.theorems import Applied, Bound, WorstCase
-from pkdp_pipeline.theorems.guarantee import Guarantee
+from pkdp_pipeline.theorems.bound import Guarantee
 from pkdp_pipeline.theorems.inversion import smallest_epsilon
 from pkdp_pipeline.theorems.rounding import Array
 
@@ -16,14 +16,13 @@ __all__ = ["BestAttack", "Maximum", "WorstMaximum", "best_attack"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Maximum:
+class Maximum(Bound):
     """The pointwise largest of several profiles, each the smallest of the bounds that hold for one part.
 
     *Guarantee*: never below the divergence of any single part. The attained side is 0: see `BestAttack`.
     *Rounding*: none of its own.
     """
 
-    theorem: str
     parts: tuple[tuple[Bound, ...], ...]
 
     @property
@@ -59,10 +58,9 @@ class Maximum:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorstMaximum:
+class WorstMaximum(WorstCase):
     """The pointwise largest of several worst-case guarantees."""
 
-    theorem: str
     parts: tuple[WorstCase, ...]
 
     @property
@@ -93,16 +91,10 @@ class WorstMaximum:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BestAttack:
+class BestAttack(Bound):
     """Attacks on single parts, each of which is an attack on the whole; it certifies nothing."""
 
-    theorem: str
     attacks: tuple[Bound, ...]
-
-    @property
-    def slack(self) -> float:
-        """Return 0."""
-        return 0.0
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""

@@ -12,8 +12,9 @@ from pkdp_pipeline.composition.part import Part, Total
 from pkdp_pipeline.composition.schedule import trajectory, without_evidence
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Count
-from pkdp_pipeline.theorems import Applied, Bound
+from pkdp_pipeline.theorems import Applied
 from pkdp_pipeline.theorems.beside_leakage import both_sides
+from pkdp_pipeline.theorems.bound import Derived
 from pkdp_pipeline.theorems.rounding import Array, float_above
 
 __all__ = ["Shifted", "same_people"]
@@ -67,7 +68,7 @@ def _substitution(parts: tuple[Part, ...], exact: Part) -> float | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shifted:
+class Shifted(Derived):
     """The profile of an exact count beside noised releases: ``δ(ε) = δ1(ε - 2 ε0)``.
 
     Notes
@@ -78,18 +79,7 @@ class Shifted:
     *Source*: `docs/composition.md`, rule 7.
     """
 
-    theorem: str
-    one: Bound
     by: float
-
-    @property
-    def slack(self) -> float:
-        """Return the slack of the exact count's bound."""
-        return self.one.slack
-
-    def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return self.one.rounding(epsilons)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""

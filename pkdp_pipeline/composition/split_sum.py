@@ -9,10 +9,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from pkdp_pipeline.composition.worst_case_parts import basic_sum
 from pkdp_pipeline.theorems import Bound, WorstCase
-from pkdp_pipeline.theorems.guarantee import Guarantee
-from pkdp_pipeline.theorems.rounding import EVALUATED, Array
+from pkdp_pipeline.theorems.bound import Guarantee
+from pkdp_pipeline.theorems.rounding import EVALUATED, Array, float_below, sum_above
 
 __all__ = ["SplitSum"]
 
@@ -29,7 +28,7 @@ _STEEP = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SplitSum:
+class SplitSum(Bound):
     """The profile ``δ(Σ ε_i + n ε′) = Σ δ_i(ε_i) + n δ′`` over the splits of ε that give every part the same δ.
 
     Parameters
@@ -46,7 +45,6 @@ class SplitSum:
     the divergence of the whole under rule 4. *Rounding*: up. *Source*: `docs/composition.md`, rule 4.
     """
 
-    theorem: str
     parts: tuple[tuple[tuple[Bound, ...], int], ...]
     extra_epsilon: float
     extra_delta: float
@@ -93,7 +91,7 @@ class SplitSum:
         if left < 0:
             return []
         if len(self.parts) == 1:
-            return [_below(left / self.parts[0][1])]
+            return [float_below(left / self.parts[0][1])]
         curves = [_curve(bounds) for bounds, _ in self.parts]
         times = np.array([times for _, times in self.parts], dtype=np.float64)
         high, low = 0.0, _DEEPEST
@@ -114,15 +112,7 @@ class SplitSum:
         return sum(spent, Fraction(0))
 
     def _delta(self, deltas: list[float]) -> float:
-        extra = [(0.0, self.extra_delta)] if self._added else []
-        times = [times for _, times in self.parts] + ([self._added] if self._added else [])
-        return basic_sum([*((0.0, delta) for delta in deltas), *extra], times)[1]
-
-
-def _below(value: Fraction) -> float:
-    """Return a float at or below `value`, and at least 0."""
-    rounded = float(value)
-    return rounded if Fraction(rounded) <= value else max(0.0, float(np.nextafter(rounded, -np.inf)))
+        return min(1.0, sum_above([*deltas, self.extra_delta], [*(times for _, times in self.parts), self._added]))
 
 
 @lru_cache(maxsize=1024)

@@ -10,8 +10,8 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Mechanism, mechanism_name
 from pkdp_pipeline.model.wording import Speech, Worded
 from pkdp_pipeline.theorems.beside_leakage import Leaked, Surviving, emptied_by
-from pkdp_pipeline.theorems.bound import WorstCase
-from pkdp_pipeline.theorems.record import Applied, Protects
+from pkdp_pipeline.theorems.bound import Applied, WorstCase
+from pkdp_pipeline.theorems.record import Protects
 from pkdp_pipeline.theorems.theorems import THEOREMS
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.leakage import Leakage, Lives
-from pkdp_pipeline.theorems.bound import Bound, WithoutSlack, WorstCase
+from pkdp_pipeline.theorems.bound import Bound, Derived, WorstCase
 from pkdp_pipeline.theorems.rounding import Array, ball_above
 from pkdp_pipeline.theorems.theorems import THEOREMS
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
@@ -23,7 +23,7 @@ _STEPS = 96
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BesidePrivate:
+class BesidePrivate(Derived):
     """The profile of a release together with a leakage that is itself (ε2, δ2)-private, given the release or not.
 
     Parameters
@@ -47,15 +47,8 @@ class BesidePrivate:
     of the bounded-leakage paper.
     """
 
-    theorem: str
-    one: Bound
     epsilon: float
     delta: float = 0.0
-
-    @property
-    def slack(self) -> float:
-        """Return the slack of the release's bound."""
-        return self.one.slack
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
@@ -70,7 +63,7 @@ class BesidePrivate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorstBesidePrivate(BesidePrivate):
+class WorstBesidePrivate(BesidePrivate, WorstCase):
     """`BesidePrivate` where the release alone is private against any attacker.
 
     Parameters
@@ -99,7 +92,7 @@ class WorstBesidePrivate(BesidePrivate):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenDependent:
+class GivenDependent(Derived, WorstCase):
     """The profile of noise given a leakage that may depend on the noise: it is (ε′, δ′)-independent of the release.
 
     Parameters
@@ -122,19 +115,9 @@ class GivenDependent:
     bounded-leakage paper.
     """
 
-    theorem: str
     one: WorstCase
     epsilon: float
     delta: float
-
-    @property
-    def slack(self) -> float:
-        """Return the slack of the noise's bound."""
-        return self.one.slack
-
-    def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return self.one.rounding(epsilons)
 
     @property
     def parameters(self) -> tuple[float, float]:
@@ -170,13 +153,11 @@ class GivenDependent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaked(WithoutSlack):
+class Leaked(WorstCase):
     """The profile of what is leaked in any case, between lives that leak the same: nothing.
 
     *Guarantee*: the number of people present is the same wherever a person is. It says nothing else.
     """
-
-    theorem: str
 
     @property
     def parameters(self) -> tuple[float, float]:

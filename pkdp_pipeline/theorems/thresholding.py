@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkdp_pipeline.theorems.binomial_tails import LEAST_P, left_tails, likely_counts, right_tails
-from pkdp_pipeline.theorems.bound import WithoutSlack
+from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, UNIT, Array, ball_above
 from pkdp_pipeline.theorems.waiting_pair import Pair, averaged_pair, product_above, waiting_pair
 
@@ -27,7 +27,7 @@ _MOST_TRIALS = 10_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thresholding(WithoutSlack):
+class Thresholding(Bound):
     """Privacy profile of a count that is published only when it reaches `k`.
 
     Parameters
@@ -59,7 +59,6 @@ class Thresholding(WithoutSlack):
     Theorem 4 and Proposition 8 of Desfontaines et al.
     """
 
-    theorem: str
     k: int
     p: float
     cap: int | None = None
@@ -196,7 +195,7 @@ _MOST_PAIRS = 48
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValueThroughAbsence(WithoutSlack):
+class ValueThroughAbsence(Bound):
     """Privacy profile of a k-anonymous histogram against learning which of two cells a person is in.
 
     Parameters
@@ -223,7 +222,6 @@ class ValueThroughAbsence(WithoutSlack):
     Theorem 5 of Desfontaines et al.
     """
 
-    theorem: str
     k: int
     p: float
     cap: int | None = None

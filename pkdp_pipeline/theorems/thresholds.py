@@ -7,7 +7,8 @@ import flint
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram
 from pkdp_pipeline.model.wording import percent
-from pkdp_pipeline.theorems.record import PAPER, Applied, Theorem, independent, others
+from pkdp_pipeline.theorems.bound import Applied
+from pkdp_pipeline.theorems.record import PAPER, Theorem, independent, others
 from pkdp_pipeline.theorems.rounding import ball_above, ball_below
 from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
 

@@ -6,8 +6,9 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram
 from pkdp_pipeline.model.wording import listed, percent
+from pkdp_pipeline.theorems.bound import Applied
 from pkdp_pipeline.theorems.counting import Counting, Options
-from pkdp_pipeline.theorems.record import PAPER, Applied, Theorem, independent, others
+from pkdp_pipeline.theorems.record import PAPER, Theorem, independent, others
 
 __all__ = ["UNCERTAINTY", "against_counting"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
 from pkdp_pipeline.theorems import Applied, Bound, WorstCase
 from pkdp_pipeline.theorems.bound import Guarantee
-from pkdp_pipeline.theorems.inversion import smallest_epsilon
 from pkdp_pipeline.theorems.rounding import Array
 
 __all__ = ["BestAttack", "Maximum", "WorstMaximum", "best_attack"]
@@ -38,23 +38,16 @@ class Maximum(Bound):
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        certified = np.zeros(len(epsilons))
-        for bounds in self.parts:
-            certified = np.maximum(certified, Guarantee(bounds).delta(epsilons))
-        return np.zeros(len(epsilons)), certified
+        nothing = np.zeros(len(epsilons))
+        return nothing, reduce(np.maximum, (Guarantee(bounds).delta(epsilons) for bounds in self.parts), nothing)
 
     def smallest_epsilon(self, target: float) -> float:
         """Return the largest of the parts' ε, at which every part has reached the target."""
-        found = 0.0
-        for bounds in self.parts:
-            found = max(found, Guarantee(bounds).epsilon(target))
-        if found == np.inf or self._delta(found) <= target:
+        found = max((Guarantee(bounds).epsilon(target) for bounds in self.parts), default=0.0)
+        if found == np.inf or float(self.certified(np.array([found]))[0]) <= target:
             return found
         # A profile that rises again by a hair has left its target: look at the whole.
-        return smallest_epsilon(self._delta, target, self.slack)
-
-    def _delta(self, epsilon: float) -> float:
-        return float(self.bracket(np.array([epsilon]))[1][0])
+        return Bound.smallest_epsilon(self, target)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +76,8 @@ class WorstMaximum(WorstCase):
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        attained, certified = np.zeros(len(epsilons)), np.zeros(len(epsilons))
-        for part in self.parts:
-            lower, upper = part.bracket(epsilons)
-            attained, certified = np.maximum(attained, lower), np.maximum(certified, upper)
+        sides = (np.stack(part.bracket(epsilons)) for part in self.parts)
+        attained, certified = reduce(np.maximum, sides, np.zeros((2, len(epsilons))))
         return attained, certified
 
 
@@ -104,10 +95,8 @@ class BestAttack(Bound):
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return what the best of the attacks attains, and 1."""
-        attained = np.zeros(len(epsilons))
-        for attack in self.attacks:
-            attained = np.maximum(attained, attack.bracket(epsilons)[0])
-        return attained, np.ones(len(epsilons))
+        attained = (attack.bracket(epsilons)[0] for attack in self.attacks)
+        return reduce(np.maximum, attained, np.zeros(len(epsilons))), np.ones(len(epsilons))
 
 
 def best_attack(theorem: str, applied: Iterable[Applied]) -> BestAttack | None:

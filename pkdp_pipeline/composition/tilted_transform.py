@@ -41,7 +41,7 @@ class Factor:
     times: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Choice:
     """`times` releases, of which any number from `least` to `most` has the law `right`, and the others `left`."""
 

@@ -104,7 +104,7 @@ def test_a_changed_part_number_or_word_is_found(total):
         forged = {**document, field: value}
         with pytest.raises(pkdp.PkdpError):
             Certificate.from_json(json.dumps(forged)).verify()
-    for row in range(len(document["grid"])):
+    for row in (0, len(document["grid"]) // 2, -1):
         forged = copy.deepcopy(document)
         forged["grid"][row]["delta"] = forged["grid"][row]["delta"] * 0.999 - 1e-12
         with pytest.raises(pkdp.PkdpError):

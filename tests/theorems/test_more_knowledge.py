@@ -63,7 +63,7 @@ def test_thresholds(
         assert_not_less(mechanism, weaker, attacker, protects)
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(
     low=probabilities,
     high=probabilities,

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -36,12 +37,15 @@ class Adapter:
         Marks of every test over this kind.
     unheld : frozenset of str
         Cases whose data this kind of frame cannot hold.
+    other : bool
+        It is another kind of frame of an engine that is here: a third of the cases will do.
     """
 
     name: str
     frame: Callable[[pa.Table], AbstractContextManager[Any]]
     marks: tuple[Any, ...] = ()
     unheld: frozenset[str] = field(default_factory=frozenset)
+    other: bool = False
 
 
 def plain(make: Callable[[pa.Table], Any]) -> Callable[[pa.Table], AbstractContextManager[Any]]:
@@ -65,34 +69,31 @@ def pandas_frame(table: pa.Table) -> pd.DataFrame:
     return table.to_pandas(types_mapper=dtype)
 
 
-@contextmanager
-def relation(table: pa.Table):
-    """Give a relation over the table, whose session is in UTC."""
-    with duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        yield connection.from_arrow(table)
+@cache
+def connection() -> duckdb.DuckDBPyConnection:
+    """Return the one connection of all relations, whose session is in UTC."""
+    opened = duckdb.connect()
+    opened.execute("SET TimeZone = 'UTC'")
+    return opened
 
 
-@contextmanager
-def stored_relation(table: pa.Table):
-    """Give a relation over a table that DuckDB stores, whose rows may be read twice."""
-    with relation(table) as rows:
-        rows.create("stored")
-        yield rows.query("rows", "FROM stored")
+def relation(table: pa.Table) -> duckdb.DuckDBPyRelation:
+    return connection().from_arrow(table)
+
+
+def stored_relation(table: pa.Table) -> duckdb.DuckDBPyRelation:
+    """Return a relation over a table that DuckDB stores, whose rows may be read twice."""
+    connection().execute("DROP TABLE IF EXISTS stored")
+    rows = relation(table)
+    rows.create("stored")
+    return rows.query("rows", "FROM stored")
 
 
 @contextmanager
 def parquet_relation(table: pa.Table):
-    with tempfile.TemporaryDirectory() as folder, duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'UTC'")
+    with tempfile.TemporaryDirectory() as folder:
         pq.write_table(table, f"{folder}/rows.parquet")
-        yield connection.read_parquet(f"{folder}/rows.parquet")
-
-
-@contextmanager
-def wrapped_relation(table: pa.Table):
-    with relation(table) as rows:
-        yield nw.from_native(rows)
+        yield connection().read_parquet(f"{folder}/rows.parquet")
 
 
 #: A relation's points in time have no zone of their own, nor nanoseconds; it has no null type.
@@ -100,15 +101,20 @@ _UNHELD = frozenset({"instants in a zone", "instants of nanoseconds", "null type
 
 ADAPTERS: list[Adapter] = [
     Adapter(name="pandas", frame=plain(pandas_frame), unheld=frozenset({"null type", "wide integers"})),
-    Adapter(name="duckdb", frame=relation, unheld=_UNHELD),
-    Adapter(name="duckdb table", frame=stored_relation, unheld=_UNHELD),
-    Adapter(name="duckdb parquet", frame=parquet_relation, unheld=_UNHELD | {"a cell of a duration"}),
+    Adapter(name="duckdb", frame=plain(relation), unheld=_UNHELD),
+    Adapter(name="duckdb table", frame=plain(stored_relation), unheld=_UNHELD),
+    Adapter(name="duckdb parquet", frame=parquet_relation, unheld=_UNHELD | {"a cell of a duration"}, other=True),
     Adapter(name="polars", frame=plain(pl.from_arrow)),
-    Adapter(name="polars lazy", frame=plain(lambda table: pl.from_arrow(table).lazy())),
+    Adapter(name="polars lazy", frame=plain(lambda table: pl.from_arrow(table).lazy()), other=True),
     Adapter(name="pyarrow", frame=plain(lambda table: table)),
-    Adapter(name="narwhals polars", frame=plain(lambda table: nw.from_native(pl.from_arrow(table)).lazy())),
-    Adapter(name="narwhals pyarrow", frame=plain(nw.from_native)),
-    Adapter(name="narwhals duckdb", frame=wrapped_relation, unheld=_UNHELD),
+    Adapter(name="narwhals polars", frame=plain(lambda table: nw.from_native(pl.from_arrow(table)).lazy()), other=True),
+    Adapter(name="narwhals pyarrow", frame=plain(nw.from_native), other=True),
+    Adapter(
+        name="narwhals duckdb",
+        frame=plain(lambda table: nw.from_native(relation(table))),
+        unheld=_UNHELD,
+        other=True,
+    ),
 ]
 
 

@@ -13,7 +13,7 @@ from adapters import adapters
 from pkdp_pipeline.engines import Question, engine_for
 from pkdp_pipeline.model.keys import canonical_key
 
-FRAMES = [pytest.param(one, marks=one.marks, id=one.name) for one in adapters()]
+FRAMES = [pytest.param(one, marks=one.marks, id=one.name) for one in adapters() if not one.other]
 PEOPLE = 400
 
 
@@ -67,6 +67,11 @@ UNITS = {
 }
 
 
+@pytest.fixture(scope="module")
+def references():
+    return {}
+
+
 @pytest.mark.parametrize("one_cell", ["most_frequent", "hash"])
 @pytest.mark.parametrize("adapter", FRAMES)
 @pytest.mark.parametrize(
@@ -74,12 +79,15 @@ UNITS = {
     [*((keys, None) for keys in KEYS.values()), *((KEYS["whole"], units) for units in UNITS.values())],
     ids=[*KEYS, *(f"units of {name}" for name in UNITS)],
 )
-def test_every_engine_draws_the_same(adapter, keys, units, one_cell):
+def test_every_engine_draws_the_same(adapter, keys, units, one_cell, references):
     rows = rows_of(keys, units)
     found = counted(adapter, rows, one_cell)
     if adapter.name in ("spark", "ibis") and (pa.types.is_timestamp(keys.type) or units is UNITS["reals"]):
         return  # spelled there as the session or the backend spells them
-    assert found == counted(next(one for one in adapters() if one.name == "duckdb"), rows, one_cell)
+    asked = (id(keys), id(units), one_cell)
+    if asked not in references:
+        references[asked] = counted(next(one for one in adapters() if one.name == "duckdb"), rows, one_cell)
+    assert found == references[asked]
     assert sum(found.values()) == PEOPLE
     assert len(found) == (3 if one_cell == "hash" else 2)
 

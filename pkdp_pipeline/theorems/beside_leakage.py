@@ -12,6 +12,7 @@ import numpy as np
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.leakage import Leakage, Lives
 from pkdp_pipeline.theorems.bound import Bound, Derived, WorstCase
+from pkdp_pipeline.theorems.record import Theorem
 from pkdp_pipeline.theorems.rounding import Array, ball_above
 from pkdp_pipeline.theorems.theorems import THEOREMS
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
@@ -241,20 +242,17 @@ class Surviving:
     @property
     def theorems(self) -> frozenset[str]:
         """The keys of the theorems on partial knowledge that are left."""
-        found = _partial()
-        leaks = self.attacker.leakage
-        if leaks:
-            left = frozenset[str]()
-            if not (self.noised and any(leak.is_dependent for leak in leaks)):
-                if all(leak.tells == "people_present" for leak in leaks):
-                    left |= {key for key in found if THEOREMS[key].reveals_who}
-                if all(leak.is_private for leak in leaks):
-                    left |= {key for key in found if THEOREMS[key].beside_private}
-            found = left
-        if self.attacker.dependent is not None:
-            conditional = self.attacker.secret == "conditional"
-            found = frozenset(key for key in found if conditional and "unknown" in THEOREMS[key].rests_on)
-        return found
+        leaks, dependent = self.attacker.leakage, self.attacker.dependent is not None
+        on_noise = self.noised and any(leak.is_dependent for leak in leaks)
+        present = not on_noise and all(leak.tells == "people_present" for leak in leaks)
+        private = not on_noise and all(leak.is_private for leak in leaks)
+        conditional = self.attacker.secret == "conditional"
+
+        def is_left(theorem: Theorem) -> bool:
+            beside = not leaks or (present and theorem.reveals_who) or (private and theorem.beside_private)
+            return beside and (not dependent or (conditional and "unknown" in theorem.rests_on))
+
+        return frozenset(key for key in _partial() if is_left(THEOREMS[key]))
 
     def beside(self, bound: Bound) -> Bound:
         """Return a bound on the release and all leakages together, for one whose theorem is left."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from pkdp_pipeline.assurance.verification.certificates import Nested
 from pkdp_pipeline.assurance.verification.claims import BREAKS, BrokenError, Claim, UncheckedError, checked
 from pkdp_pipeline.assurance.verification.opening import Opened
-from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.ledger.sealed import (
     CERTIFICATE_KEY,
@@ -41,28 +40,24 @@ _PANDAS = b"pandas"
 
 def file_claims(file: Opened) -> Iterator[Claim]:
     """Yield whether a release's id is its own, and whether its file holds anything else."""
-    yield from checked(("release.id", _ID, functools.partial(_id, file)))
-    yield from checked(("release.content", _CONTENT, functools.partial(_content, file)))
+    for key, words, check in (("release.id", _ID, _id), ("release.content", _CONTENT, _content)):
+        yield from checked((key, words, functools.partial(check, file)))
 
 
 def release_table_claims(file: Opened, made: list[Nested]) -> Iterator[Claim]:
     """Yield the claims of the table, given the release's certificate; it is empty where it could not be made again."""
-    certificate = made[-1].certificate if made else None
-    table = _table(file)
-    if isinstance(certificate, ReleaseCertificate):
-        yield from checked(
-            ("table.columns", _COLUMNS, functools.partial(_columns, table, certificate)),
-            ("table.cells", _CELLS, functools.partial(_cells, table, certificate)),
-            ("table.counts", _COUNTS, functools.partial(_counts, table, certificate)),
-        )
-    else:
-        yield from checked(("table.counts", _TABLE, functools.partial(_no_release, certificate)))
-
-
-def _no_release(certificate: Certificate | None) -> str:
-    if certificate is None:
-        raise UncheckedError("There is no certificate to hold it against.")
-    raise BrokenError("The certificate is one of several releases together, not of this table.")
+    if not made:
+        yield Claim("table.counts", _TABLE, "not_checked", "There is no certificate to hold it against.")
+        return
+    certificate = made[-1].certificate
+    if not isinstance(certificate, ReleaseCertificate):
+        why = "The certificate is one of several releases together, not of this table."
+        yield Claim("table.counts", _TABLE, "fail", why)
+        return
+    checks = ("table.columns", _COLUMNS, _columns), ("table.cells", _CELLS, _cells), ("table.counts", _COUNTS, _counts)
+    yield from checked(
+        *((key, words, functools.partial(check, _table(file), certificate)) for key, words, check in checks)
+    )
 
 
 def least_shown(certificate: ReleaseCertificate) -> int | None:

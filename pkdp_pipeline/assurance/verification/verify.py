@@ -70,8 +70,7 @@ def verify(
     -----
     *Guarantee*: a claim passes only if what is stored is what is recomputed, or weaker, and no attack exceeds it by
     more than one part in 10⁹ (for the rounding of floats); a sound file fails with probability ``1 - confidence`` at
-    most, by chance of the simulations. *Rounding*: what an attacker
-    attains is rounded down.
+    most, by chance of the simulations. *Rounding*: what an attacker attains is rounded down.
     """
     number = whole_number("draws", draws, least=100)
     whole_number("seed", seed, least=0)
@@ -86,12 +85,8 @@ def verify(
 def _release(file: Opened, ledger: str | None, effort: Effort) -> Iterator[Claim]:
     yield from file_claims(file)
     if file.problem:
-        yield Claim(
-            key="certificate.structure",
-            words="The release carries a certificate.",
-            outcome="fail",
-            detail=f"It cannot be read: {file.problem}",
-        )
+        words = "The release carries a certificate."
+        yield Claim("certificate.structure", words, "fail", f"It cannot be read: {file.problem}")
         return
     claims, nested = _certified(file.document, "certificate", effort)
     yield from release_table_claims(file, nested)
@@ -134,7 +129,7 @@ def _certified(document: dict[str, Any], prefix: str, effort: Effort) -> tuple[l
     except BREAKS as error:
         why = f"The attackers of what it names cannot be written down ({type(error).__name__})."
         words = "No declared attacker learns more than the file says."
-        claims.append(Claim(key=f"{prefix}.enumerated", words=words, outcome="not_checked", detail=why))
+        claims.append(Claim(f"{prefix}.enumerated", words, "not_checked", why))
     return claims, nested
 
 

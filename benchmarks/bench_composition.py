@@ -62,7 +62,7 @@ def lower(kinds: Kinds, target: float) -> float:
         rate, position = 0.1 * step, epsilon / step
         while rate < 4.0 and sum(times * scores.first.tilted(rate).mean for scores, times in days) < position:
             rate *= math.sqrt(2.0)
-        return score_test(days, epsilon, step, rate)
+        return score_test(days, epsilon, step, rate)[0]
 
     return smallest_epsilon(reached, target, 1e-2)
 
@@ -112,7 +112,7 @@ def small_deltas() -> None:
             rate, position = 0.1 * step, epsilon / step
             while days * scores.first.tilted(rate).mean < position:
                 rate *= math.sqrt(2.0)
-            least = score_test([(scores, days)], epsilon, step, rate)
+            least, _ = score_test([(scores, days)], epsilon, step, rate)
             other = float(composed.get_delta_for_epsilon(epsilon))
             name = f"k = {k}, p_max = {p}, {days} days, ε = {epsilon:.3f}"
             line(name, f"{target:.0e}", f"{least / target:.4f}", f"{other / least:.3g}")

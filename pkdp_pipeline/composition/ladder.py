@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from pkdp_pipeline.composition.plan import Plan
-from pkdp_pipeline.composition.tilted_transform import Rung, accumulate, make_rung
+from pkdp_pipeline.composition.tilted_transform import Rung, make_rung
 
 __all__ = ["Ladder", "Level", "Moments", "remembered"]
 
@@ -159,8 +159,7 @@ class Ladder:
             low = max(first, math.floor(0.5 * (moments.low + moments.high - period)))
         high = min(last, low + period - 1)
         log_above = self._log_above(number, high) if high < last else -math.inf
-        multiplications = moments.factors + len(plan.fixed) + len(plan.choices)
-        rung = make_rung(accumulate(plan.fixed, rate, period), plan.choices, multiplications, rate, period)
+        rung = make_rung(plan.fixed, plan.choices, rate, period)
         large = rung.first.size + rung.second.size > _MOST_NUMBERS
         final = high == last or period >= _MOST_PERIOD or large
         return Level(rung=rung, low=low, high=high, log_above=log_above, final=final)

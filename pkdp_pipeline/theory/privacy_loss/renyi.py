@@ -48,7 +48,7 @@ def renyi_above(first: LossSide, second: LossSide, order: float) -> float:
     """
     if first.infinite > 0.0 or math.isinf(order):
         return first.largest
-    logs = [*_gains(first, order), *_losses(second, order)]
+    logs = [*_terms(first, order, True), *_terms(second, order, False)]
     if second.infinite > 0.0:
         # f(0) = (α - 1)/s = 1.
         logs.append(np.array([math.log(second.infinite) + 4.0 * UNIT]))
@@ -84,43 +84,29 @@ def _series(exponents: Array, order: float, sign: float) -> Array:
     return logs
 
 
-def _gains(side: LossSide, order: float) -> list[Array]:
-    """Return logarithms, rounded up, of the terms of losses x > 0: ``w e^{-x} f(e^x)``."""
+def _terms(side: LossSide, order: float, gains: bool) -> list[Array]:
+    """Return logarithms, rounded up, of the terms of all losses of a side.
+
+    They are ``w e^{-x} f(e^x)`` for losses x > 0 with the P-mass w, and ``v f(e^{-y})`` for losses -y < 0 with the
+    Q-mass v.
+    """
     with np.errstate(over="ignore"):
-        exponents = (1.0 + order) * side.losses
-    near = exponents <= 0.5
-    found = []
+        exponents, tilts = (1.0 + order) * side.losses, order * side.losses
+    near, found = exponents <= 0.5, []
     if near.any():
         losses, logs = side.losses[near], side.log_masses[near]
-        found.append(_raised(logs - losses, _series(exponents[near], order, 1.0), np.abs(logs) + losses))
+        away = losses if gains else 0.0
+        series = _series(exponents[near], order, 1.0 if gains else -1.0)
+        found.append(_raised(logs - away, series, np.abs(logs) + away))
     if not near.all():
-        losses, logs = side.losses[~near], side.log_masses[~near]
-        with np.errstate(over="ignore"):
-            tilt = order * losses
-        first = -np.expm1(-tilt) / order if order > 0.0 else losses
-        second = np.exp(-tilt) * np.expm1(-losses)
-        inner = first + second + 16.0 * UNIT * (first - second * (1.0 + np.minimum(tilt, _FAR)))
+        losses, logs, tilt = side.losses[~near], side.log_masses[~near], tilts[~near]
+        small = np.expm1(-tilt) / order if order > 0.0 else -losses
+        if gains:
+            first, second, wide = -small, np.exp(-tilt) * np.expm1(-losses), np.minimum(tilt, _FAR)
+        else:
+            first, second, wide, tilt = -np.expm1(-losses), np.exp(-losses) * small, losses, np.zeros_like(tilt)
+        inner = first + second + 16.0 * UNIT * (first - second * (1.0 + wide))
         found.append(_raised(logs + tilt, np.log(inner), np.abs(logs) + tilt))
-    return found
-
-
-def _losses(side: LossSide, order: float) -> list[Array]:
-    """Return logarithms, rounded up, of the terms of losses -y < 0: ``v f(e^{-y})`` with the Q-mass v."""
-    with np.errstate(over="ignore"):
-        exponents = (1.0 + order) * side.losses
-    near = exponents <= 0.5
-    found = []
-    if near.any():
-        logs = side.log_masses[near]
-        found.append(_raised(logs, _series(exponents[near], order, -1.0), np.abs(logs)))
-    if not near.all():
-        losses, logs = side.losses[~near], side.log_masses[~near]
-        with np.errstate(over="ignore"):
-            tilt = order * losses
-        first = -np.expm1(-losses)
-        second = np.exp(-losses) * (np.expm1(-tilt) / order if order > 0.0 else -losses)
-        inner = first + second + 16.0 * UNIT * (first - second * (1.0 + losses))
-        found.append(_raised(logs, np.log(inner), np.abs(logs)))
     return found
 
 

@@ -24,8 +24,8 @@ from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.hull import hull_atoms
 from pkdp_pipeline.composition.loss_laws import Directions, NoiseLosses, directions
 from pkdp_pipeline.composition.score_attack import score_test, scores_of_pair
+from pkdp_pipeline.theorems.bound import smallest_epsilon
 from pkdp_pipeline.theorems.counting import Counting
-from pkdp_pipeline.theorems.inversion import smallest_epsilon
 from pkdp_pipeline.theorems.thresholding import Thresholding
 from pkdp_pipeline.theorems.waiting_pair import waiting_pair
 

@@ -21,7 +21,7 @@ from scipy import stats
 
 from pkdp_pipeline.composition import loss_laws, plan
 from pkdp_pipeline.composition.convolution import Convolved
-from pkdp_pipeline.composition.hull import hull_atoms
+from pkdp_pipeline.composition.grid_law import hull_atoms
 from pkdp_pipeline.composition.loss_laws import Directions, NoiseLosses, directions
 from pkdp_pipeline.composition.score_attack import score_test, scores_of_pair
 from pkdp_pipeline.theorems.bound import smallest_epsilon

@@ -216,11 +216,9 @@ def smallest_rho(first: LossSide, second: LossSide, xi: float = 0.0) -> float:
         return max(0.0, value - xi * order) / (order * (1.0 + order))
 
     def best_of_chord(height: float, slope: float, low: float, high: float) -> float:
-        tilt = slope - xi
-        points = [low, high]
+        tilt, points = slope - xi, [low, high]
         if height < 0.0 < tilt:
-            root = (-height + math.sqrt(height * height - height * tilt)) / tilt
-            points.append(min(high, max(low, root)))
+            points.append(min(high, max(low, (-height + math.sqrt(height * height - height * tilt)) / tilt)))
         # The size of what is subtracted decides how much its rounding can matter.
         pad = 16.0 * UNIT * (abs(height) + (slope + xi) * high) + 8.0 * _LEAST
         return max(0.0, *((height + tilt * at + pad) / (at * (1.0 + at)) for at in points)) * (1.0 + 1e-12)

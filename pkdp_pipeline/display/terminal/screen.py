@@ -64,6 +64,11 @@ class Screen:
         """Print a paragraph whose lines after the first one are indented by `margin`."""
         self._wrapped(text, "  ", " " * margin)
 
+    def bar(self, share: float, length: int = 20) -> str:
+        """Return a bar that is filled to a share; never empty where there is something."""
+        filled = max(int(share > 0.0), int(share * length))
+        return ("#" if self.plain else "█") * filled + ("." if self.plain else "░") * (length - filled)
+
     def lines(self, texts: Iterable[str]) -> None:
         """Print lines as they are; what does not fit is cut off."""
         for text in texts:

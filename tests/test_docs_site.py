@@ -32,7 +32,7 @@ ALSO = (
     "releases.accessor.PkdpAccessor",
     "certificates.composed.ComposedCertificate",
     "model.evidence.Evidence",
-    "theorems.guarantee.Guarantee",
+    "theorems.bound.Guarantee",
     "ledger.Entry",
     "ledger.Reservation",
     "model.facts.Facts",

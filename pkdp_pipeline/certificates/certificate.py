@@ -22,8 +22,7 @@ from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.model.wording import moved
 from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, Protects, WorstCase
-from pkdp_pipeline.theorems.bound import coarsest
-from pkdp_pipeline.theorems.guarantee import Guarantee, bracketed, epsilon_points
+from pkdp_pipeline.theorems.bound import Guarantee, bracketed, coarsest, epsilon_points
 from pkdp_pipeline.theorems.rounding import EVALUATED, Array
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.codec import reads
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.certificates.sentences import against, anyone, declared_cells, depending, given, pair, promised
-from pkdp_pipeline.composition.beside_leakage import assumed_beside, leakage_of, total_beside
 from pkdp_pipeline.composition.part import Part, Total, rests_on_own_periods
+from pkdp_pipeline.composition.rules import assumed_beside, leakage_of, total_beside
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.model.arguments import choice, probability, whole_number
 from pkdp_pipeline.model.evidence import (

@@ -32,7 +32,7 @@ from pkdp_pipeline.model.mechanisms import Mechanism, mechanism_from_dict, mecha
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems import Applicable, Applied, Protects, WorstCase, bounds_of
 from pkdp_pipeline.theorems.beside_leakage import Leaked
-from pkdp_pipeline.theorems.guarantee import Guarantee, bracketed
+from pkdp_pipeline.theorems.bound import Guarantee, bracketed
 from pkdp_pipeline.theorems.rounding import Array
 
 __all__ = ["ReleaseCertificate", "attacker_of", "certify", "release_certificate"]

@@ -138,8 +138,8 @@ _NUMBERS = ("ε", "certified δ", "at least", "noticed from")
 
 def _rows(found: Audit, engine: str) -> Iterator[tuple[str, ...]]:
     """Yield a row for each case: where it fails, the finding that tells most; else the one that could see most."""
-    from pkdp_pipeline.assurance.audit.findings import most_telling, rounded_down, sharpest
-    from pkdp_pipeline.model.wording import rounded_up
+    from pkdp_pipeline.assurance.audit.findings import most_telling, sharpest
+    from pkdp_pipeline.model.wording import rounded_down, rounded_up
 
     for findings in found.cases():
         if findings[0].engine != engine:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from pkdp_pipeline.composition.grid_law import GridLaw, profile_at
-from pkdp_pipeline.composition.ladder import Ladder, Level, Moments
+from pkdp_pipeline.composition.ladder import Ladder, Level, Moments, remembered
 from pkdp_pipeline.composition.loss_laws import Directions
 from pkdp_pipeline.composition.plan import make_plan
 from pkdp_pipeline.composition.score_attack import attained_by_scores
+from pkdp_pipeline.theorems import Bound
 from pkdp_pipeline.theorems.inversion import smallest_epsilon
 from pkdp_pipeline.theorems.rounding import EVALUATED, UNIT, Array
 
@@ -29,7 +30,7 @@ _NOTHING = -800.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Convolved:
+class Convolved(Bound):
     """Privacy profile of independent releases together.
 
     Parameters
@@ -51,7 +52,6 @@ class Convolved:
     `docs/mathematics.md`, "Composition over a schedule", rules 2 and 5.
     """
 
-    theorem: str
     parts: tuple[tuple[Directions, int], ...]
     participation: int | None = None
     _cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -73,19 +73,17 @@ class Convolved:
 
     def certified(self, epsilons: Array) -> Array:
         """Return the certified side of `bracket` without looking for an attack."""
-        return np.array([self._at(epsilon, leading=False) for epsilon in epsilons.tolist()])
+        return np.array([self._at(epsilon) for epsilon in epsilons.tolist()])
 
+    @remembered
     def _attained(self, epsilon: float) -> tuple[float, float]:
         """Return what adding up scores attains, and how far it may be rounded."""
-        if ("attained", epsilon) not in self._cache:
-            self._cache["attained", epsilon] = attained_by_scores(self.parts, self.participation, epsilon)
-        value: tuple[float, float] = self._cache["attained", epsilon]
-        return value
+        return attained_by_scores(self.parts, self.participation, epsilon)
 
     def _rounded(self, epsilon: float) -> tuple[float, float]:
         """Return `rounding` at one ε."""
         attained, wide = self._attained(epsilon)
-        upper, doubt = self._evaluated(epsilon, leading=False)
+        upper, doubt = self._evaluated(epsilon, False)
         if upper == 0.0 or not self.parts:
             return 0.0, 0.0
         ladder = self._ladder()
@@ -109,16 +107,16 @@ class Convolved:
         found = smallest_epsilon(lambda epsilon: self._towards(target, epsilon), target, _SLACK)
         if math.isinf(found):
             return found
-        if self._at(found, leading=False) > target:
-            found = smallest_epsilon(lambda epsilon: self._at(epsilon, leading=False), target, _SLACK)
+        if self._at(found) > target:
+            found = smallest_epsilon(self._at, target, _SLACK)
         # The largest finite loss is known exactly; a search only comes close to it.
         plan = self._ladder().plan
         end = math.nextafter(max(0.0, plan.step * self._ladder().reach()[1]), math.inf) if plan.fixed else found
-        return end if end < found and self._at(end, leading=False) <= target else found
+        return end if end < found and self._at(end) <= target else found
 
     def _towards(self, target: float, epsilon: float) -> float:
         """Return the certified δ of the leading choice, or, far from `target`, a number on the same side of it."""
-        ladder, told = self._ladder(), float(self._disclosed(leading=True).max())
+        ladder, told = self._ladder(), float(self._disclosed(True).max())
         step = ladder.plan.step
         if target > 0.0 and told <= target and 0.0 < epsilon < ladder.reach()[1] * step:
             number = ladder.nearest(epsilon)
@@ -132,28 +130,17 @@ class Convolved:
             guess = exponent - 0.5 * apart * apart - math.log1p(rate / step * (1.0 + rate / step) * width)
             if rate > 0.0 and abs(apart) < 3.0 and guess > math.log(target) + 4.0:
                 return math.exp(min(0.0, guess))
-        return self._at(epsilon, leading=True)
+        return self._at(epsilon, True)
 
-    def with_part(self, part: Directions, times: int = 1) -> Convolved:
-        """Return the total with one more part; where it fits the same grid, transforms are used again.
-
-        The result is the same as that of a new object, bit by bit.
-        """
-        more = Convolved(theorem=self.theorem, parts=(*self.parts, (part, times)), participation=self.participation)
-        more._cache["ladder"] = self._ladder().continued(make_plan(more.parts, more.participation))
-        return more
-
+    @remembered
     def _ladder(self) -> Ladder:
-        if "ladder" not in self._cache:
-            self._cache["ladder"] = Ladder(plan=make_plan(self.parts, self.participation))
-        ladder: Ladder = self._cache["ladder"]
-        return ladder
+        return Ladder(plan=make_plan(self.parts, self.participation))
 
-    def _at(self, epsilon: float, *, leading: bool) -> float:
+    def _at(self, epsilon: float, leading: bool = False) -> float:
         """Return the certified δ at one ε; with `leading`, for the most `right` laws only."""
-        return self._evaluated(epsilon, leading=leading)[0]
+        return self._evaluated(epsilon, leading)[0]
 
-    def _evaluated(self, epsilon: float, *, leading: bool) -> tuple[float, float]:
+    def _evaluated(self, epsilon: float, leading: bool) -> tuple[float, float]:
         """Return `_at`, and how much less the product of the laws on the grid may give at the least."""
         ladder = self._ladder()
         plan, told = ladder.plan, self._disclosed(leading)
@@ -201,16 +188,14 @@ class Convolved:
         above = math.exp(min(level.log_above, 0.0)) * (1.0 + 8.0 * UNIT)
         return np.maximum(0.0, values + error) * scale * (1.0 + 8.0 * UNIT), above, 2.0 * error * scale
 
+    @remembered
     def _differing(self) -> float:
         """Return at or above the sum of all parts' δ(0): two products differ in total by no more than their factors."""
-        if "differing" not in self._cache:
-            plan = self._ladder().plan
-            laws: list[tuple[int, tuple[GridLaw, ...]]] = [(factor.times, (factor.law,)) for factor in plan.fixed]
-            laws += [(choice.times, (choice.right, choice.left)) for choice in plan.choices]
-            apart = [times * max(profile_at(law, plan.step, 0.0) for law in either) for times, either in laws]
-            self._cache["differing"] = min(1.0, math.fsum(apart) * (1.0 + 1e-12))
-        value: float = self._cache["differing"]
-        return value
+        plan = self._ladder().plan
+        laws: list[tuple[int, tuple[GridLaw, ...]]] = [(factor.times, (factor.law,)) for factor in plan.fixed]
+        laws += [(choice.times, (choice.right, choice.left)) for choice in plan.choices]
+        apart = [times * max(profile_at(law, plan.step, 0.0) for law in either) for times, either in laws]
+        return min(1.0, math.fsum(apart) * (1.0 + 1e-12))
 
     def _alone(self, leading: bool) -> tuple[GridLaw, ...] | None:
         """Return the laws of a total of one single factor, which needs no transform."""
@@ -222,32 +207,30 @@ class Convolved:
         choice = plan.choices[0]
         return (choice.right,) if leading or choice.least == 1 else (choice.left, choice.right)
 
+    @remembered
     def _disclosed(self, leading: bool) -> Array:
         """Return at or above the mass of infinite losses, for every choice of directions."""
-        if ("told", leading) not in self._cache:
-            plan = self._ladder().plan
-            logs = [(factor.times, *_logs_of_rest(factor.law.infinite, factor.law.total)) for factor in plan.fixed]
-            first = np.zeros((1, 2))
-            second = np.array([[math.fsum(times * each[index] for times, *each in logs) for index in range(2)]])
-            for choice in plan.choices:
-                ways = np.arange(choice.least, choice.most + 1, dtype=np.float64)[:, None]
-                laws = (choice.right, choice.left)
-                right, left = (np.array(_logs_of_rest(law.infinite, law.total)) for law in laws)
-                rows = ways * right + (choice.times - ways) * left
-                # Grouped as the transforms of a rung are.
-                if len(first) <= len(second):
-                    first = (first[:, None, :] + rows[None, :, :]).reshape(-1, 2)
-                else:
-                    second = (second[:, None, :] + rows[None, :, :]).reshape(-1, 2)
-            if leading:
-                first, second = first[-1:], second[-1:]
-            together = first[:, None, :] + second[None, :, :]
-            self._cache["told", leading] = -np.expm1(together[..., 0]) * np.exp(together[..., 1]) * (1.0 + 1e-12)
-        told: Array = self._cache["told", leading]
+        plan = self._ladder().plan
+        logs = [(factor.times, *_logs_of_rest(factor.law)) for factor in plan.fixed]
+        first = np.zeros((1, 2))
+        second = np.array([[math.fsum(times * each[index] for times, *each in logs) for index in range(2)]])
+        for choice in plan.choices:
+            ways = np.arange(choice.least, choice.most + 1, dtype=np.float64)[:, None]
+            right, left = (np.array(_logs_of_rest(law)) for law in (choice.right, choice.left))
+            rows = ways * right + (choice.times - ways) * left
+            # Grouped as the transforms of a rung are.
+            if len(first) <= len(second):
+                first = (first[:, None, :] + rows[None, :, :]).reshape(-1, 2)
+            else:
+                second = (second[:, None, :] + rows[None, :, :]).reshape(-1, 2)
+        if leading:
+            first, second = first[-1:], second[-1:]
+        together = first[:, None, :] + second[None, :, :]
+        told: Array = -np.expm1(together[..., 0]) * np.exp(together[..., 1]) * (1.0 + 1e-12)
         return told
 
 
-def _logs_of_rest(infinite: float, total: float) -> tuple[float, float]:
+def _logs_of_rest(law: GridLaw) -> tuple[float, float]:
     """Return ``log(1 - infinite)`` and the logarithm of what the mass exceeds 1 by."""
-    rest = math.log1p(-infinite) if infinite < 1.0 else _NOTHING
-    return rest, math.log(max(1.0, total * (1.0 + 4.0 * UNIT)))
+    rest = math.log1p(-law.infinite) if law.infinite < 1.0 else _NOTHING
+    return rest, math.log(max(1.0, law.total * (1.0 + 4.0 * UNIT)))

@@ -8,8 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from pkdp_pipeline.composition.grid_law import FARTHEST
-from pkdp_pipeline.theorems.bound import Bound
-from pkdp_pipeline.theorems.guarantee import Guarantee
+from pkdp_pipeline.theorems.bound import Bound, Guarantee
 from pkdp_pipeline.theorems.rounding import UNIT, Array
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from pkdp_pipeline.composition.plan import Plan
-from pkdp_pipeline.composition.tilted_transform import Accumulated, Rung, accumulate, make_rung, nothing
+from pkdp_pipeline.composition.tilted_transform import Rung, accumulate, make_rung
 
-__all__ = ["Ladder", "Level", "Moments"]
+__all__ = ["Ladder", "Level", "Moments", "remembered"]
 
 _LEAST_PERIOD = 1024
 _MOST_PERIOD = 2**21
@@ -21,7 +23,23 @@ _STEEPEST = 60.0
 """Largest exponent per cell."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def remembered(method: _Method) -> _Method:
+    """Return a method whose results are kept in the `_cache` of its object, by its arguments."""
+
+    @functools.wraps(method)
+    def wrapper(self: Any, *args: Any) -> Any:
+        key = (method.__name__, *args)
+        if key not in self._cache:
+            self._cache[key] = method(self, *args)
+        return self._cache[key]
+
+    return cast("_Method", wrapper)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Moments:
     """The total at one tilt: logarithm of its moment, range of its mean and its deviation in cells.
 
@@ -54,78 +72,57 @@ class Ladder:
     Parameters
     ----------
     plan : Plan
-    earlier : (int, dict)
-        How many fixed factors an earlier ladder with the same beginning has, and its products.
     """
 
     plan: Plan
-    earlier: tuple[int, dict[Any, Accumulated]] = (0, {})
     _cache: dict[Any, Any] = field(default_factory=dict)
-    _products: dict[Any, Accumulated] = field(default_factory=dict)
 
-    def continued(self, plan: Plan) -> Ladder:
-        """Return the ladder of another plan; where that has more fixed factors only, products are used again."""
-        known = len(self.plan.fixed)
-        same = plan.step == self.plan.step and plan.choices == self.plan.choices
-        if same and plan.fixed[:known] == self.plan.fixed:
-            return Ladder(plan=plan, earlier=(known, dict(self._products)))
-        return Ladder(plan=plan)
-
+    @remembered
     def reach(self) -> tuple[int, int]:
         """Return the first and last cell the total can reach."""
-        if "reach" not in self._cache:
-            plan = self.plan
-            low = sum(factor.times * factor.law.start for factor in plan.fixed)
-            high = sum(factor.times * factor.law.last for factor in plan.fixed)
-            low += sum(choice.times * min(choice.right.start, choice.left.start) for choice in plan.choices)
-            high += sum(choice.times * max(choice.right.last, choice.left.last) for choice in plan.choices)
-            self._cache["reach"] = (low, high)
-        low, high = self._cache["reach"]
+        fixed, choices = self.plan.fixed, self.plan.choices
+        low = sum(factor.times * factor.law.start for factor in fixed)
+        high = sum(factor.times * factor.law.last for factor in fixed)
+        low += sum(choice.times * min(choice.right.start, choice.left.start) for choice in choices)
+        high += sum(choice.times * max(choice.right.last, choice.left.last) for choice in choices)
         return low, high
 
+    @remembered
     def rate(self, number: int) -> float:
         """Return the exponents of a ladder: 0, and powers of √2 from where a tilt begins to show."""
         if number == 0:
             return 0.0
-        if "least" not in self._cache:
-            deviation = max(1e-6, self.moments(0).deviation)
-            # Rare large losses take effect at exponents far below the inverse deviation.
-            laws = [factor.law for factor in self.plan.fixed]
-            laws += [law for choice in self.plan.choices for law in (choice.right, choice.left)]
-            widest = max(1, *(law.last for law in laws))
-            self._cache["least"] = math.floor(2.0 * math.log2(min(0.35 / deviation, 1.0 / widest)))
-        return float(2.0 ** ((self._cache["least"] + number - 1) / 2.0))
+        deviation = max(1e-6, self.moments(0).deviation)
+        # Rare large losses take effect at exponents far below the inverse deviation.
+        laws = [factor.law for factor in self.plan.fixed]
+        laws += [law for choice in self.plan.choices for law in (choice.right, choice.left)]
+        widest = max(1, *(law.last for law in laws))
+        least = math.floor(2.0 * math.log2(min(0.35 / deviation, 1.0 / widest)))
+        return float(2.0 ** ((least + number - 1) / 2.0))
 
+    @remembered
     def moments(self, number: int) -> Moments:
         """Return the moments at a rung."""
-        key = ("moments", number)
-        if key not in self._cache:
-            rate = self.rate(number)
-            logs: list[float] = []
-            low = high = variance = 0.0
-            for factor in self.plan.fixed:
-                tilted = factor.law.tilted(rate)
-                logs.append(factor.times * tilted.log_moment)
-                low += factor.times * tilted.mean
-                high += factor.times * tilted.mean
-                variance += factor.times * tilted.variance
-            for choice in self.plan.choices:
-                right, left = choice.right.tilted(rate), choice.left.tilted(rate)
-                logs.append(choice.times * max(right.log_moment, left.log_moment))
-                ends = [n * right.mean + (choice.times - n) * left.mean for n in (choice.least, choice.most)]
-                low += min(ends)
-                high += max(ends)
-                variance += choice.times * max(right.variance, left.variance)
-            self._cache[key] = Moments(
-                log_moment=math.fsum(logs),
-                size=math.fsum(map(abs, logs)),
-                factors=sum(part.times for part in self.plan.fixed) + sum(part.times for part in self.plan.choices),
-                low=low,
-                high=high,
-                deviation=math.sqrt(variance),
-            )
-        moments: Moments = self._cache[key]
-        return moments
+        rate, factors = self.rate(number), 0
+        logs: list[float] = []
+        low = high = variance = 0.0
+        for factor in self.plan.fixed:
+            tilted = factor.law.tilted(rate)
+            logs.append(factor.times * tilted.log_moment)
+            low += factor.times * tilted.mean
+            high += factor.times * tilted.mean
+            variance += factor.times * tilted.variance
+            factors += factor.times
+        for choice in self.plan.choices:
+            right, left = choice.right.tilted(rate), choice.left.tilted(rate)
+            logs.append(choice.times * max(right.log_moment, left.log_moment))
+            ends = [n * right.mean + (choice.times - n) * left.mean for n in (choice.least, choice.most)]
+            low += min(ends)
+            high += max(ends)
+            variance += choice.times * max(right.variance, left.variance)
+            factors += choice.times
+        size, deviation = math.fsum(map(abs, logs)), math.sqrt(variance)
+        return Moments(math.fsum(logs), size, factors, low, high, deviation)
 
     def nearest(self, epsilon: float) -> int:
         """Return the rung with the smallest Chernoff bound at `epsilon`: mostly the one with the nearest mean."""
@@ -149,32 +146,24 @@ class Ladder:
             number -= 1
         return number
 
+    @remembered
     def level(self, number: int, doublings: int) -> Level:
         """Return the product at a rung, with a window that holds it, or one some times wider than that."""
-        key = ("level", number, doublings)
-        if key not in self._cache:
-            first, last = self.reach()
-            moments = self.moments(number)
-            rate = self.rate(number)
-            half = (9.0 + 0.25 * rate * moments.deviation) * moments.deviation + 32.0
-            needed = min(last - first + 1.0, moments.high - moments.low + 2.0 * half)
-            period = max(_LEAST_PERIOD, 2 ** math.ceil(math.log2(max(2.0, min(needed, float(_MOST_PERIOD))))))
-            period = min(_MOST_PERIOD, period * 2**doublings)
-            low = first
-            if period < last - first + 1:
-                low = max(first, math.floor(0.5 * (moments.low + moments.high - period)))
-            high = min(last, low + period - 1)
-            log_above = self._log_above(number, high) if high < last else -math.inf
-            plan = self.plan
-            multiplications = sum(factor.times + 1 for factor in plan.fixed) + sum(
-                choice.times + 1 for choice in plan.choices
-            )
-            rung = make_rung(self._product(number, period), plan.choices, multiplications, rate, period)
-            large = rung.first.size + rung.second.size > _MOST_NUMBERS
-            final = high == last or period >= _MOST_PERIOD or large
-            self._cache[key] = Level(rung=rung, low=low, high=high, log_above=log_above, final=final)
-        level: Level = self._cache[key]
-        return level
+        (first, last), moments, rate, plan = self.reach(), self.moments(number), self.rate(number), self.plan
+        half = (9.0 + 0.25 * rate * moments.deviation) * moments.deviation + 32.0
+        needed = min(last - first + 1.0, moments.high - moments.low + 2.0 * half)
+        period = max(_LEAST_PERIOD, 2 ** math.ceil(math.log2(max(2.0, min(needed, float(_MOST_PERIOD))))))
+        period = min(_MOST_PERIOD, period * 2**doublings)
+        low = first
+        if period < last - first + 1:
+            low = max(first, math.floor(0.5 * (moments.low + moments.high - period)))
+        high = min(last, low + period - 1)
+        log_above = self._log_above(number, high) if high < last else -math.inf
+        multiplications = moments.factors + len(plan.fixed) + len(plan.choices)
+        rung = make_rung(accumulate(plan.fixed, rate, period), plan.choices, multiplications, rate, period)
+        large = rung.first.size + rung.second.size > _MOST_NUMBERS
+        final = high == last or period >= _MOST_PERIOD or large
+        return Level(rung=rung, low=low, high=high, log_above=log_above, final=final)
 
     def _log_above(self, number: int, high: int) -> float:
         """Return the logarithm of a Chernoff bound on the mass of losses above the cell `high`."""
@@ -189,14 +178,3 @@ class Ladder:
                 slack = 1e-9 + 1e-12 * (there.size + rate * abs(high) + there.factors)
                 best = min(best, there.log_moment - rate * (high + 1) + slack)
         return best
-
-    def _product(self, number: int, period: int) -> Accumulated:
-        """Return the product of the fixed factors, continued from that of an earlier ladder where there is one."""
-        rate = self.rate(number)
-        key = (rate, period)
-        if key not in self._products:
-            known, products = self.earlier
-            before = products.get(key)
-            factors = self.plan.fixed if before is None else self.plan.fixed[known:]
-            self._products[key] = accumulate(before or nothing(period), factors, rate, period)
-        return self._products[key]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
-from typing import Literal, Protocol
+from functools import lru_cache, reduce
+from typing import Literal, TypeGuard
 
 import flint
 import numpy as np
@@ -15,8 +15,7 @@ import numpy as np
 from pkdp_pipeline.composition.grid_law import GridLaw, envelope, product, split
 from pkdp_pipeline.composition.hull import hull_atoms, where_it_falls
 from pkdp_pipeline.theorems import Bound
-from pkdp_pipeline.theorems.bound import coarsest
-from pkdp_pipeline.theorems.guarantee import Guarantee
+from pkdp_pipeline.theorems.bound import Guarantee, coarsest
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above
 from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
 from pkdp_pipeline.theorems.waiting_pair import Pair, averaged_pair, waiting_pair
@@ -58,21 +57,33 @@ _FAR = 1e-30
 """Below this the rounding of a profile is counted absolutely."""
 
 
-class Losses(Hashable, Protocol):
-    """The privacy loss of one release in one order."""
-
-    def on_grid(self, step: float) -> GridLaw:
-        """Return a law on multiples of `step` whose profile is nowhere below that of the release."""
-
-    def spread(self) -> float:
-        """Return about the standard deviation of the loss; it decides the grid, not the truth of what follows."""
-
-    def rounding(self) -> tuple[float, float, float]:
-        """Return how far the law on a grid may be rounded: its masses, relatively, its losses, and its profile."""
+Atoms = tuple[Array, Array, float]
+"""Losses, their masses, and the mass of infinite ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairLosses:
+class Losses:
+    """The privacy loss of one release in one order."""
+
+    def atoms(self) -> Atoms:
+        """Return atoms whose profile is nowhere below that of the release."""
+        raise NotImplementedError
+
+    def on_grid(self, step: float) -> GridLaw:
+        """Return a law on multiples of `step` whose profile is nowhere below that of the release."""
+        return split(*self.atoms(), step)
+
+    def spread(self) -> float:
+        """Return about the standard deviation of the loss; it decides the grid, not the truth of what follows."""
+        return _deviation(*self.atoms()[:2])
+
+    def rounding(self) -> tuple[float, float, float]:
+        """Return how far the law on a grid may be rounded: its masses, relatively, its losses, and its profile."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairLosses(Losses):
     """Losses of theorem A's waiting times.
 
     Parameters
@@ -93,14 +104,9 @@ class PairLosses:
     known: int = 0
     order: Order = "right"
 
-    def on_grid(self, step: float) -> GridLaw:
+    def atoms(self) -> Atoms:
         """See `Losses`."""
-        return split(*pair_atoms(_pair(self.k, self.p, self.cap, self.known), self.order), step)
-
-    def spread(self) -> float:
-        """See `Losses`."""
-        losses, weights, _ = pair_atoms(_pair(self.k, self.p, self.cap, self.known), self.order)
-        return _deviation(losses, weights)
+        return pair_atoms(_pair(self.k, self.p, self.cap, self.known), self.order)
 
     def rounding(self) -> tuple[float, float, float]:
         """See `Losses`."""
@@ -109,17 +115,14 @@ class PairLosses:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProductLosses:
+class ProductLosses(Losses):
     """Losses of several independent factors shown together."""
 
     factors: tuple[Losses, ...]
 
     def on_grid(self, step: float) -> GridLaw:
         """See `Losses`."""
-        whole = self.factors[0].on_grid(step)
-        for factor in self.factors[1:]:
-            whole = product(whole, factor.on_grid(step))
-        return whole
+        return reduce(product, (factor.on_grid(step) for factor in self.factors))
 
     def spread(self) -> float:
         """See `Losses`."""
@@ -132,7 +135,7 @@ class ProductLosses:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnvelopeLosses:
+class EnvelopeLosses(Losses):
     """Losses of the pair, its own mirror image, that dominates several pairs in both orders."""
 
     members: tuple[Losses, ...]
@@ -152,7 +155,7 @@ class EnvelopeLosses:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileLosses:
+class ProfileLosses(Losses):
     """Losses of the pair, its own mirror image, whose profile is the convex hull of certified points.
 
     Parameters
@@ -164,14 +167,9 @@ class ProfileLosses:
 
     bounds: tuple[Bound, ...]
 
-    def on_grid(self, step: float) -> GridLaw:
+    def atoms(self) -> Atoms:
         """See `Losses`."""
-        return split(*hull_atoms(self.bounds), step)
-
-    def spread(self) -> float:
-        """See `Losses`."""
-        losses, weights, _ = hull_atoms(self.bounds)
-        return _deviation(losses, weights)
+        return hull_atoms(self.bounds)
 
     def rounding(self) -> tuple[float, float, float]:
         """See `Losses`."""
@@ -186,7 +184,7 @@ class ProfileLosses:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoiseLosses:
+class NoiseLosses(Losses):
     """Losses of two-sided geometric noise: ±ε0, or the sum of two of these; the pair is its own mirror image.
 
     Parameters
@@ -202,7 +200,7 @@ class NoiseLosses:
 
     def on_grid(self, step: float) -> GridLaw:
         """See `Losses`."""
-        losses, weights = self._atoms()
+        losses, weights, _ = self.atoms()
         cells = Fraction(self.noise) / Fraction(step)
         if cells.denominator == 1:
             size = int(cells)
@@ -211,22 +209,19 @@ class NoiseLosses:
             return GridLaw(start=-self.cells * size, masses=masses, infinite=0.0)
         return split(losses, weights, 0.0, step, trim=False)
 
-    def spread(self) -> float:
-        """See `Losses`."""
-        return _deviation(*self._atoms())
-
     def rounding(self) -> tuple[float, float, float]:
         """See `Losses`."""
         return 64.0 * UNIT, 64.0 * UNIT, 0.0
 
-    def _atoms(self) -> tuple[Array, Array]:
+    def atoms(self) -> Atoms:
+        """See `Losses`."""
         with flint.ctx.workprec(128):
             alpha = (-flint.arb(self.noise)).exp()
             one = [alpha / (1 + alpha), 1 / (1 + alpha)]
             balls = one if self.cells == 1 else [one[0] ** 2, 2 * one[0] * one[1], one[1] ** 2]
             weights = np.array([ball_above(ball) for ball in balls])
         steps = np.arange(-self.cells, self.cells + 1, 2, dtype=np.float64)
-        return steps * self.noise, weights
+        return steps * self.noise, weights, 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,28 +260,29 @@ def directions(bounds: tuple[Bound, ...], protects: str, attacks: Sequence[Bound
     Directions
         In two orders for the presence theorems on thresholds, in one for everything else.
     """
-    attack = next((each for each in attacks if _repeatable(each)), None)
-    assert attack is None or isinstance(attack, Thresholding)
+    attack = next((each for each in attacks if _is_repeatable(each)), None)
     bounds = _undominated(bounds)
-    if len(bounds) != 1:
-        return Directions(right=ProfileLosses(bounds=bounds), attack=attack)
-    bound = bounds[0]
+    losses: tuple[Losses, ...] = ()
+    bound = bounds[0] if len(bounds) == 1 else None
     if isinstance(bound, Thresholding):
-        known = 0 if bound.active else bound.known
-        k = bound.k - (bound.known if bound.active else 0)
-        right, left = (_waiting(k, bound.p, bound.cap, known, order) for order in ("right", "left"))
-        if protects == "presence":
-            return Directions(right=right, left=left, attack=attack)
-        return Directions(right=EnvelopeLosses(members=(right, left)), attack=attack)
-    if isinstance(bound, ValueThroughAbsence) and bound.known == 0:
-        both = tuple(_waiting(bound.k, bound.p, bound.cap, 0, order) for order in ("right", "left"))
-        return Directions(right=ProductLosses(factors=both), attack=attack)
-    if isinstance(bound, NoiseCurve) and bound.appears_at is None:
-        return Directions(right=NoiseLosses(noise=bound.noise, cells=bound.cells), attack=attack)
-    return Directions(right=ProfileLosses(bounds=bounds), attack=attack)
+        known, controlled = (0, bound.known) if bound.active else (bound.known, 0)
+        losses = _waiting(bound.k - controlled, bound.p, bound.cap, known)
+        if protects != "presence":
+            losses = (EnvelopeLosses(members=losses),)
+    elif isinstance(bound, ValueThroughAbsence) and bound.known == 0:
+        losses = (ProductLosses(factors=_waiting(bound.k, bound.p, bound.cap, 0)),)
+    elif isinstance(bound, NoiseCurve) and bound.appears_at is None:
+        losses = (NoiseLosses(noise=bound.noise, cells=bound.cells),)
+    right, left = (*losses, None, None)[:2]
+    return Directions(right=right or ProfileLosses(bounds=bounds), left=left, attack=attack)
 
 
-def pair_atoms(pair: Pair, order: Order) -> tuple[Array, Array, float]:
+def _waiting(k: int, p: float, cap: int | None, known: int) -> tuple[Losses, Losses]:
+    right = PairLosses(k=k, p=p, cap=cap, known=known)
+    return right, replace(right, order="left")
+
+
+def pair_atoms(pair: Pair, order: Order) -> Atoms:
     """Return losses, masses and infinite mass of a pair in one order, none below the exact ones."""
     seen = pair.ratio > 0.0
     ratio, weight = pair.ratio[seen], pair.weight[seen] * (1.0 + 1.1 * pair.budget)
@@ -308,16 +304,9 @@ def _pair(k: int, p: float, cap: int | None, known: int) -> Pair:
     return averaged_pair(k, p, cap, (known, p), _LOST, int(min(400.0, max(16.0, _ATOMS / atoms))))
 
 
-def _waiting(k: int, p: float, cap: int | None, known: int, order: str) -> PairLosses:
-    return PairLosses(k=k, p=p, cap=cap, known=known, order="right" if order == "right" else "left")
-
-
-def _repeatable(attack: Bound | None) -> bool:
-    return (
-        isinstance(attack, Thresholding)
-        and attack.theorem in ("thresholding", "thresholding_complement", "histogram_presence", "histogram_between")
-        and attack.known == 0
-    )
+def _is_repeatable(attack: Bound | None) -> TypeGuard[Thresholding]:
+    names = ("thresholding", "thresholding_complement", "histogram_presence", "histogram_between")
+    return isinstance(attack, Thresholding) and attack.theorem in names and attack.known == 0
 
 
 def _undominated(bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
@@ -328,9 +317,9 @@ def _undominated(bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
     points = first + scale * np.array([0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 40.0])
     values = [Guarantee((bound,)).delta(points) for bound in bounds]
     kept = list(range(len(bounds)))
-    for row in range(len(bounds)):
+    for row, value in enumerate(values):
         others = [values[other] for other in kept if other != row]
-        if others and (np.min(others, axis=0) <= values[row] * (1.0 + _TRIVIAL) + TINY).all():
+        if others and (np.min(others, axis=0) <= value * (1.0 + _TRIVIAL) + TINY).all():
             kept.remove(row)
     return tuple(bounds[row] for row in kept)
 

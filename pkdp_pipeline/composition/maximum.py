@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
 from pkdp_pipeline.theorems import Applied, Bound, WorstCase
-from pkdp_pipeline.theorems.guarantee import Guarantee
-from pkdp_pipeline.theorems.inversion import smallest_epsilon
+from pkdp_pipeline.theorems.bound import Guarantee
 from pkdp_pipeline.theorems.rounding import Array
 
 __all__ = ["BestAttack", "Maximum", "WorstMaximum", "best_attack"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Maximum:
+class Maximum(Bound):
     """The pointwise largest of several profiles, each the smallest of the bounds that hold for one part.
 
     *Guarantee*: never below the divergence of any single part. The attained side is 0: see `BestAttack`.
     *Rounding*: none of its own.
     """
 
-    theorem: str
     parts: tuple[tuple[Bound, ...], ...]
 
     @property
@@ -39,30 +38,22 @@ class Maximum:
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        certified = np.zeros(len(epsilons))
-        for bounds in self.parts:
-            certified = np.maximum(certified, Guarantee(bounds).delta(epsilons))
-        return np.zeros(len(epsilons)), certified
+        nothing = np.zeros(len(epsilons))
+        return nothing, reduce(np.maximum, (Guarantee(bounds).delta(epsilons) for bounds in self.parts), nothing)
 
     def smallest_epsilon(self, target: float) -> float:
         """Return the largest of the parts' ε, at which every part has reached the target."""
-        found = 0.0
-        for bounds in self.parts:
-            found = max(found, Guarantee(bounds).epsilon(target))
-        if found == np.inf or self._delta(found) <= target:
+        found = max((Guarantee(bounds).epsilon(target) for bounds in self.parts), default=0.0)
+        if found == np.inf or float(self.certified(np.array([found]))[0]) <= target:
             return found
         # A profile that rises again by a hair has left its target: look at the whole.
-        return smallest_epsilon(self._delta, target, self.slack)
-
-    def _delta(self, epsilon: float) -> float:
-        return float(self.bracket(np.array([epsilon]))[1][0])
+        return Bound.smallest_epsilon(self, target)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorstMaximum:
+class WorstMaximum(WorstCase):
     """The pointwise largest of several worst-case guarantees."""
 
-    theorem: str
     parts: tuple[WorstCase, ...]
 
     @property
@@ -85,24 +76,16 @@ class WorstMaximum:
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        attained, certified = np.zeros(len(epsilons)), np.zeros(len(epsilons))
-        for part in self.parts:
-            lower, upper = part.bracket(epsilons)
-            attained, certified = np.maximum(attained, lower), np.maximum(certified, upper)
+        sides = (np.stack(part.bracket(epsilons)) for part in self.parts)
+        attained, certified = reduce(np.maximum, sides, np.zeros((2, len(epsilons))))
         return attained, certified
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BestAttack:
+class BestAttack(Bound):
     """Attacks on single parts, each of which is an attack on the whole; it certifies nothing."""
 
-    theorem: str
     attacks: tuple[Bound, ...]
-
-    @property
-    def slack(self) -> float:
-        """Return 0."""
-        return 0.0
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
@@ -112,10 +95,8 @@ class BestAttack:
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return what the best of the attacks attains, and 1."""
-        attained = np.zeros(len(epsilons))
-        for attack in self.attacks:
-            attained = np.maximum(attained, attack.bracket(epsilons)[0])
-        return attained, np.ones(len(epsilons))
+        attained = (attack.bracket(epsilons)[0] for attack in self.attacks)
+        return reduce(np.maximum, attained, np.zeros(len(epsilons))), np.ones(len(epsilons))
 
 
 def best_attack(theorem: str, applied: Iterable[Applied]) -> BestAttack | None:

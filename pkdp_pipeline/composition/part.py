@@ -18,6 +18,7 @@ __all__ = [
     "at_once",
     "has_cells",
     "hides_presence",
+    "in_words",
     "rests_on_own_periods",
     "series_of",
     "what_is_hidden",
@@ -97,16 +98,22 @@ class Part:
 
 def what_is_hidden(parts: Sequence[Part], where: str) -> str:
     """Return what the parts hide about a person in one of them, and what they do not, as one sentence."""
+    return in_words(
+        parts,
+        counted=f"whether a person is counted in {where}",
+        included=f"whether a person is included in {where}",
+        both=f"whether a person is included, and in which cell, in {where}",
+        cell=f"in which cell a person is, in {where}; it does not protect whether she is included",
+    )
+
+
+def in_words(parts: Sequence[Part], *, counted: str, included: str, both: str, cell: str) -> str:
+    """Return the sentence that fits parts without cells, parts that hide presence, both, or the cell alone."""
     if not has_cells(parts):
-        return f"Protects whether a person is counted in {where}."
-    if parts and parts[0].aim == "presence":
-        return (
-            f"Protects whether a person is included in {where}; it does not protect which cell she is in once that is "
-            "known."
-        )
-    if hides_presence(parts):
-        return f"Protects whether a person is included, and in which cell, in {where}."
-    return f"Protects in which cell a person is, in {where}; it does not protect whether she is included."
+        return f"Protects {counted}."
+    if parts[0].aim == "presence":
+        return f"Protects {included}; it does not protect which cell she is in once that is known."
+    return f"Protects {both if hides_presence(parts) else cell}."
 
 
 def has_cells(parts: Iterable[Part]) -> bool:

@@ -41,7 +41,7 @@ class Plan:
     choices: tuple[Choice, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Chosen:
     """`times` releases in two orders, `least` to `most` of them in the order `right`."""
 
@@ -72,12 +72,8 @@ def make_plan(parts: Sequence[tuple[Directions, int]], participation: int | None
     if participation is not None and participation < total:
         chosen, fixed = _taking_part(groups, total, participation)
     else:
-        chosen = [
-            _Chosen(right=right, left=left, times=times, least=0, most=times)
-            for (right, left), times in groups.items()
-            if left is not None
-        ]
-        chosen = _affordable(chosen, total)
+        open_ways = [(right, left, times) for (right, left), times in groups.items() if left is not None]
+        chosen = _affordable([_Chosen(right, left, times, 0, times) for right, left, times in open_ways], total)
         open_choices = {(choice.right, choice.left) for choice in chosen}
         fixed = [
             (right if left is None else EnvelopeLosses(members=(right, left)), times)
@@ -92,14 +88,7 @@ def make_plan(parts: Sequence[tuple[Directions, int]], participation: int | None
         for factor in (losses.factors if isinstance(losses, ProductLosses) else (losses,))
     ]
     choices = [
-        Choice(
-            right=_law(choice.right, step),
-            left=_law(choice.left, step),
-            times=choice.times,
-            least=choice.least,
-            most=choice.most,
-        )
-        for choice in chosen
+        Choice(_law(each.right, step), _law(each.left, step), each.times, each.least, each.most) for each in chosen
     ]
     choices.sort(key=lambda choice: -choice.ways)
     return Plan(step=step, fixed=tuple(factors), choices=tuple(choices))
@@ -115,7 +104,7 @@ def _taking_part(
             return [], [(right, most if _is_value_pair(right) else min(2 * most, total))]
         if 2 * most <= total:
             return [], [(right, most), (left, most)]
-        return [_Chosen(right=right, left=left, times=total, least=total - most, most=most)], []
+        return [_Chosen(right, left, total, total - most, most)], []
     singles: dict[Losses, None] = {}
     values = all(_is_value_pair(right) for right, _ in groups)
     for right, left in groups:
@@ -127,9 +116,8 @@ def _taking_part(
 
 def _is_value_pair(losses: Losses) -> bool:
     """Whether a loss is that of leaving one cell and entering another."""
-    if not isinstance(losses, ProductLosses) or not all(isinstance(factor, PairLosses) for factor in losses.factors):
-        return False
-    return [factor.order for factor in losses.factors if isinstance(factor, PairLosses)] == ["right", "left"]
+    factors = losses.factors if isinstance(losses, ProductLosses) else ()
+    return [factor.order for factor in factors if isinstance(factor, PairLosses)] == ["right", "left"]
 
 
 def _affordable(choices: list[_Chosen], total: int) -> list[_Chosen]:

@@ -1,16 +1,16 @@
-"""The rules by which guarantees add up: which evidence calls which, and what each refuses."""
+"""The rules by which guarantees add up: which evidence calls which, what each refuses, and what leaks beside all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
-from pkdp_pipeline.composition.bounded_sensitivity import bounded_sensitivity
 from pkdp_pipeline.composition.maximum import WorstMaximum
 from pkdp_pipeline.composition.once_per_unit import once_per_unit
 from pkdp_pipeline.composition.part import Part, Total
-from pkdp_pipeline.composition.same_people import same_people
+from pkdp_pipeline.composition.same_people import bounded_sensitivity, same_people
 from pkdp_pipeline.composition.schedule import (
     bounded_dependence,
     bounded_participation,
@@ -19,11 +19,13 @@ from pkdp_pipeline.composition.schedule import (
     one_day_protected,
     without_evidence,
 )
-from pkdp_pipeline.errors import NoEvidenceError
+from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.model.evidence import KINDS, BoundedParticipation, Evidence
-from pkdp_pipeline.model.wording import Speech, Worded
+from pkdp_pipeline.model.leakage import Leakage, leakages
+from pkdp_pipeline.model.wording import Speech, Worded, listed
+from pkdp_pipeline.theorems.beside_leakage import Leaked
 
-__all__ = ["RULES", "apply_rule"]
+__all__ = ["RULES", "apply_rule", "assumed_beside", "leakage_of", "total_beside"]
 
 Rule = Callable[[tuple[Part, ...], tuple[Evidence, ...]], Total]
 
@@ -55,19 +57,22 @@ def apply_rule(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total
     if not parts:
         nothing = WorstMaximum(theorem="worst_case_parts", parts=())
         return Total(rule="nothing", partial=(), worst=nothing, protection="Nothing can be told from nothing.")
-    for part in parts:
-        if not part.bounds:
-            raise NoEvidenceError(
-                "the parts protect different things: a part that hides which cell a person is in says nothing about "
-                "whether she is there. Certify all parts with the same protects."
-            )
-    total = RULES[frozenset(one.key for one in evidence)](parts, evidence)
+    if not all(part.bounds for part in parts):
+        raise NoEvidenceError(
+            "the parts protect different things: a part that hides which cell a person is in says nothing about "
+            "whether she is there. Certify all parts with the same protects."
+        )
+    total = RULES[_keys(evidence)](parts, evidence)
     if not total.partial and total.worst is None:
         reason = total.reason or "no rule makes a total of them"
         declared = frozenset(type(one) for one in evidence)
         excepted = bool(same_people(parts, ()).partial)
         raise NoEvidenceError(Worded(partial(_unsummed, reason, declared, excepted)))
     return total
+
+
+def _keys(evidence: Iterable[Evidence]) -> frozenset[str]:
+    return frozenset(one.key for one in evidence)
 
 
 def _unsummed(reason: str, declared: frozenset[type[Evidence]], excepted: bool, say: Speech) -> str:
@@ -83,3 +88,117 @@ def _unsummed(reason: str, declared: frozenset[type[Evidence]], excepted: bool, 
         f"evidence that holds: {choices}{beside}. Or put noise on all of them; or publish one cross-tabulated "
         "histogram, its cells declared in domain, and derive the others from it."
     )
+
+
+def leakage_of(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> tuple[Leakage, ...]:
+    """Return all that leaks beside any of the parts.
+
+    Raises
+    ------
+    NoEvidenceError
+        If the leakages of different parts say nothing together, or not what the rule needs.
+    """
+    found = tuple(dict.fromkeys(leak for part in parts for leak in part.leakage))
+    try:
+        leakages(found)
+    except ArgumentError as error:
+        raise NoEvidenceError(f"the leakages beside the parts do not add up: {error}") from error
+    dependent = next((leak for leak in found if leak.is_dependent), None)
+    if dependent is not None and sum(part.times for part in parts) > 1:
+        raise NoEvidenceError(
+            f"{dependent.name} may depend on the releases' noise: how much it does on each does not bound how much it "
+            "does on all of them, as two noises and their sum show. Publish it with randomness of its own, or certify "
+            "the releases one by one."
+        )
+    private = next((leak for leak in found if leak.is_private), None)
+    if private is not None and "bounded_sensitivity" in _keys(evidence):
+        raise NoEvidenceError(
+            f"{private.name} may change with every record, whichever counts the record changes, so that a bound on the "
+            "changes of the counts does not hold for it. Leave the evidence out: worst cases then add up, with it."
+        )
+    return found
+
+
+def total_beside(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total:
+    """Add up parts by the rule for `evidence`; exact totals, which the other parts count with, are set aside.
+
+    Raises
+    ------
+    NoEvidenceError
+        If an exact total stands beside parts that were certified without it, or nothing follows.
+    """
+    aside = tuple(part for part in parts if isinstance(part.worst, Leaked))
+    if not aside:
+        return apply_rule(parts, evidence)
+    others = tuple(part for part in parts if not isinstance(part.worst, Leaked))
+    if not others:
+        hidden = (
+            "These releases are how many people are present, which may be known anyhow: they do not tell which "
+            "cell a person is in, and they do not protect whether she is included."
+        )
+        rule = "single" if len(parts) == 1 and parts[0].times == 1 else "worst_case_parts"
+        reason = "they are part of what leaks"
+        return Total(rule=rule, partial=(), worst=aside[0].worst, protection=hidden, reason=reason)
+    if not all(part.knows_total for part in others):
+        start = (
+            "the exact number of people present is among the releases, and some of the others were certified without "
+            "it: certify all of them with "
+        )
+        raise NoEvidenceError(Worded(lambda say: f"{start}{say.leakage_of_total}."))
+    total, keys = apply_rule(others, evidence), _keys(evidence)
+    own, rest = _publications(aside), _publications(others)
+    if total.partial and "bounded_dependence" in keys:
+        # Another day's total is a release that depends on earlier ones; the day's own counts as part of its table.
+        counted = (*others, *(part for part in aside if not _is_beside(_publications([part]), rest)))
+        total = replace(total, partial=apply_rule(counted, evidence).partial)
+    if total.partial and not keys & _COVER_PERIODS and any(_differ(one, other) for one in own for other in rest):
+        # Who is there in one period, or table, may depend on the cell a person is in in another.
+        total = replace(total, partial=(), reason="an exact total is about another period or table than the rest")
+        if total.worst is None:
+            raise NoEvidenceError(f"these releases do not add up: {total.reason}, and not all of them are noised.")
+    return replace(total, rule="worst_case_parts") if total.rule == "single" else total
+
+
+_COVER_PERIODS = frozenset({"disjoint_units", "independent_given_habits", "one_day_protected", "bounded_dependence"})
+"""Evidence that says how the records of different periods depend on one another."""
+
+Publication = tuple[str | None, str | None, str | None]
+"""Data set, table and period."""
+
+
+def _publications(parts: Iterable[Part]) -> set[Publication]:
+    return {(context.dataset, context.table, context.period) for part in parts for context in part.contexts}
+
+
+def _differ(one: Publication, other: Publication) -> bool:
+    """Return whether two publications are known to be about different periods or tables."""
+    pairs = zip(one[::2], other[::2], strict=True)
+    return one[1] != other[1] or any(mine != theirs and None not in (mine, theirs) for mine, theirs in pairs)
+
+
+def _is_beside(total: set[Publication], others: set[Publication]) -> bool:
+    """Return whether an exact total is known to be about the same period and table as one of the other parts."""
+    return bool(total) and total <= others and all(period is not None for *_, period in total)
+
+
+def assumed_beside(
+    parts: tuple[Part, ...], evidence: tuple[Evidence, ...], leakage: tuple[Leakage, ...]
+) -> tuple[str, ...]:
+    """Return what a total assumes about leakages, besides what its parts assume; as plain sentences."""
+    told, keys = [], _keys(evidence)
+    # Worst cases, and rule 7, count with every leakage, whichever release names it.
+    on_others = keys - {"same_people", "bounded_participation", "bounded_sensitivity"}
+    if on_others and any(set(part.leakage) != set(leakage) for part in parts):
+        told.append("What leaks beside one release tells nothing about the records of releases that do not name it.")
+    if leakage and "bounded_dependence" in keys:
+        told.append("What leaks beside a release counts as part of it where releases depend on earlier ones.")
+    private = [leak.name for leak in leakage if leak.is_private]
+    if private and sum(part.times for part in parts) > 1:
+        # One that follows from many days differs in as many records, and not independently from day to day.
+        own = "follows from the records of one release alone, each release having its own, with randomness of its own"
+        if "same_people" in keys:
+            own = "is one and the same beside all of the releases"
+        elif "independent_given_habits" not in keys:
+            own = f"is so for everything that a person did in the releases, or {own}"
+        told.append(f"What is private by itself ({listed(private)}) {own}.")
+    return tuple(told)

@@ -1,47 +1,45 @@
-"""Rule 7: other questions about the same people; what may be added up without evidence, and its one exception."""
+"""Rules 7 and 9: other questions about the same people, and noised counts that one record changes little."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from pkdp_pipeline.composition.part import Part, Total
-from pkdp_pipeline.composition.schedule import trajectory, without_evidence
-from pkdp_pipeline.model.evidence import Evidence
+from pkdp_pipeline.composition.schedule import plain_sum, trajectory, without_evidence
+from pkdp_pipeline.composition.sums import NoiseTotal, SmallerTotal
+from pkdp_pipeline.errors import NoEvidenceError
+from pkdp_pipeline.model.evidence import BoundedSensitivity, Evidence
 from pkdp_pipeline.model.mechanisms import Count
-from pkdp_pipeline.theorems import Applied, Bound
+from pkdp_pipeline.theorems import Applied, WorstCase
 from pkdp_pipeline.theorems.beside_leakage import both_sides
+from pkdp_pipeline.theorems.bound import Derived
 from pkdp_pipeline.theorems.rounding import Array, float_above
+from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
-__all__ = ["Shifted", "same_people"]
+__all__ = ["Shifted", "bounded_sensitivity", "same_people"]
 
 _TAKEN = "each release tells about the other people, whose uncertainty would protect a person in the others"
 
 
-def same_people(parts: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> Total:
+def same_people(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Total:
     """Add up worst-case guarantees; one exact count may stand beside parts whose noise leaves no δ."""
-    total = without_evidence(parts, evidence)
+    total = replace(without_evidence(parts, evidence), reason=_TAKEN)
     exact = [part for part in parts if part.worst is None]
-    if total.worst is not None or total.partial or len(exact) != 1:
-        return replace(total, reason=_TAKEN)
+    if total.worst is not None or total.partial or len(exact) != 1 or exact[0].times > 1:
+        return total
     beside = _substitution(parts, exact[0])
-    if exact[0].times > 1 or not _is_exact_count(exact[0]) or beside is None:
-        return replace(total, reason=_TAKEN)
+    if beside is None or exact[0].mechanism != Count():
+        return total
     partial = tuple(
         Applied(bound=Shifted(theorem="same_people", one=applied.bound, by=beside), attack=applied.attack)
         for applied in exact[0].partial
     )
-    return Total(rule="same_people", partial=partial, worst=None, protection=trajectory(parts, None))
-
-
-def _is_exact_count(part: Part) -> bool:
-    mechanism = part.mechanism
-    if not isinstance(mechanism, Count):
-        return False
-    return mechanism.k is None and mechanism.k_complement is None and mechanism.noise is None
+    return Total(rule="same_people", partial=partial, worst=None, protection=trajectory(parts))
 
 
 def _substitution(parts: tuple[Part, ...], exact: Part) -> float | None:
@@ -67,7 +65,7 @@ def _substitution(parts: tuple[Part, ...], exact: Part) -> float | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shifted:
+class Shifted(Derived):
     """The profile of an exact count beside noised releases: ``δ(ε) = δ1(ε - 2 ε0)``.
 
     Notes
@@ -78,20 +76,106 @@ class Shifted:
     *Source*: `docs/composition.md`, rule 7.
     """
 
-    theorem: str
-    one: Bound
     by: float
-
-    @property
-    def slack(self) -> float:
-        """Return the slack of the exact count's bound."""
-        return self.one.slack
-
-    def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return self.one.rounding(epsilons)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         left = np.nextafter(epsilons - math.nextafter(2.0 * self.by, math.inf), -np.inf)
         return np.zeros(len(epsilons)), np.minimum(1.0, both_sides(self.one, left))
+
+
+_SENSITIVITY = "bounded_sensitivity"
+
+
+def bounded_sensitivity(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Total:
+    """Add up what the numbers tell that one record can change, the most telling ones.
+
+    Raises
+    ------
+    NoEvidenceError
+        If a part is no count or histogram with noise of its own, parts are about different periods, they protect the
+        value and the evidence is about presence, or something leaks that tells what the evidence is about.
+    """
+    declared = next(one for one in evidence if isinstance(one, BoundedSensitivity))
+    contexts = [part.context for part in parts]
+    if len({(one.dataset, one.period) for one in contexts if one is not None and one.period is not None}) > 1:
+        raise NoEvidenceError(
+            "BoundedSensitivity is about counts of one data set and one period, and these are about several: compose "
+            "those of each period first, and then the totals."
+        )
+    if parts[0].aim == "value" and declared.protects == "presence":
+        raise NoEvidenceError(
+            "the releases protect in which cell a person is, and the declared bound is about her being there: declare "
+            'BoundedSensitivity(…, protects="value").'
+        )
+    leaks = (one for part in parts for one in part.leakage)
+    telling = next((one for one in leaks if not one.is_private and not one.is_shared("value")), None)
+    if declared.protects == "value" and telling is not None:
+        raise NoEvidenceError(
+            f"{telling.name} is shared by no two lives that differ in what a record says, so that given it nothing is "
+            'said about them: declare BoundedSensitivity(…, protects="presence").'
+        )
+    numbers: dict[NoiseCurve, int] = {}
+    for part in parts:
+        if part.worst is None:
+            reason = "how little a record changes them says nothing about releases without a finite worst case of noise"
+            hidden = _hidden(parts, declared)
+            return Total(rule=_SENSITIVITY, partial=(), worst=None, protection=hidden, reason=reason)
+        for curve in _numbers(part, declared):
+            numbers[curve] = numbers.get(curve, 0) + part.times
+    worst = _not_above_the_sum(_most_telling(numbers, declared.changes), parts, declared)
+    return Total(rule=_SENSITIVITY, partial=(), worst=worst, protection=_hidden(parts, declared))
+
+
+def _numbers(part: Part, declared: BoundedSensitivity) -> list[NoiseCurve]:
+    """Return what each number of a release tells that one record can change, by 1."""
+    if part.mechanism is None or not isinstance(part.worst, NoiseCurve):
+        raise NoEvidenceError(
+            "BoundedSensitivity adds up counts and histograms by their noise alone: compose the certificates of the "
+            "releases themselves, not totals of them, and none beside a leakage that may depend on its noise."
+        )
+    one = replace(part.worst, cells=1)
+    # A record that moves within a histogram changes two of its cells, of which one at most appears from below k.
+    moves = declared.protects == "value" and not isinstance(part.mechanism, Count)
+    return [one, replace(one, appears_at=None)] if moves else [one]
+
+
+def _most_telling(numbers: dict[NoiseCurve, int], changes: int) -> NoiseTotal:
+    """Return the total of the `changes` most telling numbers."""
+    ranked = sorted(numbers, key=lambda curve: curve.parameters, reverse=True)
+    deltas = [curve.parameters[1] for curve in ranked]
+    if deltas != sorted(deltas, reverse=True) and changes < sum(numbers.values()):
+        # None is the worst in both ε and δ: every one is taken for the largest of all.
+        return NoiseTotal(theorem=_SENSITIVITY, parts=tuple((one, numbers[one]) for one in ranked), changes=changes)
+    taken = []
+    for curve in ranked:
+        taken.append((curve, min(changes, numbers[curve])))
+        changes -= taken[-1][1]
+    return NoiseTotal(theorem=_SENSITIVITY, parts=tuple(part for part in taken if part[1]))
+
+
+def _not_above_the_sum(few: NoiseTotal, parts: tuple[Part, ...], declared: BoundedSensitivity) -> WorstCase:
+    """Return `few`, held to rule 6 where that covers the same lives and may be smaller."""
+    ranked_by_noise = all(isinstance(one, NoiseCurve) and one.appears_at is None for one, _ in few.parts)
+    everything = plain_sum(_SENSITIVITY, parts)
+    # A release's own certificate is about all lives that are declared, or its noise is.
+    covers = (
+        declared.protects == "presence" or part.protects == "value" or isinstance(part.mechanism, Count)
+        for part in parts
+    )
+    if ranked_by_noise or everything is None or not all(covers):
+        return few
+    return SmallerTotal(theorem=_SENSITIVITY, few=few, everything=everything)
+
+
+def _hidden(parts: tuple[Part, ...], declared: BoundedSensitivity) -> str:
+    limit = f"as far as one record changes these counts, added up, by at most {declared.changes}"
+    if declared.protects == "presence":
+        return (
+            f"Protects whether a person's record is there in these releases, {limit}; it does not protect what the "
+            "record says once it is known that it is there."
+        )
+    says = "Protects what a person's record says in these releases"
+    if any(part.leaks_presence for part in parts):
+        return f"{says}, {limit}; it does not protect whether it is there."
+    return f"{says}, and whether it is there, {limit}."

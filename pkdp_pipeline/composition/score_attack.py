@@ -15,7 +15,7 @@ import numpy as np
 
 from pkdp_pipeline.composition.grid_law import GridLaw
 from pkdp_pipeline.composition.loss_laws import Directions, Order
-from pkdp_pipeline.composition.tilted_transform import Factor, accumulate, make_rung, nothing
+from pkdp_pipeline.composition.tilted_transform import Factor, accumulate, make_rung
 from pkdp_pipeline.theorems.binomial_tails import LEAST_P, binomial_below, binomial_weights
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
 from pkdp_pipeline.theorems.thresholding import Thresholding
@@ -266,7 +266,7 @@ def score_tail(factors: Sequence[Factor], level: int, rate: float) -> tuple[floa
             break
         period *= 2
     multiplications = sum(factor.times + 1 for factor in factors)
-    rung = make_rung(accumulate(nothing(period), factors, rate, period), (), multiplications, rate, period)
+    rung = make_rung(accumulate(factors, rate, period), (), multiplications, rate, period)
     cells = np.arange(level, high + 1, dtype=np.float64)
     with np.errstate(under="ignore"):
         kernel = np.exp(-rate * (cells - level))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pkdp_pipeline.composition.grid_law import GridLaw
 from pkdp_pipeline.theorems.rounding import UNIT, Array
 
-__all__ = ["Accumulated", "Choice", "Factor", "Rung", "accumulate", "make_rung", "nothing"]
+__all__ = ["Accumulated", "Choice", "Factor", "Rung", "accumulate", "make_rung"]
 
 Complex = NDArray[np.complex128]
 
@@ -41,7 +41,7 @@ class Factor:
     times: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Choice:
     """`times` releases, of which any number from `least` to `most` has the law `right`, and the others `left`."""
 
@@ -138,25 +138,17 @@ class Rung:
         return values, error * (1.0 + 1e-6)
 
 
-def nothing(period: int) -> Accumulated:
-    """Return the empty product."""
+def accumulate(factors: Sequence[Factor], rate: float, period: int) -> Accumulated:
+    """Return the product of the transforms of all factors."""
     half = period // 2 + 1
-    return Accumulated(
-        product=np.ones(half, dtype=np.complex128), log_size=np.zeros(half), spoilt=np.zeros(half), count=0
-    )
-
-
-def accumulate(so_far: Accumulated, factors: Sequence[Factor], rate: float, period: int) -> Accumulated:
-    """Multiply the transforms of more factors onto a product."""
-    product, log_size, spoilt = so_far.product.copy(), so_far.log_size.copy(), so_far.spoilt.copy()
+    product, log_size, spoilt = np.ones(half, dtype=np.complex128), np.zeros(half), np.zeros(half)
     for factor in factors:
-        scale = factor.law.tilted(rate).log_moment
-        transform, error = _transform(factor.law, rate, scale, period)
+        transform, error = _transform(factor.law, rate, factor.law.tilted(rate).log_moment, period)
         size = np.abs(transform) + error
         product *= _power(transform, factor.times)
         log_size += factor.times * np.log(size)
         spoilt += (factor.times * error / size) ** 2
-    return Accumulated(product=product, log_size=log_size, spoilt=spoilt, count=so_far.count + len(factors))
+    return Accumulated(product=product, log_size=log_size, spoilt=spoilt, count=len(factors))
 
 
 def make_rung(fixed: Accumulated, choices: Sequence[Choice], multiplications: int, rate: float, period: int) -> Rung:

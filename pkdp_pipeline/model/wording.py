@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
 from typing import Any
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "listed",
     "moved",
     "percent",
+    "rounded_down",
     "rounded_up",
     "worded_for",
 ]
@@ -176,6 +178,17 @@ def rounded_up(value: float, digits: int = 3) -> str:
     if -4 <= int(exponent) < 6:
         return f"{float(mantissa + 'e' + exponent):g}"
     return f"{float(mantissa):g}e{int(exponent)}"
+
+
+def rounded_down(value: float | Fraction, digits: int = 3) -> str:
+    """Return `value` as text, rounded down to `digits` significant digits: for what is attained, not for claims."""
+    if value in (0, math.inf):
+        return rounded_up(float(value))
+    if isinstance(value, Fraction):
+        exact = Context(prec=60, rounding=ROUND_FLOOR).divide(Decimal(value.numerator), Decimal(value.denominator))
+    else:
+        exact = Decimal(repr(float(value)))
+    return rounded_up(float(Context(prec=digits, rounding=ROUND_FLOOR).plus(exact)), digits)
 
 
 def percent(share: float | None, *, up: bool = False) -> str:

@@ -15,7 +15,7 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, read_evidence
 from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.model.wording import rounded_up
-from pkdp_pipeline.theorems.guarantee import epsilon_points
+from pkdp_pipeline.theorems.bound import epsilon_points
 
 __all__ = ["Goal", "read_attacker", "read_goal"]
 

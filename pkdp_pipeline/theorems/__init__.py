@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pkdp_pipeline.theorems.applicable import Applicable, bounds_of
-from pkdp_pipeline.theorems.bound import Bound, Certified, Invertible, WorstCase
-from pkdp_pipeline.theorems.record import Applied, Knowledge, Protects, Theorem
+from pkdp_pipeline.theorems.bound import Applied, Bound, WorstCase
+from pkdp_pipeline.theorems.record import Knowledge, Protects, Theorem
 from pkdp_pipeline.theorems.theorems import THEOREMS
 
 __all__ = [
@@ -12,8 +12,6 @@ __all__ = [
     "Applicable",
     "Applied",
     "Bound",
-    "Certified",
-    "Invertible",
     "Knowledge",
     "Protects",
     "Theorem",

@@ -10,8 +10,8 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Mechanism, mechanism_name
 from pkdp_pipeline.model.wording import Speech, Worded
 from pkdp_pipeline.theorems.beside_leakage import Leaked, Surviving, emptied_by
-from pkdp_pipeline.theorems.bound import WorstCase
-from pkdp_pipeline.theorems.record import Applied, Protects
+from pkdp_pipeline.theorems.bound import Applied, WorstCase
+from pkdp_pipeline.theorems.record import Protects
 from pkdp_pipeline.theorems.theorems import THEOREMS
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
@@ -53,10 +53,9 @@ def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects)
     left = surviving.theorems
     partial: list[Applied] = []
     obstacles: list[str] = []
-    for key, theorem in THEOREMS.items():
-        if key not in left or theorem.rule is None or theorem.about != (type(mechanism), protects):
-            continue
-        found = theorem.rule(mechanism, attacker, left)
+    about = (type(mechanism), protects)
+    rules = (theorem.rule for key, theorem in THEOREMS.items() if key in left and theorem.about == about)
+    for found in (rule(mechanism, attacker, left) for rule in rules if rule is not None):
         if isinstance(found, Applied):
             # Whoever leaves the leakage aside attacks as before.
             partial.append(replace(found, bound=surviving.beside(found.bound)))

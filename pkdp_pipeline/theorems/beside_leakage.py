@@ -11,7 +11,8 @@ import numpy as np
 
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.leakage import Leakage, Lives
-from pkdp_pipeline.theorems.bound import Bound, WithoutSlack, WorstCase
+from pkdp_pipeline.theorems.bound import Bound, Derived, WorstCase
+from pkdp_pipeline.theorems.record import Theorem
 from pkdp_pipeline.theorems.rounding import Array, ball_above
 from pkdp_pipeline.theorems.theorems import THEOREMS
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
@@ -23,7 +24,7 @@ _STEPS = 96
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BesidePrivate:
+class BesidePrivate(Derived):
     """The profile of a release together with a leakage that is itself (ε2, δ2)-private, given the release or not.
 
     Parameters
@@ -47,15 +48,8 @@ class BesidePrivate:
     of the bounded-leakage paper.
     """
 
-    theorem: str
-    one: Bound
     epsilon: float
     delta: float = 0.0
-
-    @property
-    def slack(self) -> float:
-        """Return the slack of the release's bound."""
-        return self.one.slack
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
@@ -70,7 +64,7 @@ class BesidePrivate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorstBesidePrivate(BesidePrivate):
+class WorstBesidePrivate(BesidePrivate, WorstCase):
     """`BesidePrivate` where the release alone is private against any attacker.
 
     Parameters
@@ -99,7 +93,7 @@ class WorstBesidePrivate(BesidePrivate):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenDependent:
+class GivenDependent(Derived, WorstCase):
     """The profile of noise given a leakage that may depend on the noise: it is (ε′, δ′)-independent of the release.
 
     Parameters
@@ -122,19 +116,9 @@ class GivenDependent:
     bounded-leakage paper.
     """
 
-    theorem: str
     one: WorstCase
     epsilon: float
     delta: float
-
-    @property
-    def slack(self) -> float:
-        """Return the slack of the noise's bound."""
-        return self.one.slack
-
-    def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return self.one.rounding(epsilons)
 
     @property
     def parameters(self) -> tuple[float, float]:
@@ -170,13 +154,11 @@ class GivenDependent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaked(WithoutSlack):
+class Leaked(WorstCase):
     """The profile of what is leaked in any case, between lives that leak the same: nothing.
 
     *Guarantee*: the number of people present is the same wherever a person is. It says nothing else.
     """
-
-    theorem: str
 
     @property
     def parameters(self) -> tuple[float, float]:
@@ -260,20 +242,17 @@ class Surviving:
     @property
     def theorems(self) -> frozenset[str]:
         """The keys of the theorems on partial knowledge that are left."""
-        found = _partial()
-        leaks = self.attacker.leakage
-        if leaks:
-            left = frozenset[str]()
-            if not (self.noised and any(leak.is_dependent for leak in leaks)):
-                if all(leak.tells == "people_present" for leak in leaks):
-                    left |= {key for key in found if THEOREMS[key].reveals_who}
-                if all(leak.is_private for leak in leaks):
-                    left |= {key for key in found if THEOREMS[key].beside_private}
-            found = left
-        if self.attacker.dependent is not None:
-            conditional = self.attacker.secret == "conditional"
-            found = frozenset(key for key in found if conditional and "unknown" in THEOREMS[key].rests_on)
-        return found
+        leaks, dependent = self.attacker.leakage, self.attacker.dependent is not None
+        on_noise = self.noised and any(leak.is_dependent for leak in leaks)
+        present = not on_noise and all(leak.tells == "people_present" for leak in leaks)
+        private = not on_noise and all(leak.is_private for leak in leaks)
+        conditional = self.attacker.secret == "conditional"
+
+        def is_left(theorem: Theorem) -> bool:
+            beside = not leaks or (present and theorem.reveals_who) or (private and theorem.beside_private)
+            return beside and (not dependent or (conditional and "unknown" in theorem.rests_on))
+
+        return frozenset(key for key in _partial() if is_left(THEOREMS[key]))
 
     def beside(self, bound: Bound) -> Bound:
         """Return a bound on the release and all leakages together, for one whose theorem is left."""

@@ -1,28 +1,41 @@
-"""Bound: one theorem at work, a certified δ(ε) with the lower bound an attacker attains."""
+"""Bound: one theorem at work, a certified δ(ε) with what an attacker attains; Guarantee: the smallest of several."""
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
+from numbers import Real
+from typing import overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.arguments import probability
+from pkdp_pipeline.theorems.inversion import smallest_epsilon
 from pkdp_pipeline.theorems.rounding import Array, evaluated
 
-__all__ = ["Bound", "Certified", "Invertible", "WithoutSlack", "WorstCase", "coarsest"]
+__all__ = ["Applied", "Bound", "Derived", "Guarantee", "WorstCase", "bracketed", "coarsest", "epsilon_points"]
 
 
-class Bound(Protocol):
-    """A privacy profile ``δ(ε)`` bracketed from both sides."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """A privacy profile ``δ(ε)`` bracketed from both sides.
 
-    @property
-    def theorem(self) -> str:
-        """Return the key of the theorem, as in `pkdp_pipeline.theorems.theorems.THEOREMS`."""
+    Parameters
+    ----------
+    theorem : str
+        The key of the statement that uses it, as in `pkdp_pipeline.theorems.theorems.THEOREMS`.
+    """
+
+    theorem: str
 
     @property
     def slack(self) -> float:
-        """Return about how far apart the sides may be, relatively, for reasons of effort."""
+        """Return about how far apart the sides may be, relatively, for reasons of effort; 0 if nothing is left open."""
+        return 0.0
 
     def rounding(self, epsilons: Array) -> Array:
         """Return how far the attained and the certified side may be rounded, each as a share of itself; shape (2, n).
@@ -31,6 +44,7 @@ class Bound(Protocol):
         on another one the attained side is no more than this share higher, the certified side no more than this share
         lower. It follows from the error budget of the evaluation: `docs/numerics.md`, section 6.
         """
+        return evaluated(epsilons)
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays for `epsilons` (shape (n,), each at least 0 and finite).
@@ -38,53 +52,140 @@ class Bound(Protocol):
         *Guarantee*: the supremum of the hockey-stick divergence over the declared attackers lies at or
         between the two. *Rounding*: outward.
         """
-
-
-class WithoutSlack:
-    """What a bound has whose sides are evaluated within the usual error budget, and not searched for."""
-
-    __slots__ = ()
-
-    @property
-    def slack(self) -> float:
-        """Return 0: nothing is left open to save effort."""
-        return 0.0
-
-    def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return evaluated(epsilons)
-
-
-@runtime_checkable
-class Certified(Protocol):
-    """A bound whose certified side costs less than both sides do."""
+        raise NotImplementedError
 
     def certified(self, epsilons: Array) -> Array:
-        """Return the certified side of `Bound.bracket` alone."""
-
-
-@runtime_checkable
-class Invertible(Protocol):
-    """A bound that knows a quicker way back from δ to ε than a search over `Bound.bracket`."""
+        """Return the certified side of `bracket` alone, which may cost less."""
+        return self.bracket(epsilons)[1]
 
     def smallest_epsilon(self, target: float) -> float:
-        """Return an ε whose certified δ, as `Bound.bracket` gives it, is at most `target`; or `math.inf`."""
+        """Return an ε whose certified δ is at most `target`, as small as can be found; `math.inf` if there is none."""
+        return smallest_epsilon(lambda at: float(self.certified(np.array([at]))[0]), target, self.slack)
 
 
-@runtime_checkable
-class WorstCase(Bound, Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstCase(Bound):
     """A bound that holds against any attacker, known by one pair (ε, δ)."""
 
     @property
     def parameters(self) -> tuple[float, float]:
         """Return (ε, δ) at which the guarantee holds for any attacker, both rounded up."""
+        raise NotImplementedError
 
 
-class _Rounded(Protocol):
-    def rounding(self, epsilons: Array) -> Array: ...
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derived(Bound):
+    """A profile that follows from another one.
+
+    Parameters
+    ----------
+    theorem : str
+    one : Bound
+    """
+
+    one: Bound
+
+    @property
+    def slack(self) -> float:
+        """Return the slack of the bound it follows from."""
+        return self.one.slack
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `Bound`."""
+        return self.one.rounding(epsilons)
 
 
-def coarsest(bounds: Iterable[_Rounded], epsilons: Array) -> Array:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """One bound that holds; `attack`, where known, is a bound whose attained side is reached by this release."""
+
+    bound: Bound
+    attack: Bound | None
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """A certified δ(ε): the pointwise smallest of bounds that all hold; with no bound, no guarantee.
+
+    Parameters
+    ----------
+    bounds : tuple of Bound
+    parameters : (float, float) or None
+        An (ε, δ) pair the guarantee is known by, where it has one.
+    """
+
+    bounds: tuple[Bound, ...]
+    parameters: tuple[float, float] | None = None
+
+    @overload
+    def delta(self, epsilon: float) -> float: ...
+    @overload
+    def delta(self, epsilon: ArrayLike) -> Array: ...
+    def delta(self, epsilon: ArrayLike) -> float | Array:
+        """Return the certified δ at `epsilon`; 1.0 where there is no guarantee. See `Certificate.delta`."""
+        points, scalar = epsilon_points(epsilon)
+        values = np.ones(points.size)
+        for bound in self.bounds:
+            values = np.fmin(values, bound.certified(points.ravel()))
+        return float(values[0]) if scalar else values.reshape(points.shape)
+
+    def rounding(self, epsilons: Array) -> Array:
+        """Return how far δ may be rounded at each ε, as a share of it; see `Bound`."""
+        smallest, least = np.ones(len(epsilons)), np.ones(len(epsilons))
+        for bound in self.bounds:
+            value = bound.certified(epsilons)
+            smallest = np.fmin(smallest, value)
+            least = np.fmin(least, value * (1.0 - bound.rounding(epsilons)[1]))
+        share: Array = 1.0 - least / np.where(smallest > 0.0, smallest, np.inf)
+        return np.where(smallest > 0.0, share, 0.0).clip(0.0, 1.0)
+
+    def epsilon(self, delta: float) -> float:
+        """Return the smallest certified ε at `delta`; `math.inf` where there is none."""
+        target = probability("delta", delta)
+        # The smallest of several bounds reaches the target where the first of them does.
+        return 0.0 if target >= 1.0 else min((_crossing(bound, target) for bound in self.bounds), default=math.inf)
+
+
+@functools.lru_cache(maxsize=1024)
+def _crossing(bound: Bound, target: float) -> float:
+    """Return the smallest ε found at which one bound is at most `target`; what runs every day asks again and again."""
+    found = bound.smallest_epsilon(target)
+    # The end of the noise's curve is known exactly; a search only comes close to it.
+    if isinstance(bound, WorstCase) and float(bound.certified(np.array([bound.parameters[0]]))[0]) <= target:
+        found = min(found, bound.parameters[0])
+    return found
+
+
+def epsilon_points(epsilon: ArrayLike) -> tuple[Array, bool]:
+    """Return the ε asked for as an array, and whether it was a single number."""
+    scalar = isinstance(epsilon, Real) or (isinstance(epsilon, np.ndarray) and epsilon.ndim == 0)
+    try:
+        given = np.asarray(float(epsilon)) if isinstance(epsilon, Real) else np.asarray(epsilon)
+    except (TypeError, ValueError, OverflowError):
+        given = np.asarray(None)
+    if isinstance(epsilon, bool) or (given.dtype.kind not in "iuf" and given.size):
+        raise ArgumentError("epsilon must be a number or an array of numbers, each at least 0 and finite.")
+    points = np.atleast_1d(given.astype(np.float64))
+    if not np.all(np.isfinite(points) & (points >= 0.0)):
+        raise ArgumentError("epsilon must be at least 0 and finite.")
+    return points, scalar
+
+
+def bracketed(partial: tuple[Applied, ...], worst: WorstCase | None, epsilons: Array) -> tuple[Array, Array]:
+    """Return (attained, certified) δ at each ε of a certificate with these bounds."""
+    attained, certified = np.zeros(epsilons.size), np.ones(epsilons.size)
+    # Noise alone is attacked as it is; beside a bound on the others' uncertainty only the attack on that counts.
+    for applied in (*partial, *(() if worst is None else (Applied(bound=worst, attack=None if partial else worst),))):
+        lower, upper = applied.bound.bracket(epsilons)
+        certified = np.minimum(certified, upper)
+        if applied.attack is not None:
+            if applied.attack is not applied.bound:
+                lower, _ = applied.attack.bracket(epsilons)
+            attained = np.maximum(attained, lower)
+    return np.minimum(attained, certified), certified
+
+
+def coarsest(bounds: Iterable[Bound], epsilons: Array) -> Array:
     """Return the largest roundings of several bounds, shape (2, n); 0 for none."""
     each = (bound.rounding(epsilons) for bound in bounds)
     return functools.reduce(np.maximum, each, np.zeros((2, len(epsilons))))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkdp_pipeline.theorems.binomial_tails import binomial_below, binomial_weights
+from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above
 from pkdp_pipeline.theorems.tilted_inversion import MOST_PEOPLE, TwoCoinTails, inverted
 
@@ -34,7 +35,7 @@ _NEGLIGIBLE = 1e-300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counting:
+class Counting(Bound):
     """Privacy profile of an exact count, or of one with two-sided geometric noise, without a threshold.
 
     Parameters
@@ -61,7 +62,6 @@ class Counting:
     "Counting"; it replaces Theorem 3 of Desfontaines et al.
     """
 
-    theorem: str
     unknown: int
     p_min: float
     p_max: float
@@ -228,7 +228,7 @@ _OPTIONS_SLACK = 0.004
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(Bound):
     """Privacy profile of exact counts per option against learning which option a person chose.
 
     Parameters
@@ -252,7 +252,6 @@ class Options:
     Corollary 1 of Desfontaines et al.
     """
 
-    theorem: str
     unknown: int
     p_min: float
 

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism
-from pkdp_pipeline.theorems.bound import Bound
+from pkdp_pipeline.theorems.bound import Applied
 
-__all__ = ["LEAKAGE_PAPER", "PAPER", "Applied", "Knowledge", "Protects", "Theorem", "independent", "others"]
+__all__ = ["LEAKAGE_PAPER", "PAPER", "Knowledge", "Protects", "Theorem", "independent", "others"]
 
 Protects = Literal["presence", "value"]
 
@@ -19,14 +19,6 @@ Knowledge = Literal["known", "p_max", "p_max_between", "unknown"]
 
 PAPER = 'D. Desfontaines, E. Mohammadi, E. Krahmer and D. Basin, "Differential privacy with partial knowledge"'
 LEAKAGE_PAPER = 'K. Ligett, C. Peale and O. Reingold, "Bounded-leakage differential privacy", FORC 2020'
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
-    """One bound that holds; `attack`, where known, is a bound whose attained side is reached by this release."""
-
-    bound: Bound
-    attack: Bound | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

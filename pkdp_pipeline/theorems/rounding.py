@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +22,7 @@ __all__ = [
     "float_below",
     "lowered",
     "raised",
+    "sum_above",
 ]
 
 Array = NDArray[np.float64]
@@ -64,6 +66,15 @@ def float_below(value: Fraction) -> float:
     """Return the largest float at or below `value`, which is at least 0."""
     rounded = float_above(value)
     return rounded if not math.isinf(rounded) and Fraction(rounded) == value else math.nextafter(rounded, 0.0)
+
+
+def sum_above(numbers: Iterable[float], times: Iterable[int] | None = None) -> float:
+    """Return the smallest float that is at least the sum of numbers of at least 0, each so often (once by default)."""
+    listed = list(numbers)
+    counted = [(number, n) for number, n in zip(listed, times or [1] * len(listed), strict=True) if n]
+    if any(math.isinf(number) for number, _ in counted):
+        return math.inf
+    return float_above(sum((Fraction(number) * n for number, n in counted), Fraction(0)))
 
 
 def raised(values: Array, budget: Array | float) -> Array:

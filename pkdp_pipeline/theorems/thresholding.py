@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkdp_pipeline.theorems.binomial_tails import LEAST_P, left_tails, likely_counts, right_tails
-from pkdp_pipeline.theorems.bound import WithoutSlack
+from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, UNIT, Array, ball_above
 from pkdp_pipeline.theorems.waiting_pair import Pair, averaged_pair, product_above, waiting_pair
 
-__all__ = ["Thresholding", "ValueThroughAbsence"]
+__all__ = ["Threshold", "Thresholding", "ValueThroughAbsence"]
 
 Whole = NDArray[np.int64]
 
@@ -27,8 +27,8 @@ _MOST_TRIALS = 10_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thresholding(WithoutSlack):
-    """Privacy profile of a count that is published only when it reaches `k`.
+class Threshold(Bound):
+    """What a bound on a threshold rests on.
 
     Parameters
     ----------
@@ -37,14 +37,32 @@ class Thresholding(WithoutSlack):
     k : int
         Published only when ``count >= k``; at least 1.
     p : float
-        Every unknown person counts with probability at most `p`; nothing else is assumed.
+        Every unknown person counts with probability at most `p`; nothing else is assumed. Of a cell: told that a person
+        is in it or absent, the attacker is at most this sure of the cell.
     cap : int, optional
         At most this many unknown people.
     known : int
-        People the attacker knows, who may count.
+        People the attacker knows, who may count; of two cells each may be in either.
     active : bool
         Whether the attacker controls the known people (then ``k - known`` takes the place of `k`), or merely
         knows them (then the number of them who count is ``Bin(known, p)``).
+    """
+
+    k: int
+    p: float
+    cap: int | None = None
+    known: int = 0
+    active: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholding(Threshold):
+    """Privacy profile of a count that is published only when it reaches `k`.
+
+    Parameters
+    ----------
+    theorem, k, p, cap, known, active
+        See `Threshold`.
     least_unknown : int
         Attackers with fewer unknown people who may count are not declared: matters to the attained side only.
 
@@ -59,12 +77,6 @@ class Thresholding(WithoutSlack):
     Theorem 4 and Proposition 8 of Desfontaines et al.
     """
 
-    theorem: str
-    k: int
-    p: float
-    cap: int | None = None
-    known: int = 0
-    active: bool = False
     least_unknown: int = 0
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
@@ -196,23 +208,8 @@ _MOST_PAIRS = 48
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValueThroughAbsence(WithoutSlack):
-    """Privacy profile of a k-anonymous histogram against learning which of two cells a person is in.
-
-    Parameters
-    ----------
-    theorem : str
-        Which statement uses the profile.
-    k : int
-        A cell is published only when its count reaches `k`.
-    p : float
-        Told that a person is in a given cell or absent, the attacker is at most this sure of the cell.
-    cap : int, optional
-        At most this many unknown people.
-    known : int
-        People the attacker knows or controls; each may be in either of the two cells.
-    active : bool
-        Whether the known people are controlled.
+class ValueThroughAbsence(Threshold):
+    """Privacy profile of a k-anonymous histogram against learning which of two cells a person is in; see `Threshold`.
 
     Notes
     -----
@@ -222,13 +219,6 @@ class ValueThroughAbsence(WithoutSlack):
     that closes the gap is known. *Rounding*: upward. *Source*: `docs/mathematics.md`, theorem B; it replaces
     Theorem 5 of Desfontaines et al.
     """
-
-    theorem: str
-    k: int
-    p: float
-    cap: int | None = None
-    known: int = 0
-    active: bool = False
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""

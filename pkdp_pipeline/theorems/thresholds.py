@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import flint
 
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram
 from pkdp_pipeline.model.wording import percent
-from pkdp_pipeline.theorems.record import PAPER, Applied, Theorem, independent, others
+from pkdp_pipeline.theorems.bound import Applied
+from pkdp_pipeline.theorems.record import PAPER, Theorem, independent, others
 from pkdp_pipeline.theorems.rounding import ball_above, ball_below
-from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
+from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding, ValueThroughAbsence
 
 __all__ = ["THRESHOLDS"]
 
@@ -97,42 +101,36 @@ def _between(attacker: AttackerModel) -> str:
 
 
 def _count(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
-    k, p = mechanism.k, attacker.p_max
-    if k is None:
-        return None
-    if p is None:
-        return (
+    k, p, floor = mechanism.k, attacker.p_max, attacker.p_min or 0.0
+    if k is None or p is None:
+        needs = (
             "the threshold k protects when p_max < 1 is declared: how sure the attacker can be, at most, that another "
             "person is counted"
         )
-    if (reason := _hides_nothing("k", k, p, "p_max", attacker)) is not None:
-        return reason
-    floor = attacker.p_min or 0.0
-    bound = _thresholds("thresholding", k, p, attacker, least_unknown=(attacker.unknown or 0) if floor > 0.0 else 0)
+        return None if k is None else needs
+    least = (attacker.unknown or 0) if floor > 0.0 else 0
+    bound = Thresholding(theorem="thresholding", k=k, p=p, **_facing(attacker), least_unknown=least)
     # With the other threshold in force an attack needs people who are surely not counted.
     attained = mechanism.noise is None and (mechanism.k_complement is None or floor == 0.0)
-    return Applied(bound=bound, attack=bound if attained else None)
+    return _hides_nothing("k", "p_max", bound) or Applied(bound=bound, attack=bound if attained else None)
 
 
 def _complement(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
-    k, p_min = mechanism.k_complement, attacker.p_min
-    if k is None:
-        return None
-    if p_min is None:
-        return (
+    k, p_min, ceiling = mechanism.k_complement, attacker.p_min, 1.0 if attacker.p_max is None else attacker.p_max
+    if k is None or p_min is None:
+        needs = (
             "the threshold k_complement protects when p_min > 0 is declared: how sure the attacker is, at least, that "
             "another person is counted"
         )
+        return None if k is None else needs
     share = 1 - flint.arb(p_min)
     p = min(1.0, ball_above(share)) if p_min > 0.0 else 1.0
-    if (reason := _hides_nothing("k_complement", k, p, "1 - p_min", attacker)) is not None:
-        return reason
-    ceiling = 1.0 if attacker.p_max is None else attacker.p_max
     least = (attacker.unknown or 0) if ceiling < 1.0 else 0
-    bound = _thresholds("thresholding_complement", k, p, attacker, least_unknown=least)
-    below = _thresholds("thresholding_complement", k, max(0.0, ball_below(share)), attacker, least_unknown=least)
+    bound = Thresholding(theorem="thresholding_complement", k=k, p=p, **_facing(attacker), least_unknown=least)
+    below = replace(bound, p=max(0.0, ball_below(share)))
     attained = mechanism.noise is None and (mechanism.k is None or ceiling == 1.0)
-    return Applied(bound=bound, attack=below if attained else None)
+    obstacle = _hides_nothing("k_complement", "1 - p_min", bound)
+    return obstacle or Applied(bound=bound, attack=below if attained else None)
 
 
 def _presence(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
@@ -152,10 +150,9 @@ def _presence(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str
             "p_max = 1 says that nobody is ever absent, and then presence is no secret; protects='value' with "
             "p_max_between asks whether the table hides which cell a person is in"
         )
-    if (reason := _hides_nothing("k", k, p, "p_max", attacker)) is not None:
-        return reason
-    bound = _thresholds("histogram_presence", k, p, attacker)
-    return Applied(bound=bound, attack=bound if mechanism.noise is None and not attacker.p_min else None)
+    bound = Thresholding(theorem="histogram_presence", k=k, p=p, **_facing(attacker))
+    attained = mechanism.noise is None and not attacker.p_min
+    return _hides_nothing("k", "p_max", bound) or Applied(bound=bound, attack=bound if attained else None)
 
 
 _NEEDS_BETWEEN = (
@@ -166,69 +163,52 @@ _NEEDS_BETWEEN = (
 
 def _value(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
     k, p, between = mechanism.k, attacker.p_max, attacker.p_max_between
-    if k is None:
+    if k is None or (between is not None and p in (None, 1.0)):
         return None
     if p is None:
-        return None if between is not None else f"{_NEEDS_BETWEEN}, or p_max < 1 where absence is a real possibility"
+        return f"{_NEEDS_BETWEEN}, or p_max < 1 where absence is a real possibility"
     if p == 1.0:
-        return (
-            None if between is not None else "p_max = 1 says that nobody is ever absent; declare p_max_between instead"
-        )
-    if (reason := _hides_nothing("k", k, p, "p_max", attacker)) is not None:
-        return reason
-    active = attacker.influence == "active"
-    bound = ValueThroughAbsence(
-        theorem="histogram_value", k=k, p=p, cap=attacker.unknown_max, known=attacker.known, active=active
-    )
-    free = between is None and not attacker.p_min
-    return Applied(bound=bound, attack=bound if mechanism.noise is None and free else None)
+        return "p_max = 1 says that nobody is ever absent; declare p_max_between instead"
+    bound = ValueThroughAbsence(theorem="histogram_value", k=k, p=p, **_facing(attacker))
+    attained = mechanism.noise is None and between is None and not attacker.p_min
+    return _hides_nothing("k", "p_max", bound) or Applied(bound=bound, attack=bound if attained else None)
 
 
 def _value_between(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
-    k, p, between = mechanism.k, attacker.p_max, attacker.p_max_between
+    k, between, known = mechanism.k, attacker.p_max_between, attacker.known
     if k is None:
         return None
     if between is None:
         return None if "histogram_value" in left else _NEEDS_BETWEEN
     # It counts every known person against the threshold, whether controlled or merely known.
-    if k - attacker.known <= 1:
-        return f"k = {k} is not above known + 1 = {attacker.known + 1}: known people move the thresholds of both cells"
+    if k - known <= 1:
+        return f"k = {k} is not above known + 1 = {known + 1}: known people move the thresholds of both cells"
     if between == 1.0:
         return "p_max_between = 1 lets the attacker be certain which cell everybody else is in"
-    bound = _thresholds("histogram_between", max(1, k - attacker.known), between, attacker, known=0)
-    free = (p is None or p == 1.0) and not attacker.p_min
-    exact = attacker.known == 0 or attacker.influence == "active"
-    return Applied(bound=bound, attack=bound if mechanism.noise is None and free and exact else None)
+    facing = {**_facing(attacker), "known": 0}
+    bound = Thresholding(theorem="histogram_between", k=k - known, p=between, **facing)
+    exact = attacker.p_max in (None, 1.0) and not attacker.p_min and (known == 0 or attacker.influence == "active")
+    return Applied(bound=bound, attack=bound if mechanism.noise is None and exact else None)
 
 
-def _hides_nothing(name: str, k: int, p: float, source: str, attacker: AttackerModel) -> str | None:
+def _facing(attacker: AttackerModel) -> dict[str, Any]:
+    """Return what a bound on a threshold takes from the attacker as it is."""
+    return {"cap": attacker.unknown_max, "known": attacker.known, "active": attacker.influence == "active"}
+
+
+def _hides_nothing(name: str, source: str, bound: Threshold) -> str | None:
     """Return why a threshold gives nothing; None where it gives something."""
-    controlled = attacker.known if attacker.influence == "active" else 0
-    if k - controlled <= 1:
+    controlled = bound.known if bound.active else 0
+    if bound.k - controlled <= 1:
         return (
-            f"{name} = {k} is not above known + 1 = {controlled + 1}: an attacker who controls {controlled} people "
-            "sees the target cross the threshold"
+            f"{name} = {bound.k} is not above known + 1 = {controlled + 1}: an attacker who controls {controlled} "
+            "people sees the target cross the threshold"
             if controlled
-            else f"{name} = {k} publishes the count of a single person; {name} must be at least 2"
+            else f"{name} = {bound.k} publishes the count of a single person; {name} must be at least 2"
         )
-    reachable = attacker.unknown_max is None or attacker.unknown_max + attacker.known >= k - 1
-    if p == 1.0 and reachable:
+    if bound.p == 1.0 and (bound.cap is None or bound.cap + bound.known >= bound.k - 1):
         return f"{source} = 1 lets the attacker be certain about everybody else, and then the threshold hides nothing"
     return None
-
-
-def _thresholds(
-    theorem: str, k: int, p: float, attacker: AttackerModel, *, known: int | None = None, least_unknown: int = 0
-) -> Thresholding:
-    return Thresholding(
-        theorem=theorem,
-        k=k,
-        p=p,
-        cap=attacker.unknown_max,
-        known=attacker.known if known is None else known,
-        active=attacker.influence == "active",
-        least_unknown=least_unknown,
-    )
 
 
 _TOLD_ABSENT = (
@@ -236,11 +216,14 @@ _TOLD_ABSENT = (
     "unlikely that being told 'this cell or absent' would settle it."
 )
 
+_SECTION_4 = f"docs/mathematics.md, section 4; sharpens Theorem 4 and Proposition 8 of {PAPER}"
+_SECTION_5 = f"docs/mathematics.md, section 5; replaces Theorem 5 of {PAPER}"
+
 THRESHOLDS = (
     Theorem(
         key="thresholding",
         title="Theorem A: thresholding is dominated by waiting times",
-        citation=f"docs/mathematics.md, section 4; sharpens Theorem 4 and Proposition 8 of {PAPER}",
+        citation=_SECTION_4,
         against=_thresholding,
         rests_on=("known", "p_max"),
         averages=True,
@@ -250,7 +233,7 @@ THRESHOLDS = (
     Theorem(
         key="thresholding_complement",
         title="Theorem A for the people who are not counted",
-        citation=f"docs/mathematics.md, section 4; sharpens Theorem 4 and Proposition 8 of {PAPER}",
+        citation=_SECTION_4,
         against=_thresholding_complement,
         rests_on=("known",),
         averages=True,
@@ -260,7 +243,7 @@ THRESHOLDS = (
     Theorem(
         key="histogram_presence",
         title="Theorem B, presence: a k-anonymous histogram hides whether a person is there",
-        citation=f"docs/mathematics.md, section 5; replaces Theorem 5 of {PAPER}",
+        citation=_SECTION_5,
         against=_through_absence,
         assumes=(_TOLD_ABSENT,),
         rests_on=("known", "p_max"),
@@ -272,7 +255,7 @@ THRESHOLDS = (
     Theorem(
         key="histogram_value",
         title="Theorem B, value: a k-anonymous histogram hides the cell where absence is possible",
-        citation=f"docs/mathematics.md, section 5; replaces Theorem 5 of {PAPER}",
+        citation=_SECTION_5,
         against=_through_absence,
         assumes=(_TOLD_ABSENT,),
         rests_on=("known", "p_max"),
@@ -285,7 +268,7 @@ THRESHOLDS = (
     Theorem(
         key="histogram_between",
         title="Theorem C, value: a k-anonymous histogram hides the cell, nothing assumed about absence",
-        citation=f"docs/mathematics.md, section 5; replaces Theorem 5 of {PAPER}",
+        citation=_SECTION_5,
         against=_between,
         assumes=("Nothing is assumed about absence; totals may be published beside the table.",),
         rests_on=("known", "p_max_between"),

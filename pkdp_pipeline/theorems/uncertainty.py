@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram
 from pkdp_pipeline.model.wording import listed, percent
+from pkdp_pipeline.theorems.bound import Applied
 from pkdp_pipeline.theorems.counting import Counting, Options
-from pkdp_pipeline.theorems.record import PAPER, Applied, Theorem, independent, others
+from pkdp_pipeline.theorems.record import PAPER, Theorem, independent, others
 
 __all__ = ["UNCERTAINTY", "against_counting"]
 
@@ -15,38 +18,45 @@ __all__ = ["UNCERTAINTY", "against_counting"]
 def against_counting(attacker: AttackerModel) -> str:
     """Say whom a bound on an exact or noised count holds against."""
     return (
-        f"{independent(attacker)}, and who is uncertain about at least {others(attacker.unknown or 0)}: between "
-        f"{percent(attacker.p_min, up=True)} and {percent(attacker.p_max)} sure that each is in the group; they may "
-        "know everybody else"
+        f"{_uncertain(attacker)}: between {percent(attacker.p_min, up=True)} and {percent(attacker.p_max)} sure that "
+        "each is in the group; they may know everybody else"
     )
 
 
 def _options(attacker: AttackerModel) -> str:
     return (
-        f"{independent(attacker)}, and who is uncertain about at least {others(attacker.unknown or 0)}: each chooses "
-        f"every option with probability at least {percent(attacker.p_min, up=True)}; they may know what everybody "
-        "else chose"
+        f"{_uncertain(attacker)}: each chooses every option with probability at least "
+        f"{percent(attacker.p_min, up=True)}; they may know what everybody else chose"
     )
+
+
+def _uncertain(attacker: AttackerModel) -> str:
+    return f"{independent(attacker)}, and who is uncertain about at least {others(attacker.unknown or 0)}"
 
 
 def _exact(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
     """Section 3: the count without its threshold and noise, which only take away from it."""
-    p_min, p_max, unknown = attacker.p_min, attacker.p_max, attacker.unknown
-    suppressed = _suppresses(mechanism)
-    if not p_min or p_max is None or p_max == 1.0 or not unknown:
+    bound, suppressed = _box("counting", attacker), _suppresses(mechanism)
+    if bound is None:
         return None if suppressed else _certain(attacker)
-    bound = Counting(theorem="counting", unknown=unknown, p_min=p_min, p_max=p_max)
     # Beside noise it stands where the sum cannot be inverted.
     return Applied(bound=bound, attack=None if suppressed or mechanism.noise is not None else bound)
 
 
 def _noised(mechanism: Count, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
-    p_min, p_max, unknown = attacker.p_min, attacker.p_max, attacker.unknown
-    if mechanism.noise is None or _suppresses(mechanism) or not p_min or p_max is None or p_max == 1.0 or not unknown:
+    bound = _box("noisy_counting", attacker)
+    if mechanism.noise is None or _suppresses(mechanism) or bound is None:
         return None
-    noise = mechanism.noise.epsilon
-    bound = Counting(theorem="noisy_counting", unknown=unknown, p_min=p_min, p_max=p_max, noise=noise)
+    bound = replace(bound, noise=mechanism.noise.epsilon)
     return Applied(bound=bound, attack=bound if mechanism.release_threshold is None else None)
+
+
+def _box(theorem: str, attacker: AttackerModel) -> Counting | None:
+    """Return the bound for an attacker who is uncertain about everybody in a box of probabilities."""
+    p_min, p_max, unknown = attacker.p_min, attacker.p_max, attacker.unknown
+    if not p_min or p_max is None or p_max == 1.0 or not unknown:
+        return None
+    return Counting(theorem=theorem, unknown=unknown, p_min=p_min, p_max=p_max)
 
 
 def _suppresses(mechanism: Count) -> bool:
@@ -70,24 +80,19 @@ def _certain(attacker: AttackerModel) -> str:
 
 def _which_option(mechanism: Histogram, attacker: AttackerModel, left: frozenset[str]) -> Applied | str | None:
     p_min, unknown = attacker.p_min, attacker.unknown
+    obstacle = "p_min = 0 or unknown = 0 lets the attacker know what everybody else chose"
     if p_min is None or unknown is None:
-        if mechanism.k is not None:
-            return None
-        return (
+        obstacle = (
             "exact counts of several options hide which one a person chose when p_min > 0 (each unknown person "
             "chooses each option with at least this probability) and unknown are declared"
         )
-    if p_min > 0.5:
+    elif p_min > 0.5:
         raise ArgumentError(
             f"p_min = {p_min!r} cannot hold for a histogram: every one of at least two options would be chosen with "
             "more than probability 1/2. For histograms p_min bounds each option's probability from below."
         )
-    if p_min == 0.0 or unknown == 0:
-        return (
-            None
-            if mechanism.k is not None
-            else "p_min = 0 or unknown = 0 lets the attacker know what everybody else chose"
-        )
+    if not p_min or not unknown:
+        return None if mechanism.k is not None else obstacle
     bound = Options(theorem="options", unknown=unknown, p_min=p_min)
     free = attacker.p_max is None and attacker.p_max_between is None
     return Applied(bound=bound, attack=bound if mechanism.k is None and mechanism.noise is None and free else None)

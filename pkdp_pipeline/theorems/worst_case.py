@@ -8,7 +8,7 @@ from typing import Any
 import flint
 import numpy as np
 
-from pkdp_pipeline.theorems.bound import WithoutSlack
+from pkdp_pipeline.theorems.bound import WorstCase
 from pkdp_pipeline.theorems.rounding import Array, ball_above, ball_below
 
 __all__ = ["SAMPLER_LEEWAY", "NoiseCurve"]
@@ -23,7 +23,7 @@ threshold a little more often.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoiseCurve(WithoutSlack):
+class NoiseCurve(WorstCase):
     """Privacy profile of two-sided geometric noise against an attacker who knows everybody else.
 
     Parameters
@@ -52,7 +52,6 @@ class NoiseCurve(WithoutSlack):
     Desfontaines et al.
     """
 
-    theorem: str
     noise: float
     cells: int
     appears_at: int | None = None

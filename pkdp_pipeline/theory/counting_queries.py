@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -17,6 +17,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice, positive_real
 from pkdp_pipeline.model.evidence import BoundedSensitivity
 from pkdp_pipeline.model.mechanisms import GeometricNoise
+from pkdp_pipeline.theorems.rounding import float_below
 
 __all__ = ["CountingQueries"]
 
@@ -56,16 +57,6 @@ class CountingQueries:
     def __repr__(self) -> str:
         return f"CountingQueries(columns={self.columns!r}, names={self.names!r})"
 
-    def __post_init__(self) -> None:
-        everything = set(self.records)
-        if not everything or not self.counted:
-            raise ArgumentError("counting queries need at least one record that there can be, and one question.")
-        for name, members in self.counted:
-            if not members <= everything:
-                raise ArgumentError(f"question {name!r} counts records that are not in the domain.")
-        if len(dict(self.counted)) < len(self.counted):
-            raise ArgumentError("two questions have the same name.")
-
     @classmethod
     def over(cls, domain: Mapping[str, Iterable[Any]], queries: Mapping[str, Any]) -> CountingQueries:
         """Return the family of `queries` about records from `domain`.
@@ -89,12 +80,10 @@ class CountingQueries:
         values = _domain(domain)
         if not isinstance(queries, Mapping) or not queries:
             raise ArgumentError("queries must be a mapping from names to conditions, with at least one entry.")
+        if not all(isinstance(name, str) and name for name in queries):
+            raise ArgumentError("the name of a query must be a text.")
         records = tuple(product(*values.values()))
-        counted = []
-        for name, which in queries.items():
-            if not isinstance(name, str) or not name:
-                raise ArgumentError(f"the name of a query must be a text, not {type(name).__name__}.")
-            counted.append((name, frozenset(_members(name, which, values, records))))
+        counted = ((name, frozenset(_members(name, which, values, records))) for name, which in queries.items())
         return cls(columns=tuple(values), records=records, counted=tuple(counted))
 
     @property
@@ -187,9 +176,7 @@ class CountingQueries:
         total, changes = positive_real("epsilon", epsilon), self.sensitivity(protects)
         if changes == 0:
             raise ArgumentError("no record of the domain changes any of the answers: they need no noise.")
-        share = total / changes
-        while Fraction(share) * changes > Fraction(total):
-            share = math.nextafter(share, 0.0)
+        share = float_below(Fraction(total) / changes)
         if share == 0.0:
             raise ArgumentError("epsilon is too small to be divided among the questions.")
         return GeometricNoise(share)
@@ -236,21 +223,16 @@ def _written(value: object) -> str | None:
 
 
 def _domain(domain: object) -> dict[str, tuple[Any, ...]]:
-    if not isinstance(domain, Mapping) or not domain:
-        raise ArgumentError("domain must be a mapping from columns to the values each can have.")
+    if not isinstance(domain, Mapping) or not domain or not all(isinstance(column, str) for column in domain):
+        raise ArgumentError("domain must be a mapping from columns, as texts, to the values each can have.")
     found: dict[str, tuple[Any, ...]] = {}
-    size = 1
     for column, values in domain.items():
-        if not isinstance(column, str):
-            raise ArgumentError(f"a column of the domain must be a text, not {type(column).__name__}.")
         if isinstance(values, str | bytes) or not isinstance(values, Iterable):
             raise ArgumentError(f"the domain of {column!r} must be a list of values.")
-        listed = tuple(values)
-        if not listed or len(set(map(_key, listed))) < len(listed):
+        found[column] = tuple(values)
+        if not found[column] or len(_plain(found[column])) < len(found[column]):
             raise ArgumentError(f"the domain of {column!r} must list at least one value, and none twice.")
-        found[column] = listed
-        size *= len(listed)
-    if size > _MOST_RECORDS:
+    if math.prod(map(len, found.values())) > _MOST_RECORDS:
         raise ArgumentError(
             f"the domain has more than {_MOST_RECORDS} records: leave out columns that no question asks about, or join "
             "values."
@@ -258,66 +240,41 @@ def _domain(domain: object) -> dict[str, tuple[Any, ...]]:
     return found
 
 
+def _plain(values: Iterable[Any]) -> frozenset[Any]:
+    try:
+        return frozenset(values)
+    except TypeError:
+        raise ArgumentError("a value of the domain must be plain, such as a text or a number.") from None
+
+
 def _members(
     name: str, which: object, domain: Mapping[str, tuple[Any, ...]], records: tuple[tuple[Any, ...], ...]
 ) -> Iterable[tuple[Any, ...]]:
     """Return the records that a question counts."""
     if isinstance(which, Mapping):
-        return _satisfying(name, which, domain, records)
+        allowed = {column: frozenset(values) for column, values in domain.items()}
+        for column, wanted in which.items():
+            several = isinstance(wanted, list | tuple | set | frozenset | range)
+            values = _plain(wanted if several else (wanted,))
+            if column not in domain or not values <= allowed[column]:
+                raise ArgumentError(f"question {name!r} asks for {column!r}, or values of it, not in the domain.")
+            allowed[column] = values
+        sets = list(allowed.values())
+        return [record for record in records if all(value in one for value, one in zip(record, sets, strict=True))]
     if callable(which):
-        return [record for record in records if _answer(name, which, dict(zip(domain, record, strict=True)))]
+        answers = [which(dict(zip(domain, record, strict=True))) for record in records]
+        if not all(isinstance(answer, bool | np.bool_) for answer in answers):
+            raise ArgumentError(f"question {name!r} must answer True or False.")
+        return [record for record, answer in zip(records, answers, strict=True) if answer]
     if isinstance(which, str | bytes) or not isinstance(which, Iterable):
         raise ArgumentError(
             f"question {name!r} must be conditions (a mapping from columns to values), a list of records, or a "
             f"function of a record, not {type(which).__name__}."
         )
-    listed = list(which)
-    known = set(records)
-    if not all(isinstance(record, tuple) and _is_known(record, known) for record in listed):
+    listed = _plain(which)
+    if not listed <= set(records):
         raise ArgumentError(
             f"question {name!r} lists records that are not in the domain: each is a tuple with one value for each of "
             f"{', '.join(domain)}."
         )
     return listed
-
-
-def _satisfying(
-    name: str,
-    conditions: Mapping[Any, Any],
-    domain: Mapping[str, tuple[Any, ...]],
-    records: tuple[tuple[Any, ...], ...],
-) -> Iterable[tuple[Any, ...]]:
-    allowed: list[frozenset[Any]] = [frozenset(values) for values in domain.values()]
-    places = list(domain)
-    for column, wanted in conditions.items():
-        if column not in domain:
-            raise ArgumentError(f"question {name!r} asks about {column!r}, which is no column of the domain.")
-        several = isinstance(wanted, list | tuple | set | frozenset | range)
-        values = frozenset(map(_key, wanted if several else (wanted,)))
-        if not values <= allowed[places.index(column)]:
-            raise ArgumentError(f"question {name!r} asks for values of {column!r} that are not in the domain.")
-        allowed[places.index(column)] = values
-    return [record for record in records if all(value in one for value, one in zip(record, allowed, strict=True))]
-
-
-def _answer(name: str, function: Callable[[dict[str, Any]], Any], record: dict[str, Any]) -> bool:
-    answer = function(record)
-    if not isinstance(answer, bool | np.bool_):
-        raise ArgumentError(f"question {name!r} must answer True or False, not {type(answer).__name__}.")
-    return bool(answer)
-
-
-def _is_known(record: tuple[Any, ...], known: set[tuple[Any, ...]]) -> bool:
-    try:
-        return record in known
-    except TypeError:
-        return False
-
-
-def _key(value: object) -> object:
-    """Return what tells two values apart, as a set does; an error where a set cannot hold it."""
-    try:
-        hash(value)
-    except TypeError:
-        raise ArgumentError(f"a value of the domain must be plain, not {type(value).__name__}.") from None
-    return value

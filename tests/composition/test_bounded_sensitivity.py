@@ -20,8 +20,8 @@ from thorough import examples
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.assurance.attacks.schedules import worst_schedules
 from pkdp_pipeline.assurance.verification import verify
-from pkdp_pipeline.composition.worst_case_parts import basic_sum
 from pkdp_pipeline.schemas import schema as pkdp_schema
+from pkdp_pipeline.theorems.rounding import sum_above
 
 ANYONE = pkdp.AttackerModel()
 
@@ -93,7 +93,7 @@ def test_the_sums_take_the_largest_epsilons_and_the_largest_deltas():
     pairs = [part.worst_case.parameters for part in parts]
     total = pkdp.compose(parts, pkdp.BoundedSensitivity(2)).worst_case
     assert total.parameters[0] == 1.3
-    assert total.parameters[1] == basic_sum([(0.0, pairs[1][1]), (0.0, pairs[3][1])])[1]
+    assert total.parameters[1] == sum_above([pairs[1][1], pairs[3][1]])
     # A record that moves within a table lets one of its cells appear, not both.
     moved = pkdp.compose([table(0.25, "value", k=3, release=5)], pkdp.BoundedSensitivity(2, "value")).worst_case
     assert moved.parameters == (0.5, pairs[3][1])

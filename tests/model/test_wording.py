@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import copy
 import pickle
+from fractions import Fraction
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pkdp_pipeline import AttackerModel
 from pkdp_pipeline.certificates.composed import compose
@@ -12,7 +15,7 @@ from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError, PkdpError
 from pkdp_pipeline.model import evidence
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Histogram
-from pkdp_pipeline.model.wording import JOB_FILE, PYTHON, Worded, worded_for
+from pkdp_pipeline.model.wording import JOB_FILE, PYTHON, Worded, rounded_down, worded_for
 from pkdp_pipeline.releases.options import Declared
 
 
@@ -69,3 +72,11 @@ def test_releases_that_do_not_add_up_are_told_in_both():
     told = worded_for(caught.value, JOB_FILE)
     assert '{ kind = "bounded_dependence", epsilon = …, delta = … }' in told
     assert "pkdp." not in told
+
+
+@given(value=st.floats(1e-300, 1.0) | st.floats(-1.0, -1e-300) | st.fractions(1e-12, 1))
+def test_what_is_attained_is_rounded_down(value):
+    exact = Fraction(str(value))
+    assert exact - abs(exact) / 50 <= Fraction(rounded_down(value)) <= exact
+    assert rounded_down(0.12399) == "0.123"
+    assert rounded_down(0.0) == "0"

@@ -28,6 +28,7 @@ from pkdp_pipeline import (
 )
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.theorems.beside_leakage import BesidePrivate, GivenDependent, Leaked, WorstBesidePrivate
+from pkdp_pipeline.theorems.bound import WorstCase
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
 TOTAL = Leakage.total()
@@ -49,15 +50,18 @@ def worse(first: dict, second: dict, factor: Fraction) -> Fraction:
     return max(Fraction(side) for side in losses(first, second, factor))
 
 
-@dataclass(frozen=True)
-class Exact:
+@dataclass(frozen=True, kw_only=True)
+class Exact(WorstCase):
     """The exact profile of one pair of laws, both orders, rounded up: what a theorem's bound would be at best."""
 
     first: tuple[tuple[object, Fraction], ...]
     second: tuple[tuple[object, Fraction], ...]
     theorem: str = "noise"
-    slack: float = 0.0
-    parameters: tuple[float, float] = (1.0, 1.0)
+    known: tuple[float, float] = (1.0, 1.0)
+
+    @property
+    def parameters(self):
+        return self.known
 
     def bracket(self, epsilons):
         found = [above(worse(dict(self.first), dict(self.second), growth(e))) for e in epsilons.tolist()]
@@ -65,7 +69,7 @@ class Exact:
 
     def known_at(self, epsilon: float) -> Exact:
         delta = float(self.bracket(np.array([epsilon]))[1][0])
-        return Exact(self.first, self.second, parameters=(epsilon, delta))
+        return Exact(first=self.first, second=self.second, known=(epsilon, delta))
 
 
 def laws(size: int):
@@ -92,7 +96,7 @@ def test_no_release_beside_a_private_leakage_exceeds_its_profile(examples):
         release, life = as_law(m), as_law(m_other)
         # The leakage is (ε2, δ2)-private between these two lives, exactly at this δ2.
         delta = above(worse(as_law(leaked), as_law(leaked_other), growth(private)))
-        one = Exact(tuple(release.items()), tuple(life.items()))
+        one = Exact(first=tuple(release.items()), second=tuple(life.items()))
         bound = BesidePrivate(theorem="noise", one=one, epsilon=private, delta=min(1.0, delta))
         truth = worse(joined(release, as_law(leaked)), joined(life, as_law(leaked_other)), growth(epsilon))
         claimed = float(bound.bracket(np.array([epsilon]))[1][0])
@@ -150,7 +154,7 @@ def test_no_release_given_a_dependent_leakage_exceeds_theorem_9(examples):
                 told[value] = {o: weight / mass for o, weight in part.items()}
                 far = max(far, worse(told[value], law, growth(near)))
             given_leaked.append(told)
-        one = Exact(tuple(lives[0].items()), tuple(lives[1].items())).known_at(end)
+        one = Exact(first=tuple(lives[0].items()), second=tuple(lives[1].items())).known_at(end)
         bound = GivenDependent(theorem="noise", one=one, epsilon=near, delta=min(1.0, above(far)))
         claimed = float(bound.bracket(np.array([epsilon]))[1][0])
         for value in (0, 1):

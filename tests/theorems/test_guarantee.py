@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import time
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -12,17 +13,16 @@ import pandas as pd
 import pytest
 
 from pkdp_pipeline import ArgumentError, AttackerModel, Count, GeometricNoise, Histogram, PkdpError, certify
-from pkdp_pipeline.theorems.guarantee import Guarantee, epsilon_points
+from pkdp_pipeline.theorems.bound import Bound, Guarantee, epsilon_points
 
 
-class Line:
+@dataclass(frozen=True, kw_only=True)
+class Line(Bound):
     """A bound that falls exponentially from `start`."""
 
-    theorem = "line"
-    slack = 0.0
-
-    def __init__(self, start, rate):
-        self.start, self.rate = start, rate
+    theorem: str = "line"
+    start: float = 1.0
+    rate: float = 1.0
 
     def bracket(self, epsilons):
         values = self.start * np.exp(-self.rate * epsilons)
@@ -39,7 +39,7 @@ def test_without_bounds_there_is_no_guarantee():
 
 
 def test_the_smallest_bound_holds_at_every_point():
-    steep, flat = Line(0.9, 3.0), Line(0.1, 0.5)
+    steep, flat = Line(start=0.9, rate=3.0), Line(start=0.1, rate=0.5)
     both = Guarantee((steep, flat))
     points = np.linspace(0.0, 3.0, 13)
     expected = np.minimum(steep.bracket(points)[1], flat.bracket(points)[1])
@@ -49,11 +49,11 @@ def test_the_smallest_bound_holds_at_every_point():
 
 
 def test_a_bound_above_one_says_nothing():
-    assert Guarantee((Line(7.0, 0.0),)).delta(0.5) == 1.0
+    assert Guarantee((Line(start=7.0, rate=0.0),)).delta(0.5) == 1.0
 
 
 def test_a_bound_that_is_no_number_says_nothing():
-    assert Guarantee((Line(math.nan, 0.0),)).delta(0.5) == 1.0
+    assert Guarantee((Line(start=math.nan, rate=0.0),)).delta(0.5) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_one_number_gives_one_float(given):
     points, scalar = epsilon_points(given)
     assert scalar
     assert points.tolist() == [float(given)]
-    assert type(Guarantee((Line(0.5, 1.0),)).delta(given)) is float
+    assert type(Guarantee((Line(start=0.5, rate=1.0),)).delta(given)) is float
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_one_number_gives_one_float(given):
     ],
 )
 def test_an_array_keeps_its_shape(given, shape):
-    result = Guarantee((Line(0.5, 1.0),)).delta(given)
+    result = Guarantee((Line(start=0.5, rate=1.0),)).delta(given)
     assert isinstance(result, np.ndarray)
     assert result.shape == shape
     assert result.dtype == np.float64
@@ -118,7 +118,7 @@ def test_an_array_keeps_its_shape(given, shape):
 )
 def test_epsilon_is_checked(given):
     with pytest.raises(ArgumentError, match="epsilon must be"):
-        Guarantee((Line(0.5, 1.0),)).delta(given)
+        Guarantee((Line(start=0.5, rate=1.0),)).delta(given)
 
 
 @pytest.mark.parametrize(
@@ -126,12 +126,12 @@ def test_epsilon_is_checked(given):
 )
 def test_delta_is_checked(delta):
     with pytest.raises(ArgumentError, match="delta must be"):
-        Guarantee((Line(0.5, 1.0),)).epsilon(delta)
+        Guarantee((Line(start=0.5, rate=1.0),)).epsilon(delta)
 
 
 def test_the_inputs_are_left_alone():
     points = np.array([0.1, 0.5])
-    Guarantee((Line(0.5, 1.0),)).delta(points)
+    Guarantee((Line(start=0.5, rate=1.0),)).delta(points)
     assert points.tolist() == [0.1, 0.5]
 
 

@@ -6,13 +6,12 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Literal
 
 from pkdp_pipeline.assurance.attacks.bounds import difference_below
 from pkdp_pipeline.assurance.audit.events import Event, Features, chosen, fixed
 from pkdp_pipeline.model.version import VERSION
-from pkdp_pipeline.model.wording import rounded_up
+from pkdp_pipeline.model.wording import rounded_down, rounded_up
 
 __all__ = [
     "SCHEMA",
@@ -24,7 +23,6 @@ __all__ = [
     "judged",
     "judgements",
     "most_telling",
-    "rounded_down",
     "sharpest",
 ]
 
@@ -199,13 +197,6 @@ def _seen(finding: Finding) -> str:
         f"ε = {finding.epsilon:g}: estimated {rounded_down(finding.estimate)}, certified "
         f"{rounded_up(finding.certified)}; {noticed} would have been noticed"
     )
-
-
-def rounded_down(value: float, digits: int = 3) -> str:
-    """Return a number that is attained, in text, rounded down."""
-    if value == 0.0:
-        return "0"
-    return format(Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(Decimal(value)).normalize(), "f")
 
 
 @dataclass(slots=True)

@@ -7,21 +7,17 @@ import functools
 import json
 import re
 import unicodedata
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-import numpy as np
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
 
-from pkdp_pipeline.assurance.verification.claims import Claim, failed, not_checked, passed
-from pkdp_pipeline.assurance.verification.opening import BREAKS
+from pkdp_pipeline.assurance.verification.claims import BrokenError, Claim, UncheckedError, checked
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.codec import SCHEMA
-from pkdp_pipeline.certificates.composed import ComposedCertificate
-from pkdp_pipeline.certificates.differences import Difference, described, differences, outcome_of
+from pkdp_pipeline.certificates.differences import Difference, described, outcome_of
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.display.report.published import OWN_CAVEATS
 from pkdp_pipeline.errors import PkdpError
@@ -29,7 +25,7 @@ from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.plain_text import printable
 from pkdp_pipeline.model.version import VERSION
 
-__all__ = ["STRUCTURE", "Nested", "fault", "made_again", "names_guarantee", "number_claims", "structure_claim"]
+__all__ = ["STRUCTURE", "Nested", "certificate_claims", "follows", "names_guarantee"]
 
 STRUCTURE = {SCHEMA: "certificate.v1.json"}
 """The published schema of each form."""
@@ -42,7 +38,7 @@ _GUARANTEE = re.compile(
 )
 _SHOWN = 160
 _RULE_SHOWN = 80
-_TEXTS = ("sentence", "assumptions", "steps", "theorems")
+_STRUCTURE = "The certificate is built as its published schema says."
 _WORDS = "Sentence, assumptions and theorems are those of what is certified."
 
 
@@ -64,11 +60,6 @@ class Nested:
     document: dict[str, Any]
     certificate: Certificate
 
-    @property
-    def ours(self) -> bool:
-        """Whether this very version wrote it, so that its wording can be compared."""
-        return self.document.get("library") == {"name": "pkdp_pipeline", "version": VERSION}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Recomputed:
@@ -77,83 +68,68 @@ class _Recomputed:
     points: int
     numbers: tuple[Difference, ...]
     words: tuple[Difference, ...]
-    foreign: tuple[str, ...]
+    foreign: tuple[Difference, ...]
 
 
-def structure_claim(document: dict[str, Any], key: str = "certificate.structure") -> Claim:
-    """Return whether a certificate is built as its published schema says."""
-    words = "The certificate is built as its published schema says."
+def certificate_claims(document: dict[str, Any], prefix: str) -> tuple[list[Claim], list[Nested]]:
+    """Return the claims of one certificate about its form, numbers and words; and it with its parts, made again.
+
+    Nothing is made again, and no more claimed, where the document is not built as its schema says.
+    """
+    nested: list[Nested] = []
+    found: list[_Recomputed] = []
+
+    def numbers() -> tuple[str, dict[str, Any]]:
+        try:
+            nested.extend(_read(document))
+        except PkdpError as error:
+            raise BrokenError(f"It cannot be certified again: {error}") from None
+        found.append(_recompute(nested))
+        return _numbers(nested, found[0])
+
+    claims = list(checked((f"{prefix}.structure", _STRUCTURE, functools.partial(_structure, document))))
+    if claims[0].outcome == "pass":
+        claims += checked((f"{prefix}.numbers", _NUMBERS, numbers))
+    if found:
+        claims += checked(
+            (f"{prefix}.words", _WORDS, functools.partial(_words, nested, found[0])),
+            (f"{prefix}.own_texts", _OWN, functools.partial(_own_texts, nested)),
+        )
+    return claims, nested
+
+
+def _structure(document: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     schema = STRUCTURE.get(str(document.get("schema")))
     if schema is None:
-        return failed(key, words, "its field 'schema' names no form that this version reads.")
-    try:
-        found = fault(document, schema)
-    except RecursionError:
-        found = "it is nested too deep"
-    if found:
-        return failed(key, words, f"{found}.", schema=schema)
-    return passed(key, words, f"It follows {schema}.", schema=schema)
+        raise BrokenError("its field 'schema' names no form that this version reads.")
+    return follows(document, schema)
 
 
-def made_again(document: dict[str, Any], key: str = "certificate.numbers") -> list[Nested] | Claim:
-    """Return a well-built certificate and its parts, certified again; or the claim that fails where they cannot be."""
-    try:
-        return _read(document)
-    except PkdpError as error:
-        return failed(key, _NUMBERS, f"It cannot be certified again: {printable(error)}")
-    except BREAKS as error:
-        return failed(key, _NUMBERS, f"It cannot be certified again ({type(error).__name__}): its fields are no sense.")
-
-
-def number_claims(nested: list[Nested], prefix: str = "certificate") -> Iterator[Claim]:
-    """Yield whether the stored numbers are what is recomputed, and whether the words fit them."""
-    key = f"{prefix}.numbers"
-    try:
-        found = _recompute(nested)
-    except BREAKS as error:
-        yield failed(key, _NUMBERS, f"They cannot be recomputed ({type(error).__name__}).")
-        return
+def _numbers(nested: list[Nested], found: _Recomputed) -> tuple[str, dict[str, Any]]:
     altered = [one for one in found.numbers if not one.is_weaker]
     evidence = {"certificates": len(nested), "numbers": found.points, "different": len(altered)}
     if altered:
-        yield failed(key, _NUMBERS, f"{described(found.numbers)}.", **evidence)
-    else:
-        parts = "" if len(nested) == 1 else f" of {len(nested)} certificates, every part and the total"
-        same = outcome_of(found.numbers)
-        yield passed(key, _NUMBERS, f"{found.points} numbers{parts} recomputed, {same}.", **evidence)
-    yield from _words(nested, found, prefix)
+        raise BrokenError(f"{described(found.numbers)}.", **evidence)
+    parts = "" if len(nested) == 1 else f" of {len(nested)} certificates, every part and the total"
+    return f"{found.points} numbers{parts} recomputed, {outcome_of(found.numbers)}.", evidence
 
 
-def _words(nested: list[Nested], found: _Recomputed, prefix: str) -> Iterator[Claim]:
-    key = f"{prefix}.words"
+def _words(nested: list[Nested], found: _Recomputed) -> str:
     if found.words:
-        yield failed(key, _WORDS, f"{described(found.words)}.", different=[one.path for one in found.words])
-    elif found.foreign:
-        yield _foreign(nested, found, key)
-    else:
-        yield passed(key, _WORDS, "All of them are word by word what this version writes.")
-    yield _own_texts(nested, f"{prefix}.own_texts")
+        raise BrokenError(f"{described(found.words)}.", different=[one.path for one in found.words])
+    if found.foreign:
+        different = [one.path for one in found.foreign]
+        raise UncheckedError(
+            "It says that another version wrote it, whose wording this one cannot compare; its numbers are checked. Do "
+            f"not rely on its words: {', '.join(different[:3])} {'is' if len(different) == 1 else 'are'} not what this "
+            "version writes. Certify the same again to read what is certified, or verify with that version.",
+            different=different,
+            sentence=nested[-1].certificate.with_caveats().sentence(),
+        )
+    return "All of them are word by word what this version writes."
 
 
-def _foreign(nested: list[Nested], found: _Recomputed, key: str) -> Claim:
-    """Return what can be said of words that another version is named for."""
-    named = ", ".join(map(printable, found.foreign))
-    others = [one for one in nested if not one.ours]
-    different = [f"{one.path}.{name}" for one in others for name in _other_words(one)]
-    if not different:
-        return passed(key, _WORDS, f"Written by {named}; all of them are word by word what this version writes.")
-    return not_checked(
-        key,
-        _WORDS,
-        f"It says that {named} wrote it, whose wording this one cannot compare; its numbers are checked. Do not rely "
-        f"on its words: {', '.join(different[:3])} {'is' if len(different) == 1 else 'are'} not what this version "
-        "writes. Certify the same again to read what is certified, or verify with that version.",
-        different=different,
-        sentence=others[-1].certificate.with_caveats().sentence(),
-    )
-
-
-def _own_texts(nested: list[Nested], key: str) -> Claim:
+def _own_texts(nested: list[Nested]) -> str:
     """Return which texts the certificate only repeats: no program can tell whether one of them promises anything."""
     texts: dict[str, str] = {}
     for one in nested:
@@ -166,13 +142,13 @@ def _own_texts(nested: list[Nested], key: str) -> Claim:
             if name is not None and _SENTENCE.search(name.removeprefix("label: ")):
                 texts.setdefault(name, f"{one.path}.context")
     if not texts:
-        return passed(key, _OWN, "It repeats nothing but names, and what the library says of units.")
+        return "It repeats nothing but names, and what the library says of units."
     promising = [(text, path) for text, path in texts.items() if names_guarantee(text)]
     (text, path), more = (promising or list(texts.items()))[0], f" And {len(texts) - 1} more." if len(texts) > 1 else ""
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     if promising:
-        return failed(key, _OWN, f"{path} speaks of a guarantee, which nothing here certifies: {shown}{more}")
-    return not_checked(key, _OWN, f"It repeats what its maker wrote, as a limit or a name. {path} says: {shown}{more}")
+        raise BrokenError(f"{path} speaks of a guarantee, which nothing here certifies: {shown}{more}")
+    raise UncheckedError(f"It repeats what its maker wrote, as a limit or a name. {path} says: {shown}{more}")
 
 
 def _is_about_units(text: str) -> bool:
@@ -206,93 +182,39 @@ def _read(document: dict[str, Any], path: str = "certificate") -> list[Nested]:
 
 
 def _recompute(nested: list[Nested]) -> _Recomputed:
-    """Compare every stored number, and every word of this version, with what the certificates give."""
+    """Compare every stored number and word with what the certificates give."""
     numbers: list[Difference] = []
-    words: list[Difference] = []
-    points, foreign = 0, []
-    known: dict[str, dict[str, Any]] = {}
+    words: dict[bool, list[Difference]] = {True: [], False: []}
+    points = 0
     for one in nested:
-        if one.ours:
-            points += _size(one.document)
-            found = one.certificate.differences(one.document, skip={"certificate"}, path=one.path)
-            numbers += [each for each in found if each.direction != "words" or each.path == f"{one.path}.rule"]
-            words += [each for each in found if each.direction == "words" and each.path != f"{one.path}.rule"]
-        else:
-            # Another version may state its numbers at other ε, in other words: each is recomputed where it stands.
-            fresh = _numbers(one, known)
-            points += _size(fresh)
-            stored = {name: one.document.get(name) for name in fresh}
-            numbers += differences(one.path, stored, fresh, rounding=one.certificate.rounding_of(fresh))
-            foreign.append(_version(one.document))
-    return _Recomputed(
-        points=points,
-        numbers=tuple(numbers),
-        words=tuple(words),
-        foreign=tuple(dict.fromkeys(foreign)),
-    )
+        worst = one.document["worst_case"]
+        points += 2 * len(one.document["grid"]) + (0 if worst is None else 2 + len(worst.get("grid", ())))
+        ours = one.document.get("library") == {"name": "pkdp_pipeline", "version": VERSION}
+        for each in one.certificate.differences(one.document, skip={"certificate", "library"}, path=one.path):
+            is_word = each.direction == "words" and each.path != f"{one.path}.rule"
+            (words[ours] if is_word else numbers).append(each)
+    return _Recomputed(points=points, numbers=tuple(numbers), words=tuple(words[True]), foreign=tuple(words[False]))
 
 
-def _other_words(one: Nested) -> tuple[str, ...]:
-    """Return which of the texts of another version's certificate are not what this version would write."""
-    whole = json.loads(one.certificate.with_caveats().to_json())
-    return tuple(name for name in _TEXTS if name in one.document and one.document[name] != whole.get(name))
+def follows(document: Any, schema: str) -> tuple[str, dict[str, Any]]:
+    """Return that a document follows a published schema.
 
-
-def _numbers(one: Nested, known: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return the numbers again, at the ε that the document names."""
-    grid = [point["epsilon"] for point in one.document["grid"]]
-    stored_worst = one.document["worst_case"]
-    worst_grid = grid if stored_worst is None else [point["epsilon"] for point in stored_worst.get("grid", ())]
-    about = [one.document.get(name) for name in ("mechanism", "attacker", "protects", "evidence", "parts")]
-    same = json.dumps([about, grid, worst_grid], sort_keys=True)
-    if same not in known:
-        known[same] = _evaluated(
-            one.certificate, grid, worst_grid, curve=stored_worst is None or "grid" in stored_worst
-        )
-    return known[same]
-
-
-def _evaluated(certificate: Certificate, grid: list[float], worst_grid: list[float], *, curve: bool) -> dict[str, Any]:
-    lower, upper = certificate.delta_bounds(np.array(grid, dtype=np.float64))
-    worst: dict[str, Any] | None = None
-    if certificate.worst_case_bound is not None:
-        epsilon, delta = certificate.worst_case_bound.parameters
-        worst = {"epsilon": epsilon, "delta": delta}
-        if curve:
-            deltas = certificate.worst_case.delta(np.array(worst_grid, dtype=np.float64)).tolist()
-            worst["grid"] = [{"epsilon": at, "delta": most} for at, most in zip(worst_grid, deltas, strict=True)]
-    fresh: dict[str, Any] = {
-        "grid": [
-            {"epsilon": at, "attained": low, "delta": high}
-            for at, low, high in zip(grid, lower.tolist(), upper.tolist(), strict=True)
-        ],
-        "worst_case": worst,
-    }
-    if isinstance(certificate, ComposedCertificate):
-        fresh["rule"] = certificate.rule
-    return fresh
-
-
-def _size(fresh: dict[str, Any]) -> int:
-    worst = fresh["worst_case"]
-    return 2 * len(fresh["grid"]) + (0 if worst is None else 2 + len(worst.get("grid", ())))
-
-
-def _version(document: dict[str, Any]) -> str:
-    library = document.get("library")
-    named = library.get("version") if isinstance(library, dict) else None
-    return f"version {named}"
-
-
-def fault(document: Any, schema: str) -> str:
-    """Return where and how `document` departs from a published schema; empty where it does not.
-
-    Parameters
-    ----------
-    document : JSON value
-    schema : str
-        Name of a file in ``pkdp_pipeline/schemas``.
+    Raises
+    ------
+    BrokenError
+        If it does not.
     """
+    try:
+        found = _fault(document, schema)
+    except RecursionError:
+        found = "it is nested too deep"
+    if found:
+        raise BrokenError(f"{found}.", schema=schema)
+    return f"It follows {schema}.", {"schema": schema}
+
+
+def _fault(document: Any, schema: str) -> str:
+    """Return where and how `document` departs from a published schema; empty where it does not."""
     error = best_match(_validator(schema).iter_errors(document))
     if error is None:
         return ""

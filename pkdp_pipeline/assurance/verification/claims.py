@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
+from pkdp_pipeline.errors import PkdpError, TemporaryError
 from pkdp_pipeline.model.plain_text import printable
 from pkdp_pipeline.model.version import VERSION
 
-__all__ = ["SCHEMA", "Claim", "Kind", "Outcome", "Verification", "failed", "not_checked", "passed"]
+__all__ = [
+    "BREAKS",
+    "SCHEMA",
+    "BrokenError",
+    "Claim",
+    "Kind",
+    "Outcome",
+    "UncheckedError",
+    "Verification",
+    "checked",
+    "claim_of",
+]
 
 Outcome = Literal["pass", "fail", "not_checked"]
 
@@ -126,19 +138,62 @@ class Verification:
         return "\n".join((f"{self.file} ({self.kind})", *lines, self.verdict))
 
 
-def passed(key: str, words: str, detail: str, **evidence: Any) -> Claim:
-    """Return a claim that holds."""
-    return Claim(key=key, words=words, outcome="pass", detail=detail, evidence=evidence)
+class BrokenError(Exception):
+    """A claim does not hold: why, and the numbers behind that."""
+
+    outcome: Outcome = "fail"
+
+    def __init__(self, detail: str, **evidence: Any) -> None:
+        super().__init__(detail)
+        self.evidence = evidence
 
 
-def failed(key: str, words: str, detail: str, **evidence: Any) -> Claim:
-    """Return a claim that does not hold."""
-    return Claim(key=key, words=words, outcome="fail", detail=detail, evidence=evidence)
+class UncheckedError(BrokenError):
+    """A claim could not be checked: why."""
+
+    outcome: Outcome = "not_checked"
 
 
-def not_checked(key: str, words: str, detail: str, **evidence: Any) -> Claim:
-    """Return a claim that could not be checked; `detail` says why."""
-    return Claim(key=key, words=words, outcome="not_checked", detail=detail, evidence=evidence)
+BREAKS: tuple[type[Exception], ...] = (
+    PkdpError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What code that expects a sound document may raise where it meets another one. Each is a failure of the file."""
+
+Check = Callable[[], "str | tuple[str, Mapping[str, Any]]"]
+"""What checks a claim: it returns what was done, perhaps with numbers, or raises what it found."""
+
+
+def claim_of(key: str, words: str, check: Check) -> Claim:
+    """Return what came of a check; what breaks it is raised."""
+    outcome: Outcome = "pass"
+    try:
+        found = check()
+        detail, evidence = (found, _NOTHING) if isinstance(found, str) else found
+    except BrokenError as error:
+        outcome, detail, evidence = error.outcome, str(error), error.evidence
+    return Claim(key=key, words=words, outcome=outcome, detail=detail, evidence=evidence)
+
+
+def checked(*checks: tuple[str, str, Check]) -> Iterator[Claim]:
+    """Yield what came of each check, given key and words; the rest is left out where the file breaks one."""
+    for key, words, check in checks:
+        try:
+            yield claim_of(key, words, check)
+        except TemporaryError:
+            raise  # of the ledger: nothing is known yet
+        except PkdpError as error:
+            yield Claim(key=key, words=words, outcome="fail", detail=str(error))
+        except BREAKS as error:
+            detail = f"It is not one of ours: it cannot be read so ({type(error).__name__})."
+            yield Claim(key=key, words=words, outcome="fail", detail=detail)
+            return
 
 
 def _claims(number: int) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.assurance.verification.claims import Claim, Kind, failed, not_checked, passed
+from pkdp_pipeline.assurance.verification.claims import BrokenError, Claim, Kind, UncheckedError, checked
 from pkdp_pipeline.assurance.verification.opening import Opened
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.errors import ArgumentError, LedgerError, NoEvidenceError, PkdpError
+from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.model.wording import rounded_up
 
 if TYPE_CHECKING:
@@ -18,11 +20,11 @@ if TYPE_CHECKING:
     from pkdp_pipeline.ledger.chain import Event
     from pkdp_pipeline.ledger.views.reading import Reading
 
-__all__ = ["CHAIN", "HOLDS", "STANDING", "chain_claims", "held_claims", "without_ledger"]
+__all__ = ["held_claims", "ledger_claims", "without_ledger"]
 
-CHAIN = "The ledger's chain and everything derived from it are intact."
-HOLDS = "The ledger holds exactly this."
-STANDING = "Nothing that the ledger holds undoes what is certified."
+_CHAIN = "The ledger's chain and everything derived from it are intact."
+_HOLDS = "The ledger holds exactly this."
+_STANDING = "Nothing that the ledger holds undoes what is certified."
 _AT = (0.1, 0.5, 1.0, 2.0, 5.0)
 _SPARE = 1.0 + 1e-9
 _HEAD = "The chain holds the head that the certificate names."
@@ -32,54 +34,67 @@ _ASSUMPTIONS = "What is declared about the attacker and the releases is what the
 
 def without_ledger(kind: Kind) -> Iterator[Claim]:
     """Yield what cannot be told from a file alone."""
-    if kind != "certificate":
-        yield not_checked(
-            "counts.published",
-            _COUNTS,
+
+    def counts() -> str:
+        raise UncheckedError(
             "The file alone cannot tell: whoever changes a count and seals the file anew has one that looks the same. "
-            "The ledger can, with --ledger, or whoever has the release as it was published: compare the ids.",
+            "The ledger can, with --ledger, or whoever has the release as it was published: compare the ids."
         )
-    yield not_checked(
-        "assumptions.declared",
-        _ASSUMPTIONS,
-        "The file alone cannot tell: one that is consistent for other assumptions looks the same. The ledger can, with "
-        "--ledger; whether the declared assumptions are true, no program can.",
-    )
+
+    def assumptions() -> str:
+        raise UncheckedError(
+            "The file alone cannot tell: one that is consistent for other assumptions looks the same. The ledger can, "
+            "with --ledger; whether the declared assumptions are true, no program can."
+        )
+
+    if kind != "certificate":
+        yield from checked(("counts.published", _COUNTS, counts))
+    yield from checked(("assumptions.declared", _ASSUMPTIONS, assumptions))
 
 
-def chain_claims(reading: Reading, named: str | None) -> Iterator[Claim]:
-    """Yield whether the ledger verifies, and whether its chain holds the head `named` by a certificate."""
+def ledger_claims(
+    location: str, dataset: str | None, head: str | None, further: Callable[[Reading], Iterator[Claim]]
+) -> Iterator[Claim]:
+    """Yield whether a ledger has the data set that a file names and verifies, with its head; then what is further."""
     from pkdp_pipeline.ledger.chain import GENESIS
+    from pkdp_pipeline.ledger.views.reading import open_for_reading
 
-    try:
+    def chain() -> tuple[str, dict[str, str]]:
         reading.ledger.verify()
-    except LedgerError as error:
-        yield failed("ledger.chain", CHAIN, str(error))
-        return
-    head = reading.ledger.head()
-    yield passed("ledger.chain", CHAIN, "Verified from its first event to its last.", head=head)
-    if named is not None:
+        return "Verified from its first event to its last.", {"head": reading.ledger.head()}
+
+    def names() -> tuple[str, dict[str, str]]:
+        assert head is not None
+        reading.ledger.verify(head, contents=False)
+        first = "It is the start of every chain: nothing was charged before."
+        return first if head == GENESIS else "It does.", {"head": head}
+
+    def none() -> str:
+        raise BrokenError("The ledger holds no data set of the name that the file gives.")
+
+    with ExitStack() as opened:
         try:
-            reading.ledger.verify(named, contents=False)
-        except (LedgerError, ArgumentError) as error:
-            yield failed("ledger.head", _HEAD, str(error))
-        else:
-            first = "It is the start of every chain: nothing was charged before."
-            yield passed("ledger.head", _HEAD, first if named == GENESIS else "It does.", head=named)
+            reading = opened.enter_context(open_for_reading(location, dataset))
+        except ArgumentError:
+            if dataset is None:
+                raise
+            yield from checked(("ledger.holds", _HOLDS, none))
+            return
+        chained = next(checked(("ledger.chain", _CHAIN, chain)))
+        yield chained
+        if head is not None and chained.outcome == "pass":
+            yield from checked(("ledger.head", _HEAD, names))
+        yield from further(reading)
 
 
-def held_claims(reading: Reading, file: Opened, certificate: Any) -> Iterator[Claim]:
+def held_claims(reading: Reading, file: Opened, certificate: Certificate | None) -> Iterator[Claim]:
     """Yield whether the ledger holds a release's bytes, or a certificate, and what stands beside it by now."""
     with reading.database.snapshot():
         event = _found(reading, file)
         entry = None if event is None else _entry(reading, event)
-        total = _total_claim(reading, file) if event is None else None
-    if event is None:
-        yield total or failed("ledger.holds", HOLDS, _NO_SUCH[file.kind])
-        return
-    yield _holds(event, entry, file)
+        yield from checked(("ledger.holds", _HOLDS, functools.partial(_holds, reading, event, entry, file)))
     if entry is not None and isinstance(certificate, ReleaseCertificate):
-        yield _standing(reading, entry, certificate)
+        yield from checked(("ledger.standing", _STANDING, functools.partial(_standing, reading, entry, certificate)))
 
 
 def _found(reading: Reading, file: Opened) -> Event | None:
@@ -110,17 +125,23 @@ def _entry(reading: Reading, event: Event) -> Entry | None:
     return None
 
 
-def _holds(event: Event, entry: Entry | None, file: Opened) -> Claim:
-    what = "release, byte by byte" if file.kind == "release" else "certificate, number by number and word by word"
+def _holds(
+    reading: Reading, event: Event | None, entry: Entry | None, file: Opened
+) -> str | tuple[str, dict[str, int]]:
+    if event is None:
+        if file.kind == "certificate" and _is_total(reading, file):
+            return "It is the total of everything that is charged by now."
+        raise BrokenError(_NO_SUCH[file.kind])
     if entry is None:
-        return failed("ledger.holds", HOLDS, "It was charged there and given back: it was never published.")
+        raise BrokenError("It was charged there and given back: it was never published.")
     if entry.state != "published":
-        return failed("ledger.holds", HOLDS, "It is charged there and was never published.")
+        raise BrokenError("It is charged there and was never published.")
+    what = "release, byte by byte" if file.kind == "release" else "certificate, number by number and word by word"
     where = f"event {event.sequence}, {entry.standing.label}, {entry.period}"
     newer = ""
     if event.sequence < _latest(entry, event):
         newer = " A newer certificate was issued for the same table since."
-    return passed("ledger.holds", HOLDS, f"It holds this {what}: {where}.{newer}", event=event.sequence)
+    return f"It holds this {what}: {where}.{newer}", {"event": event.sequence}
 
 
 def _latest(entry: Entry, event: Event) -> int:
@@ -130,45 +151,33 @@ def _latest(entry: Entry, event: Event) -> int:
     return event.sequence + (not same)
 
 
-def _standing(reading: Reading, entry: Entry, certificate: ReleaseCertificate) -> Claim:
-    key = "ledger.standing"
-    try:
-        allowed = reading.ledger.admission(entry)
-    except PkdpError as error:
-        return failed(key, STANDING, str(error))
+def _standing(reading: Reading, entry: Entry, certificate: ReleaseCertificate) -> str:
+    allowed = reading.ledger.admission(entry)
     newest = Certificate.from_json(entry.certificate)
     for one, other in ((certificate, newest), (certificate.worst_case, newest.worst_case)):
         for epsilon in _AT:
             if other.delta(epsilon) > one.delta(epsilon) * _SPARE:
-                return failed(
-                    key,
-                    STANDING,
+                raise BrokenError(
                     f"The same table was certified anew since, and the newest certificate promises less: at ε = "
                     f"{epsilon:g} it has δ = {rounded_up(other.delta(epsilon))}.",
                     epsilon=epsilon,
                 )
     if certificate.has_partial_knowledge and not allowed.claims:
-        return failed(
-            key,
-            STANDING,
+        raise BrokenError(
             "Other releases about these people stand beside it by now, so what it says about an attacker who is unsure "
-            "of others holds no more.",
+            "of others holds no more."
         )
     if not allowed.alone and certificate.context is not None and not certificate.context.beside:
-        return passed(
-            key, STANDING, "Other releases stand beside it by now, which its sentence does not say; its numbers hold."
-        )
+        return "Other releases stand beside it by now, which its sentence does not say; its numbers hold."
     alone = "It stands alone" if allowed.alone else "What stands beside it is covered by what was declared"
-    return passed(key, STANDING, f"{alone}: what it claims is what it may claim.")
+    return f"{alone}: what it claims is what it may claim."
 
 
-def _total_claim(reading: Reading, file: Opened) -> Claim | None:
-    """Return the claim that a certificate is a total of the ledger; None where it is none."""
+def _is_total(reading: Reading, file: Opened) -> bool:
+    """Return whether a certificate is a total of the ledger."""
     from pkdp_pipeline.ledger.account import units_of
     from pkdp_pipeline.ledger.views.reading import stated_total
 
-    if file.kind != "certificate":
-        return None
     for unit in units_of(reading.database, reading.ledger.dataset):
         try:
             total = stated_total(reading, unit)
@@ -176,8 +185,8 @@ def _total_claim(reading: Reading, file: Opened) -> Claim | None:
             continue
         # Its numbers are compared elsewhere: another processor may have computed them.
         if Certificate.from_json(json.dumps(file.document)) == total:
-            return passed("ledger.holds", HOLDS, "It is the total of everything that is charged by now.")
-    return None
+            return True
+    return False
 
 
 _NO_SUCH = {

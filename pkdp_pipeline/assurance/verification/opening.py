@@ -9,27 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pkdp_pipeline.assurance.verification.claims import Kind
+from pkdp_pipeline.assurance.verification.claims import BREAKS, Kind
 from pkdp_pipeline.display.report import Format
 from pkdp_pipeline.display.report.json_form import carried
-from pkdp_pipeline.errors import ArgumentError, ConfigError, PkdpError
+from pkdp_pipeline.errors import ArgumentError, ConfigError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BREAKS", "Opened", "opened", "read_json"]
-
-BREAKS: tuple[type[Exception], ...] = (
-    PkdpError,
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
-"""What code that expects a sound document may raise where it meets another one. Each is a failure of the file."""
+__all__ = ["Opened", "opened", "read_json"]
 
 _MOST_BYTES = 1 << 30
 _PARQUET = b"PAR1"

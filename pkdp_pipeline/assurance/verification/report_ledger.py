@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.assurance.verification.claims import Claim, failed, not_checked, passed
+from pkdp_pipeline.assurance.verification.claims import BrokenError, Claim, UncheckedError, checked
 from pkdp_pipeline.certificates.differences import SEARCHED, described, differences, outcome_of
 from pkdp_pipeline.certificates.statement import Statement
 from pkdp_pipeline.display.report.json_form import document_of
@@ -37,42 +38,31 @@ _SECONDS = 600.0
 
 def report_ledger_claims(reading: Reading, document: dict[str, Any]) -> Iterator[Claim]:
     """Yield whether a report's releases, total and points are those of the ledger."""
-    from pkdp_pipeline.ledger.chain import Journal
     from pkdp_pipeline.ledger.views.history import read_history
 
     with reading.database.snapshot():
         entries = {entry.release_id: entry for entry in reading.ledger.entries() if entry.state == "published"}
-        yield _releases(entries, document)
-        yield _series(list(entries.values()), document)
         history = read_history(reading.ledger)
-        account = document["ledger"]
-        if account["head"] != history.head:
-            known = {event.hash for event in Journal(reading.database).events(history.dataset)}
-            where = "an earlier head of" if account["head"] in known else "no head of"
-            words = f"The report names {where} the ledger, so its total cannot be compared: make the report again."
-            make = not_checked if account["head"] in known else failed
-            yield make("ledger.total", _TOTAL, words)
-            return
-        unit = _unit(history, account)
-        if unit is None:
-            yield failed("ledger.total", _TOTAL, "The ledger holds no releases for the unit that the report names.")
-            return
-        yield _total(reading, unit, account)
-        yield _points(history, unit, account)
+        yield from checked(("ledger.holds", _HOLDS, functools.partial(_releases, entries, document)))
+        yield from checked(("ledger.series", _SERIES, functools.partial(_series, list(entries.values()), document)))
+        unit = _unit(history, document["ledger"])
+        total = next(checked(("ledger.total", _TOTAL, functools.partial(_total, reading, history, unit, document))))
+        yield total
+        if unit is not None and document["ledger"]["head"] == history.head:
+            yield from checked(("ledger.points", _POINTS, functools.partial(_points, history, unit, document)))
 
 
-def _releases(entries: dict[str | None, Entry], document: dict[str, Any]) -> Claim:
-    key = "ledger.holds"
+def _releases(entries: dict[str | None, Entry], document: dict[str, Any]) -> str:
     for place, shown in enumerate(document["releases"]):
         path, entry = f"releases[{place}]", entries.get(shown["id"])
         if entry is None or entry.content is None:
-            return failed(key, _HOLDS, f"{path} is not in the ledger: no published release has its id.")
+            raise BrokenError(f"{path} is not in the ledger: no published release has its id.")
         if entry.period != shown["period"] or entry.revision != shown["revision"]:
-            return failed(key, _HOLDS, f"{path} is about another period or revision there.")
+            raise BrokenError(f"{path} is about another period or revision there.")
         try:
             release = Release.from_bytes(entry.content)
         except ArgumentError as error:
-            return failed(key, _HOLDS, f"{path}: {error}")
+            raise BrokenError(f"{path}: {error}") from None
         table = published_table(release.table)
         fresh = {
             "columns": list(table.columns),
@@ -82,11 +72,11 @@ def _releases(entries: dict[str | None, Entry], document: dict[str, Any]) -> Cla
         }
         found = differences(f"{path}.table", shown["table"], fresh)
         if found:
-            return failed(key, _HOLDS, f"{described(found)}.")
+            raise BrokenError(f"{described(found)}.")
         fault = _other_terms(json.loads(entry.certificate), document["promises"], shown["promise"])
         if fault:
-            return failed(key, _HOLDS, f"{path}: {fault}")
-    return passed(key, _HOLDS, f"{len(document['releases'])} of them, each with its id, its table and its terms.")
+            raise BrokenError(f"{path}: {fault}")
+    return f"{len(document['releases'])} of them, each with its id, its table and its terms."
 
 
 def _other_terms(stored: dict[str, Any], promises: list[dict[str, Any]], place: int) -> str:
@@ -114,18 +104,28 @@ def _unit(history: History, account: dict[str, Any]) -> str | None:
     return None
 
 
-def _total(reading: Reading, unit: str, account: dict[str, Any]) -> Claim:
+def _total(reading: Reading, history: History, unit: str | None, document: dict[str, Any]) -> str:
+    from pkdp_pipeline.ledger.chain import Journal
     from pkdp_pipeline.ledger.views.reading import stated_total
 
+    account = document["ledger"]
+    if account["head"] != history.head:
+        known = account["head"] in {event.hash for event in Journal(reading.database).events(history.dataset)}
+        raise (UncheckedError if known else BrokenError)(
+            f"The report names {'an earlier head of' if known else 'no head of'} the ledger, so its total cannot be "
+            "compared: make the report again."
+        )
+    if unit is None:
+        raise BrokenError("The ledger holds no releases for the unit that the report names.")
     stored = account["total"]
     try:
         total = stated_total(reading, unit)
     except NoEvidenceError:
         if stored is None:
-            return passed("ledger.total", _TOTAL, "There is none: the releases do not add up.")
-        return failed("ledger.total", _TOTAL, "The releases do not add up, and the report states a total.")
+            return "There is none: the releases do not add up."
+        raise BrokenError("The releases do not add up, and the report states a total.") from None
     if stored is None:
-        return failed("ledger.total", _TOTAL, "The releases add up, and the report says that they do not.")
+        raise BrokenError("The releases add up, and the report says that they do not.")
 
     def rewritten(share: float) -> Any:
         with moved(share):
@@ -136,20 +136,20 @@ def _total(reading: Reading, unit: str, account: dict[str, Any]) -> Claim:
         "ledger.total", stored, fresh, none_is_infinite=True, rounding=lambda path: SEARCHED, rewritten=rewritten
     )
     if not all(one.is_weaker for one in found):
-        return failed("ledger.total", _TOTAL, f"{described(found)}.")
-    return passed("ledger.total", _TOTAL, f"Added up again from {account['releases']} releases: {outcome_of(found)}.")
+        raise BrokenError(f"{described(found)}.")
+    return f"Added up again from {account['releases']} releases: {outcome_of(found)}."
 
 
-def _points(history: History, unit: str, account: dict[str, Any]) -> Claim:
+def _points(history: History, unit: str, document: dict[str, Any]) -> str:
     from pkdp_pipeline.ledger.views.history import spending
 
-    key, stored = "ledger.points", account["points"]
+    account, stored = document["ledger"], document["ledger"]["points"]
     if not stored:
-        return not_checked(key, _POINTS, "The report has none.")
+        raise UncheckedError("The report has none.")
     named = {printable(line.standing.period): line.standing.period for line in history.lines}
     strangers = [point for point in stored if point["period"] not in named]
     if strangers:
-        return failed(key, _POINTS, "One is at a period of which the ledger holds nothing.")
+        raise BrokenError("One is at a period of which the ledger holds nothing.")
     periods = {named[point["period"]] for point in stored}
     found = spending(history, unit, float(account["delta"]), most=len(stored) + 1, periods=periods, seconds=_SECONDS)
     fresh = [
@@ -163,37 +163,31 @@ def _points(history: History, unit: str, account: dict[str, Any]) -> Claim:
     ]
     different = differences("ledger.points", stored, fresh, none_is_infinite=True, rounding=lambda path: SEARCHED)
     if not all(one.is_weaker for one in different):
-        return failed(key, _POINTS, f"{described(different)}.")
-    return passed(key, _POINTS, f"{len(stored)} points added up again: {outcome_of(different)}.")
+        raise BrokenError(f"{described(different)}.")
+    return f"{len(stored)} points added up again: {outcome_of(different)}."
 
 
-def _series(entries: Sequence[Entry], document: dict[str, Any]) -> Claim:
+def _series(entries: Sequence[Entry], document: dict[str, Any]) -> str:
     """Return whether every period of every series has a published release that shows these counts."""
     tables: dict[str, list[dict[str, int | None]]] = {}
     wanted = {period for series in document["series"] for period in series["periods"]}
-    try:
-        for entry in entries:
-            period = printable(entry.period)
-            if period in wanted and entry.content is not None:
-                tables.setdefault(period, []).append(_named(Release.from_bytes(entry.content).table))
-    except ArgumentError as error:
-        return failed("ledger.series", _SERIES, str(error))
+    for entry in entries:
+        period = printable(entry.period)
+        if period in wanted and entry.content is not None:
+            tables.setdefault(period, []).append(_named(Release.from_bytes(entry.content).table))
     rows = 0
     for place, series in enumerate(document["series"]):
         if {len(counts) for counts in series["counts"]} - {len(series["cells"])}:
-            return failed("ledger.series", _SERIES, f"series[{place}] has not one count for every period and cell.")
+            raise BrokenError(f"series[{place}] has not one count for every period and cell.")
         for period, counts in zip(series["periods"], series["counts"], strict=False):
             row = dict(zip(series["cells"], counts, strict=True))
             complete = not series["more_cells"]
             if not any(_shows(table, row, complete=complete) for table in tables.get(period, ())):
-                return failed(
-                    "ledger.series",
-                    _SERIES,
-                    f"series[{place}]: no published release about {period} has these counts.",
-                    period=period,
+                raise BrokenError(
+                    f"series[{place}]: no published release about {period} has these counts.", period=period
                 )
             rows += 1
-    return passed("ledger.series", _SERIES, f"{rows} periods of series: each is in the ledger.")
+    return f"{rows} periods of series: each is in the ledger."
 
 
 def _shows(table: dict[str, int | None], row: dict[str, int | None], *, complete: bool) -> bool:

@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from pkdp_pipeline.assurance.verification.certificates import names_guarantee
-from pkdp_pipeline.assurance.verification.claims import Claim, failed, not_checked, passed
-from pkdp_pipeline.assurance.verification.opening import BREAKS, Opened
-from pkdp_pipeline.assurance.verification.tables import least_shown
+from pkdp_pipeline.assurance.verification.certificates import follows, names_guarantee
+from pkdp_pipeline.assurance.verification.claims import BrokenError, Claim, UncheckedError, checked
+from pkdp_pipeline.assurance.verification.opening import Opened
+from pkdp_pipeline.assurance.verification.tables import is_found, least_shown
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.differences import SEARCHED, described, differences, outcome_of
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.display.figures import need_matplotlib
 from pkdp_pipeline.display.ledger.words import budget_words
-from pkdp_pipeline.display.report import Format, render
+from pkdp_pipeline.display.report import render
 from pkdp_pipeline.display.report.json_form import document_of, report_of_document
 from pkdp_pipeline.display.report.plain_words import asked_sentence
 from pkdp_pipeline.display.report.published import promise_of
@@ -34,11 +34,12 @@ from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.model.wording import moved, rounded_up
 from pkdp_pipeline.releases.noise import expected_error
 
-__all__ = ["content_claims", "page_claim"]
+__all__ = ["content_claims", "report_claims"]
 
 _EVERYTHING = "everything published"
 """Name of the promise about all releases of the ledger together."""
 
+_STRUCTURE = "The report is built as its published schema says."
 _PAGE = "The file is, byte by byte, what its content renders to."
 _CONTENT = "What follows from the certificates that the report carries is what they give."
 _TABLES = "Every table and series keeps the rules of the mechanism that its certificate names."
@@ -55,44 +56,49 @@ Promised = Sequence[Certificate | None]
 """The certificate of each promise, made again; None where the report withholds it, or it cannot be certified."""
 
 
-class _BrokenError(Exception):
-    """What a report says that cannot be."""
+def report_claims(file: Opened) -> Iterator[Claim]:
+    """Yield whether a report is built as its schema says, and is what its content renders to."""
+    document = file.document
+    structure = next(checked(("report.structure", _STRUCTURE, functools.partial(follows, document, "report.v1.json"))))
+    yield structure
+    if structure.outcome == "pass":
+        yield from checked(("report.page", _PAGE, functools.partial(_page, file)))
 
 
-def page_claim(file: Opened) -> Claim:
-    """Return whether the file is what its content renders to."""
-    form: Format = file.form
-    if form == "html":
+def content_claims(document: dict[str, Any], promised: Promised) -> Iterator[Claim]:
+    """Yield whether the content of a report is what its certificates give."""
+
+    def origin() -> str:
+        raise UncheckedError("They are copied, and neither job nor ledger is in the report.")
+
+    yield from checked(
+        ("report.content", _CONTENT, functools.partial(_content, document, promised)),
+        ("releases.tables", _TABLES, functools.partial(_tables, document, promised)),
+        ("report.total", _TOTAL, functools.partial(_total, document, promised)),
+    )
+    yield from checked(
+        ("report.texts", _TEXTS, functools.partial(_texts, document)), ("report.origin", _ORIGIN, origin)
+    )
+
+
+def _page(file: Opened) -> str:
+    if file.form == "html":
         need_matplotlib()
     try:
-        made = render(report_of_document(file.document), form).encode()
+        made = render(report_of_document(file.document), file.form).encode()
     except Exception as error:  # a template or a drawing meets values that no report has
-        return failed("report.page", _PAGE, f"Its content cannot be rendered ({type(error).__name__}).")
+        raise BrokenError(f"Its content cannot be rendered ({type(error).__name__}).") from None
     if made == file.content:
-        return passed("report.page", _PAGE, f"Rendered again: the same {len(made)} bytes.")
+        return f"Rendered again: the same {len(made)} bytes."
     lines = zip(made.splitlines(), file.content.splitlines(), strict=False)
     first = next((number for number, (mine, other) in enumerate(lines, 1) if mine != other), None)
     where = "its end" if first is None else f"line {first}"
     named = file.document["provenance"]["version"]
     other = "" if named == VERSION else f" It names version {named}, and this is {VERSION}: verify it with that one."
-    return failed("report.page", _PAGE, f"It is another one from {where} on.{other}")
+    raise BrokenError(f"It is another one from {where} on.{other}")
 
 
-def content_claims(document: dict[str, Any], promised: Promised) -> Iterator[Claim]:
-    """Yield whether the content of a report is what its certificates give."""
-    try:
-        yield _content(document, promised)
-        yield _tables(document, promised)
-        yield _total(document, promised)
-    except _BrokenError as error:
-        yield failed("report.content", _CONTENT, f"{error}.")
-    except BREAKS as error:
-        yield failed("report.content", _CONTENT, f"It cannot be computed again ({type(error).__name__}).")
-    yield _texts(document)
-    yield not_checked("report.origin", _ORIGIN, "They are copied, and neither job nor ledger is in the report.")
-
-
-def _content(document: dict[str, Any], promised: Promised) -> Claim:
+def _content(document: dict[str, Any], promised: Promised) -> str:
     again = functools.partial(_again, document, promised)
     fresh = again()
     found = differences(
@@ -105,12 +111,13 @@ def _content(document: dict[str, Any], promised: Promised) -> Claim:
         rewritten=again,
     )
     if not all(one.is_weaker for one in found):
-        return failed("report.content", _CONTENT, f"{described(found)}.", different=[one.path for one in found][:20])
+        raise BrokenError(f"{described(found)}.", different=[one.path for one in found][:20])
     withheld = [place for place, one in enumerate(promised) if one is None]
     if withheld:
-        words = f"The certificate of promises[{withheld[0]}] is not in it; the others give {outcome_of(found)}."
-        return not_checked("report.content", _CONTENT, words)
-    return passed("report.content", _CONTENT, f"Computed again from {len(promised)} certificates: {outcome_of(found)}.")
+        raise UncheckedError(
+            f"The certificate of promises[{withheld[0]}] is not in it; the others give {outcome_of(found)}."
+        )
+    return f"Computed again from {len(promised)} certificates: {outcome_of(found)}."
 
 
 def _again(document: dict[str, Any], promised: Promised, share: float = 0.0) -> dict[str, Any]:
@@ -156,7 +163,7 @@ def _promise_of(release: dict[str, Any], promised: Promised, place: int) -> Rele
     its = promised[release["promise"]] if release["promise"] < len(promised) else False
     if its is None or isinstance(its, ReleaseCertificate):
         return its
-    raise _BrokenError(f"releases[{place}] points to no promise of one release")
+    raise BrokenError(f"releases[{place}] points to no promise of one release")
 
 
 def _release(certificate: ReleaseCertificate, release: dict[str, Any], delta: float) -> dict[str, Any]:
@@ -204,7 +211,7 @@ def _spent(budget: dict[str, Any], account: dict[str, Any], total: Certificate |
     """Return what the total gives of a budget; what is stored where only the ledger gives it."""
     state, own = budget["spent_state"], budget["part"] == "partial_knowledge"
     if (budget["spent"] is None) == (state == "certified"):
-        raise _BrokenError("a budget says two different things about what is spent")
+        raise BrokenError("a budget says two different things about what is spent")
     if budget["window_days"] is not None or state == "not known":
         return {}
     if total is not None:
@@ -235,24 +242,22 @@ def _rounding(fresh: dict[str, Any], promised: Promised) -> Callable[[str], floa
     return rounding
 
 
-def _tables(document: dict[str, Any], promised: Promised) -> Claim:
-    rows, key = 0, "releases.tables"
+def _tables(document: dict[str, Any], promised: Promised) -> tuple[str, dict[str, int]]:
+    rows = 0
     for place, release in enumerate(document["releases"]):
         its = _promise_of(release, promised, place)
         fault = _table_fault(release["table"], its) or _other_question(document, release, its)
         if fault:
-            return failed(key, _TABLES, f"releases[{place}]: {fault}.")
+            raise BrokenError(f"releases[{place}]: {fault}.")
         rows += len(release["table"]["counts"])
-    least = [
-        least_shown(one.mechanism, found=_is_found(one)) for one in promised if isinstance(one, ReleaseCertificate)
-    ]
+    least = [least_shown(one) for one in promised if isinstance(one, ReleaseCertificate)]
     lowest = None if None in least else min((one for one in least if one is not None), default=None)
     for place, series in enumerate(document["series"]):
         fault = _series_fault(series, document["releases"], lowest)
         if fault:
-            return failed(key, _TABLES, f"series[{place}]: {fault}.")
+            raise BrokenError(f"series[{place}]: {fault}.")
     older = " Counts of older periods were held to the lowest threshold only." if document["series"] else ""
-    return passed(key, _TABLES, f"{rows} counts in {len(document['releases'])} tables.{older}", rows=rows)
+    return f"{rows} counts in {len(document['releases'])} tables.{older}", {"rows": rows}
 
 
 def _table_fault(table: dict[str, Any], certificate: ReleaseCertificate | None) -> str:
@@ -265,10 +270,9 @@ def _table_fault(table: dict[str, Any], certificate: ReleaseCertificate | None) 
     is_count = isinstance(certificate.mechanism, Count)
     if is_count != (width == 0) or (is_count and (len(counts) != 1 or table["more"])):
         return "its columns are not those of what the certificate is about"
-    found = _is_found(certificate)
-    if found and None in counts:
+    if is_found(certificate) and None in counts:
         return "cells are found in the data, so a suppressed one has no row; here one has"
-    least = least_shown(certificate.mechanism, found=found)
+    least = least_shown(certificate)
     if least is not None and any(count is not None and count < least for count in counts):
         return f"a count is below {least}, which the mechanism never publishes"
     return ""
@@ -308,41 +312,33 @@ def _series_fault(series: dict[str, Any], releases: Sequence[dict[str, Any]], lo
     return ""
 
 
-def _is_found(certificate: ReleaseCertificate) -> bool:
-    """Return whether cells are found in the data, so that a suppressed one has no row."""
-    if isinstance(certificate.mechanism, Count):
-        return False
-    return certificate.context is None or certificate.context.cells != "declared"
-
-
-def _total(document: dict[str, Any], promised: Promised) -> Claim:
+def _total(document: dict[str, Any], promised: Promised) -> str:
     """Return whether the total counts what is charged; its numbers are compared with the rest of the content."""
-    account, key = document["ledger"], "report.total"
+    account = document["ledger"]
     total, points, first = account["total"], account["points"], promised[0]
     numbers = [point["releases"] for point in points]
     if numbers != sorted(numbers) or (numbers and numbers[-1] != account["releases"]):
-        return failed(key, _TOTAL, "The points do not count up to the releases that are charged.")
+        raise BrokenError("The points do not count up to the releases that are charged.")
     if total is None:
-        return not_checked(key, _TOTAL, "There is none; whether the releases really do not add up is in the ledger.")
+        raise UncheckedError("There is none; whether the releases really do not add up is in the ledger.")
     if document["promises"][0]["name"] == _EVERYTHING and first is not None:
         counted = first.releases if isinstance(first, ComposedCertificate) else 1
         if counted != account["releases"]:
-            return failed(key, _TOTAL, f"The total adds up {counted} releases, and {account['releases']} are charged.")
+            raise BrokenError(f"The total adds up {counted} releases, and {account['releases']} are charged.")
         parts = set(_mechanisms(first))
         if any(isinstance(one, ReleaseCertificate) and one.mechanism not in parts for one in promised):
-            return failed(key, _TOTAL, "The total has no part like one of the promises.")
+            raise BrokenError("The total has no part like one of the promises.")
     else:
         for place, promise in enumerate(document["promises"]):
             if _is_below(total, promise["statement"]):
-                return failed(key, _TOTAL, f"It is lower than promises[{place}], which is part of it.")
+                raise BrokenError(f"It is lower than promises[{place}], which is part of it.")
     if first is None or (document["promises"][0]["name"] != _EVERYTHING and account["releases"] > 1):
-        return not_checked(
-            key, _TOTAL, "Not all certificates of what is charged are in the report. The ledger has them: give it with "
-            "--ledger.",
-        )  # fmt: skip
+        raise UncheckedError(
+            "Not all certificates of what is charged are in the report. The ledger has them: give it with --ledger."
+        )
     if len(points) > 1 or any(budget["window_days"] is not None for budget in account["budgets"]):
-        return not_checked(key, _TOTAL, "The total is; earlier points and windows are computed from the ledger only.")
-    return passed(key, _TOTAL, "They are.")
+        raise UncheckedError("The total is; earlier points and windows are computed from the ledger only.")
+    return "They are."
 
 
 def _mechanisms(certificate: Certificate) -> Iterator[Mechanism]:
@@ -353,7 +349,7 @@ def _mechanisms(certificate: Certificate) -> Iterator[Mechanism]:
             yield from _mechanisms(part)
 
 
-def _texts(document: dict[str, Any]) -> Claim:
+def _texts(document: dict[str, Any]) -> str:
     account, source = document["ledger"], document["provenance"]
     copied = [document["title"], document["period"], document["lead_reason"], source["job"]]
     copied += [account["unit"], account["reason"], account["verify"], *account["remarks"]]
@@ -364,8 +360,8 @@ def _texts(document: dict[str, Any]) -> Claim:
         copied += [one["name"], *one["periods"], *one["cells"]]
     promising = [text for text in copied if names_guarantee(text)]
     if promising:
-        return failed("report.texts", _TEXTS, f"Nothing here certifies what one says: {printable(promising[0])}")
-    return passed("report.texts", _TEXTS, f"{len(copied)} texts were read.")
+        raise BrokenError(f"Nothing here certifies what one says: {printable(promising[0])}")
+    return f"{len(copied)} texts were read."
 
 
 def _is_below(total: dict[str, Any], part: dict[str, Any]) -> bool:

@@ -1,65 +1,143 @@
-"""The claims of a published table: that the mechanism its certificate names can have published it."""
+"""The claims of a release's file: its id, what else is in it, and that its mechanism can have published its table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+import functools
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.assurance.verification.claims import Claim, failed, passed
-from pkdp_pipeline.assurance.verification.opening import BREAKS
-from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.ledger.sealed import check_table
+from pkdp_pipeline.assurance.verification.certificates import Nested
+from pkdp_pipeline.assurance.verification.claims import BREAKS, BrokenError, Claim, UncheckedError, checked
+from pkdp_pipeline.assurance.verification.opening import Opened
+from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.ledger.sealed import (
+    CERTIFICATE_KEY,
+    RELEASE_KEY,
+    RELEASE_SCHEMA,
+    check_table,
+    parquet_bytes,
+    parquet_content,
+    release_id,
+)
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.keys import canonical_key, domain_dtype, kind_of_dtype, kind_of_values, published_keys
-from pkdp_pipeline.model.mechanisms import Count, Mechanism
+from pkdp_pipeline.model.mechanisms import Count
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+__all__ = ["file_claims", "is_found", "least_shown", "release_table_claims"]
 
-__all__ = ["least_shown", "table_claims"]
-
+_ID = "The id is that of this table and this certificate."
+_CONTENT = "The file holds the table, the certificate and the id, and nothing else."
 _COLUMNS = "The columns are those that the mechanism publishes, with types that tell nothing of what is withheld."
 _CELLS = "Every cell is named once, in the order in which cells are published, and only suppressed as declared."
 _COUNTS = "Every count obeys the thresholds of the mechanism."
+_TABLE = "The table is one that the mechanism publishes."
+_PANDAS = b"pandas"
 
 
-def table_claims(table: pd.DataFrame, certificate: ReleaseCertificate) -> Iterator[Claim]:
-    """Yield whether columns, cells and counts of a release are what its certificate's mechanism publishes."""
-    checks: tuple[tuple[str, str, Callable[[pd.DataFrame, ReleaseCertificate], str]], ...] = (
-        ("table.columns", _COLUMNS, _columns),
-        ("table.cells", _CELLS, _cells),
-        ("table.counts", _COUNTS, _counts),
-    )
-    for key, words, check in checks:
-        try:
-            yield passed(key, words, check(table, certificate))
-        except _BrokenError as error:
-            yield failed(key, words, str(error))
-        except ArgumentError as error:
-            yield failed(key, words, str(error))
-        except BREAKS as error:
-            yield failed(key, words, f"The table cannot be read so ({type(error).__name__}): it is not ours.")
-            return
+def file_claims(file: Opened) -> Iterator[Claim]:
+    """Yield whether a release's id is its own, and whether its file holds anything else."""
+    yield from checked(("release.id", _ID, functools.partial(_id, file)))
+    yield from checked(("release.content", _CONTENT, functools.partial(_content, file)))
 
 
-def least_shown(mechanism: Mechanism, *, found: bool) -> int | None:
-    """Return the smallest count that a mechanism shows; None where any whole number may be.
+def release_table_claims(file: Opened, made: list[Nested]) -> Iterator[Claim]:
+    """Yield the claims of the table, given the release's certificate; it is empty where it could not be made again."""
+    certificate = made[-1].certificate if made else None
+    table = _table(file)
+    if isinstance(certificate, ReleaseCertificate):
+        yield from checked(
+            ("table.columns", _COLUMNS, functools.partial(_columns, table, certificate)),
+            ("table.cells", _CELLS, functools.partial(_cells, table, certificate)),
+            ("table.counts", _COUNTS, functools.partial(_counts, table, certificate)),
+        )
+    else:
+        yield from checked(("table.counts", _TABLE, functools.partial(_no_release, certificate)))
 
-    Parameters
-    ----------
-    mechanism : Count or Histogram
-    found : bool
-        Whether cells are found in the data, so that somebody is in each of them.
-    """
+
+def _no_release(certificate: Certificate | None) -> str:
+    if certificate is None:
+        raise UncheckedError("There is no certificate to hold it against.")
+    raise BrokenError("The certificate is one of several releases together, not of this table.")
+
+
+def least_shown(certificate: ReleaseCertificate) -> int | None:
+    """Return the smallest count that a release shows; None where any whole number may be."""
+    mechanism = certificate.mechanism
     if mechanism.noise is not None:
         return mechanism.release_threshold
-    return max(mechanism.k or 0, 1 if found else 0)
+    return max(mechanism.k or 0, 1 if is_found(certificate) else 0)
 
 
-class _BrokenError(Exception):
-    """A rule that the table breaks."""
+def is_found(certificate: ReleaseCertificate) -> bool:
+    """Return whether cells are found in the data, so that somebody is in each and a suppressed one has no row."""
+    if isinstance(certificate.mechanism, Count):
+        return False
+    return certificate.context is None or certificate.context.cells != "declared"
+
+
+def _table(file: Opened) -> pd.DataFrame:
+    assert file.table is not None  # a release has one
+    return file.table
+
+
+def _id(file: Opened) -> tuple[str, dict[str, Any]]:
+    stated = file.stated or {}
+    named = stated.get("id")
+    if stated.get("schema") != RELEASE_SCHEMA or not isinstance(named, str):
+        raise BrokenError("The file states no id in a form that this version reads.")
+    found = release_id(_table(file), file.text)
+    if found != named:
+        raise BrokenError(
+            "The table or the certificate is not the one its id was made from: it was altered.",
+            stated=named,
+            recomputed=found,
+        )
+    return "Recomputed from both: the same.", {"recomputed": found}
+
+
+def _content(file: Opened) -> str:
+    metadata = file.metadata or {}
+    strangers = sorted(set(metadata) - {CERTIFICATE_KEY, RELEASE_KEY, _PANDAS})
+    if strangers:
+        named = ", ".join(repr(name[:40].decode("utf-8", "replace")) for name in strangers[:3])
+        raise BrokenError(f"It also carries {named}.", others=len(strangers))
+    try:
+        sealed = parquet_bytes(_table(file), file.text)
+        _, fresh = parquet_content(sealed)
+        same = _about_columns(metadata.get(_PANDAS)) == _about_columns(fresh.get(_PANDAS))
+    except BREAKS as error:
+        raise BrokenError(f"The file cannot be written again ({type(error).__name__}).") from None
+    if sealed == file.content:
+        return "Written again from table and certificate, it has the same bytes."
+    if not same:
+        raise BrokenError("What it says about its columns is not what is written of them.")
+    if _writer(sealed) == _writer(file.content):
+        raise BrokenError(
+            "Written again by the same version of Arrow, it has other bytes: more is in it, or another program wrote "
+            "it."
+        )
+    raise UncheckedError(
+        "Another version of Arrow is named as its writer, so bytes cannot be compared. Its metadata hold nothing else; "
+        "what may be hidden between its pages was not looked for."
+    )
+
+
+def _about_columns(text: bytes | None) -> Any:
+    """Return what pandas notes about the columns, without the versions of what wrote it."""
+    noted = json.loads(text or b"{}")
+    return {name: value for name, value in noted.items() if name not in ("creator", "pandas_version")}
+
+
+def _writer(content: bytes) -> str:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    return str(pq.ParquetFile(pa.BufferReader(content)).metadata.created_by)
 
 
 def _columns(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
@@ -67,26 +145,26 @@ def _columns(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
 
     names = list(table.columns)
     if any(not isinstance(name, str) for name in names) or len(set(names)) < len(names) or names[-1:] != ["count"]:
-        raise _BrokenError("The table must have columns with different names, of which the last is 'count'.")
+        raise BrokenError("The table must have columns with different names, of which the last is 'count'.")
     if table["count"].dtype != pd.Int64Dtype():
-        raise _BrokenError("Column 'count' must hold whole numbers (Int64).")
+        raise BrokenError("Column 'count' must hold whole numbers (Int64).")
     if not (isinstance(table.index, pd.RangeIndex) and table.index.equals(pd.RangeIndex(len(table)))):
-        raise _BrokenError("The table must have a plain index.")
+        raise BrokenError("The table must have a plain index.")
     about = certificate.context
     if isinstance(certificate.mechanism, Count):
         if names != ["count"] or (about is not None and about.cells is not None):
-            raise _BrokenError("A count is published as one number: its table has the column 'count' alone.")
+            raise BrokenError("A count is published as one number: its table has the column 'count' alone.")
         return "The one column 'count' holds whole numbers."
     if len(names) < 2 or (about is not None and about.cells not in ("declared", "found")):
-        raise _BrokenError("A histogram is published with the columns of its cells, which are declared or found.")
+        raise BrokenError("A histogram is published with the columns of its cells, which are declared or found.")
     for name in names[:-1]:
         if name.casefold() == "count":
-            raise _BrokenError("A column of cells may not be named 'count'.")
+            raise BrokenError("A column of cells may not be named 'count'.")
         if kind_of_dtype(table[name].dtype) is None:
-            raise _BrokenError("A column of cells has a type that cannot name cells.")
+            raise BrokenError("A column of cells has a type that cannot name cells.")
         wanted = _public_dtype(table[name], about)
         if table[name].dtype != wanted:
-            raise _BrokenError(f"A column of cells has the type {table[name].dtype}, and is published as {wanted}.")
+            raise BrokenError(f"A column of cells has the type {table[name].dtype}, and is published as {wanted}.")
     return f"{', '.join(names)}: each has the type that the published values alone give."
 
 
@@ -100,38 +178,35 @@ def _public_dtype(column: pd.Series, about: Context | None) -> object:
 def _cells(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
     if isinstance(certificate.mechanism, Count):
         if len(table) != 1:
-            raise _BrokenError("A count is published as one number: its table has one row.")
+            raise BrokenError("A count is published as one number: its table has one row.")
         return "One row."
     by = list(table.columns[:-1])
     keys = table[by]
     if bool(keys.duplicated().any()):
-        raise _BrokenError("A cell is named twice.")
+        raise BrokenError("A cell is named twice.")
     declared = certificate.context is not None and certificate.context.cells == "declared"
     if declared:
         if not len(table):
-            raise _BrokenError("A declared domain has at least one cell, and every one of them has a row.")
+            raise BrokenError("A declared domain has at least one cell, and every one of them has a row.")
         return f"{len(table)} declared cells, each once; which cells were declared is not in the file."
     if bool(table["count"].isna().any()):
-        raise _BrokenError("Cells are found in the data, so a suppressed one has no row; here one has.")
+        raise BrokenError("Cells are found in the data, so a suppressed one has no row; here one has.")
     ordered = keys.sort_values(by=by, na_position="last", ignore_index=True)
     if not ordered.equals(keys.reset_index(drop=True)):
-        raise _BrokenError("Cells that are found in the data are published in their order; these rows are not in it.")
+        raise BrokenError("Cells that are found in the data are published in their order; these rows are not in it.")
     return f"{len(table)} cells, each once and in order; none of them is suppressed."
 
 
 def _counts(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
     mechanism = certificate.mechanism
     check_table(table, certificate)
-    found = not isinstance(mechanism, Count) and not (
-        certificate.context is not None and certificate.context.cells == "declared"
-    )
-    least = least_shown(mechanism, found=found)
+    least = least_shown(certificate)
     shown = table["count"].dropna()
     suppressing = mechanism.k, getattr(mechanism, "k_complement", None), mechanism.release_threshold
     if len(shown) < len(table) and all(one is None for one in suppressing):
-        raise _BrokenError("The mechanism suppresses nothing, and a count is missing.")
+        raise BrokenError("The mechanism suppresses nothing, and a count is missing.")
     if least is None:
         return f"{len(shown)} counts shown; with noise and without a threshold after it, any whole number may be."
     if bool((shown < least).any()):
-        raise _BrokenError(f"A count is below {least}, which the mechanism never publishes.")
+        raise BrokenError(f"A count is below {least}, which the mechanism never publishes.")
     return f"{len(shown)} counts shown, none below {least}."

@@ -13,7 +13,7 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.theorems import Protects
 
-__all__ = ["Attained", "Tried", "in_order", "simulable", "tried_by_anyone", "tried_by_declared"]
+__all__ = ["Tried", "simulable", "tried_by_anyone", "tried_by_declared"]
 
 _ONE_CELL = 1_000_000
 _SEVERAL_CELLS = 400_000
@@ -35,23 +35,14 @@ _SIMULATED_EACH = 2
 _MOST_PEOPLE = 10_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attained:
-    """The most that was found to be attained at one ε."""
-
-    epsilon: float
-    delta: Fraction
-    crowd: Crowd
-
-
 @dataclass(slots=True, kw_only=True)
 class Tried:
     """What enumerating attackers has found.
 
     Parameters
     ----------
-    best : dict of float to Attained
-        By ε.
+    best : dict of float to Fraction
+        The most that was found to be attained, by ε.
     trials : int
     crowds : set of Crowd
         Who was tried.
@@ -59,7 +50,7 @@ class Tried:
         Who was too large, in the order of importance.
     """
 
-    best: dict[float, Attained] = field(default_factory=dict)
+    best: dict[float, Fraction] = field(default_factory=dict)
     trials: int = 0
     crowds: set[Crowd] = field(default_factory=set)
     left: list[tuple[float, Crowd]] = field(default_factory=list)
@@ -68,14 +59,12 @@ class Tried:
         """Note what a crowd attains."""
         self.trials += 1
         self.crowds.add(crowd)
-        known = self.best.get(epsilon)
-        if known is None or known.delta < delta:
-            self.best[epsilon] = Attained(epsilon=epsilon, delta=delta, crowd=crowd)
+        self.best[epsilon] = max(delta, self.best.get(epsilon, delta))
 
 
 def tried_by_declared(certificate: ReleaseCertificate, epsilons: Sequence[float]) -> Tried:
     """Try the attackers whom the certificate's theorems are worst about, and all vertices of small instances."""
-    return _by_declared(certificate.mechanism, certificate.attacker, certificate.protects, tuple(in_order(epsilons)))
+    return _by_declared(certificate.mechanism, certificate.attacker, certificate.protects, tuple(_in_order(epsilons)))
 
 
 @functools.lru_cache(maxsize=64)
@@ -98,10 +87,10 @@ def _by_declared(
 def tried_by_anyone(certificate: ReleaseCertificate, epsilons: Sequence[float]) -> Tried:
     """Try attackers who know everybody but the target."""
     crowds = knowing_all(certificate)
-    return _tried(certificate, ((epsilon, crowd) for epsilon in in_order(epsilons) for crowd in crowds))
+    return _tried(certificate, ((epsilon, crowd) for epsilon in _in_order(epsilons) for crowd in crowds))
 
 
-def in_order(epsilons: Iterable[float]) -> list[float]:
+def _in_order(epsilons: Iterable[float]) -> list[float]:
     """Return the ε that can be tried, the ones that matter most first."""
     chosen = {float(epsilon) for epsilon in epsilons if 0.0 <= epsilon <= _FARTHEST}
     return [epsilon for epsilon in _FIRST if epsilon in chosen] + sorted(chosen - set(_FIRST))

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pkdp_pipeline.assurance.verification.attacking import Effort, attack_claims
-from pkdp_pipeline.assurance.verification.certificates import fault, made_again, number_claims, structure_claim
-from pkdp_pipeline.assurance.verification.claims import Claim, Kind, Verification, failed, not_checked, passed
-from pkdp_pipeline.assurance.verification.ledgers import HOLDS, chain_claims, held_claims, without_ledger
-from pkdp_pipeline.assurance.verification.opening import BREAKS, Opened, opened
-from pkdp_pipeline.assurance.verification.releases import file_claims, release_table_claims
+from pkdp_pipeline.assurance.verification.certificates import Nested, certificate_claims
+from pkdp_pipeline.assurance.verification.claims import BREAKS, Claim, Kind, Verification
+from pkdp_pipeline.assurance.verification.ledgers import held_claims, ledger_claims, without_ledger
+from pkdp_pipeline.assurance.verification.opening import Opened, opened
 from pkdp_pipeline.assurance.verification.report_ledger import report_ledger_claims
-from pkdp_pipeline.assurance.verification.reports import content_claims, page_claim
+from pkdp_pipeline.assurance.verification.reports import content_claims, report_claims
+from pkdp_pipeline.assurance.verification.tables import file_claims, release_table_claims
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import whole_number
-
-if TYPE_CHECKING:
-    from pkdp_pipeline.assurance.verification.certificates import Nested
-    from pkdp_pipeline.ledger.views.reading import Reading
 
 __all__ = ["CONFIDENCE", "DRAWS", "verify"]
 
@@ -90,98 +86,68 @@ def verify(
 def _release(file: Opened, ledger: str | None, effort: Effort) -> Iterator[Claim]:
     yield from file_claims(file)
     if file.problem:
-        yield failed(
-            "certificate.structure", "The release carries a certificate.", f"It cannot be read: {file.problem}"
+        yield Claim(
+            key="certificate.structure",
+            words="The release carries a certificate.",
+            outcome="fail",
+            detail=f"It cannot be read: {file.problem}",
         )
         return
-    claims, nested = _checked(file.document, "certificate", effort)
+    claims, nested = _certified(file.document, "certificate", effort)
     yield from release_table_claims(file, nested)
     yield from claims
-    yield from _book(file, ledger, nested)
+    yield from _held(file, ledger, nested)
 
 
 def _certificate(file: Opened, ledger: str | None, effort: Effort) -> Iterator[Claim]:
-    claims, nested = _checked(file.document, "certificate", effort)
+    claims, nested = _certified(file.document, "certificate", effort)
     yield from claims
-    yield from _book(file, ledger, nested)
+    yield from _held(file, ledger, nested)
 
 
 def _report(file: Opened, ledger: str | None, effort: Effort) -> Iterator[Claim]:
-    document, words = file.document, "The report is built as its published schema says."
-    found = fault(document, "report.v1.json")
-    if found:
-        yield failed("report.structure", words, f"{found}.", schema="report.v1.json")
+    document, claims = file.document, list(report_claims(file))
+    yield from claims
+    if len(claims) == 1:  # its structure is not that of a report
         return
-    yield passed("report.structure", words, "It follows report.v1.json.", schema="report.v1.json")
-    yield page_claim(file)
     promised: list[Certificate | None] = []
     carried = sum(promise["certificate"] is not None for promise in document["promises"])
     for place, promise in enumerate(document["promises"]):
-        nested = None
+        nested: list[Nested] = []
         if promise["certificate"] is not None:
-            claims, nested = _checked(promise["certificate"], f"promises.{place}", effort.shared(carried))
+            claims, nested = _certified(promise["certificate"], f"promises.{place}", effort.shared(carried))
             yield from claims
         promised.append(nested[-1].certificate if nested else None)
     yield from content_claims(document, promised)
     if ledger is None:
         yield from without_ledger(file.kind)
-        return
-    with _opened_ledger(ledger, document["title"]) as reading:
-        if reading is None:
-            yield failed("ledger.holds", HOLDS, "The ledger holds no data set of the report's name.")
-            return
-        yield from chain_claims(reading, None)
-        yield from report_ledger_claims(reading, document)
+    else:
+        further = functools.partial(report_ledger_claims, document=document)
+        yield from ledger_claims(ledger, document["title"], None, further)
 
 
-def _checked(document: dict[str, Any], prefix: str, effort: Effort) -> tuple[list[Claim], list[Nested] | None]:
-    """Return the claims of one certificate, and the certificate with its parts where they could be made again."""
-    structure = structure_claim(document, f"{prefix}.structure")
-    if structure.outcome == "fail":
-        return [structure], None
-    nested = made_again(document, f"{prefix}.numbers")
-    if isinstance(nested, Claim):
-        return [structure, nested], None
-    return [structure, *number_claims(nested, prefix), *_attacked(nested, effort, prefix)], nested
-
-
-def _attacked(nested: list[Nested], effort: Effort, prefix: str) -> list[Claim]:
+def _certified(document: dict[str, Any], prefix: str, effort: Effort) -> tuple[list[Claim], list[Nested]]:
+    """Return all claims of one certificate, and it with its parts where they could be made again."""
+    claims, nested = certificate_claims(document, prefix)
     try:
-        return list(attack_claims(nested, effort, prefix))
+        claims += attack_claims(nested, effort, prefix) if nested else ()
     except BREAKS as error:
         why = f"The attackers of what it names cannot be written down ({type(error).__name__})."
-        return [not_checked(f"{prefix}.enumerated", "No declared attacker learns more than the file says.", why)]
+        words = "No declared attacker learns more than the file says."
+        claims.append(Claim(key=f"{prefix}.enumerated", words=words, outcome="not_checked", detail=why))
+    return claims, nested
 
 
-def _book(file: Opened, ledger: str | None, nested: list[Nested] | None) -> Iterator[Claim]:
+def _held(file: Opened, ledger: str | None, nested: list[Nested]) -> Iterator[Claim]:
     """Yield what the ledger says about a release or a certificate; without one, what it would have to say."""
     if ledger is None:
         yield from without_ledger(file.kind)
         return
-    certificate = None if nested is None else nested[-1].certificate
+    certificate = nested[-1].certificate if nested else None
     about = certificate.context if isinstance(certificate, ReleaseCertificate) else None
-    with _opened_ledger(ledger, None if about is None else about.dataset) as reading:
-        if reading is None:
-            yield failed("ledger.holds", HOLDS, "The ledger holds no data set of the name that the certificate gives.")
-            return
-        yield from chain_claims(reading, None if about is None else about.head)
-        yield from held_claims(reading, file, certificate)
-
-
-@contextmanager
-def _opened_ledger(location: str, dataset: str | None) -> Iterator[Reading | None]:
-    """Open a ledger at the data set that a file names; None where it has none of this name."""
-    from pkdp_pipeline.ledger.views.reading import open_for_reading
-
-    with ExitStack() as held:
-        try:
-            reading = held.enter_context(open_for_reading(location, dataset))
-        except ArgumentError:
-            if dataset is None:
-                raise
-            yield None
-            return
-        yield reading
+    further = functools.partial(held_claims, file=file, certificate=certificate)
+    dataset, head = (None, None) if about is None else (about.dataset, about.head)
+    yield from ledger_claims(ledger, dataset, head, further)
 
 
 _CLAIMS: Mapping[Kind, Callable[[Opened, str | None, Effort], Iterator[Claim]]] = MappingProxyType(

@@ -14,7 +14,7 @@ from pkdp_pipeline.display.figures.style import CSS_DARK, CSS_LIGHT
 from pkdp_pipeline.display.report import plain_words
 from pkdp_pipeline.display.report.json_form import carrying
 from pkdp_pipeline.model.plain_text import exactly, in_markdown, printable, table_line
-from pkdp_pipeline.model.wording import rounded_up
+from pkdp_pipeline.model.wording import rounded_down, rounded_up
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -75,7 +75,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "down": plain_words.rounded_down,
+        "down": rounded_down,
         "epsilon": plain_words.epsilon_text,
         "exact": exactly,
         "literal": json.dumps,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,6 @@ __all__ = [
     "noise_sentence",
     "plain_number",
     "protected",
-    "rounded_down",
     "selected_from",
     "sureness",
     "whom",
@@ -55,14 +53,6 @@ def asked_sentence(unit: str, by: Sequence[str] | None, where: str | None, rules
         steps.append(f"it is shown only when the noisy number is at least {rules.release_threshold}")
     counted = f"Distinct {unit}" + (f" by {', '.join(by)}" if by else "") + (f", where {where}" if where else "")
     return f"{counted}: {'; '.join(steps)}." if steps else f"{counted}."
-
-
-def rounded_down(value: float, digits: int = 3) -> str:
-    """Return `value` as text, rounded down to `digits` significant digits: for what is attained, not for claims."""
-    if value in (0.0, math.inf):
-        return rounded_up(value)
-    short = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(Decimal(repr(float(value))))
-    return rounded_up(float(short), digits)
 
 
 def plain_number(value: float) -> str:

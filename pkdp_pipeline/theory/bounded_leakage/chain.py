@@ -8,9 +8,8 @@ from fractions import Fraction
 
 import flint
 
-from pkdp_pipeline.composition.worst_case_parts import basic_sum
 from pkdp_pipeline.model.arguments import whole_number
-from pkdp_pipeline.theorems.rounding import float_above
+from pkdp_pipeline.theorems.rounding import float_above, sum_above
 from pkdp_pipeline.theory.bounded_leakage.numbers import BITS, exact_end, read_guarantee
 
 __all__ = ["along_path", "chained", "given_leakage"]
@@ -45,7 +44,7 @@ def chained(steps: Iterable[tuple[float, float]]) -> tuple[float, float]:
     order of the steps matters. *Rounding*: up, in ball arithmetic. *Source*: `docs/bounded_leakage.md`, "Steps".
     """
     listed = [read_guarantee("a step", step) for step in steps]
-    epsilon = basic_sum([(one, 0.0) for one, _ in listed])[0]
+    epsilon = sum_above(one for one, _ in listed)
     reached = Fraction(0)
     for step in reversed(listed):
         reached = _after(reached, *step)
@@ -142,7 +141,7 @@ def along_path(guarantee: tuple[float, float], steps: int) -> tuple[float, float
     often = whole_number("steps", steps, least=1)
     if often <= _STEP_BY_STEP:
         return chained([private] * often)
-    total = basic_sum([(private[0], 0.0)], [often])[0]
+    total = sum_above([private[0]], [often])
     return total, _closed(*private, often)
 
 

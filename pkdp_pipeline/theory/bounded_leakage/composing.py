@@ -8,10 +8,9 @@ from fractions import Fraction
 
 import flint
 
-from pkdp_pipeline.composition.worst_case_parts import basic_sum
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import probability, whole_number
-from pkdp_pipeline.theorems.rounding import float_above
+from pkdp_pipeline.theorems.rounding import float_above, sum_above
 from pkdp_pipeline.theory.bounded_leakage.numbers import BITS, exact_end, read_epsilon, read_guarantee
 
 __all__ = ["advanced_composition", "basic_composition", "beside_private_leakage", "best_composition", "big_world"]
@@ -53,8 +52,10 @@ def basic_composition(parts: Iterable[tuple[float, float]], times: Iterable[int]
     numbers. *Rounding*: up. *Source*: `docs/bounded_leakage.md`, "Composition".
     """
     listed = [read_guarantee("a part", part) for part in parts]
-    often = [1] * len(listed) if times is None else list(times)
-    epsilon = basic_sum([(one, 0.0) for one, _ in listed], often)[0]
+    often = [1] * len(listed) if times is None else [whole_number("times", number, least=1) for number in times]
+    if len(often) != len(listed):
+        raise ArgumentError("times must have one number for each part.")
+    epsilon = sum_above([one for one, _ in listed], often)
     return epsilon, _told_by_any([(delta, number) for (_, delta), number in zip(listed, often, strict=True)])
 
 
@@ -97,7 +98,7 @@ def advanced_composition(part: tuple[float, float], times: int, slack: float) ->
         one = flint.arb(epsilon)
         spread = (2 * often * -flint.arb(slack).log()).sqrt() if slack < 1.0 else flint.arb(0)
         total = float_above(max(Fraction(0), exact_end((one * (spread + often * (one / 2).tanh())).upper())))
-    plain = basic_sum([(epsilon, 0.0)], [often])[0]
+    plain = sum_above([epsilon], [often])
     if plain <= total:
         return plain, _told_by_any([(delta, often)])
     return total, _told_by_any([(delta, often), (float(slack), 1)])
@@ -135,7 +136,7 @@ def best_composition(part: tuple[float, float], times: int, epsilon: float) -> f
     target = read_epsilon("epsilon", epsilon)
     if often > _MANY:
         raise ArgumentError(f"times must be at most {_MANY}: use advanced_composition for more.")
-    plain = basic_sum([(one, 0.0)], [often])[0]
+    plain = sum_above([one], [often])
     if target >= plain:
         return _told_by_any([(delta, often)])
     if one > _WIDE:
@@ -261,5 +262,5 @@ def beside_private_leakage(given: tuple[float, float], leakage: tuple[float, flo
     *Source*: `docs/bounded_leakage.md`, "A leakage that is private itself".
     """
     (first, delta), (second, more) = read_guarantee("given", given), read_guarantee("leakage", leakage)
-    epsilon = basic_sum([(first, 0.0), (second, 0.0)])[0]
+    epsilon = sum_above([first, second])
     return epsilon, float_above(1 - (1 - Fraction(delta)) * (1 - Fraction(more)))

@@ -14,21 +14,16 @@ import numpy as np
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.composition.convolution import Convolved
-from pkdp_pipeline.composition.hull import hull_atoms
-from pkdp_pipeline.composition.loss_laws import Losses, NoiseLosses, PairLosses, ProfileLosses, directions, pair_atoms
+from pkdp_pipeline.composition.loss_laws import Losses, NoiseLosses, PairLosses, ProfileLosses, directions
 from pkdp_pipeline.composition.maximum import WorstMaximum
-from pkdp_pipeline.composition.worst_case_parts import NoiseTotal
+from pkdp_pipeline.composition.sums import NoiseTotal
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.theorems import Bound, Protects, WorstCase
 from pkdp_pipeline.theorems.rounding import UNIT, Array, ball_above, float_above
-from pkdp_pipeline.theorems.waiting_pair import waiting_pair
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 from pkdp_pipeline.theory.privacy_loss.side import LossSide, thinned
 
 __all__ = ["Law", "certified_sides", "explicit_sides"]
-
-_LOST = 1e-90
-"""Mass of a waiting time that may be left out of its atoms and counted as disclosed."""
 
 _FINE = 0.01
 """Cells of a grid, in standard deviations of the loss; it widens the loss by a few millionths."""
@@ -65,14 +60,14 @@ def _sides(bounds: tuple[Bound, ...], protects: Protects) -> tuple[LossSide, Los
 
 def _side(law: Losses) -> LossSide:
     if isinstance(law, PairLosses) and law.known == 0:
-        return LossSide.of_masses(*pair_atoms(waiting_pair(law.k - 1, law.p, law.cap, _LOST), law.order))
+        return LossSide.of_masses(*law.atoms())
     if isinstance(law, NoiseLosses):
         return noise_side([(law.noise, law.cells)])
     if isinstance(law, ProfileLosses):
         counts = _noisy_counts(law.bounds[0]) if len(law.bounds) == 1 else None
         if counts is not None and sum(times for _, times in counts) <= MOST_COUNTS:
             return noise_side(counts)
-        return LossSide.of_masses(*hull_atoms(law.bounds))
+        return LossSide.of_masses(*law.atoms())
     step = max(_NARROWEST, _FINE * law.spread())
     grid = law.on_grid(step)
     cells = np.arange(max(1, grid.start), grid.last + 1, dtype=np.float64)

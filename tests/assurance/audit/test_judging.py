@@ -12,7 +12,7 @@ import pytest
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.assurance.audit.events import Features, chosen, of_cell, of_table
-from pkdp_pipeline.assurance.audit.findings import Audit, NotAudited, Samples, judged, judgements, rounded_down
+from pkdp_pipeline.assurance.audit.findings import Audit, NotAudited, Samples, judged, judgements
 from pkdp_pipeline.assurance.audit.observing import Seen, observed
 
 SCHEMA = Path(pkdp.__file__).parent / "schemas" / "audit.v1.json"
@@ -152,9 +152,3 @@ def test_the_schema_describes_what_is_written(certified):
             jsonschema.validate(document, schema)
         del part[name]
     assert "FAILED" in str(audit) or audit.passed
-
-
-def test_what_is_attained_is_rounded_down():
-    assert rounded_down(0.12399) == "0.123"
-    assert rounded_down(-0.1231) == "-0.124"
-    assert rounded_down(0.0) == "0"

@@ -21,7 +21,6 @@ from pkdp_pipeline.display.report.plain_words import (
     meaning,
     named,
     protected,
-    rounded_down,
     sureness,
     whom,
     worst_meaning,
@@ -56,11 +55,6 @@ def test_one_in_so_many_is_never_rarer_than_delta(delta):
     number = int(re.sub(r"\D", "", chance(delta)))
     assert Fraction(1, number) >= Fraction(repr(delta))
     assert Fraction(1, number) <= Fraction(repr(delta)) * Fraction(12, 10)
-
-
-@given(value=st.floats(1e-300, 1.0))
-def test_what_is_attained_is_rounded_down(value):
-    assert value * 0.98 <= float(rounded_down(value)) <= value
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from small_pairs import bit, coin, growths, line, pairs, told
 from thorough import examples as examples_of
 
-from pkdp_pipeline.composition.worst_case_parts import advanced_sum, basic_sum
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.theorems.rounding import float_above
+from pkdp_pipeline.theorems.rounding import float_above, sum_above
+from pkdp_pipeline.theory import printed as as_printed
 from pkdp_pipeline.theory.bounded_leakage import (
     LeakagePair,
     advanced_composition,
@@ -111,7 +111,7 @@ def test_the_best_composition_is_rounded_up_and_closely(epsilon, delta, times, a
 def test_compositions_are_at_most_what_is_printed_and_what_is_known():
     for epsilon, delta, times, slack in [(0.1, 1e-9, 100, 1e-6), (0.6, 0.0, 50, 1e-9), (2.0, 1e-6, 8, 1e-3)]:
         total, told_by_any = advanced_composition((epsilon, delta), times, slack)
-        known = advanced_sum(epsilon, delta, times, slack)
+        known = as_printed.advanced_composition((epsilon, delta), times, slack)
         assert total <= known[0]
         assert told_by_any <= known[1]
         # As printed, with e^{ε-1}: a misprint, and still no smaller than what is proved.
@@ -119,7 +119,7 @@ def test_compositions_are_at_most_what_is_printed_and_what_is_known():
         assert total <= printed
         # The best composition is below both.
         assert best_composition((epsilon, delta), times, total) <= told_by_any
-        assert basic_composition([(epsilon, delta)] * times) <= basic_sum([(epsilon, delta)] * times)
+        assert basic_composition([(epsilon, delta)] * times) <= (sum_above([epsilon] * times), times * delta)
 
 
 def test_the_misprint_is_below_the_textbook_form_and_not_below_the_truth():

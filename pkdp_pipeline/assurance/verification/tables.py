@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.assurance.verification.certificates import Nested
 from pkdp_pipeline.assurance.verification.claims import BREAKS, BrokenError, Claim, UncheckedError, checked
-from pkdp_pipeline.assurance.verification.opening import Opened
+from pkdp_pipeline.assurance.verification.opening import Opened, read_json
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.ledger.sealed import (
     CERTIFICATE_KEY,
@@ -81,7 +81,7 @@ def _table(file: Opened) -> pd.DataFrame:
 
 
 def _id(file: Opened) -> tuple[str, dict[str, Any]]:
-    stated = file.stated or {}
+    stated = read_json(file.metadata.get(RELEASE_KEY, b""))
     named = stated.get("id")
     if stated.get("schema") != RELEASE_SCHEMA or not isinstance(named, str):
         raise BrokenError("The file states no id in a form that this version reads.")
@@ -96,15 +96,14 @@ def _id(file: Opened) -> tuple[str, dict[str, Any]]:
 
 
 def _content(file: Opened) -> str:
-    metadata = file.metadata or {}
-    strangers = sorted(set(metadata) - {CERTIFICATE_KEY, RELEASE_KEY, _PANDAS})
+    strangers = sorted(set(file.metadata) - {CERTIFICATE_KEY, RELEASE_KEY, _PANDAS})
     if strangers:
         named = ", ".join(repr(name[:40].decode("utf-8", "replace")) for name in strangers[:3])
         raise BrokenError(f"It also carries {named}.", others=len(strangers))
     try:
         sealed = parquet_bytes(_table(file), file.text)
         _, fresh = parquet_content(sealed)
-        same = _about_columns(metadata.get(_PANDAS)) == _about_columns(fresh.get(_PANDAS))
+        same = _about_columns(file.metadata.get(_PANDAS)) == _about_columns(fresh.get(_PANDAS))
     except BREAKS as error:
         raise BrokenError(f"The file cannot be written again ({type(error).__name__}).") from None
     if sealed == file.content:

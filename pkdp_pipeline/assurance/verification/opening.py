@@ -40,7 +40,7 @@ class Opened:
         The JSON of a certificate or report; that of a release's certificate, or empty where `problem` is about it.
     text : str
         The certificate of a release, as it is stored.
-    table : pandas.DataFrame or None
+    table : pandas.DataFrame
         Of a release.
     metadata : mapping
         All that a release's file carries besides the table.
@@ -55,7 +55,7 @@ class Opened:
     content: bytes
     document: dict[str, Any]
     text: str = ""
-    table: pd.DataFrame | None = None
+    table: Any = None
     metadata: Mapping[bytes, bytes] = field(default_factory=dict)
     problem: str = ""
     form: Format = "json"

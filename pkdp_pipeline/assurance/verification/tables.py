@@ -20,7 +20,6 @@ from pkdp_pipeline.ledger.sealed import (
     parquet_content,
     release_id,
 )
-from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.keys import canonical_key, domain_dtype, kind_of_dtype, kind_of_values, published_keys
 from pkdp_pipeline.model.mechanisms import Count
 
@@ -44,7 +43,7 @@ def file_claims(file: Opened) -> Iterator[Claim]:
         yield from checked((key, words, functools.partial(check, file)))
 
 
-def release_table_claims(file: Opened, made: list[Nested]) -> Iterator[Claim]:
+def release_table_claims(table: pd.DataFrame, made: list[Nested]) -> Iterator[Claim]:
     """Yield the claims of the table, given the release's certificate; it is empty where it could not be made again."""
     if not made:
         yield Claim("table.counts", _TABLE, "not_checked", "There is no certificate to hold it against.")
@@ -55,9 +54,7 @@ def release_table_claims(file: Opened, made: list[Nested]) -> Iterator[Claim]:
         yield Claim("table.counts", _TABLE, "fail", why)
         return
     checks = ("table.columns", _COLUMNS, _columns), ("table.cells", _CELLS, _cells), ("table.counts", _COUNTS, _counts)
-    yield from checked(
-        *((key, words, functools.partial(check, _table(file), certificate)) for key, words, check in checks)
-    )
+    yield from checked(*((key, words, functools.partial(check, table, certificate)) for key, words, check in checks))
 
 
 def least_shown(certificate: ReleaseCertificate) -> int | None:
@@ -75,17 +72,12 @@ def is_found(certificate: ReleaseCertificate) -> bool:
     return certificate.context is None or certificate.context.cells != "declared"
 
 
-def _table(file: Opened) -> pd.DataFrame:
-    assert file.table is not None  # a release has one
-    return file.table
-
-
 def _id(file: Opened) -> tuple[str, dict[str, Any]]:
     stated = read_json(file.metadata.get(RELEASE_KEY, b""))
     named = stated.get("id")
     if stated.get("schema") != RELEASE_SCHEMA or not isinstance(named, str):
         raise BrokenError("The file states no id in a form that this version reads.")
-    found = release_id(_table(file), file.text)
+    found = release_id(file.table, file.text)
     if found != named:
         raise BrokenError(
             "The table or the certificate is not the one its id was made from: it was altered.",
@@ -101,7 +93,7 @@ def _content(file: Opened) -> str:
         named = ", ".join(repr(name[:40].decode("utf-8", "replace")) for name in strangers[:3])
         raise BrokenError(f"It also carries {named}.", others=len(strangers))
     try:
-        sealed = parquet_bytes(_table(file), file.text)
+        sealed = parquet_bytes(file.table, file.text)
         _, fresh = parquet_content(sealed)
         same = _about_columns(file.metadata.get(_PANDAS)) == _about_columns(fresh.get(_PANDAS))
     except BREAKS as error:
@@ -137,33 +129,29 @@ def _writer(content: bytes) -> str:
 def _columns(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
     import pandas as pd
 
-    names = list(table.columns)
-    if any(not isinstance(name, str) for name in names) or len(set(names)) < len(names) or names[-1:] != ["count"]:
-        raise BrokenError("The table must have columns with different names, of which the last is 'count'.")
-    if table["count"].dtype != pd.Int64Dtype():
-        raise BrokenError("Column 'count' must hold whole numbers (Int64).")
-    if not (isinstance(table.index, pd.RangeIndex) and table.index.equals(pd.RangeIndex(len(table)))):
-        raise BrokenError("The table must have a plain index.")
-    about = certificate.context
+    names, about = list(table.columns), certificate.context
+    cells = None if about is None else about.cells
     if isinstance(certificate.mechanism, Count):
-        if names != ["count"] or (about is not None and about.cells is not None):
-            raise BrokenError("A count is published as one number: its table has the column 'count' alone.")
-        return "The one column 'count' holds whole numbers."
-    if len(names) < 2 or (about is not None and about.cells not in ("declared", "found")):
-        raise BrokenError("A histogram is published with the columns of its cells, which are declared or found.")
+        right = names == ["count"] and cells is None
+    else:
+        right = len(names) > 1 and (about is None or cells in ("declared", "found"))
+    right = right and all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+    if not right or "count" in map(str.casefold, names[:-1]):
+        raise BrokenError(
+            "The columns must be those of declared or found cells, with different names; a count has none."
+        )
+    plain = isinstance(table.index, pd.RangeIndex) and table.index.equals(pd.RangeIndex(len(table)))
+    if names[-1] != "count" or table["count"].dtype != pd.Int64Dtype() or not plain:
+        raise BrokenError("The last column must be 'count', of whole numbers (Int64), and the index a plain one.")
     for name in names[:-1]:
-        if name.casefold() == "count":
-            raise BrokenError("A column of cells may not be named 'count'.")
-        if kind_of_dtype(table[name].dtype) is None:
-            raise BrokenError("A column of cells has a type that cannot name cells.")
-        wanted = _public_dtype(table[name], about)
-        if table[name].dtype != wanted:
-            raise BrokenError(f"A column of cells has the type {table[name].dtype}, and is published as {wanted}.")
+        stored = table[name].dtype
+        if kind_of_dtype(stored) is None or stored != _public_dtype(table[name], cells):
+            raise BrokenError(f"A column of cells has the type {stored}, which published values do not have.")
     return f"{', '.join(names)}: each has the type that the published values alone give."
 
 
-def _public_dtype(column: pd.Series, about: Context | None) -> object:
-    if about is None or about.cells == "found":
+def _public_dtype(column: pd.Series, cells: str | None) -> object:
+    if cells != "declared":
         return published_keys(column).dtype
     values = [canonical_key(value) for value in column.array]
     return domain_dtype(kind_of_values("the table", values), values)
@@ -178,8 +166,7 @@ def _cells(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
     keys = table[by]
     if bool(keys.duplicated().any()):
         raise BrokenError("A cell is named twice.")
-    declared = certificate.context is not None and certificate.context.cells == "declared"
-    if declared:
+    if not is_found(certificate):
         if not len(table):
             raise BrokenError("A declared domain has at least one cell, and every one of them has a row.")
         return f"{len(table)} declared cells, each once; which cells were declared is not in the file."

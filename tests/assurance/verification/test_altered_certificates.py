@@ -118,21 +118,6 @@ def test_what_cannot_be_certified_fails_with_the_reason(tmp_path):
     assert "nobody is ever absent" in claim.detail
 
 
-class TestAnotherVersion:
-    """The wording of another version cannot be compared; its numbers can, and those that a sentence names."""
-
-    def foreign(self, **changes):
-        document = altered(stored(), "library", "version", to="99.1")
-        return {**document, **changes}
-
-    def test_its_numbers_are_checked_and_its_words_are_not(self, tmp_path):
-        document = self.foreign(assumptions=["In other words."])
-        found = verify(written(tmp_path, document))
-        assert found.passed, str(found)
-        assert outcome(found, "certificate.words").outcome == "not_checked"
-        assert outcome(found, "certificate.numbers").outcome == "pass"
-
-
 class TestTotals:
     def document(self, kind="one_day"):
         return json.loads(composed(kind).to_json())

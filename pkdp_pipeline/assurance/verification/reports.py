@@ -101,16 +101,8 @@ def _page(file: Opened) -> str:
 def _content(document: dict[str, Any], promised: Promised) -> str:
     again = functools.partial(_again, document, promised)
     fresh = again()
-    found = differences(
-        "",
-        document,
-        fresh,
-        skip={"certificate"},
-        none_is_infinite=True,
-        rounding=_rounding(fresh, promised),
-        rewritten=again,
-    )
-    outcome = no_bolder(found)
+    compared = functools.partial(differences, skip={"certificate"}, none_is_infinite=True, rewritten=again)
+    outcome = no_bolder(compared("", document, fresh, rounding=_rounding(fresh, promised)))
     if None in promised:
         place = list(promised).index(None)
         raise UncheckedError(f"The certificate of promises[{place}] is not in it; the others give {outcome}.")
@@ -134,12 +126,8 @@ def _again(document: dict[str, Any], promised: Promised, share: float = 0.0) -> 
                     its = its.in_context(replace(about, period=release["period"]))
                     fresh["ledger"]["unit"] = ", ".join(map(printable, about.unit))
                     fresh["title"] = fresh["title"] if about.dataset is None else printable(about.dataset)
-                release["rule"], release["k"], release["sentence"] = (
-                    error.suppression,
-                    its.mechanism.k,
-                    its.sentence(delta),
-                )
-                release["error"] = None if its.mechanism.noise is None else asdict(error)
+                noised = None if its.mechanism.noise is None else asdict(error)
+                release.update(rule=error.suppression, k=its.mechanism.k, error=noised, sentence=its.sentence(delta))
     first, account = fresh["promises"][0], fresh["ledger"]
     if fresh["lead"] is not None:
         fresh["lead"], fresh["lead_reason"] = first["statement"], ""

@@ -111,46 +111,35 @@ __all__ = [
     "verify",
 ]
 
-_HOMES = {
-    "EACH_ROW": "model.unit",
-    "AttackerModel": "model.attacker",
-    "Audit": "assurance.audit",
-    "audit": "assurance.audit",
-    "BoundedDependence": "model.evidence",
-    "BoundedParticipation": "model.evidence",
-    "BoundedSensitivity": "model.evidence",
-    "Budget": "model.budget",
-    "Certificate": "certificates.certificate",
-    "Count": "model.mechanisms",
-    "CountingQueries": "theory.counting_queries",
-    "DisjointUnits": "model.evidence",
-    "Explanation": "releases.explain",
-    "GeometricNoise": "model.mechanisms",
-    "Histogram": "model.mechanisms",
-    "IndependentGivenHabits": "model.evidence",
-    "Leakage": "model.leakage",
-    "Ledger": "ledger",
-    "OncePerUnit": "model.evidence",
-    "OneDayProtected": "model.evidence",
-    "PrivacyLoss": "theory.privacy_loss",
-    "Release": "releases.release",
-    "SamePeople": "model.evidence",
-    "Target": "certificates.target",
-    "Verification": "assurance.verification",
-    "certify": "certificates.release_certificate",
-    "compose": "certificates.composed",
-    "count": "releases.publish",
-    "explain": "releases.explain",
-    "histogram": "releases.publish",
-    "largest_p_max": "planning",
-    "largest_p_max_between": "planning",
-    "read_release": "releases.release",
-    "smallest_k": "planning",
-    "smallest_noise": "planning",
-    "smallest_release_threshold": "planning",
-    "smallest_unknown": "planning",
-    "verify": "assurance.verification",
+_NAMES = {
+    "assurance.audit": "Audit audit",
+    "assurance.verification": "Verification verify",
+    "certificates.certificate": "Certificate",
+    "certificates.composed": "compose",
+    "certificates.release_certificate": "certify",
+    "certificates.target": "Target",
+    "ledger": "Ledger",
+    "model.attacker": "AttackerModel",
+    "model.budget": "Budget",
+    "model.evidence": (
+        "BoundedDependence BoundedParticipation BoundedSensitivity DisjointUnits "
+        "IndependentGivenHabits OncePerUnit OneDayProtected SamePeople"
+    ),
+    "model.leakage": "Leakage",
+    "model.mechanisms": "Count GeometricNoise Histogram",
+    "model.unit": "EACH_ROW",
+    "planning": (
+        "largest_p_max largest_p_max_between smallest_k smallest_noise smallest_release_threshold smallest_unknown"
+    ),
+    "releases.explain": "Explanation explain",
+    "releases.publish": "count histogram",
+    "releases.release": "Release read_release",
+    "theory.counting_queries": "CountingQueries",
+    "theory.privacy_loss": "PrivacyLoss",
 }
+"""The public names by module; those of errors are the others."""
+
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = ["check_types", "choice", "positive_real", "probability", "whole_number"]
+__all__ = ["check_types", "choice", "known_fields", "positive_real", "probability", "whole_number", "written"]
 
 
 #: What a field's annotation asks for, and how it is said.
@@ -29,6 +29,29 @@ def check_types(value: Any, of: str = "") -> None:
         given, (kind, said) = getattr(value, field.name), _TYPES.get(str(field.type), (object, ""))
         if not isinstance(given, kind) or (isinstance(given, tuple) and not all(isinstance(one, str) for one in given)):
             raise ArgumentError(f"{field.name}{of} must be {said}, not {type(given).__name__}.")
+
+
+def written(value: Any, usual: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return a dataclass's fields as a JSON-ready dictionary; one that is as in `usual` is left out."""
+    content = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return {name: one for name, one in content.items() if not usual or name not in usual or one != usual[name]}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    return value.to_dict() if hasattr(value, "to_dict") else value
+
+
+def known_fields(kind: type[Any], content: object, what: str) -> dict[str, Any]:
+    """Return `content` as arguments of a dataclass, or raise `ArgumentError` for a field that it does not have."""
+    if not isinstance(content, Mapping):
+        raise ArgumentError(f"{what} must be a mapping with its fields, not {type(content).__name__}.")
+    known = {field.name for field in fields(kind)}
+    strangers = sorted(set(content) - known, key=str)
+    if strangers:
+        raise ArgumentError(f"{what} has no field {strangers[0]!r}; its fields are {', '.join(sorted(known))}.")
+    return dict(content)
 
 
 def probability(name: str, value: object) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import choice, probability, whole_number
+from pkdp_pipeline.model.arguments import choice, known_fields, probability, whole_number, written
 from pkdp_pipeline.model.leakage import Leakage, leakages
 
 __all__ = ["AttackerModel", "Influence", "Secret"]
@@ -141,31 +141,15 @@ class AttackerModel:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a JSON-ready dictionary; leakage and dependence only where they are set."""
-        written: dict[str, Any] = {name: getattr(self, name) for name in _ALWAYS_WRITTEN}
-        if self.leakage:
-            written["leakage"] = [one.to_dict() for one in self.leakage]
-        if self.dependent is not None:
-            written["dependent"] = self.dependent
-        if self.secret != "record":
-            written["secret"] = self.secret
-        return written
+        return written(self, {"leakage": [], "dependent": None, "secret": "record"})
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> AttackerModel:
         """Rebuild an attacker from the `fields` of `to_dict`; unknown ones are an `ArgumentError`."""
-        known = set(cls.__dataclass_fields__)
-        strangers = sorted(set(fields) - known, key=str)
-        if strangers:
-            raise ArgumentError(
-                f"the attacker model has no field {strangers[0]!r}; its fields are {', '.join(sorted(known))}."
-            )
-        given: dict[str, Any] = dict(fields)
+        given = known_fields(cls, fields, "the attacker model")
         if "leakage" in given:
             given["leakage"] = _read(given["leakage"])
         return cls(**given)
-
-
-_ALWAYS_WRITTEN = ("p_max", "p_min", "p_max_between", "unknown", "unknown_max", "known", "influence")
 
 
 def _read(written: object) -> tuple[Leakage, ...]:

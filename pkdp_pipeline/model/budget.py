@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import choice, probability, whole_number
+from pkdp_pipeline.model.arguments import choice, probability, whole_number, written
 from pkdp_pipeline.model.wording import Worded
 
 __all__ = ["Budget"]
@@ -71,7 +71,7 @@ class Budget:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a JSON-ready dictionary."""
-        return {"epsilon": self.epsilon, "delta": self.delta, "part": self.part, "window_days": self.window_days}
+        return written(self)
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Budget:

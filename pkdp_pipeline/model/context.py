@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import check_types
+from pkdp_pipeline.model.arguments import check_types, known_fields, written
 
 __all__ = ["Context"]
 
@@ -161,20 +161,16 @@ class Context:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a JSON-ready dictionary; `table`, `units` and `checks` only where they say something."""
-        usual = {"table": None, "units": "checked", "checks": False}
-        fields = {**asdict(self), "unit": list(self.unit)}
-        return {name: value for name, value in fields.items() if name not in usual or value != usual[name]}
+        return written(self, {"table": None, "units": "checked", "checks": False})
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Context:
         """Rebuild a context from `to_dict`; unknown fields are an `ArgumentError`."""
-        strangers = sorted(set(fields) - set(cls.__dataclass_fields__), key=str)
-        if strangers:
-            raise ArgumentError(f"a certificate's context has no field {strangers[0]!r}.")
-        unit = fields.get("unit", [])
+        given = known_fields(cls, fields, "a certificate's context")
+        unit = given.get("unit", [])
         if not isinstance(unit, list):
             raise ArgumentError("unit of a context must be a list of column names.")
-        return cls(**cast("dict[str, Any]", {**fields, "unit": tuple(unit)}))
+        return cls(**{**given, "unit": tuple(unit)})
 
 
 def _named(period: str) -> str:

@@ -6,7 +6,6 @@ conditions are spelled out, with the examples that break them, in `docs/composit
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -14,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import choice, probability, whole_number
+from pkdp_pipeline.model.arguments import choice, known_fields, probability, whole_number
 from pkdp_pipeline.model.wording import Speech, Worded
 
 __all__ = [
@@ -35,7 +34,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence(ABC):
+class Evidence:
     """Base of everything that can be declared; use one of the kinds below."""
 
     key: ClassVar[str] = ""
@@ -47,13 +46,17 @@ class Evidence(ABC):
     """The fields that advice writes out."""
     covers_periods: ClassVar[bool] = False
     """Whether it lets noiseless releases about different periods add up."""
+    goes_with: ClassVar[tuple[str, ...]] = ()
+    """The kinds that a rule takes together with it."""
+    sentence: ClassVar[str] = ""
+    """What is declared; fields stand in braces."""
     is_for_noise: ClassVar[bool] = False
     """Whether a total against any attacker rests on all of it."""
 
     @property
-    @abstractmethod
     def declares(self) -> str:
         """What is declared, as one plain sentence."""
+        return self.sentence.format(**asdict(self))
 
     @property
     def declares_for_noise(self) -> str:
@@ -76,14 +79,10 @@ class DisjointUnits(Evidence):
     holds: ClassVar[str] = "the parts are about different people, fixed in advance"
     covers_periods: ClassVar[bool] = True
     is_for_noise: ClassVar[bool] = True
-
-    @property
-    def declares(self) -> str:
-        """What is declared, as one plain sentence."""
-        return (
-            "The parts are about different people: who belongs to which part is fixed in advance, public, and does "
-            "not depend on anybody's data."
-        )
+    sentence: ClassVar[str] = (
+        "The parts are about different people: who belongs to which part is fixed in advance, public, and does "
+        "not depend on anybody's data."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +99,10 @@ class IndependentGivenHabits(Evidence):
     if_false: ClassVar[str] = "a person's records depend on one another beyond known habits"
     holds: ClassVar[str] = "a person's days are independent given her habits"
     covers_periods: ClassVar[bool] = True
-
-    @property
-    def declares(self) -> str:
-        """What is declared, as one plain sentence."""
-        return (
-            "Given everybody's habits, which the attacker may know, each person's records in different releases are "
-            "independent, and the declared numbers hold for each release."
-        )
+    sentence: ClassVar[str] = (
+        "Given everybody's habits, which the attacker may know, each person's records in different releases are "
+        "independent, and the declared numbers hold for each release."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +120,10 @@ class OneDayProtected(Evidence):
     if_false: ClassVar[str] = "a person's other records tell about this one"
     holds: ClassVar[str] = "one day is protected, all others being given"
     covers_periods: ClassVar[bool] = True
-
-    @property
-    def declares(self) -> str:
-        """What is declared, as one plain sentence."""
-        return (
-            "The declared numbers hold for each person's record in one release given all the person's other records, "
-            "earlier and later ones."
-        )
+    sentence: ClassVar[str] = (
+        "The declared numbers hold for each person's record in one release given all the person's other records, "
+        "earlier and later ones."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,20 +194,17 @@ class BoundedParticipation(Evidence):
     if_false: ClassVar[str] = "somebody takes part more often than declared"
     holds: ClassVar[str] = "nobody is in more of them; beside independence given habits"
     written: ClassVar[tuple[str, ...]] = ("times",)
+    goes_with: ClassVar[tuple[str, ...]] = ("independent_given_habits", "one_day_protected")
     is_for_noise: ClassVar[bool] = True
+    sentence: ClassVar[str] = (
+        "Nobody takes part in more than {times} of the periods that the releases are about, where periods "
+        "that overlap count as one."
+    )
 
     times: int
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "times", whole_number("times of BoundedParticipation", self.times, least=1))
-
-    @property
-    def declares(self) -> str:
-        """What is declared, as one plain sentence."""
-        return (
-            f"Nobody takes part in more than {self.times} of the periods that the releases are about, where periods "
-            "that overlap count as one."
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,14 +221,10 @@ class OncePerUnit(Evidence):
     if_false: ClassVar[str] = "somebody appears in several of the releases"
     holds: ClassVar[str] = "everybody appears once"
     covers_periods: ClassVar[bool] = True
-
-    @property
-    def declares(self) -> str:
-        """What is declared, as one plain sentence."""
-        return (
-            "Every person appears in at most one of the releases, and the declared numbers are about the cells of all "
-            "releases together: two cells may be of different releases, and absent is who is in none of them."
-        )
+    sentence: ClassVar[str] = (
+        "Every person appears in at most one of the releases, and the declared numbers are about the cells of all "
+        "releases together: two cells may be of different releases, and absent is who is in none of them."
+    )
 
     @property
     def declares_for_noise(self) -> str:
@@ -257,11 +241,7 @@ class SamePeople(Evidence):
     """
 
     key: ClassVar[str] = "same_people"
-
-    @property
-    def declares(self) -> str:
-        """What is declared, as one plain sentence."""
-        return "Nothing is assumed about how the releases depend on one another."
+    sentence: ClassVar[str] = "Nothing is assumed about how the releases depend on one another."
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,11 +303,6 @@ _REGISTRY: dict[str, type[Evidence]] = {
 KINDS: Mapping[str, type[Evidence]] = MappingProxyType(_REGISTRY)
 """All kinds by key, in the order in which they are named."""
 
-_TOGETHER = (
-    {"independent_given_habits", "bounded_participation"},
-    {"one_day_protected", "bounded_participation"},
-)
-
 
 def read_evidence(given: object) -> tuple[Evidence, ...]:
     """Return what was declared as a tuple in a fixed order, empty for None.
@@ -349,7 +324,9 @@ def read_evidence(given: object) -> tuple[Evidence, ...]:
     keys = [one.key for one in found]
     if len(set(keys)) < len(keys):
         raise ArgumentError("evidence names a kind twice; declare each once.")
-    if len(keys) > 1 and set(keys) not in _TOGETHER:
+    if len(keys) > 1 and not (
+        len(keys) == 2 and any(set(keys) == {one.key, key} for one in found for key in one.goes_with)
+    ):
         kinds = sorted(map(type, found), key=lambda kind: kind.__name__)
         raise ArgumentError(Worded(partial(_not_together, kinds)))
     order = list(KINDS)
@@ -368,11 +345,11 @@ def evidence_from_dicts(documents: object) -> tuple[Evidence, ...]:
     found = []
     for document in documents:
         kind = KINDS.get(str(document.get("kind")))
-        fields = {name: value for name, value in document.items() if name != "kind"}
-        if kind is None or not set(fields) <= set(kind.__dataclass_fields__):
-            raise ArgumentError(f"evidence must be one of the kinds {', '.join(KINDS)}, with its own fields.")
+        if kind is None:
+            raise ArgumentError(f"evidence must be one of the kinds {', '.join(KINDS)}.")
+        given = {name: value for name, value in document.items() if name != "kind"}
         try:
-            found.append(kind(**fields))
+            found.append(kind(**known_fields(kind, given, f"evidence of kind {kind.key!r}")))
         except TypeError:
             raise ArgumentError(f"evidence of kind {kind.key!r} lacks a field.") from None
     return read_evidence(found)

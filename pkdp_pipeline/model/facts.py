@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import check_types, choice
+from pkdp_pipeline.model.arguments import check_types, choice, written
 from pkdp_pipeline.model.mechanisms import (
     NOISELESS,
     Kind,
@@ -89,21 +89,13 @@ class Facts:
         return self.kind == "total"
 
     @property
-    def pure_noise(self) -> bool:
-        """Whether noise acts on the exact count, so that the worst case has δ = 0."""
-        return self.kind == "pure noise"
-
-    @property
     def exact_count(self) -> bool:
         """Whether a count is published as it is: the one noiseless release that may stand beside pure noise."""
         return self.kind == "exact count"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a JSON-ready dictionary; `table` and `time_zone` only where there is one."""
-        content = {field.name: getattr(self, field.name) for field in fields(self)}
-        listed = {"unit": list(self.unit), "by": None if self.by is None else list(self.by)}
-        content |= {**listed, "mechanism": mechanism_to_dict(self.mechanism)}
-        return {name: value for name, value in content.items() if value is not None or name not in _RARE}
+        return written(self, dict.fromkeys(_RARE)) | {"mechanism": mechanism_to_dict(self.mechanism)}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Facts:

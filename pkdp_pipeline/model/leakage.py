@@ -9,7 +9,7 @@ from numbers import Real
 from typing import Any, Literal, cast
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import choice, probability
+from pkdp_pipeline.model.arguments import choice, known_fields, probability, written
 
 __all__ = ["Leakage", "Lives", "leakages"]
 
@@ -136,25 +136,15 @@ class Leakage:
     def to_dict(self) -> dict[str, Any]:
         """Return its name, what it tells and what else is not as by default, as a JSON-ready dictionary."""
         plain = type(self)(self.name, tells=self.tells)
-        written: dict[str, Any] = {"name": self.name, "tells": self.tells}
-        for name in ("shared_by", "epsilon", "delta", "dependence_epsilon", "dependence_delta"):
-            value = getattr(self, name)
-            if value != getattr(plain, name):
-                written[name] = list(value) if isinstance(value, tuple) else value
-        return written
+        return written(self, {name: one for name, one in written(plain).items() if name not in ("name", "tells")})
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Leakage:
         """Rebuild a leakage from the `fields` of `to_dict`; missing or unknown ones are an `ArgumentError`."""
-        if not isinstance(fields, Mapping):
-            raise ArgumentError(f"a leakage must be a mapping with a name, not {type(fields).__name__}.")
-        known = set(cls.__dataclass_fields__) - {"_"}
-        strangers = sorted(set(fields) - known, key=str)
-        if strangers:
-            raise ArgumentError(f"a leakage has no field {strangers[0]!r}; its fields are {', '.join(sorted(known))}.")
-        if "name" not in fields:
+        given = known_fields(cls, fields, "a leakage")
+        if "name" not in given:
             raise ArgumentError("a leakage needs a name: say in public words what leaks.")
-        return cls(**cast("dict[str, Any]", dict(fields)))
+        return cls(**given)
 
 
 def leakages(value: object) -> tuple[Leakage, ...]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any, Literal
 
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.arguments import known_fields
 from pkdp_pipeline.model.mechanisms.count import Count
 from pkdp_pipeline.model.mechanisms.geometric_noise import GeometricNoise
 from pkdp_pipeline.model.mechanisms.histogram import Histogram
@@ -45,11 +46,7 @@ def mechanism_name(mechanism: Mechanism) -> str:
 
 def mechanism_to_dict(mechanism: Mechanism) -> dict[str, Any]:
     """Return the mechanism as a JSON-ready dictionary with its registered name under ``"mechanism"``."""
-    content: dict[str, Any] = {"mechanism": mechanism_name(mechanism)}
-    for field in fields(mechanism):
-        value = getattr(mechanism, field.name)
-        content[field.name] = {"epsilon": value.epsilon} if isinstance(value, GeometricNoise) else value
-    return content
+    return {"mechanism": mechanism_name(mechanism), **asdict(mechanism)}
 
 
 def mechanism_from_dict(content: Mapping[str, Any]) -> Mechanism:
@@ -59,9 +56,7 @@ def mechanism_from_dict(content: Mapping[str, Any]) -> Mechanism:
     if not isinstance(name, str) or name not in MECHANISMS:
         raise ArgumentError(f"mechanism must be one of {', '.join(sorted(MECHANISMS))}, got {name!r}.")
     kind = MECHANISMS[name]
-    strangers = sorted(set(arguments) - {field.name for field in fields(kind)}, key=str)
-    if strangers:
-        raise ArgumentError(f"a {name} has no field {strangers[0]!r}.")
+    known_fields(kind, arguments, f"a {name}")
     noise = arguments.get("noise")
     if isinstance(noise, Mapping):
         if set(noise) != {"epsilon"}:

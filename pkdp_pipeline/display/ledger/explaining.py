@@ -6,13 +6,14 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from datetime import date
+from functools import partial
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pkdp_pipeline.certificates.sentences import protection
 from pkdp_pipeline.display.ledger.showing import opening, rule_lines, statements
 from pkdp_pipeline.display.ledger.words import (
-    Change,
     alone_words,
     amount,
     attacker_words,
@@ -45,10 +46,9 @@ from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.plain_text import exactly, printable
 from pkdp_pipeline.model.wording import JOB_FILE
 
-__all__ = ["explain_total"]
+__all__ = ["explain_total", "pages"]
 
 _GROUPS = 10
-_FEW = 5
 _OFFERED = (IndependentGivenHabits, OneDayProtected, DisjointUnits, OncePerUnit)
 
 
@@ -72,74 +72,55 @@ def explain_total(
     title, held = opening(history, reading.ledger.location)
     screen.title(title)
     screen.say(held, indent=0)
+    pages = _pages(history)
     if not history.lines:
         screen.say("Nothing is published, so there is nothing to add up.", indent=0)
     else:
-        _declared(screen, history, term_changes(reading))
+        revisions = len({(line.key, line.revision) for line in history.lines if line.revision > 1})
+        screen.page(pages.declared(term_changes(reading), revisions))
     for unit in units:
         if len(history.units) > 1:
             screen.head(f"Privacy unit {unit_named(unit)}")
-        _people(screen, history, unit)
+        screen.page(pages.people(json.loads(unit), sum(line.holding.unit == unit for line in history.lines)))
         _parts(screen, history, unit, delta)
-        _together(screen, history, unit)
+        groups = [group for group in history.components() if any(one.unit == unit for one in group)]
+        several = [group for group in groups if len(group) > 1]
+        screen.page(pages.together(len(groups) - len(several), several, partial(_listed, history)))
         budgets = spent(history.totals, unit, seconds=seconds)
         _total(screen, reading, history, unit, budgets, delta)
-    if len(history.units) > 1:
-        screen.say(
-            "Totals of different units are not added up: nothing says how one person's records are spread over them."
-        )
-    screen.head("What the next release may be")
-    for text in _next_steps(history):
-        screen.item(text)
-    screen.head("What this rests on")
-    screen.item(
-        "The ledger knows only what is published through it. What anybody publishes about these people elsewhere is "
-        "not in the total."
+    last, more = history.lines[-1] if history.lines else None, None
+    if last is not None and (covers_periods(history.evidence) or not last.standing.noiseless):
+        more = how_many_more(history.totals, last.holding.unit, last.holding.part)
+    windows = any(budget.window_days is not None for budget in history.terms.budgets)
+    next_one = None if last is None else last.standing
+    screen.page(pages.after(more, MOST_MORE, next_one, windows, verify_command(reading, history.head)))
+
+
+def pages(**facts: Any) -> Any:
+    """Return what is said of facts, by macros; each returns a text for `Screen.page`."""
+    environment = Environment(
+        loader=PackageLoader("pkdp_pipeline.display.ledger", ""),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    screen.item(
-        f"The head of its chain is {history.head}; keep it elsewhere. That its end was not cut off is checked with"
-    )
-    screen.command(verify_command(reading, history.head))
+    environment.filters |= {"literal": repr, "printable": printable}
+    named = (number_of, class_call, terms_words, mechanism_words, *_OFFERED, BoundedDependence, BoundedParticipation)
+    environment.globals |= facts | {one.__name__: one for one in named} | {"say": JOB_FILE}
+    return environment.get_template("explain.txt.jinja").module
 
 
-def _declared(screen: Screen, history: History, changes: Sequence[Change]) -> None:
-    screen.head("What is declared")
-    if not history.evidence:
-        screen.item(
-            "No evidence: nothing is assumed about how the releases depend on one another, so what rests on an "
-            "attacker's uncertainty does not add up, and only what noise gives against anybody does."
-        )
-    for one in history.evidence:
-        screen.item(f"{class_call(one)}. {one.declares}")
-    if history.evidence:
-        screen.item(
-            "The curator argues and publishes this; it cannot be read off the data, and the total is worth no more "
-            "than the argument. What would break it is shown, with numbers, in the project's docs/composition.md."
-        )
-    for budget in history.terms.budgets:
-        screen.item(f"{class_call(budget)}.")
-    if history.terms.budgets:
-        screen.item("A release that would exceed a budget is refused before any data are read.")
-    for change in changes[1:]:
-        screen.item(f"{change.words[0].upper()}{change.words[1:]}.")
-    if len(changes) > 1:
-        screen.item(
-            f"They began with {terms_words(changes[0].terms)}. What is charged under older terms stays as it was "
-            "certified; the total and the budgets go by the terms in force."
-        )
-    revisions = len({(line.key, line.revision) for line in history.lines if line.revision > 1})
-    if revisions:
-        verb = "revises" if revisions == 1 else "revise"
-        screen.item(f"{number_of(revisions, 'release')} {verb} an earlier one: each revision is charged as a release.")
-
-
-def _people(screen: Screen, history: History, unit: str) -> None:
-    columns = json.loads(unit)
-    own = sum(line.holding.unit == unit for line in history.lines)
-    screen.head("Who is protected")
-    person = f"one value of {', '.join(map(repr, columns))}" if columns else "one row; whoever has several is several"
-    screen.item(
-        f"A person is {person}. {number_of(own, 'release')} are about them." if own > 1 else f"A person is {person}."
+def _pages(history: History) -> Any:
+    standing = [line.standing for line in history.lines]
+    leaks = any(part.leakage for part in history.parts.values())  # beside it nothing adds up by OncePerUnit
+    return pages(
+        history=history,
+        covers=covers_periods(history.evidence),
+        overlaps=allows_overlap(history.evidence),
+        declares=dict.fromkeys(KINDS) | {one.key: one for one in history.evidence},
+        offered=[one for one in _OFFERED if not (leaks and one is OncePerUnit)],
+        kinds={one.kind for one in standing},
+        noiseless=next((one for one in standing if one.noiseless and not one.total), None),
     )
 
 
@@ -184,59 +165,18 @@ def _protects(history: History, part: str) -> str:
     return f"A {kind} by itself: {protection(one.mechanism, one.protects, one.theorems[0], one.attacker)}"
 
 
-def _together(screen: Screen, history: History, unit: str) -> None:
-    """Print which releases are about overlapping periods, and how each counts because of it."""
-    screen.head("Which stand together")
-    groups = [group for group in history.components() if any(one.unit == unit for one in group)]
-    single = sum(len(group) == 1 for group in groups)
-    several = [group for group in groups if len(group) > 1]
-    if allows_overlap(history.evidence):
-        screen.item(
-            "What is declared covers releases about the same period too: every one counts with all it promises."
-        )
-        return
-    own = "all its certificate promises" if covers_periods(history.evidence) else "what its noise gives against anybody"
-    if len(history.lines) == 1:
-        own = "all its certificate promises"
-    if single:
-        stand, each = (f"{single:,} releases stand", "each") if single > 1 else ("1 release stands", "it")
-        screen.item(f"{stand} alone, no other about the same days: {each} counts with {own}.")
-    if not several:
-        return
-    releases = sum(len(group) for group in several)
-    screen.item(
-        f"{releases:,} releases stand in {number_of(len(several), 'group')} of overlapping periods. There one "
-        "release tells something about the people whose being unknown protects in another, so each counts only with "
-        "what its noise gives against anybody. A single exact count beside pure noise keeps its own numbers "
-        "(docs/composition.md, rule 7: an exact count beside noised releases about the same people)."
-    )
-    if any(line.standing.total for line in history.lines):
-        screen.item(
-            "An exact total takes nothing from what is certified given it: a single release beside it counts with all "
-            "its certificate promises, several count as without it."
-        )
-    for group in several[:_FEW]:
-        screen.item(f"{_span(group)}: {_listed(history, group)}", indent=4)
-    if len(several) > _FEW:
-        screen.say(f"and {number_of(len(several) - _FEW, 'more group')}.", indent=4)
-
-
-def _span(group: Sequence[Holding]) -> str:
-    days = [day for one in group for day in (one.first, one.last) if day is not None]
-    if not days:
-        return repr(group[0].label)
-    first, last = date.fromordinal(min(days)).isoformat(), date.fromordinal(max(days)).isoformat()
-    return first if first == last else f"{first} to {last}"
-
-
 def _listed(history: History, group: Sequence[Holding]) -> str:
+    """Return the period of releases that stand together, and which they are."""
     entries = {one.entry for one in group}
     labels = Counter(
         f"{line.standing.label} ({mechanism_words(line.standing.mechanism, line.standing.protects)})"
         for line in history.lines
         if line.holding.entry in entries
     )
-    return "; ".join(label if times == 1 else f"{times} × {label}" for label, times in labels.most_common(_GROUPS))
+    days = [date.fromordinal(day).isoformat() for one in group for day in (one.first, one.last) if day is not None]
+    span = " to ".join(dict.fromkeys((min(days), max(days)))) if days else repr(group[0].label)
+    listed = "; ".join(label if times == 1 else f"{times} × {label}" for label, times in labels.most_common(_GROUPS))
+    return printable(f"{span}: {listed}")
 
 
 def _total(
@@ -253,37 +193,3 @@ def _total(
     if budgets:
         screen.head("Budgets")
         screen.budgets(budgets)
-
-
-def _next_steps(history: History) -> list[str]:
-    """Return what the next release of the data set may be, one sentence or two each."""
-    standing, last = [line.standing for line in history.lines], history.lines[-1] if history.lines else None
-    covers, more = covers_periods(history.evidence), None
-    if last is not None and (covers or not last.standing.noiseless):
-        more = how_many_more(history.totals, last.holding.unit, last.holding.part)
-    leaks = any(part.leakage for part in history.parts.values())  # beside it nothing adds up by OncePerUnit
-    environment = Environment(
-        loader=PackageLoader("pkdp_pipeline.display.ledger", ""),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"literal": repr, "printable": printable}
-    text = environment.get_template("next_steps.txt.jinja").render(
-        history=history,
-        covers=covers,
-        overlaps=allows_overlap(history.evidence),
-        declared=dict.fromkeys(KINDS) | {one.key: one for one in history.evidence},
-        offered=[one for one in _OFFERED if not (leaks and one is OncePerUnit)],
-        kinds={one.kind for one in standing},
-        noiseless=next((one for one in standing if one.noiseless and not one.total), None),
-        last=None if last is None else last.standing,
-        more=more,
-        most=MOST_MORE,
-        windows=any(budget.window_days is not None for budget in history.terms.budgets),
-        say=JOB_FILE,
-        number_of=number_of,
-        mechanism_words=mechanism_words,
-        **{one.__name__: one for one in (*_OFFERED, BoundedDependence, BoundedParticipation)},
-    )
-    return text.strip().split("\n")

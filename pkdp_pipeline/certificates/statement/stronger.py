@@ -10,7 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.composed import ComposedCertificate, compose
+from pkdp_pipeline.certificates.composed import ComposedCertificate, compose, releases_in
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -136,13 +136,7 @@ class Reading:
 
 def leaves(certificate: Certificate) -> tuple[ReleaseCertificate, ...]:
     """Return the different releases of a certificate whose guarantee rests on what the attacker does not know."""
-    if isinstance(certificate, ReleaseCertificate):
-        return (certificate,) if certificate.has_partial_knowledge else ()
-    found: list[ReleaseCertificate] = []
-    if isinstance(certificate, ComposedCertificate):
-        for part, _ in certificate.parts:
-            found += leaves(part)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(one for one in releases_in(certificate) if one.has_partial_knowledge))
 
 
 def keys_of(leaf: ReleaseCertificate) -> tuple[str, ...]:

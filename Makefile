@@ -102,8 +102,9 @@ test-processors: $(DEV)
 # What meets DuckDB most, with DuckDB 1.5. The rest of the package does not know which DuckDB there is.
 test-duckdb1: $(DUCKDB1)
 	$(BIN1)/python -m pytest -n $(WORKERS) -m "$(ALONE)" \
-		$(wildcard tests/duckdb) tests/engines tests/jobs tests/releases/test_accessor.py tests/releases/test_derived.py \
-		tests/releases/test_publish.py tests/releases/test_release.py
+		$(wildcard tests/duckdb) tests/engines \
+		$(wildcard $(addprefix tests/jobs/test_,source*.py outputs*.py job_values.py running.py session.py)) \
+		$(addprefix tests/releases/test_,accessor.py derived.py publish.py release.py)
 
 test-programs: $(ENGINES) $(DUCKDB1)
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and ($(PROGRAMS))"

@@ -21,11 +21,11 @@ from scipy import stats
 
 from pkdp_pipeline.composition import loss_laws, plan
 from pkdp_pipeline.composition.convolution import Convolved
-from pkdp_pipeline.composition.hull import hull_atoms
+from pkdp_pipeline.composition.grid_law import hull_atoms
 from pkdp_pipeline.composition.loss_laws import Directions, NoiseLosses, directions
 from pkdp_pipeline.composition.score_attack import score_test, scores_of_pair
+from pkdp_pipeline.theorems.bound import smallest_epsilon
 from pkdp_pipeline.theorems.counting import Counting
-from pkdp_pipeline.theorems.inversion import smallest_epsilon
 from pkdp_pipeline.theorems.thresholding import Thresholding
 from pkdp_pipeline.theorems.waiting_pair import waiting_pair
 
@@ -62,7 +62,7 @@ def lower(kinds: Kinds, target: float) -> float:
         rate, position = 0.1 * step, epsilon / step
         while rate < 4.0 and sum(times * scores.first.tilted(rate).mean for scores, times in days) < position:
             rate *= math.sqrt(2.0)
-        return score_test(days, epsilon, step, rate)
+        return score_test(days, epsilon, step, rate)[0]
 
     return smallest_epsilon(reached, target, 1e-2)
 
@@ -112,7 +112,7 @@ def small_deltas() -> None:
             rate, position = 0.1 * step, epsilon / step
             while days * scores.first.tilted(rate).mean < position:
                 rate *= math.sqrt(2.0)
-            least = score_test([(scores, days)], epsilon, step, rate)
+            least, _ = score_test([(scores, days)], epsilon, step, rate)
             other = float(composed.get_delta_for_epsilon(epsilon))
             name = f"k = {k}, p_max = {p}, {days} days, ε = {epsilon:.3f}"
             line(name, f"{target:.0e}", f"{least / target:.4f}", f"{other / least:.3g}")

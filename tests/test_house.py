@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -364,3 +365,10 @@ def test_a_module_says_what_it_is_for_and_what_it_offers(path):
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             defined |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
     assert set(declared[0]) <= defined
+
+
+def test_the_tests_of_a_file_run_in_one_process(request):
+    """What a module makes once is made once: pytest-xdist shows that it groups tests by a suffix of their names."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        pytest.skip("all tests run in one process")
+    assert request.node.nodeid.endswith("@test_house")

@@ -6,8 +6,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 
-from pkdp_pipeline.display.ledger.changes import Change, term_changes
-from pkdp_pipeline.display.ledger.words import number_of
+from pkdp_pipeline.display.ledger.words import Change, number_of, term_changes
 from pkdp_pipeline.errors import ArgumentError, LedgerError
 from pkdp_pipeline.ledger.chain import GENESIS, Journal
 from pkdp_pipeline.ledger.sealed import check_table

@@ -14,8 +14,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from pkdp_pipeline.certificates.composed import ComposedCertificate
-from pkdp_pipeline.display.ledger.screen import Screen
 from pkdp_pipeline.display.ledger.words import amount, no_epsilon, number_of
+from pkdp_pipeline.display.terminal.screen import Screen
 from pkdp_pipeline.jobs.dry_run import DELTA, Plan, PlannedDay
 from pkdp_pipeline.jobs.reporting import noise_line, public_rows
 from pkdp_pipeline.model.plain_text import exactly

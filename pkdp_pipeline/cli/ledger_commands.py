@@ -47,10 +47,10 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show what is published, and how the total grew with every period, with the budgets."""
-    from pkdp_pipeline.display.ledger.changes import changed_since, term_changes
-    from pkdp_pipeline.display.ledger.screen import Screen
     from pkdp_pipeline.display.ledger.showing import show as print_show
     from pkdp_pipeline.display.ledger.showing import show_document
+    from pkdp_pipeline.display.ledger.words import changed_since, term_changes
+    from pkdp_pipeline.display.terminal.screen import Screen
     from pkdp_pipeline.ledger.views.history import read_history, spending
     from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading
     from pkdp_pipeline.ledger.views.spent import spent
@@ -85,10 +85,9 @@ def total(
     as_json: AsJson = False,
 ) -> None:
     """Print what everything charged adds up to: the sentence, the numbers, the rule, and what is left of budgets."""
-    from pkdp_pipeline.display.ledger.changes import changed_since, term_changes
-    from pkdp_pipeline.display.ledger.screen import Screen
-    from pkdp_pipeline.display.ledger.totalling import print_total
-    from pkdp_pipeline.display.ledger.words import command
+    from pkdp_pipeline.display.ledger.showing import print_total
+    from pkdp_pipeline.display.ledger.words import changed_since, command, term_changes
+    from pkdp_pipeline.display.terminal.screen import Screen
     from pkdp_pipeline.ledger.adding_up import unit_named
     from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading, stated_total
     from pkdp_pipeline.ledger.views.spent import spent
@@ -133,8 +132,8 @@ def explain(
 ) -> None:
     """Explain how the total comes about and what may be published next; or one release, and its place in the chain."""
     from pkdp_pipeline.display.ledger.explaining import explain_total
-    from pkdp_pipeline.display.ledger.screen import Screen
     from pkdp_pipeline.display.ledger.single import explain_entry, found_entry
+    from pkdp_pipeline.display.terminal.screen import Screen
     from pkdp_pipeline.ledger.views.history import read_history
     from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading
 
@@ -161,8 +160,8 @@ def verify(
 ) -> None:
     """Check the chain, what is derived from it, and every stored release with its certificate."""
     from pkdp_pipeline.assurance.ledger_checking import check
-    from pkdp_pipeline.display.ledger.screen import Screen
     from pkdp_pipeline.display.ledger.words import number_of, verify_command
+    from pkdp_pipeline.display.terminal.screen import Screen
     from pkdp_pipeline.ledger.views.reading import open_for_reading
 
     with open_for_reading(location, dataset) as reading:
@@ -192,7 +191,7 @@ def export(
 ) -> None:
     """Export all public facts as JSON, or an entry for the public registry of deployments as YAML."""
     from pkdp_pipeline.display.ledger.registry import registry_text
-    from pkdp_pipeline.display.ledger.screen import Screen
+    from pkdp_pipeline.display.terminal.screen import Screen
     from pkdp_pipeline.ledger.views.exporting import exported, write_out
     from pkdp_pipeline.ledger.views.reading import open_for_reading
 

@@ -133,8 +133,7 @@ def _ask(context: typer.Context) -> None:
             "everything."
         )
     from pkdp_pipeline.cli.plan_views import printing
-    from pkdp_pipeline.cli.plan_views.asking import Asker
-    from pkdp_pipeline.cli.plan_views.dialogue import ask_choice, ask_question
+    from pkdp_pipeline.cli.plan_views.dialogue import Asker, ask_choice, ask_question
     from pkdp_pipeline.cli.plan_views.plan import planned
     from pkdp_pipeline.display.terminal.screen import Screen
 

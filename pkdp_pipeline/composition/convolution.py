@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from pkdp_pipeline.composition.grid_law import GridLaw, profile_at
-from pkdp_pipeline.composition.ladder import Ladder, Level, Moments, remembered
 from pkdp_pipeline.composition.loss_laws import Directions
-from pkdp_pipeline.composition.plan import make_plan
+from pkdp_pipeline.composition.plan import Ladder, Level, Moments, make_plan, remembered
 from pkdp_pipeline.composition.score_attack import attained_by_scores
 from pkdp_pipeline.theorems import Bound
-from pkdp_pipeline.theorems.inversion import smallest_epsilon
+from pkdp_pipeline.theorems.bound import smallest_epsilon
 from pkdp_pipeline.theorems.rounding import EVALUATED, UNIT, Array
 
 __all__ = ["Convolved"]

@@ -12,8 +12,7 @@ from typing import Literal, TypeGuard
 import flint
 import numpy as np
 
-from pkdp_pipeline.composition.grid_law import GridLaw, envelope, product, split
-from pkdp_pipeline.composition.hull import hull_atoms, where_it_falls
+from pkdp_pipeline.composition.grid_law import GridLaw, envelope, hull_atoms, product, split, where_it_falls
 from pkdp_pipeline.theorems import Bound
 from pkdp_pipeline.theorems.bound import Guarantee, coarsest
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above

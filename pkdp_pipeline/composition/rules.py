@@ -8,9 +8,8 @@ from functools import partial
 from types import MappingProxyType
 
 from pkdp_pipeline.composition.maximum import WorstMaximum
-from pkdp_pipeline.composition.once_per_unit import once_per_unit
 from pkdp_pipeline.composition.part import Part, Total
-from pkdp_pipeline.composition.same_people import bounded_sensitivity, same_people
+from pkdp_pipeline.composition.same_people import bounded_sensitivity, once_per_unit, same_people
 from pkdp_pipeline.composition.schedule import (
     bounded_dependence,
     bounded_participation,

@@ -15,7 +15,7 @@ import numpy as np
 
 from pkdp_pipeline.composition.grid_law import GridLaw
 from pkdp_pipeline.composition.loss_laws import Directions, Order
-from pkdp_pipeline.composition.tilted_transform import Factor, accumulate, make_rung
+from pkdp_pipeline.composition.tilted_transform import Factor, make_rung
 from pkdp_pipeline.theorems.binomial_tails import LEAST_P, binomial_below, binomial_weights
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
 from pkdp_pipeline.theorems.thresholding import Thresholding
@@ -120,6 +120,7 @@ def scores_of_atoms(losses: Array, first: Array, second: Array, step: float, inf
     )
 
 
+@lru_cache(maxsize=8192)
 def scores_of_count(k: int, p: float, people: int, step: float) -> Scores:
     """Return the scores of a count published from `k` on, with `people` unknown people who count with probability `p`.
 
@@ -215,13 +216,8 @@ def _strongest(attack: Thresholding, rate: float, step: float, shares: tuple[flo
     for share in shares:
         people = t + math.exp(-mean) * (t * (1.0 - p) + share * math.sqrt(t * (1.0 - p))) / p
         options.add(int(min(max(people, attack.least_unknown, t), max(most, attack.least_unknown))))
-    candidates = [_scores(attack.k, p, people, step) for people in sorted(options)]
+    candidates = [scores_of_count(attack.k, p, people, step) for people in sorted(options)]
     return max(candidates, key=lambda scores: scores.first.tilted(rate).log_moment)
-
-
-@lru_cache(maxsize=8192)
-def _scores(k: int, p: float, people: int, step: float) -> Scores:
-    return scores_of_count(k, p, people, step)
 
 
 _MOST_PERIOD = 2**21
@@ -265,8 +261,7 @@ def score_tail(factors: Sequence[Factor], level: int, rate: float) -> tuple[floa
         if above + below <= _NEGLIGIBLE or period > last - first or period >= _MOST_PERIOD:
             break
         period *= 2
-    multiplications = sum(factor.times + 1 for factor in factors)
-    rung = make_rung(accumulate(factors, rate, period), (), multiplications, rate, period)
+    rung = make_rung(factors, (), rate, period)
     cells = np.arange(level, high + 1, dtype=np.float64)
     with np.errstate(under="ignore"):
         kernel = np.exp(-rate * (cells - level))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pkdp_pipeline.composition.grid_law import GridLaw
 from pkdp_pipeline.theorems.rounding import UNIT, Array
 
-__all__ = ["Accumulated", "Choice", "Factor", "Rung", "accumulate", "make_rung"]
+__all__ = ["Choice", "Factor", "Rung", "make_rung"]
 
 Complex = NDArray[np.complex128]
 
@@ -55,28 +55,6 @@ class Choice:
     def ways(self) -> int:
         """Return how many numbers there are to choose from."""
         return self.most - self.least + 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Accumulated:
-    """Transforms of factors multiplied up, and what their errors depend on, frequency by frequency.
-
-    Parameters
-    ----------
-    product : array
-        The product of the transforms computed.
-    log_size : array
-        Logarithm of a number at or above the size of that product and of the exact one.
-    spoilt : array
-        ``Σ (T ē/m)²`` over the factors: T times, error at most ē, size at most m.
-    count : int
-        How many factors.
-    """
-
-    product: Complex
-    log_size: Array
-    spoilt: Array
-    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -138,8 +116,12 @@ class Rung:
         return values, error * (1.0 + 1e-6)
 
 
-def accumulate(factors: Sequence[Factor], rate: float, period: int) -> Accumulated:
-    """Return the product of the transforms of all factors."""
+def make_rung(factors: Sequence[Factor], choices: Sequence[Choice], rate: float, period: int) -> Rung:
+    """Multiply the transforms of all factors and choices of directions, drop frequencies, and bound the error.
+
+    Beside the product `log_size` bounds its size at each frequency; `spoilt` is ``Σ (T ē/m)²`` over the factors: T
+    times, error at most ē, size at most m.
+    """
     half = period // 2 + 1
     product, log_size, spoilt = np.ones(half, dtype=np.complex128), np.zeros(half), np.zeros(half)
     for factor in factors:
@@ -148,12 +130,6 @@ def accumulate(factors: Sequence[Factor], rate: float, period: int) -> Accumulat
         product *= _power(transform, factor.times)
         log_size += factor.times * np.log(size)
         spoilt += (factor.times * error / size) ** 2
-    return Accumulated(product=product, log_size=log_size, spoilt=spoilt, count=len(factors))
-
-
-def make_rung(fixed: Accumulated, choices: Sequence[Choice], multiplications: int, rate: float, period: int) -> Rung:
-    """Close a product: multiply in the choices of directions, drop frequencies, and bound the error."""
-    log_size, spoilt = fixed.log_size.copy(), fixed.spoilt.copy()
     pairs = []
     for choice in choices:
         scale = max(law.tilted(rate).log_moment for law in (choice.right, choice.left))
@@ -164,15 +140,16 @@ def make_rung(fixed: Accumulated, choices: Sequence[Choice], multiplications: in
         log_size += choice.times * np.log(size)
         spoilt += (choice.times * error / size) ** 2
         pairs.append((choice, right, left))
+    multiplications = sum(factor.times + 1 for factor in factors) + sum(choice.times + 1 for choice in choices)
     with np.errstate(under="ignore"):
         sizes = np.exp(np.minimum(log_size, 700.0)) * (1.0 + 1e-6)
-        spoiling = math.sqrt(2.0 * (fixed.count + len(choices)) * float((sizes * sizes * spoilt).sum()))
+        spoiling = math.sqrt(2.0 * (len(factors) + len(choices)) * float((sizes * sizes * spoilt).sum()))
         norm = math.sqrt(2.0 * float((sizes * sizes).sum()))
     kept = np.flatnonzero(sizes > _VANISHED * float(sizes.max()))
     dropped = 2.0 * float(np.delete(sizes, kept).sum())
     rounding = 2.0 * (8.0 * multiplications + 60.0) * UNIT * float(sizes.sum())
     first = np.ones((1, len(kept)), dtype=np.complex128)
-    second = fixed.product[kept][None, :]
+    second = product[kept][None, :]
     for choice, right, left in pairs:
         rows = _powers(right[kept], choice.times)[choice.least : choice.most + 1]
         others = _powers(left[kept], choice.times)[choice.times - choice.most : choice.times - choice.least + 1]

@@ -21,7 +21,7 @@ from pkdp_pipeline.jobs.loading import job_text, load_job, read_job
 from pkdp_pipeline.jobs.requests import check_together, is_published, requests_of
 from pkdp_pipeline.ledger.copying import copied
 from pkdp_pipeline.ledger.differencing import covers_periods
-from pkdp_pipeline.theorems.inversion import least_whole
+from pkdp_pipeline.theorems.bound import least_whole
 
 __all__ = ["Offer", "Repairs", "Search", "repair"]
 

@@ -35,7 +35,28 @@ _NEGLIGIBLE = 1e-300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counting(Bound):
+class _Uncertain(Bound):
+    """What bounds on exact counts share: at least so many people are unknown, and a fewer number only helps."""
+
+    unknown: int
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        return np.full((2, len(epsilons)), inverted(min(self.unknown, MOST_PEOPLE)))
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
+        if self.unknown > MOST_PEOPLE:
+            # Fewer unknown people only help the attacker; what is attained with fewer proves nothing.
+            return np.zeros(len(epsilons)), replace(self, unknown=MOST_PEOPLE).bracket(epsilons)[1]
+        return self._sides(epsilons)
+
+    def _sides(self, epsilons: Array) -> tuple[Array, Array]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counting(_Uncertain):
     """Privacy profile of an exact count, or of one with two-sided geometric noise, without a threshold.
 
     Parameters
@@ -62,7 +83,6 @@ class Counting(Bound):
     "Counting"; it replaces Theorem 3 of Desfontaines et al.
     """
 
-    unknown: int
     p_min: float
     p_max: float
     noise: float | None = None
@@ -74,7 +94,7 @@ class Counting(Bound):
 
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
-        shares = np.full((2, len(epsilons)), inverted(min(self.unknown, MOST_PEOPLE)))
+        shares = _Uncertain.rounding(self, epsilons)
         if self.noise is None or self.unknown <= _MODE_IS_FOUND:
             return shares
         # What is certified anywhere is at or above what is attained here, and the other way round.
@@ -83,12 +103,7 @@ class Counting(Bound):
         wider: Array = np.maximum(shares, np.where(lower > 0.0, apart, [[0.0], [1.0]]).clip(0.0, 1.0))
         return wider
 
-    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
-        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        if self.unknown > MOST_PEOPLE:
-            # Fewer unknown people only help the attacker; what is attained with fewer proves nothing.
-            fewer = replace(self, unknown=MOST_PEOPLE)
-            return np.zeros(len(epsilons)), fewer.bracket(epsilons)[1]
+    def _sides(self, epsilons: Array) -> tuple[Array, Array]:
         if self.noise is None:
             return self._search(epsilons)
         noise = self.noise
@@ -228,7 +243,7 @@ _OPTIONS_SLACK = 0.004
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options(Bound):
+class Options(_Uncertain):
     """Privacy profile of exact counts per option against learning which option a person chose.
 
     Parameters
@@ -252,7 +267,6 @@ class Options(Bound):
     Corollary 1 of Desfontaines et al.
     """
 
-    unknown: int
     p_min: float
 
     @property
@@ -260,21 +274,11 @@ class Options(Bound):
         """Return how far above the best attacker found the search may stop."""
         return _OPTIONS_SLACK
 
-    def rounding(self, epsilons: Array) -> Array:
-        """See `pkdp_pipeline.theorems.bound.Bound`."""
-        return np.full((2, len(epsilons)), inverted(min(self.unknown, MOST_PEOPLE)))
-
-    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
-        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
-        if self.unknown > MOST_PEOPLE:
-            # Fewer unknown people only help the attacker; what is attained with fewer proves nothing.
-            return np.zeros(len(epsilons)), replace(self, unknown=MOST_PEOPLE).bracket(epsilons)[1]
+    def _sides(self, epsilons: Array) -> tuple[Array, Array]:
         if self.unknown * self.p_min < 1e-12:
             # Almost surely nobody is a coin between the two options.
             return np.full(len(epsilons), 1.0 - 1e-11), np.ones(len(epsilons))
-        sides = [self._at(float(epsilon)) for epsilon in epsilons]
-        lower = np.array([side[0] for side in sides])
-        upper = np.array([side[1] for side in sides])
+        lower, upper = np.array([self._at(float(epsilon)) for epsilon in epsilons]).reshape(-1, 2).T
         if 1.0 / 3.0 < self.p_min < 0.5:
             # Only two options fit; the attacker for whom both are equally likely is one of the declared ones.
             lower = np.array([_fair(np.array([self.unknown]), float(epsilon))[0][0] for epsilon in epsilons])

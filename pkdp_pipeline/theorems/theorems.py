@@ -11,32 +11,23 @@ from pkdp_pipeline.theorems.uncertainty import UNCERTAINTY, against_counting
 
 __all__ = ["THEOREMS"]
 
+_DWORK = 'C. Dwork, "Differential privacy", ICALP 2006'
 _RULES = (
-    (
-        "disjoint_units",
-        "Rule 1: parts about different people",
-        f"docs/composition.md, rule 1; Proposition 9 of {PAPER}",
-    ),
-    ("independent_given_habits", "Rule 2: independent given habits, losses convolved", "docs/composition.md, rule 2"),
-    ("one_day_protected", "Rule 3: one day protected", "docs/composition.md, rule 3"),
-    (
-        "bounded_dependence",
-        "Rule 4: bounded dependence on all earlier releases",
-        f"docs/composition.md, rule 4; sharpens Theorem 6 of {PAPER}",
-    ),
-    ("worst_case_parts", "Rules 5 and 6: guarantees against any attacker add up", "docs/composition.md, rules 5 and 6"),
-    (
-        "same_people",
-        "Rule 7: an exact count beside noised releases about the same people",
-        "docs/composition.md, rule 7",
-    ),
-    ("once_per_unit", "Rule 8: everybody appears once", "docs/composition.md, rule 8"),
+    ("disjoint_units", "Rule 1", "parts about different people", f"; Proposition 9 of {PAPER}"),
+    ("independent_given_habits", "Rule 2", "independent given habits, losses convolved", ""),
+    ("one_day_protected", "Rule 3", "one day protected", ""),
+    ("bounded_dependence", "Rule 4", "bounded dependence on all earlier releases", f"; sharpens Theorem 6 of {PAPER}"),
+    ("worst_case_parts", "Rules 5 and 6", "guarantees against any attacker add up", ""),
+    ("same_people", "Rule 7", "an exact count beside noised releases about the same people", ""),
+    ("once_per_unit", "Rule 8", "everybody appears once", ""),
     (
         "bounded_sensitivity",
-        "Rule 9: noised counts that one record changes little",
-        ('docs/composition.md, rule 9; sharpens Theorems 4 and 5 of C. Dwork, "Differential privacy", ICALP 2006'),
+        "Rule 9",
+        "noised counts that one record changes little",
+        f"; sharpens Theorems 4 and 5 of {_DWORK}",
     ),
 )
+"""Key, number, what is said, and where else it can be read."""
 
 _REGISTRY: dict[str, Theorem] = {
     theorem.key: theorem
@@ -69,7 +60,12 @@ _REGISTRY: dict[str, Theorem] = {
                 "which cell a person is in, and it does not protect whether she is included."
             ),
         ),
-        *(Theorem(key=key, title=title, citation=citation, is_rule=True) for key, title, citation in _RULES),
+        *(
+            Theorem(
+                key=key, title=f"{rule}: {said}", citation=f"docs/composition.md, {rule.lower()}{also}", is_rule=True
+            )
+            for key, rule, said, also in _RULES
+        ),
     )
 }
 THEOREMS: Mapping[str, Theorem] = MappingProxyType(_REGISTRY)

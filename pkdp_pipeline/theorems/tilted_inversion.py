@@ -41,9 +41,10 @@ def inverted(people: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """Characteristic functions at their nodes, one row each, re-centred on the whole number `centre`."""
+    """Characteristic functions at their nodes φ, re-centred on the whole number `centre`; `turn` is ``1 - e^{-iφ}``."""
 
     wave: NDArray[np.complex128]
+    turn: NDArray[np.complex128]
     doubt: Array
     node: Array
     period: Array
@@ -180,15 +181,14 @@ class TwoCoinTails:
         centre = np.rint(mean)
         turning = low * (turn1 - q1 * angle) + high * (turn2 - q2 * angle)
         turning = turning + (low * q1 + high * q2 - centre[:, None]) * angle
-        wave = np.exp(fading + 1j * turning)
+        wave, bend = np.exp(fading + 1j * turning), 2.0 * squared
         if self.noise is not None:
             right, left = -np.expm1(epsilons - self.noise)[:, None], -np.expm1(-epsilons - self.noise)[:, None]
-            bend = 2.0 * squared
             wave = wave * (right / (right + (1.0 - right) * (bend - 1j * sine)))
             wave = wave * (left / (left + (1.0 - left) * (bend + 1j * sine)))
         wave = np.where(node <= half[:, None], wave, 0.0)
         doubt = 100.0 * UNIT * (1.0 + np.abs(fading) + (low * q1 + high * q2 + np.abs(centre)[:, None]) * angle)
-        return _Row(wave, doubt, node, period, centre, spread)
+        return _Row(wave, bend + 1j * sine, doubt, node, period, centre, spread)
 
     def _log_scale(self, n_low: Array, n_high: Array, epsilons: Array, cutoff: Array) -> tuple[Array, Array]:
         """Return ``log(G(r) r^-cutoff)`` and a bound on its error."""
@@ -226,10 +226,8 @@ def _shift(row: _Row, offset: Array) -> NDArray[np.complex128]:
 def _inner_sum(row: _Row, epsilons: Array, offset: Array) -> tuple[Array, Array]:
     """Return ``I(centre + offset)`` and a bound on its error."""
     half = (row.period - 1.0) / 2.0
-    angle = 2.0 * np.pi * row.node / row.period[:, None]
-    bend, sine = 2.0 * np.sin(angle / 2.0) ** 2, np.sin(angle)
     shrink = np.exp(-epsilons)[:, None]
-    geometric = (bend + 1j * sine) / (-np.expm1(-epsilons)[:, None] + shrink * (bend + 1j * sine))
+    geometric = row.turn / (-np.expm1(-epsilons)[:, None] + shrink * row.turn)
     closing = np.exp(-epsilons * (half + 1.0))[:, None] * _shift(row, half + 1.0)
     kernel = geometric * (1.0 - closing)
     values = row.wave * _shift(row, offset) * kernel
@@ -242,11 +240,9 @@ def _inner_sum(row: _Row, epsilons: Array, offset: Array) -> tuple[Array, Array]
 def _density(row: _Row, offset: Array) -> tuple[Array, Array, Array]:
     """Return (g, g(·) - g(·+1), error bound of either) at ``centre + offset``."""
     turned = row.wave * _shift(row, offset)
-    angle = 2.0 * np.pi * row.node / row.period[:, None]
-    bend, sine = 2.0 * np.sin(angle / 2.0) ** 2, np.sin(angle)
     scale = 1.0 / row.period
     here = scale * (1.0 + 2.0 * turned.real.sum(axis=1))
-    fall = 2.0 * scale * (turned * (bend + 1j * sine)).real.sum(axis=1)
+    fall = 2.0 * scale * (turned * row.turn).real.sum(axis=1)
     doubt = 2.02 * scale * (np.abs(row.wave) * (row.doubt + 120.0 * UNIT)).sum(axis=1) + 4.0 * UNIT * scale + _LOST
     return here, fall, doubt
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from keyword import iskeyword
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice, positive_real
 from pkdp_pipeline.model.evidence import BoundedSensitivity
 from pkdp_pipeline.model.mechanisms import GeometricNoise
+from pkdp_pipeline.model.predicate import Predicate, among, conjunction, disjunction
 from pkdp_pipeline.theorems.rounding import float_below
 
 __all__ = ["CountingQueries"]
@@ -117,12 +116,12 @@ class CountingQueries:
             raise ArgumentError(f"name must be that of a question that counts somebody: {', '.join(self.names)}.")
         sides = [tuple(dict.fromkeys(record[at] for record in self.records)) for at in range(len(self.columns))]
         used = [[value for value in side if any(one[at] == value for one in members)] for at, side in enumerate(sides)]
-        if math.prod(map(len, used)) == len(members):
-            return _clause(self.columns, used)
-        if len(members) > _MOST_CLAUSES:
+        clauses = [used]
+        if math.prod(map(len, used)) != len(members):
+            clauses = [[[value] for value in record] for record in self.records if record in members]
+        if len(clauses) > _MOST_CLAUSES:
             raise ArgumentError(f"question {name!r} is too long to be written as a query string; write one yourself.")
-        listed = [record for record in self.records if record in members]
-        return " or ".join(f"({_clause(self.columns, [[value] for value in record])})" for record in listed)
+        return str(disjunction(conjunction(map(_condition, self.columns, clause)) for clause in clauses))
 
     def sensitivity(self, protects: str = "presence") -> int:
         """Return how far one person's record changes the answers, all changes added up.
@@ -197,29 +196,13 @@ class CountingQueries:
         return np.unique(np.stack(told, axis=1).astype(np.uint8), axis=0)
 
 
-def _clause(columns: Iterable[str], values: Iterable[list[Any]]) -> str:
-    """Return conditions on all columns, joined by `and`."""
-    return " and ".join(_condition(column, listed) for column, listed in zip(columns, values, strict=True))
-
-
-def _condition(column: str, values: list[Any]) -> str:
-    written = [_written(value) for value in values]
+def _condition(column: str, values: Iterable[Any]) -> Predicate:
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+    finite = all(isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)) for value in plain)
     # A query string has no at-sign, in texts neither: there it would name a variable.
-    if None in written or "`" in column or any("@" in str(text) for text in (column, *written)):
+    if not finite or "`" in column or "@" in f"{column}{plain}":
         raise ArgumentError(f"conditions on column {column!r} cannot be written as a query string; write one yourself.")
-    name = column if column.isidentifier() and not iskeyword(column) else f"`{column}`"
-    return f"{name} == {written[0]}" if len(written) == 1 else f"{name} in [{', '.join(map(str, written))}]"
-
-
-def _written(value: object) -> str | None:
-    """Return a value as a query string has it, also where it is NumPy's; None where it has none."""
-    if isinstance(value, str):
-        return repr(str(value))
-    if isinstance(value, bool | np.bool_):
-        return repr(bool(value))
-    if isinstance(value, Integral):
-        return repr(int(value))
-    return repr(float(value)) if isinstance(value, Real) and math.isfinite(value) else None
+    return among(column, plain)
 
 
 def _domain(domain: object) -> dict[str, tuple[Any, ...]]:

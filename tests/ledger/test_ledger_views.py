@@ -16,7 +16,6 @@ from rich.console import Console
 from ruamel.yaml import YAML
 
 from pkdp_pipeline.display.ledger.registry import number, quoted
-from pkdp_pipeline.display.ledger.screen import Screen
 from pkdp_pipeline.display.ledger.words import (
     attacker_words,
     budget_words,
@@ -26,6 +25,7 @@ from pkdp_pipeline.display.ledger.words import (
     number_of,
     spent_words,
 )
+from pkdp_pipeline.display.terminal.screen import Screen
 from pkdp_pipeline.ledger.account import Bundle
 from pkdp_pipeline.ledger.views.history import _halves
 from pkdp_pipeline.ledger.views.spent import Spent, _fullest

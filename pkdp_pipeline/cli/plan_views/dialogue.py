@@ -1,206 +1,67 @@
-"""Dialogue: what ``pkdp plan`` asks in plain words when nothing is given."""
+"""Dialogue: what ``pkdp plan`` asks in plain words when nothing is given; the questions stand in questions.toml."""
 
 from __future__ import annotations
 
-import math
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from pkdp_pipeline.cli.plan_views.asking import Ask, Asker, above_zero, at_least_zero, share, whole, yes
 from pkdp_pipeline.cli.plan_views.plan import Plan
-from pkdp_pipeline.cli.plan_views.question import Assumed, CountsFile, Question
+from pkdp_pipeline.cli.plan_views.question import EVIDENCE, Assumed, CountsFile, Question
 from pkdp_pipeline.display.terminal.screen import Screen
-from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, evidence_from_dicts
-from pkdp_pipeline.model.plain_text import exactly
-from pkdp_pipeline.model.wording import rounded_up
 
-__all__ = ["ask_choice", "ask_question"]
+__all__ = ["Asker", "ask_choice", "ask_question", "real_number", "share", "whole"]
 
 
-def _after(epsilon: float) -> str:
-    """Return how sure somebody can be who was undecided, rounded up."""
-    return f"{rounded_up(100.0 / (1.0 + math.exp(-epsilon)))} %"
+@cache
+def _questions() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(Path(__file__).with_name("questions.toml").read_text(encoding="utf-8"))
 
 
-_KIND = Ask(
-    "What is published?",
-    "A table in which every person is in one group or in none, or a single number.",
-    options={
-        "histogram": "counts per group: people by district, by diagnosis, by carrier",
-        "count": "one count: how many people …",
-    },
-)
-_PROTECTS = Ask(
-    "What has to be hidden?",
-    "Presence: being in the table is the secret, as in a disease registry, and people may be absent from it. "
-    "Value: the group is the secret, as in an election, where everybody knows who voted.",
-    options={
-        "presence": "whether a person is in the table at all",
-        "value": "which group a person is in, even from somebody who knows that the person is there",
-    },
-)
-_NOISE = Ask(
-    "May the published numbers carry noise?",
-    "Noise changes every number a little, at random. It needs no assumption about the attacker, and it adds "
-    "up over many releases without evidence. Without noise the numbers are exact, small ones are missing, and the "
-    "promise is only against attackers who fit the assumptions that you argue.",
-    yes,
-    "yes",
-)
-_LIST = Ask(
-    "Is there a public list of all groups, fixed in advance?",
-    "With such a list noise is enough, and empty groups are published too. Where the names of groups are "
-    "found in the data, a name alone tells that somebody is there, and noise needs a release threshold as well.",
-    yes,
-    "yes",
-)
-_ABSENT = Ask(
-    "Can everybody credibly be absent from the table?",
-    "In a sample, one provider's customers, or one day, anybody may be absent. In a census, an election or a "
-    "full register nobody is: then what matters is how sure an attacker can be between two groups.",
-    yes,
-    "no",
-)
-_TOLD = Ask(
-    "Told that a person is either in this group or absent, how sure can an attacker be at most that it is the group?",
-    "For every person, every group and every attacker you want to be protected against: the largest such probability. "
-    "It is conditional: told that it is this group or absence. Where nobody is ever absent it is 100 %. Base rate from "
-    "elsewhere, times the strongest clue; never estimated from the data to be protected. docs/attacker.md is a guide.",
-)
-_BETWEEN = Ask(
-    "Told that a person is in one of two groups, how sure can an attacker be at most which?",
-    "For every person and every two groups, the largest such probability; at least 50 %. Nothing is assumed about "
-    "absence, and exact totals may stand beside the table. docs/attacker.md is a guide.",
-)
-_COUNTED = Ask(
-    "How sure can an attacker be, at most, that another person is counted?",
-    "For every other person whom the attacker does not know for certain: the largest such probability, argued from "
-    "elsewhere and never estimated from the data to be protected. docs/attacker.md is a guide.",
-)
-_AT_LEAST = Ask(
-    "And at least? With this, a count can be published exactly even where it is small.",
-    "How sure the attacker is, at least, that another person is counted. With it, and with a number of people "
-    "about whom the attacker is in this doubt, no threshold is needed. Leave it out where it cannot be argued.",
-    default="",
-)
-_UNKNOWN = Ask(
-    "About how many other people, at least, is the attacker in this doubt?",
-    "People whose records the attacker does not know, for whom both numbers hold; all others may be known.",
-    default="",
-)
-_KNOWN = Ask(
-    "How many people does an attacker know to be {where}, or can put there?",
-    "Everybody knows her own record, so a reader who took part knows 1 at least. Count everybody of whom the "
-    "attacker is surer than the number above. 0 claims that the attacker knows nobody.",
-    whole(0),
-    "1",
-)
-_WHY_KNOWN = Ask(
-    "Why are they known?",
-    "When in doubt, the first. The second counts on only some of them being there.",
-    options={
-        "active": "because they are there, or put there: patients of a nurse, members, own accounts",
-        "passive": "for other reasons: picked before it was known who would be there",
-    },
-)
-_DAYS = Ask(
-    "How many times will it be published about the same people, such as 365 days?",
-    "The promise is for all of them together: what the releases of a year tell, one beside the other.",
-    whole(1),
-    "1",
-)
-_EVIDENCE = Ask(
-    "What can be argued about how a person's releases depend on one another?",
-    "Without evidence exact counts of several releases promise nothing together. It is argued, like the "
-    "numbers before, and false evidence voids the promise: an illness or a trip links a person's days. "
-    "'Told her past' is never enough. docs/composition.md has the rules and what breaks them.",
-    options={
-        "none": "none of these: only noise adds up",
-        "independent_given_habits": "given what is fixed about each person (habits, which may be known), the days are "
-        "independent",
-        "once_per_unit": "everybody appears in one of them at most: registrations, first diagnoses, votes",
-        "disjoint_units": "they are about different people, by a public list fixed in advance",
-        "one_day_protected": "the numbers hold for one day of a person, told all her other days, before and after",
-        "bounded_participation": "nobody takes part in more than so many of them",
-        "bounded_dependence": "each depends on all earlier ones together by at most (ε, δ)",
-    },
-)
-_NUMBERS = {
-    "bounded_participation": {
-        "times": Ask(
-            "In how many does anybody take part, at most?",
-            "The largest number for any person. Without noise, a person's releases have to be independent given her "
-            "habits as well, after any capping.",
-            whole(1),
-        )
-    },
-    "bounded_dependence": {
-        "epsilon": Ask(
-            "By which ε does each depend on all earlier ones together, at most?",
-            "Evidence about pairs of days, or about consecutive ones, is not enough.",
-            at_least_zero,
-        ),
-        "delta": Ask("And by which δ?", "0 where the ε always holds.", share, "0"),
-    },
-}
-_HABITS = Ask(
-    "Are her releases independent as well, given what is fixed about each person?",
-    "Without noise this is needed too. A program that caps how often people take part links their days.",
-    yes,
-    "no",
-)
-_EPSILON = Ask(
-    "Which ε is promised, for all of it together?",
-    f"50 % sure before, and after at most, {'; '.join(f'ε = {exactly(e)}: {_after(e)}' for e in (0.5, 1, 2, 4, 8))}. "
-    "Choose what can be defended to those in the table.",
-    at_least_zero,
-    "1",
-    note="How much the table may change what an attacker thinks: odds by a factor of e^ε at most. At ε = 1, "
-    f"whoever was 50 % sure of something about a person is at most {_after(1.0)} sure of it afterwards.",
-)
-_DELTA = Ask(
-    "Up to which δ?",
-    "What a table tells is no more than this would: with probability δ everything about a person, otherwise a "
-    "hint that moves the odds by e^ε at most. With 100,000 people concerned, 1e-6 for each leaves at most one in "
-    "ten that it is everything for any of them.",
-    above_zero,
-    "1e-6",
-    note="With this probability the table may tell more, even everything; far below one in the number of people.",
-)
-_COUNTS = Ask(
-    "By which counts shall suppression be estimated? Never by the data to be protected.",
-    "How much of the table is missing below k depends on the counts. A k that is chosen by a look at the "
-    "protected counts voids its certificate; so counts must be public, or assumed.",
-    options={
-        "none": "by none: it is not estimated",
-        "file": "a CSV of counts that are public already: last year's table, a census",
-        "assumed": "numbers that you assume",
-    },
-)
-_FILE = Ask(
-    "Which file? By naming it you declare that it is public.",
-    "A CSV with a header, a row for each cell and a column of whole numbers called count, or named next.",
-)
-_COLUMN = Ask("Which column has the counts?", "The name of a column of whole numbers, as in the file's header.")
-_PEOPLE = Ask("How many people are there in all?", "An assumption; it is repeated beside every estimate.", whole(0))
-_CELLS = Ask(
-    "In how many groups?", "An assumption, too.", lambda answer: Assumed(cells=whole(1)(answer), people=0).cells
-)
-_SPREAD = Ask(
-    "How are they spread?",
-    "Sizes of towns and frequencies of diagnoses are roughly of the second kind.",
-    options={"even": "evenly", "zipf": "a few large groups and many small ones: in proportion to 1/rank"},
-)
-_CHOICE = Ask(
-    "Which choice shall be looked at closely, and written as a job file?",
-    "Its number in the table. Exact counts are better where the assumptions can be defended; noise is better "
-    "where they cannot, and where small cells matter.",
-    default="1",
-)
+class Asker:
+    """Asks one question after another, each again until the answer keeps to the rule that is named.
+
+    Parameters
+    ----------
+    screen : Screen
+    read : callable
+        Prompt → the line that was typed; raises `EOFError` at the end of the input.
+    """
+
+    def __init__(self, screen: Screen, read: Callable[[str], str] = input) -> None:
+        self._screen = screen
+        self._read = read
+
+    def __call__(self, name: str, read: Callable[[str], Any] | None = None, **words: str) -> Any:
+        """Return what a question's reader, or `read`, makes of the answer; `words` take the place of the file's."""
+        asked = {"note": "", "options": {}, "default": None, "reads": "text", **_questions()[name], **words}
+        options: dict[str, str] = asked["options"]
+        self._screen.head(asked["question"].strip())
+        if asked["note"]:
+            self._screen.say(asked["note"])
+        for place, meaning in enumerate(options.values(), start=1):
+            self._screen.hanging(f"{place}  {meaning}", margin=5)
+        default = "1" if options else asked["default"]
+        made = read or ((lambda answer: _key(list(options), answer)) if options else _READERS[asked["reads"]])
+        prompt = "  > " if default is None else f"  [{default or 'cannot say'}] > "
+        while True:
+            answer = self._read(prompt).strip()
+            if answer == "?":
+                self._screen.say(asked["help"], indent=4)
+                continue
+            if not answer and default is None:
+                self._screen.say("There is no default: this has to be answered; ? explains.", indent=4)
+                continue
+            try:
+                return made(answer or default or "")
+            except (ArgumentError, ConfigError) as error:
+                self._screen.say(str(error), indent=4)
 
 
 def ask_question(asker: Asker, screen: Screen) -> Question:
@@ -211,21 +72,21 @@ def ask_question(asker: Asker, screen: Screen) -> Question:
         "counts that you may name, and nothing is written.",
         indent=0,
     )
-    kind = asker(_KIND)
+    kind = asker("kind")
     table = kind == "histogram"
-    protects = asker(_PROTECTS) if table else "presence"
-    noise = asker(_NOISE)
-    declared_cells = not (table and noise) or asker(_LIST)
+    protects = asker("protects") if table else "presence"
+    noise = asker("noise")
+    declared_cells = not (table and noise) or asker("declared_cells")
     attacker = _attacker(asker, table, protects, noise)
-    days = asker(_DAYS)
+    days = asker("days")
     return Question(
         kind=kind,
         attacker=attacker,
         protects=protects,
         days=days,
         evidence=_evidence(asker) if days > 1 else (),
-        epsilon=asker(_EPSILON),
-        delta=asker(_DELTA),
+        epsilon=asker("epsilon"),
+        delta=asker("delta"),
         counts=_counts(asker, table),
         noise=noise,
         declared_cells=declared_cells,
@@ -243,67 +104,147 @@ def ask_choice(asker: Asker, plan: Plan) -> Plan:
             raise ArgumentError(f"Answer with a number from 1 to {len(plan.choices)}.")
         return plan if number == 1 else plan.choosing(number)
 
-    chosen: Plan = asker(replace(_CHOICE, check=check))
+    chosen: Plan = asker("choice", read=check)
     return chosen
 
 
 def _attacker(asker: Asker, table: bool, protects: str, noise: bool) -> AttackerModel:
     """Ask what can be argued; where noise is acceptable nothing has to be."""
-    asked = _COUNTED if not table else _TOLD if protects == "presence" or asker(_ABSENT) else _BETWEEN
-    name = "p_max_between" if asked is _BETWEEN else "p_max"
+    name = asked = "p_max"
+    if table:
+        asked = "p_max_of_cells"
+        if protects == "value" and not asker("absent"):
+            name = asked = "p_max_between"
+    free = {}
     if noise:
-        why = f"{asked.help} If nothing can be argued, leave it out: noise protects without it."
-        asked = replace(asked, help=why, default="")
-    attacker = _declared(asker, asked, AttackerModel(), name, share)
+        why = "If nothing can be argued, leave it out: noise protects without it."
+        free = {"default": "", "help": f"{_questions()[asked]['help']} {why}"}
+    attacker = _declared(asker, asked, AttackerModel(), name, **free)
     if not table and attacker.p_max not in (None, 1.0):
-        attacker = _declared(asker, _AT_LEAST, attacker, "p_min", share)
+        attacker = _declared(asker, "p_min", attacker)
         if attacker.p_min:
-            attacker = _declared(asker, _UNKNOWN, attacker, "unknown", whole(0))
+            attacker = _declared(asker, "unknown", attacker)
     if attacker.p_max is None and attacker.p_max_between is None:
         return attacker  # one about whom nothing is argued may know everybody
     where = "in the table" if table else "counted"
-    known = asker(replace(_KNOWN, question=_KNOWN.question.format(where=where)))
-    return replace(attacker, known=known, influence=asker(_WHY_KNOWN)) if known else attacker
+    known = asker("known", question=_questions()["known"]["question"].format(where=where))
+    return replace(attacker, known=known, influence=asker("influence")) if known else attacker
 
 
 def _declared(
-    asker: Asker, asked: Ask, attacker: AttackerModel, name: str, read: Callable[[str], float]
+    asker: Asker, asked: str, attacker: AttackerModel, name: str | None = None, **words: str
 ) -> AttackerModel:
     """Ask for one field of the attacker; without an answer it stays as it is."""
+    reader = _READERS[_questions()[asked]["reads"]]
 
-    def check(answer: str) -> AttackerModel:
-        declared: dict[str, Any] = {name: read(answer)} if answer else {}
-        return replace(attacker, **declared)
+    def read(answer: str) -> AttackerModel:
+        return replace(attacker, **({name or asked: reader(answer)} if answer else {}))
 
-    made: AttackerModel = asker(replace(asked, check=check))
+    made: AttackerModel = asker(asked, read, **words)
     return made
 
 
 def _evidence(asker: Asker) -> tuple[Evidence, ...]:
-    kind = asker(_EVIDENCE)
+    kind = asker("evidence")
     if kind == "none":
         return ()
-    documents = [{"kind": kind, **{name: asker(asked) for name, asked in _NUMBERS.get(kind, {}).items()}}]
-    if kind == "bounded_participation" and asker(_HABITS):
+    numbers = {name: asker(f"{kind}.{name}") for name in EVIDENCE[kind]}
+    documents = [{"kind": kind, **numbers}]
+    if kind == "bounded_participation" and asker("habits"):
         documents.append({"kind": "independent_given_habits"})
     return evidence_from_dicts(documents)
 
 
 def _counts(asker: Asker, table: bool) -> CountsFile | Assumed | None:
-    chosen = asker(_COUNTS)
+    chosen = asker("counts")
     if chosen == "none":
         return None
     if chosen == "file":
-        file: CountsFile = asker(replace(_FILE, check=partial(_public_file, asker)))
+        file: CountsFile = asker("file", lambda path: _public_file(asker, path))
         return file
     if not table:
-        return Assumed(cells=1, people=asker(replace(_PEOPLE, question="How large may the count be?")))
-    return Assumed(people=asker(_PEOPLE), cells=asker(_CELLS), spread=asker(_SPREAD))
+        return Assumed(cells=1, people=asker("people_counted"))
+    return Assumed(people=asker("people"), cells=asker("cells"), spread=asker("spread"))
 
 
 def _public_file(asker: Asker, path: str) -> CountsFile:
     file = CountsFile(path=path)
     if not file.has("count"):
-        file = replace(file, column=asker(_COLUMN))
+        file = replace(file, column=asker("column"))
     file.read()
     return file
+
+
+def _key(keys: list[str], answer: str) -> str:
+    if answer.isdecimal() and 1 <= int(answer) <= len(keys):
+        return keys[int(answer) - 1]
+    if answer.lower() in keys:
+        return answer.lower()
+    raise ArgumentError(f"Answer with a number from 1 to {len(keys)}; ? explains.")
+
+
+def _yes(answer: str) -> bool:
+    """Return whether the answer is yes."""
+    if answer.lower() in ("y", "yes", "n", "no"):
+        return answer.lower() in ("y", "yes")
+    raise ArgumentError("Answer yes or no; ? explains.")
+
+
+def share(answer: str) -> float:
+    """Return a probability, written as 0.1 or as 10 %."""
+    text = answer.replace(" ", "")
+    value = real_number(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+    if not 0.0 <= value <= 1.0:
+        raise ArgumentError("It must be a probability between 0 and 1: write 0.1 or 10 %.")
+    return value
+
+
+def real_number(answer: str) -> float:
+    """Return a finite number."""
+    try:
+        value = float(answer)
+    except ValueError:
+        raise ArgumentError("It must be a number, such as 0.1 or 1e-6.") from None
+    if not -1e300 < value < 1e300:
+        raise ArgumentError("It must be a finite number.")
+    return value
+
+
+def whole(least: int) -> Callable[[str], int]:
+    """Return the check for whole numbers of at least `least`."""
+
+    def check(answer: str) -> int:
+        text = answer.replace(",", "").replace("_", "")
+        if not text.isdecimal() or len(text) > 15 or int(text) < least:
+            raise ArgumentError(f"It must be a whole number of at least {least}.")
+        return int(text)
+
+    return check
+
+
+def _at_least_zero(answer: str) -> float:
+    """Return a number of at least 0."""
+    value = real_number(answer)
+    if value < 0.0:
+        raise ArgumentError("It must be at least 0.")
+    return value
+
+
+def _above_zero(answer: str) -> float:
+    """Return a probability that is not 0."""
+    value = share(answer)
+    if value == 0.0:
+        raise ArgumentError("δ must be above 0: a threshold always leaves some probability; 1e-9 is small.")
+    return value
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "text": str,
+    "yes": _yes,
+    "probability": share,
+    "epsilon": _at_least_zero,
+    "delta": _above_zero,
+    "whole": whole(0),
+    "several": whole(1),
+    "cells": lambda answer: Assumed(cells=whole(1)(answer), people=0).cells,
+}

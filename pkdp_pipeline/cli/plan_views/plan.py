@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal
@@ -41,7 +40,6 @@ __all__ = [
     "Plan",
     "curves",
     "estimate",
-    "evenly",
     "limits",
     "mechanism_phrase",
     "planned",
@@ -127,15 +125,6 @@ class Curve(NamedTuple):
     epsilons: tuple[float, ...]
 
 
-class Columns(NamedTuple):
-    """The columns of a curve's chart: their ε, the first and the last value that has one, where the plan is."""
-
-    heights: tuple[float, ...]
-    first: float
-    last: float
-    declared: int
-
-
 def planned(question: Question) -> Plan:
     """Return the choices for a question.
 
@@ -196,36 +185,6 @@ def curves(plan: Plan) -> tuple[Curve, ...]:
 def takes_long(plan: Plan) -> bool:
     """Return whether a curve takes seconds; by theorem and size, never by a clock."""
     return _weight(plan) > _LONG
-
-
-def evenly(curve: Curve, columns: int) -> Columns:
-    """Return ε at evenly spaced values, as the columns of a chart.
-
-    Every column shows what is certified at its value: the larger ε of the two values that it lies between. Where
-    nothing is certified beyond an end, a last column says so. A probability goes from the declared one upwards.
-    """
-    finite = [place for place, epsilon in enumerate(curve.epsilons) if epsilon < math.inf]
-    low, high = curve.values[finite[0]], curve.values[finite[-1]]
-    if curve.field.startswith("p_max"):
-        low = max(low, min(high, curve.declared))
-    before, after = finite[0] > 0, finite[-1] < len(curve.values) - 1
-    room = columns - before - after
-    number = room if curve.field.startswith("p_") else min(room, round(high - low) + 1)
-    step = (high - low) / max(1, number - 1)
-    if high <= low:
-        number, place = 1, 0
-    else:
-        place = min(number - 1, max(0, round((curve.declared - low) / step)))
-    # The declared one is shown itself, not its neighbourhood.
-    heights = [_at(curve, curve.declared if column == place else low + column * step) for column in range(number)]
-    ends = ([math.inf] * before, [math.inf] * after)
-    return Columns((*ends[0], *heights, *ends[1]), low, high, place + before)
-
-
-def _at(curve: Curve, value: float) -> float:
-    right = min(bisect_left(curve.values, value * (1.0 - 1e-12)), len(curve.values) - 1)
-    left = right if abs(curve.values[right] - value) <= 1e-9 * abs(value) else max(0, right - 1)
-    return max(curve.epsilons[left], curve.epsilons[right])
 
 
 def _against_k(plan: Plan, k: int, number: int) -> Curve:

@@ -13,14 +13,12 @@ from pkdp_pipeline.cli.plan_views.plan import (
     Plan,
     curves,
     estimate,
-    evenly,
     limits,
     mechanism_phrase,
     takes_long,
 )
 from pkdp_pipeline.cli.plan_views.question import Question
 from pkdp_pipeline.display.ledger.words import amount
-from pkdp_pipeline.display.terminal.chart import Mark, columns_chart
 from pkdp_pipeline.display.terminal.screen import Screen
 from pkdp_pipeline.model.evidence import evidence_to_dicts
 from pkdp_pipeline.model.mechanisms import Count, mechanism_to_dict
@@ -33,7 +31,7 @@ __all__ = ["SCHEMA", "job_fragment", "plan_document", "print_again", "print_choi
 
 SCHEMA = "pkdp-plan/1"
 
-_WIDE, _COLUMNS, _BEYOND = 96, 60, 3.0
+_WIDE, _ROWS, _BEYOND = 96, 8, 3.0
 
 
 def print_choices(screen: Screen, plan: Plan) -> None:
@@ -92,9 +90,6 @@ def print_closely(screen: Screen, plan: Plan, drawn: bool | None = None) -> None
         screen.say("They take long for this attacker, and are left out; --curves draws them.")
     for curve in shown:
         _print_curve(screen, question, curve)
-    if shown:
-        legend = "× no ε is certified; " if any(math.inf in curve.epsilons for curve in shown) else ""
-        screen.say(f"{legend}↑ the plan, or beyond the scale.")
 
 
 def print_fragment(screen: Screen, plan: Plan) -> None:
@@ -199,24 +194,19 @@ def _details(plan: Plan, drawn: bool | None) -> tuple[Sequence[Limit], Sequence[
 
 
 def _print_curve(screen: Screen, question: Question, curve: Curve) -> None:
-    """Draw a curve in characters."""
-    heights, first, last, declared = evenly(curve, min(_COLUMNS, max(16, screen.width - 24)))
-    ends = [f"{curve.field} = {_value(curve.field, one)}" for one in (first, last, curve.declared)]
-    plan = heights[declared] if heights[declared] < math.inf else 0.0
+    """Draw a curve as bars, at some of its points: the declared one, both ends, and the first without an ε."""
+    points = list(zip(curve.values, curve.epsilons, strict=True))
+    finite = [place for place, (_, epsilon) in enumerate(points) if epsilon < math.inf]
+    first, last = max(0, finite[0] - 1), min(len(points) - 1, finite[-1] + 1)
+    at, steps = curve.values.index(curve.declared), max(1, min(last - first, _ROWS - 1))
+    shown = sorted({at, *(first + step * (last - first) // steps for step in range(steps + 1))})
+    most = min(max(points[place][1] for place in finite), _BEYOND * max(question.epsilon, points[at][1])) or 1.0
     screen.head(f"ε at δ = {exactly(question.delta)} against {curve.words}")
-    screen.lines(
-        columns_chart(
-            heights,
-            [Mark(height=question.epsilon, name="target")] if question.epsilon > 0.0 else [],
-            width=screen.width - 2,
-            first=f"↑ {ends[0]}" if declared == 0 else _value(curve.field, first),
-            last=f"{ends[1]} ↑" if declared == len(heights) - 1 else _value(curve.field, last),
-            middle=(declared, ends[2]),
-            most=_BEYOND * max(question.epsilon, plan) or math.inf,
-            rows=6,
-            plain=screen.plain,
-        )
-    )
+    rows = [
+        (_value(curve.field, x), screen.bar(min(1.0, y / most)), amount(y), "the plan" if x == curve.declared else "")
+        for x, y in (points[place] for place in shown)
+    ]
+    screen.table((curve.field, "", "ε", ""), rows, right=(curve.field, "ε"))
 
 
 def _value(field: str, value: float) -> str:

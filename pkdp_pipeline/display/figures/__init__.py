@@ -6,13 +6,10 @@ colours; `Certificate.plot` and `Ledger.plot` draw the same pictures. matplotlib
 
 from __future__ import annotations
 
-from pkdp_pipeline.display.figures.counts import draw_counts
 from pkdp_pipeline.display.figures.frame import need_matplotlib
-from pkdp_pipeline.display.figures.guarantee import draw_guarantee
-from pkdp_pipeline.display.figures.knowledge import draw_knowledge
-from pkdp_pipeline.display.figures.series import draw_series
-from pkdp_pipeline.display.figures.spending import draw_spending
+from pkdp_pipeline.display.figures.losses import draw_guarantee, draw_knowledge, draw_spending
 from pkdp_pipeline.display.figures.svg import inline_svg
+from pkdp_pipeline.display.figures.tables import draw_counts, draw_series
 
 __all__ = [
     "draw_counts",

@@ -1,8 +1,8 @@
-"""Frame: axes dressed the same way in every picture, and texts where they cover nothing; no global state is touched."""
+"""Frame: axes dressed the same way in every picture, with a legend; no global state is touched."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,9 +16,10 @@ from pkdp_pipeline.model.period import Period
 if TYPE_CHECKING:
     import datetime
 
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
-    from matplotlib.transforms import Bbox
+    from matplotlib.lines import Line2D
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
@@ -26,14 +27,13 @@ __all__ = [
     "DASHED",
     "DOTTED",
     "NOISE",
-    "Labels",
-    "Spot",
-    "across",
     "dress",
     "is_narrow",
     "literal",
+    "mark",
     "need_matplotlib",
     "noise_words",
+    "put_legend",
     "put_periods",
     "put_ticks",
 ]
@@ -46,11 +46,7 @@ CERTIFIED: dict[str, Any] = {"color": style.ACCENT, "linewidth": 2.4, "zorder": 
 NOISE: dict[str, Any] = {"color": style.MUTED, "linewidth": 1.6, "linestyle": DASHED, "zorder": 4}
 """How a line of what the noise alone gives is drawn."""
 
-Spot = tuple[float, float, float, float]
-"""Where a text may stand: x and y of the data, and how many points to the right and up of it."""
-
 _TICK = 72.0  # for the name of one period, in points
-_OUTSIDE = 1e4  # a text that is cut off is worse than one that covers something
 
 
 def need_matplotlib() -> None:
@@ -150,12 +146,6 @@ def noise_words(*, narrow: bool, given: bool) -> str:
     return f"noise alone, {whom}" if narrow else f"the noise alone, {whom}"
 
 
-def across(axes: Axes, start: float, end: float) -> float:
-    """Return how far two places on the axis of x are apart, in points."""
-    (one, _), (other, _) = axes.transAxes.inverted().transform(axes.transData.transform([(start, 1.0), (end, 1.0)]))
-    return float((other - one) * _width(axes))
-
-
 def is_narrow(axes: Axes) -> bool:
     """Return whether the axes are too narrow for long texts inside them."""
     return _width(axes) < 380.0
@@ -173,78 +163,25 @@ def literal(name: str, longest: int | None = None) -> str:
     return line.replace("$", r"\$")
 
 
-class Labels:
-    """The texts of one picture, and what they must not cover. Make it when limits and ticks are set."""
+def mark(axes: Axes, x: float, y: float, *, guide: ArrayLike, certified: bool = True) -> Line2D:
+    """Mark a point, or where there is none the edge, with a thin line along the points of `guide`."""
+    points = np.asarray(guide, dtype=float)
+    axes.plot(*points.T, color=style.MUTED, linewidth=0.9, linestyle=DOTTED, zorder=3, label="guides")
+    shape, colour = ("o", style.INK) if certified else ("X", style.WARN)
+    look: dict[str, Any] = {"markersize": 8, "markeredgecolor": style.SURFACE, "markeredgewidth": 1.5, "zorder": 7}
+    (point,) = axes.plot([x], [y], shape, color=colour, **look, clip_on=False, label="mark")
+    return point
 
-    def __init__(self, axes: Axes) -> None:
-        figure = axes.figure.canvas.figure
-        if figure.get_layout_engine() is not None:  # which has to find its places before texts have a size
-            figure.draw_without_rendering()
-        self._axes = axes
-        self._lines: list[NDArray[Any]] = []
-        self._boxes: list[Bbox] = []
 
-    def keep_clear(self, x: ArrayLike, y: ArrayLike) -> None:
-        """Keep texts off a line through these points of the data."""
-        points = np.column_stack([np.asarray(x, dtype=float), np.asarray(y, dtype=float)])
-        shown = self._axes.transData.transform(points[np.isfinite(points).all(axis=1)])
-        pieces = [np.linspace(start, end, 2 + int(np.abs(end - start).max() // 4)) for start, end in pairwise(shown)]
-        self._lines.append(np.concatenate(pieces) if pieces else shown)
+def put_legend(axes: Axes, entries: Sequence[tuple[Artist, str]]) -> None:
+    """Say below the axes what is drawn, each in the colour of its line."""
+    from matplotlib.transforms import ScaledTranslation
 
-    def place(
-        self, text: str, spots: Iterable[Spot], *, color: str, weight: str = "normal", upright: bool = False
-    ) -> None:
-        """Write a text at the first spot where it covers nothing; at the least bad one where there is none."""
-        label = self._axes.annotate(
-            text,
-            (0.0, 0.0),
-            xytext=(0.0, 0.0),
-            textcoords="offset points",
-            color=color,
-            fontsize=style.SMALL,
-            fontweight=weight,
-            zorder=6,
-            annotation_clip=False,
-            rotation=90 if upright else 0,
-            rotation_mode="anchor",
-        )
-        label.set_in_layout(False)
-
-        def moved(spot: Spot) -> Bbox:
-            x, y, right, up = spot
-            label.xy, label.xyann = (x, y), (right, up)
-            label.set_horizontalalignment("left" if right > 0 else "right" if right < 0 else "center")
-            label.set_verticalalignment("bottom" if up > 0 else "top" if up < 0 else "center")
-            return label.get_window_extent()
-
-        self._boxes.append(moved(min(spots, key=lambda spot: self._cost(moved(spot)))))
-
-    def mark(self, x: float, y: float, text: str, *, guide: ArrayLike, certified: bool = True) -> None:
-        """Mark a point, or where there is none the edge, with a text and a thin line along the points of `guide`."""
-        points = np.asarray(guide, dtype=float)
-        self._axes.plot(*points.T, color=style.MUTED, linewidth=0.9, linestyle=DOTTED, zorder=3, label="guides")
-        self._axes.plot(
-            [x],
-            [y],
-            marker="o" if certified else "X",
-            markersize=8,
-            color=style.INK if certified else style.WARN,
-            markeredgecolor=style.SURFACE,
-            markeredgewidth=1.5,
-            linestyle="none",
-            zorder=7,
-            clip_on=False,
-            label="mark",
-        )
-        self.keep_clear(*points[-2:].T)
-        around = [(7, 7), (9, 0), (-7, 7), (7, -7), (-7, -7), (0, 14), (0, -14), (7, 28), (-7, 28)]
-        self.place(text, [(x, y, right, up) for right, up in around], color=style.INK, weight="bold")
-
-    def _cost(self, box: Bbox) -> float:
-        frame = self._axes.get_window_extent()
-        outside = box.x0 < frame.x0 - 1 or box.x1 > frame.x1 + 4 or box.y0 < frame.y0 or box.y1 > frame.y1 + 2
-        wide = box.padded(2.0)
-        covered = sum(
-            float(((line > (wide.x0, wide.y0)) & (line < (wide.x1, wide.y1))).all(axis=1).sum()) for line in self._lines
-        )
-        return _OUTSIDE * float(outside) + covered + 200.0 * sum(wide.overlaps(other) for other in self._boxes)
+    artists, texts = [artist for artist, _ in entries], [text for _, text in entries]
+    colours = [getattr(artist, "get_color", lambda: style.WARN)() for artist in artists]
+    titles = 1.4 * style.SMALL * (axes.get_xlabel().count("\n") + 2) + 14.0  # the numbers and the title of x, in points
+    below = axes.transAxes + ScaledTranslation(0.0, -titles / 72.0, axes.figure.canvas.figure.dpi_scale_trans)
+    columns = max(1, int(_width(axes) / (0.56 * style.SMALL * max(map(len, texts), default=0) + 30.0)))
+    look: dict[str, Any] = {"labelcolor": colours, "fontsize": style.SMALL, "frameon": False, "borderpad": 0.0}
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0.0, 0.0), "bbox_transform": below}
+    axes.legend(artists, texts, **look, **place, borderaxespad=0.0, ncols=columns)

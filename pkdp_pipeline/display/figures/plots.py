@@ -10,8 +10,7 @@ from pkdp_pipeline.certificates.statement.statement import GuaranteeCurve
 from pkdp_pipeline.display.content import BudgetLine
 from pkdp_pipeline.display.figures import style
 from pkdp_pipeline.display.figures.frame import need_matplotlib
-from pkdp_pipeline.display.figures.guarantee import draw_guarantee
-from pkdp_pipeline.display.figures.spending import draw_spending
+from pkdp_pipeline.display.figures.losses import draw_guarantee, draw_spending
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import probability
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.display.ledger.screen import Screen
 from pkdp_pipeline.display.ledger.words import amount, class_call, command, mechanism_words, noise_words, state_words
+from pkdp_pipeline.display.terminal.screen import Screen
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.ledger import Entry
 from pkdp_pipeline.ledger.parts import certificate_of, counted, describe

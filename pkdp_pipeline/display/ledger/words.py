@@ -1,14 +1,16 @@
-"""Words: mechanisms, attackers, periods, people and numbers as the ledger's views print them."""
+"""Words: mechanisms, attackers, terms, people and numbers as the ledger's views print them."""
 
 from __future__ import annotations
 
+import json
 import math
 import shlex
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from decimal import ROUND_CEILING, Context, Decimal
 
 from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.views.reading import Reading
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
@@ -18,10 +20,12 @@ from pkdp_pipeline.model.plain_text import exactly
 from pkdp_pipeline.model.wording import rounded_up
 
 __all__ = [
+    "Change",
     "alone_words",
     "amount",
     "attacker_words",
     "budget_words",
+    "changed_since",
     "class_call",
     "command",
     "given_words",
@@ -31,6 +35,8 @@ __all__ = [
     "number_of",
     "spent_words",
     "state_words",
+    "term_changes",
+    "terms_words",
     "verify_command",
 ]
 
@@ -158,3 +164,59 @@ def verify_command(reading: Reading, head: str, location: str | None = None) -> 
     ((several,),) = reading.database.execute("SELECT COUNT(*) > 1 FROM dataset")
     named = [f"--dataset {shlex.quote(reading.ledger.dataset)}"] if several else []
     return command("verify", location or reading.ledger.location, *named, f"--head {head}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Terms that differ from those recorded just before them.
+
+    Attributes
+    ----------
+    position : int
+        The event, within the data set, that recorded them first.
+    created_at : str
+    terms : Terms
+    """
+
+    position: int
+    created_at: str
+    terms: Terms
+
+    @property
+    def words(self) -> str:
+        """The change, as one line."""
+        return f"terms changed with event {self.position:,} ({self.created_at[:10]}): {terms_words(self.terms)}"
+
+
+def terms_words(terms: Terms) -> str:
+    """Return evidence and budgets, as one line."""
+    evidence = ", ".join(map(class_call, terms.evidence)) or "none"
+    budgets = ", ".join(map(class_call, terms.budgets)) or "none"
+    return f"evidence {evidence}; budgets {budgets}"
+
+
+def term_changes(reading: Reading) -> list[Change]:
+    """Return the terms of the first reservation and all that follow them, in order; those of given-back ones too."""
+    rows = reading.database.execute(
+        "SELECT position, created_at, terms FROM event WHERE dataset = :dataset AND terms IS NOT NULL "
+        "ORDER BY position",
+        dataset=reading.ledger.dataset,
+    )
+    found: list[Change] = []
+    before = None
+    for position, created_at, text in rows:
+        if text == before:
+            continue
+        before, terms = text, Terms.from_dict(json.loads(text))
+        if not found or terms != found[-1].terms:
+            found.append(Change(position=int(position), created_at=str(created_at), terms=terms))
+    return found
+
+
+def changed_since(changes: list[Change]) -> str:
+    """Return one sentence where the terms in force are not those of the first release; else nothing."""
+    if not changes or changes[-1].terms == changes[0].terms:
+        return ""
+    last = f"with event {changes[-1].position:,} ({changes[-1].created_at[:10]})"
+    when = last if len(changes) == 2 else f"{number_of(len(changes) - 1, 'time')}, the last time {last}"
+    return f"The terms in force are not those of the first release: they changed {when}."

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 __all__ = ["Mark", "columns_chart"]
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
-_PLAIN = str.maketrans("┤└─┄×↑▁▂▃▄▅▆▇█", "|+--x^___#####")
+_PLAIN = str.maketrans("┤└─┄×▁▂▃▄▅▆▇█", "|+--x___#####")
 _EQUAL = 1e-9  # heights are rounded up, and may pass a mark that they reach exactly
 
 
@@ -29,8 +28,6 @@ def columns_chart(
     width: int,
     first: str,
     last: str,
-    middle: tuple[int, str] | None = None,
-    most: float = math.inf,
     rows: int = 8,
     plain: bool = False,
 ) -> list[str]:
@@ -46,17 +43,13 @@ def columns_chart(
         At most so many characters; columns that do not fit are left out evenly, never the last one.
     first, last : str
         Written below the first and the last column.
-    middle : (int, str), optional
-        Written below one of the columns, with an arrow, where there is room for it.
-    most : float
-        The scale ends there; a higher column ends in an arrow.
     rows : int
         Height in lines.
     plain : bool
         ASCII only.
     """
     finite = [height for height in (*heights, *(mark.height for mark in marks)) if height < math.inf]
-    scale = _ceiling(min(max(finite, default=0.0), most))
+    scale = _ceiling(max(finite, default=0.0))
     labels = {rows: f"{scale:g}", rows // 2: f"{scale * (rows // 2) / rows:.3g}", 0: "0"}
     margin = max(len(label) for label in labels.values()) + 1
     names = max((len(mark.name) + 1 for mark in marks), default=0)
@@ -72,25 +65,10 @@ def columns_chart(
         end = f" {mark.name}" if mark is not None else ""
         lines.append(f"{labels.get(row, '').rjust(margin)} ┤{cells}{end}".rstrip())
     lines.append(f"{labels[0].rjust(margin)} └{'─' * (each * len(shown))}")
-    at = None if middle is None else (each * bisect_left(places, middle[0]), middle[1])
-    lines.append(" " * (margin + 2) + _below(first, at, last, each * len(shown)))
+    gap = each * len(shown) - len(first) - len(last)
+    ends = f"{first}{' ' * gap}{last}" if gap > 0 else " - ".join(dict.fromkeys((first, last)))
+    lines.append(" " * (margin + 2) + ends)
     return [line.translate(_PLAIN) for line in lines] if plain else lines
-
-
-def _below(first: str, middle: tuple[int, str] | None, last: str, width: int) -> str:
-    """Return the line below the columns."""
-    gap = width - len(first) - len(last)
-    if gap <= 0:
-        return f"{first} - {last}" if first != last else first
-    line = f"{first}{' ' * gap}{last}"
-    if middle is None:
-        return line
-    place, name = middle
-    # To the right of the arrow, or else to its left.
-    for start, text in ((place, f"↑ {name}"), (place - len(name) - 1, f"{name} ↑")):
-        if start >= len(first) + 2 and start + len(text) + 2 <= width - len(last):
-            return line[:start] + text + line[start + len(text) :]
-    return line
 
 
 def _ceiling(height: float) -> float:
@@ -119,8 +97,6 @@ def _cell(height: float, scale: float, rows: int, row: int, *, mark: Mark | None
     across = " " if mark is None else "┄"
     if height == math.inf:
         block = "×"
-    elif row == rows and height > scale * (1.0 + _EQUAL):
-        block = "↑"
     elif mark is not None:
         # What is within the mark must not be taken for more: it ends below the line, what exceeds it covers it.
         block = "█" if height > mark.height * (1.0 + _EQUAL) else across

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
+from datetime import date
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from pkdp_pipeline.ledger.views.spent import Spent
 
 __all__ = ["Screen"]
 
@@ -64,6 +70,11 @@ class Screen:
         """Print a paragraph whose lines after the first one are indented by `margin`."""
         self._wrapped(text, "  ", " " * margin)
 
+    def bar(self, share: float, length: int = 20) -> str:
+        """Return a bar that is filled to a share; never empty where there is something."""
+        filled = max(int(share > 0.0), int(share * length))
+        return ("#" if self.plain else "█") * filled + ("." if self.plain else "░") * (length - filled)
+
     def lines(self, texts: Iterable[str]) -> None:
         """Print lines as they are; what does not fit is cut off."""
         for text in texts:
@@ -86,6 +97,30 @@ class Screen:
         for row in rows:
             table.add_row(*map(self._text, row))
         self._console.print(Padding(table, (0, 0, 0, 2), expand=False))
+
+    def budgets(self, found: Iterable[Spent]) -> None:
+        """Print what every budget of a ledger allows, what is spent of it and what is left."""
+        from pkdp_pipeline.display.ledger.words import budget_words, no_epsilon, spent_words
+
+        alike: dict[object, list[Spent]] = {}  # what is true of several totals is said once
+        for one in found:
+            alike.setdefault((one.budget, one.epsilon, one.start, one.complete), []).append(one)
+        for one, *others in alike.values():
+            self.item(budget_words(one.budget, [one.measure, *(other.measure for other in others)]))
+            allowed = one.budget.epsilon
+            if one.epsilon == math.inf:
+                words = "OVER BUDGET" if one.at_one is not None else "OVER BUDGET: the releases do not add up"
+            else:
+                words = spent_words(allowed, one.epsilon)
+            if not one.complete:  # windows that were not looked at may hold more
+                words = words.partition(", left")[0].replace("spent", "spent at least", 1)
+            share = min(1.0, one.epsilon / allowed) if allowed > 0.0 else 1.0
+            self.lines([f"  {self.bar(share)} {words}"])
+            if one.epsilon == math.inf and one.at_one is not None:
+                self.say(f"{no_epsilon(one.budget.delta, one.at_one)}.", indent=4)
+            if one.start is not None and one.epsilon > 0.0:
+                days = f"{one.budget.window_days} days from {date.fromordinal(max(1, one.start)).isoformat()}"
+                self.say(f"in the fullest window{'' if one.complete else ' looked at'}, the {days}", indent=4)
 
     def command(self, text: str) -> None:
         """Print a command to be pasted: on several lines, where it does not fit, and broken at options only."""

@@ -7,17 +7,19 @@ reads randomness.
 
 from __future__ import annotations
 
-from pkdp_pipeline.theory.bounded_leakage.chain import along_path, chained, given_leakage
 from pkdp_pipeline.theory.bounded_leakage.composing import (
     advanced_composition,
+    along_path,
     basic_composition,
     beside_private_leakage,
     best_composition,
     big_world,
+    chained,
+    given_leakage,
 )
 from pkdp_pipeline.theory.bounded_leakage.exponential import ExponentialMechanism
 from pkdp_pipeline.theory.bounded_leakage.leakage_pair import LeakagePair, one_record_apart
-from pkdp_pipeline.theory.bounded_leakage.numbers import growth_above, growth_below
+from pkdp_pipeline.theory.numbers import growth_above, growth_below
 
 __all__ = [
     "ExponentialMechanism",

@@ -1,4 +1,7 @@
-"""Several mechanisms, each with its leakage and fresh randomness: how their promises add up."""
+"""What bounded-leakage promises give in steps, along a path of databases, and for several mechanisms together.
+
+Every function raises `ArgumentError` where an argument is out of range, or is not a pair (ε, δ) where one is asked for.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,147 @@ import flint
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.theorems.rounding import float_above, sum_above
-from pkdp_pipeline.theory.bounded_leakage.numbers import BITS, exact_end, read_epsilon, read_guarantee
+from pkdp_pipeline.theory.numbers import BITS, ball_of, exact_above, exact_end, read_epsilon, read_guarantee
 
-__all__ = ["advanced_composition", "basic_composition", "beside_private_leakage", "best_composition", "big_world"]
+__all__ = [
+    "advanced_composition",
+    "along_path",
+    "basic_composition",
+    "beside_private_leakage",
+    "best_composition",
+    "big_world",
+    "chained",
+    "given_leakage",
+]
+
+_STEP_BY_STEP = 1000
+"""Longer paths use the closed form, which is larger only where it comes near 1."""
+
+
+def chained(steps: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    """Return (ε, δ) between the first and the last of several laws, known in steps.
+
+    Parameters
+    ----------
+    steps : iterable of (float, float)
+        (ε_i, δ_i) between law i − 1 and law i, in both orders; ε at least 0 (``inf`` allowed), δ in [0, 1]. The first
+        step is that of the law whose probabilities are bounded.
+
+    Returns
+    -------
+    epsilon, delta : float
+        ``Σ ε_i`` and ``f_1(f_2(… f_n(0)))`` with ``f_i(t) = min(1, e^ε_i t + δ_i, 1 - e^{-ε_i}(1 - δ_i - t))``;
+        ``(0.0, 0.0)`` for no steps.
+
+    Notes
+    -----
+    *Guarantee*: ``P_0(S) ≤ e^ε P_n(S) + δ`` for every event S. No smaller δ holds at this ε for all such laws. The
+    order of the steps matters. *Rounding*: up, in ball arithmetic. *Source*: `docs/bounded_leakage.md`, "Steps".
+    """
+    listed = [read_guarantee("a step", step) for step in steps]
+    epsilon = sum_above(one for one, _ in listed)
+    reached = Fraction(0)
+    for step in reversed(listed):
+        reached = _after(reached, *step)
+    return epsilon, float_above(reached)
+
+
+def _after(reached: Fraction, epsilon: float, delta: float) -> Fraction:
+    """Return at or above ``f(reached)``: the most an event can have one step before."""
+    if reached >= 1 or delta >= 1.0:
+        return Fraction(1)
+    if reached == 0:
+        # f(0) is δ: the other two are at least that.
+        return Fraction(delta)
+    if math.isinf(epsilon):
+        return Fraction(1)
+    if epsilon == 0.0:
+        return min(Fraction(1), reached + Fraction(delta))
+    with flint.ctx.workprec(BITS):
+        before, extra = ball_of(reached), flint.arb(delta)
+        falling = 1 - (-flint.arb(epsilon)).exp() * (1 - extra - before)
+        ends = [Fraction(1), exact_end(falling.upper())]
+        # Above that, the rising line is above 1 whatever it starts from that is not tiny.
+        if epsilon < 1e6:
+            ends.append(exact_end((flint.arb(epsilon).exp() * before + extra).upper()))
+    return min(ends)
+
+
+def given_leakage(guarantee: tuple[float, float], dependence: tuple[float, float] = (0.0, 0.0)) -> tuple[float, float]:
+    """Return what a differentially private mechanism promises given a leakage.
+
+    Parameters
+    ----------
+    guarantee : (float, float)
+        (ε, δ) of the mechanism by itself.
+    dependence : (float, float)
+        (ε′, δ′)-independence of the mechanism's output and the leakage (Definition 8); (0, 0), the default: the
+        leakage is a function of the data, or uses randomness of its own.
+
+    Returns
+    -------
+    epsilon, delta : float
+        ``ε + 2ε′``, and at most ``(e^{ε′+ε} + 1) δ′ + e^{ε′} δ``; the guarantee itself for (0, 0).
+
+    Notes
+    -----
+    Lemma 7 and Theorem 9. By Theorem 12 the same numbers hold for the output together with the leaked value
+    (Corollaries 13 and 14). Where the printed δ is not small it comes near 1 or passes it; this one is the smallest
+    that holds at ``ε + 2ε′`` for all such mechanisms and leakages.
+
+    *Guarantee*: the output is (ε, δ)-bounded-leakage private with respect to the leakage, which is worth nothing where
+    no two neighbours share a leaked value. *Rounding*: up. *Source*: `docs/bounded_leakage.md`, "A private mechanism,
+    given a leakage".
+    """
+    private = read_guarantee("guarantee", guarantee)
+    depends = read_guarantee("dependence", dependence)
+    return chained([depends, private, depends])
+
+
+def along_path(guarantee: tuple[float, float], steps: int) -> tuple[float, float]:
+    """Return what is promised about two databases that are several records apart (Theorem 22).
+
+    Parameters
+    ----------
+    guarantee : (float, float)
+        (ε, δ) given the leaked value, for neighbours.
+    steps : int
+        Length of a path of neighbours from one to the other, all of which may leak this value; at least 1.
+        `LeakagePair.path` looks for one.
+
+    Returns
+    -------
+    epsilon, delta : float
+        ``k ε``, and at most ``δ (e^{kε} - 1)/(e^ε - 1)``.
+
+    Notes
+    -----
+    Without such a path nothing is promised: with the parity of all records leaked, databases two records apart share
+    the leaked value and no path of it.
+
+    *Guarantee*: the output of the two, given this leaked value, is (ε, δ)-close in both orders; up to 1000 steps no
+    smaller δ holds at this ε for all mechanisms. *Rounding*: up. *Source*: `docs/bounded_leakage.md`, "Groups".
+    """
+    private = read_guarantee("guarantee", guarantee)
+    often = whole_number("steps", steps, least=1)
+    if often <= _STEP_BY_STEP:
+        return chained([private] * often)
+    total = sum_above([private[0]], [often])
+    return total, _closed(*private, often)
+
+
+def _closed(epsilon: float, delta: float, steps: int) -> float:
+    """Return at or above ``δ (e^{kε} - 1)/(e^ε - 1)``, at most 1."""
+    if delta == 0.0:
+        return 0.0
+    if epsilon == 0.0:
+        return min(1.0, float_above(Fraction(delta) * steps))
+    if epsilon * steps > 1e6:
+        return 1.0
+    with flint.ctx.workprec(BITS):
+        one = flint.arb(epsilon)
+        return min(1.0, exact_above(flint.arb(delta) * (steps * one).expm1() / one.expm1()))
+
 
 _MANY = 100_000
 """Sums of more terms are not computed."""
@@ -39,11 +180,6 @@ def basic_composition(parts: Iterable[tuple[float, float]], times: Iterable[int]
     -------
     epsilon, delta : float
         ``Σ ε_i`` and ``1 - Π (1 - δ_i)``, which is at most ``Σ δ_i``.
-
-    Raises
-    ------
-    ArgumentError
-        If a part is not such a pair.
 
     Notes
     -----
@@ -77,11 +213,6 @@ def advanced_composition(part: tuple[float, float], times: int, slack: float) ->
         ``ε √(2 k ln(1/δ′)) + k ε (e^ε - 1)/(e^ε + 1)`` and ``1 - (1 - δ)^k (1 - δ′)``. Where ``k ε`` is not larger:
         that, and ``1 - (1 - δ)^k``.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
-
     Notes
     -----
     The theorem is printed with ``k ε e^{ε-1}``, a misprint of ``k ε (e^ε - 1)``. Both are larger than what is returned
@@ -97,7 +228,7 @@ def advanced_composition(part: tuple[float, float], times: int, slack: float) ->
     with flint.ctx.workprec(BITS):
         one = flint.arb(epsilon)
         spread = (2 * often * -flint.arb(slack).log()).sqrt() if slack < 1.0 else flint.arb(0)
-        total = float_above(max(Fraction(0), exact_end((one * (spread + often * (one / 2).tanh())).upper())))
+        total = exact_above(one * (spread + often * (one / 2).tanh()))
     plain = sum_above([epsilon], [often])
     if plain <= total:
         return plain, _told_by_any([(delta, often)])
@@ -120,11 +251,6 @@ def best_composition(part: tuple[float, float], times: int, epsilon: float) -> f
     -------
     float
         ``1 - (1 - δ)^k (1 - h)`` with ``h = Σ_l C(k, l) max(0, e^{(k-l) ε} - e^{l ε} e^epsilon)/(1 + e^ε)^k``.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
 
     Notes
     -----
@@ -154,7 +280,7 @@ def best_composition(part: tuple[float, float], times: int, epsilon: float) -> f
         if not told < 1:
             return 1.0
         logarithm = (-told).log1p() + (often * (-flint.arb(delta)).log1p() if 0.0 < delta < 1.0 else 0)
-        return 1.0 if delta == 1.0 else min(1.0, float_above(exact_end((-logarithm.expm1()).upper())))
+        return 1.0 if delta == 1.0 else min(1.0, exact_above(-logarithm.expm1()))
 
 
 def _equal_parts(part: object, times: int) -> tuple[tuple[float, float], int]:
@@ -176,7 +302,7 @@ def _told_by_any(chances: list[tuple[float, int]]) -> float:
         return float_above(1 - kept)
     with flint.ctx.workprec(BITS):
         logarithm = sum((times * (-flint.arb(delta)).log1p() for delta, times in telling), flint.arb(0))
-        return min(1.0, float_above(exact_end((-logarithm.expm1()).upper())))
+        return min(1.0, exact_above(-logarithm.expm1()))
 
 
 def big_world(
@@ -207,11 +333,6 @@ def big_world(
     epsilon, delta : float
         What s releases promise together, s = 2t, or t if `absent_throughout`, and never more than `studies`: ``s ε``
         and ``1 - (1 - δ)^s``, at most ``s δ``; ``(0.0, 0.0)`` for t = 0.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
 
     Notes
     -----
@@ -246,11 +367,6 @@ def beside_private_leakage(given: tuple[float, float], leakage: tuple[float, flo
     -------
     epsilon, delta : float
         ``ε1 + ε2`` and ``δ1 + δ2 - δ1 δ2``.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is not such a pair.
 
     Notes
     -----

@@ -12,15 +12,8 @@ from types import MappingProxyType
 import flint
 
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
-from pkdp_pipeline.theorems.rounding import float_above
 from pkdp_pipeline.theory.bounded_leakage.leakage_pair import LeakagePair, Neighbours, Seen, read_neighbours
-from pkdp_pipeline.theory.bounded_leakage.numbers import (
-    BITS,
-    exact_end,
-    read_epsilon,
-    read_growth,
-    read_law,
-)
+from pkdp_pipeline.theory.numbers import BITS, ball_of, exact_above, exact_end, read_growth, read_law, read_number
 
 __all__ = ["ExponentialMechanism"]
 
@@ -131,8 +124,8 @@ class ExponentialMechanism:
             return {output: (chance, chance) for output, chance in self.law(database, leaked).items()}
         scores, best = self._scores(database, leaked)
         with flint.ctx.workprec(BITS):
-            rate = _ball(self.growth).log() / _ball(spread)
-            weights = {output: (rate * _ball(score - best)).exp() for output, score in scores.items()}
+            rate = ball_of(self.growth).log() / ball_of(spread)
+            weights = {output: (rate * ball_of(score - best)).exp() for output, score in scores.items()}
             total = sum(weights.values(), flint.arb(0))
             chances = {output: weight / total for output, weight in weights.items()}
             return {
@@ -160,17 +153,15 @@ class ExponentialMechanism:
         -----
         *Guarantee*: ``P[u ≤ max u - shortfall] ≤ e^{-t}``. *Rounding*: up.
         """
-        further = read_epsilon("t", t)
-        if math.isinf(further):
-            raise ArgumentError("t must be finite: no shortfall is certain not to happen.")
+        further = read_number("t", t)
         scores, best = self._scores(database, leaked)
         if self.spread(leaked) == 0:
             return math.ulp(0.0)  # only best outputs are drawn
         base, unit = self._base(leaked)
         winners = sum(score == best for score in scores.values())
         with flint.ctx.workprec(BITS):
-            needed = _ball(Fraction(len(self.outputs), winners)).log() + flint.arb(further)
-            return float_above(exact_end((_ball(unit) * needed / _ball(base).log()).upper()))
+            needed = ball_of(Fraction(len(self.outputs), winners)).log() + flint.arb(further)
+            return exact_above(ball_of(unit) * needed / ball_of(base).log())
 
     def pair(self) -> LeakagePair:
         """Return the mechanism with its leakage as a `LeakagePair`, drawn from `law`."""
@@ -198,11 +189,8 @@ class ExponentialMechanism:
         """Return, for neighbours that share `leaked`, by how much the utility of each output differs."""
         can = {database for database, law in self.leakage.items() if leaked in law}
         scores = {database: self._scores(database, leaked)[0] for database in can}
-        gains = [
-            [scores[one][output] - scores[other][output] for output in self.outputs]
-            for one, other in self.neighbours
-            if one in can and other in can
-        ]
+        shared = [(scores[one], scores[other]) for one, other in self.neighbours if one in can and other in can]
+        gains = [[one[output] - other[output] for output in self.outputs] for one, other in shared]
         if not gains:
             raise NotCertifiableError(
                 "no two neighbours share this leaked value: given it nothing is promised, whatever is drawn. Let less "
@@ -212,18 +200,13 @@ class ExponentialMechanism:
 
     def _base(self, leaked: Hashable) -> tuple[Fraction, Fraction]:
         """Return a rational base and the unit of utility; R(o) is a multiple of it: ``base^(R(o)/unit) ≤ growth``."""
-        unit = _unit(
-            score - best
-            for database, law in self.leakage.items()
-            if leaked in law
-            for scores, best in [self._scores(database, leaked)]
-            for score in scores.values()
-        )
+        seen = [self._scores(database, leaked) for database, law in self.leakage.items() if leaked in law]
+        unit = _unit(score - best for scores, best in seen for score in scores.values())
         steps = int(self.spread(leaked) / unit)
         # The base is above 1 by about ln(growth)/steps, of which so many binary digits are kept.
         bits = _BASE_BITS + steps.bit_length() + math.ceil(1 / (self.growth - 1)).bit_length()
         with flint.ctx.workprec(BITS + bits):
-            exponent = (_ball(self.growth).log() / steps).exp()
+            exponent = (ball_of(self.growth).log() / steps).exp()
             base = Fraction(math.floor(exact_end(exponent.lower()) * 2**bits), 2**bits)
         # The ball's lower end makes this true; it is checked because the promise rests on it.
         if base**steps > self.growth:  # pragma: no cover
@@ -236,7 +219,3 @@ def _unit(numbers: Iterable[Fraction]) -> Fraction:
     listed = list(numbers)
     below = math.lcm(*(number.denominator for number in listed))
     return Fraction(math.gcd(*(int(number * below) for number in listed)), below)
-
-
-def _ball(value: Fraction) -> flint.arb:
-    return flint.arb(flint.fmpq(value.numerator, value.denominator))

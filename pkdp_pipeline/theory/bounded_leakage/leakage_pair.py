@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.theorems.rounding import float_above
-from pkdp_pipeline.theory.bounded_leakage.numbers import (
+from pkdp_pipeline.theory.numbers import (
     Law,
     divergence,
     growth_below,
@@ -86,15 +86,13 @@ class LeakagePair:
             From random inputs to their probabilities, each a `Fraction`.
         neighbours : iterable of (database, database)
         """
-        chances = read_law("randomness", randomness)
-        laws: dict[Hashable, dict[Seen, Fraction]] = {}
-        for database in databases:
-            law = laws.setdefault(database, {})
-            for drawn, chance in chances.items():
-                seen = (mechanism(database, drawn), leakage(database, drawn))
-                law[seen] = law.get(seen, Fraction(0)) + chance
-            if sum(law.values()) != 1:
-                raise ArgumentError("databases must be different from one another.")
+        chances, listed = read_law("randomness", randomness), list(databases)
+        if len(set(listed)) < len(listed):
+            raise ArgumentError("databases must be different from one another.")
+        laws = {
+            one: _summed(((mechanism(one, drawn), leakage(one, drawn)), chance) for drawn, chance in chances.items())
+            for one in listed
+        }
         return cls(laws=laws, neighbours=frozenset(neighbours))
 
     @property
@@ -210,12 +208,14 @@ class LeakagePair:
             self._fits(other)
             if other._leaked() != self._leaked():
                 raise ArgumentError("others must leak what this pair leaks, with the same probabilities.")
-        laws: dict[Hashable, dict[Seen, Fraction]] = {}
-        for database in self.laws:
-            law = laws.setdefault(database, {})
-            for number, chance in chances.items():
-                for seen, part in pairs[number].laws[database].items():
-                    law[seen] = law.get(seen, Fraction(0)) + chance * part
+        laws = {
+            database: _summed(
+                (seen, chance * part)
+                for number, chance in chances.items()
+                for seen, part in pairs[number].laws[database].items()
+            )
+            for database in self.laws
+        }
         return LeakagePair(laws=laws, neighbours=self.neighbours)
 
     def composed(self, other: LeakagePair) -> LeakagePair:
@@ -271,13 +271,10 @@ class LeakagePair:
         return LeakagePair(laws=self._pushed(change), neighbours=self.neighbours)
 
     def _pushed(self, change: Callable[[Hashable, Hashable], _New]) -> dict[Hashable, dict[_New, Fraction]]:
-        laws: dict[Hashable, dict[_New, Fraction]] = {}
-        for database, law in self.laws.items():
-            new = laws.setdefault(database, {})
-            for (output, leaked), chance in law.items():
-                after = change(output, leaked)
-                new[after] = new.get(after, Fraction(0)) + chance
-        return laws
+        return {
+            database: _summed((change(*seen), chance) for seen, chance in law.items())
+            for database, law in self.laws.items()
+        }
 
     def _outputs(self) -> dict[Hashable, Law]:
         return self._pushed(lambda output, leaked: output)
@@ -316,6 +313,14 @@ class LeakagePair:
     def _worst(self, laws: Mapping[Hashable, Mapping[_New, Fraction]], growth: Fraction | int) -> Fraction:
         factor = read_growth("growth", growth)
         return max((divergence(laws[one], laws[other], factor) for one, other in self.neighbours), default=Fraction(0))
+
+
+def _summed(chances: Iterable[tuple[_New, Fraction]]) -> dict[_New, Fraction]:
+    """Return the law of outcomes that may be listed several times."""
+    law: dict[_New, Fraction] = {}
+    for outcome, chance in chances:
+        law[outcome] = law.get(outcome, Fraction(0)) + chance
+    return law
 
 
 Neighbours: TypeAlias = frozenset[tuple[Hashable, Hashable]]

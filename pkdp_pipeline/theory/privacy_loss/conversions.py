@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from numbers import Real
 from typing import Any
 
 import flint
@@ -18,6 +17,7 @@ import flint
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import positive_real, probability, whole_number
 from pkdp_pipeline.theorems.rounding import ball_above
+from pkdp_pipeline.theory.numbers import read_number
 
 __all__ = [
     "approximate_to_approximately_zero_concentrated",
@@ -309,19 +309,12 @@ def _least(at: Callable[[float], float]) -> float:
 
 
 def _ball(name: str, value: object) -> Any:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ArgumentError(f"{name} must be a number of at least 0, not {type(value).__name__}.")
-    number = float(value)
-    if not 0.0 <= number < math.inf:
-        raise ArgumentError(f"{name} must be at least 0 and finite.")
-    return flint.arb(number)
+    return flint.arb(read_number(name, value))
 
 
 def _shift(xi: object) -> Any:
     """Return ξ, which may be below 0: what mean-concentrated privacy gives is."""
-    if isinstance(xi, bool) or not isinstance(xi, Real) or not math.isfinite(xi):
-        raise ArgumentError("xi must be a finite number.")
-    return flint.arb(float(xi))
+    return flint.arb(read_number("xi", xi, -math.inf))
 
 
 def _order(alpha: object, name: str = "alpha") -> Any:

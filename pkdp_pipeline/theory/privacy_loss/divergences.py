@@ -12,7 +12,8 @@ import flint
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import positive_real
-from pkdp_pipeline.theorems.rounding import ball_above
+from pkdp_pipeline.theorems.rounding import ball_above, float_above
+from pkdp_pipeline.theory.numbers import read_epsilon, read_number
 from pkdp_pipeline.theory.privacy_loss.side import LossSide
 
 __all__ = [
@@ -64,12 +65,9 @@ class ConvexFunction:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not callable(self.value):
             raise ArgumentError("a ConvexFunction has a name in words and a value that can be called with a ball.")
-        for name in ("at_zero", "growth", "slope"):
-            number = getattr(self, name)
-            if isinstance(number, bool) or not isinstance(number, int | float) or math.isnan(number):
-                raise ArgumentError(f"{name} of a ConvexFunction must be a number.")
-        if not math.isfinite(self.slope):
-            raise ArgumentError("slope of a ConvexFunction must be finite.")
+        for name in ("at_zero", "growth"):
+            read_epsilon(f"{name} of a ConvexFunction", getattr(self, name), -math.inf)
+        read_number("slope of a ConvexFunction", self.slope, -math.inf)
         if self.at_zero + self.slope < 0.0 or self.growth - self.slope < 0.0:
             raise ArgumentError(
                 "at_zero and growth of a ConvexFunction must not lie below its tangent at 1: at_zero is at least "
@@ -106,15 +104,9 @@ def divergence_above(first: LossSide, second: LossSide, function: ConvexFunction
         if total == 0:
             return 0.0
         found = ball_above(total) if total.is_finite() else math.inf
-    return min(found, _sum_above(function.at_zero, function.growth))
-
-
-def _sum_above(one: float, other: float) -> float:
-    """Return at or above the sum of two numbers, which may be infinite: what laws that exclude each other cost."""
-    total = one + other
-    if math.isinf(total) or Fraction(total) >= Fraction(one) + Fraction(other):
-        return total
-    return math.nextafter(total, math.inf)
+    # What laws that exclude each other cost.
+    ends = (function.at_zero, function.growth)
+    return found if math.inf in ends else min(found, float_above(sum(map(Fraction, ends), Fraction(0))))
 
 
 def _above_tangent(function: ConvexFunction, ratio: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Literal
 
 import numpy as np
@@ -14,10 +13,10 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.theorems.rounding import UNIT, Array
-from pkdp_pipeline.theory.privacy_loss.concentrated import concentration, lowered, smallest_rho, whole_law
+from pkdp_pipeline.theory.numbers import read_number
 from pkdp_pipeline.theory.privacy_loss.divergences import ConvexFunction, divergence_above
 from pkdp_pipeline.theory.privacy_loss.pairs import Law, certified_sides, explicit_sides
-from pkdp_pipeline.theory.privacy_loss.renyi import renyi_above
+from pkdp_pipeline.theory.privacy_loss.renyi import concentration, lowered, renyi_above, smallest_rho, whole_law
 from pkdp_pipeline.theory.privacy_loss.side import LossSide, crossing, exceeding_above
 
 __all__ = ["Order", "PrivacyLoss"]
@@ -132,7 +131,7 @@ class PrivacyLoss:
         -----
         *Guarantee*: never below the hockey-stick divergence. *Rounding*: up.
         """
-        at = _at_least("epsilon", epsilon, 0.0)
+        at = read_number("epsilon", epsilon)
         return self._worse(order, lambda first, _: first.delta(at))
 
     def epsilon(self, delta: float, *, order: Order = "either") -> float:
@@ -167,7 +166,7 @@ class PrivacyLoss:
         it dominates. *Guarantee*: for a dominating pair, at or above ``P[L > ε]`` of everything it dominates, and no
         better bound follows from it; for the pair of two given laws, that pair's own. *Rounding*: up.
         """
-        at = _at_least("epsilon", epsilon, 0.0)
+        at = read_number("epsilon", epsilon, 0.0)
         if not self.dominating:
             return self.pair_exceeding(at, order=order)
         return self._worse(order, lambda first, second: exceeding_above(first, second, at))
@@ -186,7 +185,7 @@ class PrivacyLoss:
         -----
         *Guarantee*: not below the pair's own value. *Rounding*: up.
         """
-        at = _at_least("epsilon", epsilon, 0.0)
+        at = read_number("epsilon", epsilon, 0.0)
         return self._worse(order, lambda first, _: first.above(at))
 
     def kl(self, *, order: Order = "either") -> float:
@@ -218,7 +217,7 @@ class PrivacyLoss:
         """
         if isinstance(alpha, float) and math.isinf(alpha) and alpha > 0.0:
             return self._worse(order, lambda first, _: first.largest)
-        at = _at_least("alpha", alpha, 1.0)
+        at = read_number("alpha", alpha, 1.0)
         # The divergence grows with its order, so rounding that up is sound.
         more = at - 1.0 if at <= 2.0 else math.nextafter(at - 1.0, math.inf)
         return self._worse(order, lambda first, second: renyi_above(first, second, more))
@@ -239,7 +238,7 @@ class PrivacyLoss:
         *Rounding*: up, within one part in 1e7; in 1e5 for thousands of losses, and in 1e3 where all losses are far
         below 0.01.
         """
-        given = _at_least("xi", xi, 0.0)
+        given = read_number("xi", xi, 0.0)
         return self._worse(order, lambda first, second: smallest_rho(first, second, given))
 
     def approximately_zero_concentrated(self, delta: float, xi: float = 0.0, *, order: Order = "either") -> float:
@@ -257,7 +256,7 @@ class PrivacyLoss:
         gone: that is the best choice for every α at once among all that take mass `delta` from both. *Guarantee*:
         everything the pair dominates is δ-approximately (ξ, ρ)-zero-concentrated. *Rounding*: up.
         """
-        given, dropped = _at_least("xi", xi, 0.0), probability("delta", delta)
+        given, dropped = read_number("xi", xi, 0.0), probability("delta", delta)
         whole = self.zero_concentrated(given, order=order) if max(self.infinite, self.other_only) == 0.0 else math.inf
         first, second = lowered(self.first, dropped), lowered(self.second, dropped)
         if first is None or second is None:
@@ -343,16 +342,3 @@ class PrivacyLoss:
         kind = "dominating" if self.dominating else "exact"
         sides = " / ".join(f"{len(side.losses)} losses up to {side.largest:.6g}" for side in (self.first, self.second))
         return f"<PrivacyLoss, {kind}: {sides}>"
-
-
-def _at_least(name: str, value: object, least: float) -> float:
-    """Return a finite number of at least `least`, or raise `ArgumentError`."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ArgumentError(f"{name} must be a number of at least {least:g}, not {type(value).__name__}.")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not least <= number < math.inf:
-        raise ArgumentError(f"{name} must be at least {least:g} and finite.")
-    return number + 0.0

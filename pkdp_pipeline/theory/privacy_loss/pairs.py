@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from numbers import Rational, Real
+from numbers import Rational
 from typing import Any
 
 import flint
@@ -21,6 +21,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.theorems import Bound, Protects, WorstCase
 from pkdp_pipeline.theorems.rounding import UNIT, Array, ball_above, float_above
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
+from pkdp_pipeline.theory.numbers import ball_of, read_law, read_number
 from pkdp_pipeline.theory.privacy_loss.side import LossSide, thinned
 
 __all__ = ["Law", "certified_sides", "explicit_sides"]
@@ -202,38 +203,27 @@ def explicit_sides(first: Law, second: Law) -> tuple[LossSide, LossSide]:
     ArgumentError
         If one is not a law, or they are lists of different length.
     """
-    one, other = _read("first", first), _read("second", second)
-    if not (isinstance(first, Mapping) or isinstance(second, Mapping)) and len(first) != len(second):
-        raise ArgumentError("first and second must list the same outcomes: the lists differ in length.")
     if isinstance(first, Mapping) != isinstance(second, Mapping):
         raise ArgumentError("first and second must both be lists of probabilities, or both dicts by outcome.")
+    one, other = _read("first", first), _read("second", second)
+    if not isinstance(first, Mapping) and len(first) != len(second):
+        raise ArgumentError("first and second must list the same outcomes: the lists differ in length.")
     return _explicit_side(one, other), _explicit_side(other, one)
 
 
 def _read(name: str, law: Law) -> dict[Hashable, Fraction]:
     if isinstance(law, str | bytes) or not isinstance(law, Mapping | Sequence | np.ndarray):
         raise ArgumentError(f"{name} must be a list of probabilities, or a dict of them by outcome.")
-    items = law.items() if isinstance(law, Mapping) else enumerate(law)
-    found = {outcome: _exactly(name, chance) for outcome, chance in items}
-    total = sum(found.values(), Fraction(0))
-    if abs(total - 1) > _NEAR_ONE or (total != 1 and not any(isinstance(chance, float) for _, chance in _pairs(law))):
-        raise ArgumentError(f"{name} must be a law: its probabilities must sum up to 1.")
-    return {outcome: chance / total for outcome, chance in found.items() if chance}
-
-
-def _pairs(law: Law) -> list[tuple[Any, Any]]:
-    return list(law.items() if isinstance(law, Mapping) else enumerate(law))
-
-
-def _exactly(name: str, chance: object) -> Fraction:
-    if isinstance(chance, bool) or not isinstance(chance, Real):
-        raise ArgumentError(f"{name} must hold probabilities: numbers or Fractions of at least 0.")
-    if not isinstance(chance, Rational) and not math.isfinite(chance):
-        raise ArgumentError(f"{name} must hold finite probabilities.")
-    exact = Fraction(chance) if isinstance(chance, Rational | float) else Fraction(float(chance))
-    if exact < 0:
-        raise ArgumentError(f"{name} must hold probabilities of at least 0.")
-    return exact
+    chances = dict(law.items() if isinstance(law, Mapping) else enumerate(law))
+    if all(isinstance(chance, Rational) for chance in chances.values()):
+        return read_law(name, chances)
+    exact = {
+        outcome: chance if isinstance(chance, Fraction) else Fraction(read_number(f"a probability of {name}", chance))
+        for outcome, chance in chances.items()
+    }
+    total = sum(exact.values(), Fraction(0))
+    scale = total if abs(total - 1) <= _NEAR_ONE else Fraction(1)
+    return read_law(name, {outcome: chance / scale for outcome, chance in exact.items()})
 
 
 def _explicit_side(one: Mapping[Hashable, Fraction], other: Mapping[Hashable, Fraction]) -> LossSide:
@@ -248,10 +238,6 @@ def _explicit_side(one: Mapping[Hashable, Fraction], other: Mapping[Hashable, Fr
             masses[ratio] = masses.get(ratio, Fraction(0)) + chance
     ratios = sorted(masses)
     with flint.ctx.workprec(256):
-        losses = [ball_above(_ball(ratio).log()) for ratio in ratios]
-        logs = [ball_above(_ball(masses[ratio]).log()) for ratio in ratios]
+        losses = [ball_above(ball_of(ratio).log()) for ratio in ratios]
+        logs = [ball_above(ball_of(masses[ratio]).log()) for ratio in ratios]
     return LossSide(losses=np.array(losses), log_masses=np.array(logs), infinite=float_above(infinite))
-
-
-def _ball(exact: Fraction) -> Any:
-    return flint.arb(flint.fmpq(exact.numerator, exact.denominator))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pkdp_pipeline.theorems.inversion import smallest_epsilon
+from pkdp_pipeline.theorems.bound import smallest_epsilon
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
 
 __all__ = ["LossSide", "crossing", "exceeding_above", "log_sum_above", "thinned"]
@@ -100,14 +100,6 @@ class LossSide:
     def epsilon(self, delta: float) -> float:
         """Return an ε with ``self.delta(ε) <= delta``, as small as can be found, or `math.inf`."""
         return crossing((self,), delta)
-
-    def scaled(self, factor: float) -> LossSide:
-        """Return the side with all masses multiplied by a factor of at least 1, rounded up."""
-        more = math.nextafter(math.log(factor) * (1.0 + 4.0 * UNIT), math.inf) if factor > 1.0 else 0.0
-        logs = self.log_masses + more
-        logs = logs + 2.0 * UNIT * (np.abs(logs) + more) if more else logs
-        infinite = min(1.0, math.nextafter(self.infinite * factor, math.inf)) if self.infinite else 0.0
-        return LossSide(losses=self.losses, log_masses=logs, infinite=infinite)
 
     def shorter(self, most: int = _MOST) -> LossSide:
         """Return a side with at most about `most` atoms whose profile is nowhere smaller.

@@ -1,17 +1,20 @@
-"""Curves: every column is certified, the declared one exactly; more of k never costs ε."""
+"""Curves: every point is certified, the declared one among them; more of k never costs ε."""
 
 from __future__ import annotations
 
-import math
+import io
+import re
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from rich.console import Console
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.cli.plan_views.plan import Curve, curves, evenly, planned, takes_long
+from pkdp_pipeline.cli.plan_views.plan import curves, planned, takes_long
+from pkdp_pipeline.cli.plan_views.printing import print_closely
 from pkdp_pipeline.cli.plan_views.question import Question
+from pkdp_pipeline.display.terminal.screen import Screen
+from pkdp_pipeline.model.wording import rounded_up
 
 HABITS = (pkdp.IndependentGivenHabits(),)
 ONCE = Question(kind="histogram", attacker=pkdp.AttackerModel(p_max=0.2, known=2), epsilon=1.0, delta=1e-6)
@@ -49,41 +52,14 @@ def test_what_takes_long_depends_on_theorem_and_size():
     assert not takes_long(planned(ONCE))
 
 
-@st.composite
-def drawn(draw):
-    field = draw(st.sampled_from(["k", "known", "p_max", "unknown"]))
-    size = draw(st.integers(2, 12))
-    if field == "p_max":
-        values = sorted(draw(st.sets(st.floats(0.001, 1.0), min_size=size, max_size=size)))
-    else:
-        values = sorted(map(float, draw(st.sets(st.integers(0, 500), min_size=size, max_size=size))))
-    epsilons = sorted(draw(st.lists(st.floats(0.01, 50.0), min_size=size, max_size=size)))
-    none = draw(st.integers(0, size - 1))
-    epsilons = [*epsilons[: size - none], *([math.inf] * none)]
-    if field in ("k", "unknown"):
-        epsilons.reverse()
-    certified = [place for place, epsilon in enumerate(epsilons) if epsilon < math.inf]
-    declared = values[draw(st.sampled_from(certified))]
-    return Curve(field=field, words="w", declared=declared, values=tuple(values), epsilons=tuple(epsilons))
-
-
-@given(drawn(), st.integers(16, 60))
-def test_columns_are_nowhere_below_what_is_certified(curve, room):
-    shown = evenly(curve, room)
-    assert len(shown.heights) <= room
-    assert shown.heights[shown.declared] == curve.epsilons[curve.values.index(curve.declared)]
-    certified = [(value, epsilon) for value, epsilon in zip(curve.values, curve.epsilons, strict=True)]
-    finite = [column for column, height in enumerate(shown.heights) if height < math.inf]
-    step = (shown.last - shown.first) / max(1, len(finite) - 1)
-    for place, column in enumerate(finite):
-        if column == shown.declared:
-            continue
-        at = shown.first + place * step
-        below = max((one for one in certified if one[0] <= at * (1 + 1e-9)), key=lambda one: one[0], default=None)
-        above = min((one for one in certified if one[0] >= at * (1 - 1e-9)), key=lambda one: one[0], default=None)
-        true = {one for one in (below, above) if one is not None and one[1] < math.inf}
-        # Between two values the attacker who knows more is the certified one: the larger ε.
-        exact = [epsilon for value, epsilon in true if abs(value - at) <= 1e-9 * abs(at)]
-        assert shown.heights[column] == (exact[0] if exact else max(epsilon for _, epsilon in true))
-    if math.inf in curve.epsilons:
-        assert math.inf in shown.heights
+def test_the_rows_that_are_drawn_are_points_of_the_curves():
+    made, text = planned(ONCE), io.StringIO()
+    print_closely(Screen(Console(file=text, width=80)), made)
+    for curve in curves(made):
+        if curve.field == "k":
+            rows = re.findall(r"^ +(\d+) +[█░]+ +(\S+)( +the plan)?", text.getvalue(), flags=re.MULTILINE)
+            certified = {f"{value:.0f}": rounded_up(epsilon) for value, epsilon in zip(*curve[3:], strict=True)}
+            shown = [row for row in rows if certified.get(row[0]) == row[1]]
+            assert len(shown) >= 5
+            assert any(plan and k == f"{curve.declared:.0f}" for k, _, plan in shown)
+    assert text.getvalue().count("the plan") == len(curves(made))

@@ -26,7 +26,8 @@ def labels(panel):
 
 
 def texts(panel):
-    return [text.get_text() for text in panel.texts]
+    legend = panel.get_legend()
+    return [text.get_text() for text in (*panel.texts, *(legend.get_texts() if legend else ()))]
 
 
 def days(number):

@@ -12,7 +12,7 @@ from figure_samples import axes, drawn, labels, texts
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.statement import GuaranteeCurve
 from pkdp_pipeline.display.figures import draw_guarantee
-from pkdp_pipeline.display.figures.guarantee import above
+from pkdp_pipeline.display.figures.losses import above
 
 HALF = pkdp.AttackerModel(p_max=0.5)
 NOISED = pkdp.Histogram(k=50, noise=pkdp.GeometricNoise(1.0), release_threshold=70)
@@ -122,15 +122,6 @@ def test_where_nothing_is_certified_the_picture_says_so():
     panel = axes()
     draw_guarantee(nothing, panel)
     assert texts(panel) == ["nothing is certified: δ = 1"]
-
-
-def test_texts_do_not_cover_each_other():
-    for name in CERTIFICATES:
-        for width in (8.0, 4.8):
-            panel = axes(width)
-            draw_guarantee(curve_of(name), panel)
-            boxes = [text.get_window_extent() for text in panel.texts]
-            assert not any(one.overlaps(other) for one in boxes for other in boxes if one is not other), name
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -58,14 +58,14 @@ def test_where_no_epsilon_is_certified_the_line_leaves_the_picture():
     assert list(line.get_ydata()[:2]) == [1.0, 2.0]
     assert (line.get_ydata()[2:] > top).all()
     assert list(drawn(panel, "total: none").get_xdata()) == list(line.get_xdata()[2:])
-    assert "× no ε is certified" in texts(panel)
+    assert "no ε is certified" in texts(panel)
     assert not any(text.startswith("now") for text in texts(panel))
 
 
 def test_nothing_certified_at_all_is_drawn():
     panel = axes()
     draw_spending(points([math.inf, math.inf]), [budget(1.0)], panel, delta=1e-6)
-    assert "× no ε is certified" in texts(panel)
+    assert "no ε is certified" in texts(panel)
 
 
 def test_without_points_there_is_nothing_to_draw():

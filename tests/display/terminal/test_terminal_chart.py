@@ -52,27 +52,3 @@ def test_only_what_exceeds_the_budget_reaches_its_line(heights, budget, plain):
         assert not full & set(above)
     elif max(heights) > budget * 1.001:
         assert full & set(lines[at])
-
-
-def test_what_exceeds_the_scale_ends_in_an_arrow():
-    for plain, arrow in ((False, "↑"), (True, "^")):
-        lines = columns_chart([100.0, 2.0, 4.0], width=40, first="a", last="c", most=4.0, rows=4, plain=plain)
-        assert lines[0].split()[0] == "4"
-        assert lines[0].count(arrow) == 2  # one column, two characters wide
-        assert arrow not in "".join(lines[1:])
-
-
-@given(st.integers(1, 60), st.integers(0, 59), st.integers(30, 120), st.booleans())
-def test_a_column_is_named_below_it_or_not_at_all(number, place, width, plain):
-    place = min(place, number - 1)
-    lines = columns_chart([1.0] * number, width=width, first="1", last="60", middle=(place, "k = 7"), plain=plain)
-    assert len(lines[-1]) <= width
-    arrow = "^" if plain else "↑"
-    if arrow in lines[-1]:
-        assert "k = 7" in lines[-1]
-        assert lines[-1].split()[0] == "1"
-        assert lines[-1].split()[-1] == "60"
-        left = lines[-2].index("+" if plain else "└") + 1
-        each = (len(lines[-2]) - left) / number
-        if each >= 1:
-            assert int((lines[-1].index(arrow) - left) / each) == place

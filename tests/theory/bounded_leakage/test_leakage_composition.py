@@ -23,7 +23,7 @@ from pkdp_pipeline.theory.bounded_leakage import (
     growth_above,
     growth_below,
 )
-from pkdp_pipeline.theory.bounded_leakage.numbers import divergence
+from pkdp_pipeline.theory.numbers import divergence
 
 
 def randomised(growth, delta):

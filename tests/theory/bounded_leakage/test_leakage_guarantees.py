@@ -24,8 +24,8 @@ from pkdp_pipeline.theory.bounded_leakage import (
     growth_above,
     growth_below,
 )
-from pkdp_pipeline.theory.bounded_leakage.chain import _after
-from pkdp_pipeline.theory.bounded_leakage.numbers import exact_end
+from pkdp_pipeline.theory.bounded_leakage.composing import _after
+from pkdp_pipeline.theory.numbers import exact_end
 
 EPSILONS = st.sampled_from([0.0, 0.125, 0.4, 1.0, 2.5])
 DELTAS = st.sampled_from([0.0, 1e-9, 0.01, 0.2, 0.6])

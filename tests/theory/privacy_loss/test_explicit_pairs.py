@@ -253,15 +253,15 @@ def test_tiny_masses_and_large_losses_count():
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        ([0.5, 0.4], [0.5, 0.5], "sum up to 1"),
-        ([Fraction(1, 2), Fraction(1, 2) + Fraction(1, 10**12)], [0.5, 0.5], "sum up to 1"),
+        ([0.5, 0.4], [0.5, 0.5], "add up"),
+        ([Fraction(1, 2), Fraction(1, 2) + Fraction(1, 10**12)], [0.5, 0.5], "add up"),
         ([0.5, 0.5], [0.5, 0.25, 0.25], "differ in length"),
         ([0.5, 0.5], {"a": 1.0}, "both be lists"),
         ([1.5, -0.5], [0.5, 0.5], "at least 0"),
-        ([math.nan, 1.0], [0.5, 0.5], "finite"),
-        ([True, False], [0.5, 0.5], "numbers or Fractions"),
+        ([math.nan, 1.0], [0.5, 0.5], "at least 0"),
+        ([True, False], [0.5, 0.5], "probabilities"),
         ("01", [0.5, 0.5], "list of probabilities"),
-        ([], [], "sum up to 1"),
+        ([], [], "add up"),
     ],
 )
 def test_what_is_no_law_is_refused(first, second, message):

@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping
 from fractions import Fraction
-from numbers import Rational
+from numbers import Rational, Real
 from typing import Any, TypeAlias, TypeVar
 
 import flint
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import probability
+from pkdp_pipeline.theorems.rounding import float_above
 
 __all__ = [
     "BITS",
     "Law",
+    "ball_of",
     "divergence",
+    "exact_above",
     "exact_end",
     "growth_above",
     "growth_below",
@@ -24,6 +27,7 @@ __all__ = [
     "read_growth",
     "read_guarantee",
     "read_law",
+    "read_number",
 ]
 
 BITS = 192
@@ -91,14 +95,35 @@ def exact_end(end: Any) -> Fraction:
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
-def read_epsilon(name: str, value: object) -> float:
-    """Return `value` as a float of at least 0, ``inf`` allowed, or raise `ArgumentError`."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-        raise ArgumentError(f"{name} must be a number of at least 0, got {value!r}.")
+def exact_above(ball: Any) -> float:
+    """Return the smallest float at or above every point of a ball of numbers of at least 0."""
+    return float_above(max(Fraction(0), exact_end(ball.upper())))
+
+
+def ball_of(value: Fraction) -> Any:
+    """Return the ball of a rational number at the current precision."""
+    return flint.arb(flint.fmpq(value.numerator, value.denominator))
+
+
+def read_number(name: str, value: object, least: float = 0.0) -> float:
+    """Return `value` as a finite float of at least `least`, or raise `ArgumentError`."""
+    number = read_epsilon(name, value, least)
+    if math.isinf(number):
+        raise ArgumentError(f"{name} must be at least {least:g} and finite.")
+    return number
+
+
+def read_epsilon(name: str, value: object, least: float = 0.0) -> float:
+    """Return `value` as a float of at least `least`, ``inf`` allowed, or raise `ArgumentError`."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ArgumentError(f"{name} must be a number of at least {least:g}, not {type(value).__name__}.")
     try:
-        return float(value) + 0.0
+        number = float(value) + 0.0
     except OverflowError:
-        return math.inf
+        number = math.inf
+    if not number >= least:
+        raise ArgumentError(f"{name} must be a number of at least {least:g}.")
+    return number
 
 
 def read_growth(name: str, value: object) -> Fraction:

@@ -18,7 +18,7 @@ from pkdp_pipeline.assurance.verification.claims import BrokenError, Claim, Unch
 from pkdp_pipeline.assurance.verification.opening import Opened
 from pkdp_pipeline.assurance.verification.tables import is_found, least_shown
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.composed import ComposedCertificate
+from pkdp_pipeline.certificates.composed import ComposedCertificate, releases_in
 from pkdp_pipeline.certificates.differences import SEARCHED, differences
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.display.figures import need_matplotlib
@@ -28,7 +28,7 @@ from pkdp_pipeline.display.report.json_form import document_of, report_of_docume
 from pkdp_pipeline.display.report.plain_words import asked_sentence
 from pkdp_pipeline.display.report.published import promise_of
 from pkdp_pipeline.model.budget import Budget
-from pkdp_pipeline.model.mechanisms import Count, Mechanism
+from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.plain_text import joined, printable
 from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.model.wording import moved, rounded_up
@@ -281,7 +281,7 @@ def _total(document: dict[str, Any], promised: Promised) -> str:
         counted = first.releases if isinstance(first, ComposedCertificate) else 1
         if counted != account["releases"]:
             raise BrokenError(f"The total adds up {counted} releases, and {account['releases']} are charged.")
-        parts = set(_mechanisms(first))
+        parts = {one.mechanism for one in releases_in(first)}
         if any(isinstance(one, ReleaseCertificate) and one.mechanism not in parts for one in promised):
             raise BrokenError("The total has no part like one of the promises.")
     else:
@@ -295,14 +295,6 @@ def _total(document: dict[str, Any], promised: Promised) -> str:
     if len(points) > 1 or any(budget["window_days"] is not None for budget in account["budgets"]):
         raise UncheckedError("The total is; earlier points and windows are computed from the ledger only.")
     return "They are."
-
-
-def _mechanisms(certificate: Certificate) -> Iterator[Mechanism]:
-    if isinstance(certificate, ReleaseCertificate):
-        yield certificate.mechanism
-    elif isinstance(certificate, ComposedCertificate):
-        for part, _ in certificate.parts:
-            yield from _mechanisms(part)
 
 
 def _texts(document: dict[str, Any]) -> str:

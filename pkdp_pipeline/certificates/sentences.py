@@ -159,18 +159,13 @@ def depending(attacker: AttackerModel) -> str:
 def _protection(mechanism: Mechanism, protects: Protects, theorem: str) -> str:
     if THEOREMS[theorem].protection:
         return THEOREMS[theorem].protection
-    more = "nor what several releases, or other people's records, tell about her"
+    hidden, shown = "which of two published cells a person is in", "whether she is included, nor "
     if isinstance(mechanism, Count):
-        return (
-            "Protects whether a person is counted in this release; it does not protect what several releases, or "
-            "other people's records, tell about her."
-        )
-    if protects == "presence":
-        return (
-            "Protects whether a person is included in this release; it does not protect which cell she is in once "
-            f"that is known, {more}."
-        )
-    return f"Protects which of two published cells a person is in; it does not protect whether she is included, {more}."
+        hidden, shown = "whether a person is counted in this release", ""
+    elif protects == "presence":
+        hidden, shown = "whether a person is included in this release", "which cell she is in once that is known, nor "
+    others = "what several releases, or other people's records, tell about her"
+    return f"Protects {hidden}; it does not protect {shown}{others}."
 
 
 def assumptions(theorem: str, attacker: AttackerModel) -> tuple[str, ...]:

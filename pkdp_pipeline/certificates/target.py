@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
-from pkdp_pipeline.model.arguments import probability
+from pkdp_pipeline.model.arguments import loss, probability
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
 from pkdp_pipeline.model.wording import Speech, Worded, rounded_up
@@ -267,12 +267,8 @@ class Target:
     delta: float = 1e-6
 
     def __post_init__(self) -> None:
-        epsilon = self.epsilon
-        if epsilon is not None:
-            number = not isinstance(epsilon, bool) and isinstance(epsilon, int | float)
-            if not number or not 0.0 <= epsilon < math.inf:
-                raise ArgumentError("epsilon of a target must be None or a finite number of at least 0.")
-            object.__setattr__(self, "epsilon", float(epsilon))
+        if self.epsilon is not None:
+            object.__setattr__(self, "epsilon", loss("epsilon of a target", self.epsilon))
         delta = probability("delta of a target", self.delta)
         if not 0.0 < delta < 1.0:
             raise ArgumentError(

@@ -6,12 +6,14 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = ["check_types", "choice", "known_fields", "positive_real", "probability", "whole_number", "written"]
+__all__ = ["check_types", "choice", "known_fields", "loss", "positive_real", "probability", "whole_number", "written"]
 
+
+_FARTHEST = 1e300
 
 #: What a field's annotation asks for, and how it is said.
 _TYPES: dict[str, tuple[Any, str]] = {
@@ -69,6 +71,16 @@ def _as_float(value: Real) -> float:
         return float(value)
     except OverflowError:
         return math.inf
+
+
+def loss(name: str, value: object) -> float:
+    """Return an ε of at least 0, rounded up, so far below the largest float that sums of several are finite."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ArgumentError(f"{name} must be a number of at least 0, not {type(value).__name__}.")
+    number = _as_float(value)
+    if not 0.0 <= number < _FARTHEST:
+        raise ArgumentError(f"{name} must be finite and at least 0 (below 1e300), got {number!r}.")
+    return (math.nextafter(number, math.inf) if cast("Any", value) > number else number) + 0.0
 
 
 def whole_number(name: str, value: object, *, least: int) -> int:

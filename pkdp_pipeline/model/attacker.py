@@ -111,8 +111,8 @@ class AttackerModel:
         if self.dependent is None:
             if self.secret == "conditional":
                 raise ArgumentError(
-                    "secret 'conditional' is a person's record given the records of those who share her fate: say in "
-                    "dependent who these are, such as 'household', or leave secret out where records are independent."
+                    "secret 'conditional' is a person's record given the records of those who share her fate: say who "
+                    "these are in dependent, such as 'household', or leave secret out where records are independent."
                 )
             return
         name = self.dependent
@@ -154,7 +154,5 @@ class AttackerModel:
 
 def _read(written: object) -> tuple[Leakage, ...]:
     """Return the leakages of a JSON list; a `Leakage` may stand in it as itself."""
-    several = [written] if isinstance(written, (Leakage, Mapping)) else written
-    if not isinstance(several, (list, tuple)):
-        raise ArgumentError(f"leakage must be a list of leakages, not {type(several).__name__}.")
+    several = written if isinstance(written, (list, tuple)) else (written,)
     return tuple(one if isinstance(one, Leakage) else Leakage.from_dict(one) for one in several)

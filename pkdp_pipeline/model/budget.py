@@ -7,8 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import choice, probability, whole_number, written
-from pkdp_pipeline.model.wording import Worded
+from pkdp_pipeline.model.arguments import choice, loss, probability, whole_number, written
 
 __all__ = ["Budget"]
 
@@ -48,11 +47,7 @@ class Budget:
     window_days: int | None = None
 
     def __post_init__(self) -> None:
-        epsilon: object = self.epsilon
-        if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0.0 <= epsilon < 1e300:
-            rule = "epsilon of a budget must be a number, at least 0 and finite: write "
-            raise ArgumentError(Worded(lambda say: f"{rule}{say.budget}."))
-        object.__setattr__(self, "epsilon", float(epsilon) + 0.0)
+        object.__setattr__(self, "epsilon", loss("epsilon of a budget", self.epsilon))
         object.__setattr__(self, "delta", probability("delta of a budget", self.delta))
         if self.delta >= 1.0:
             raise ArgumentError("delta of a budget must be below 1: at 1 nothing is protected.")

@@ -118,15 +118,9 @@ class Context:
 
     def facts(self) -> tuple[str, ...]:
         """Return who a person is and which rows count, as plain sentences."""
-        return (self._person(), *self._rows())
-
-    def _person(self) -> str:
+        listed = ["Every row is taken for a person: a person with several rows is protected in one of them only."]
         if self.unit:
-            return f"A person is one value of {', '.join(map(repr, self.unit))}."
-        return "Every row is taken for a person: a person with several rows is protected in one of them only."
-
-    def _rows(self) -> list[str]:
-        listed = []
+            listed = [f"A person is one value of {', '.join(map(repr, self.unit))}."]
         if self.table is not None:
             listed.append(f"The rows are those of table {self.table!r}.")
         if self.where is not None:
@@ -139,7 +133,7 @@ class Context:
             *others, last = conditions
             together = f"{', '.join(others)} and {last}" if others else last
             listed.append(f"A release appears only when {together}: that this is so is public.")
-        return listed
+        return tuple(listed)
 
     def _conditions(self) -> list[str]:
         """Return what of the data decides whether there is a release at all."""

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import choice, known_fields, probability, whole_number
+from pkdp_pipeline.model.arguments import choice, known_fields, loss, probability, whole_number
 from pkdp_pipeline.model.wording import Speech, Worded
 
 __all__ = [
@@ -155,11 +155,7 @@ class BoundedDependence(Evidence):
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        value = self.epsilon
-        # A whole number may be too large for a float.
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < _FARTHEST:
-            raise ArgumentError("epsilon of BoundedDependence must be a number, at least 0 and finite (below 1e300).")
-        object.__setattr__(self, "epsilon", float(value))
+        object.__setattr__(self, "epsilon", loss("epsilon of BoundedDependence", self.epsilon))
         object.__setattr__(self, "delta", probability("delta of BoundedDependence", self.delta))
 
     @property
@@ -286,7 +282,6 @@ class BoundedSensitivity(Evidence):
         )
 
 
-_FARTHEST = 1e300
 _REGISTRY: dict[str, type[Evidence]] = {
     kind.key: kind
     for kind in (

@@ -91,17 +91,16 @@ def kind_of_dtype(dtype: Any) -> str | None:
         return kind_of_dtype(dtype.categories.dtype)
     if isinstance(dtype, pd.ArrowDtype):
         return _kind_of_arrow(dtype)
-    for kind, matches in (
+    tests = (
         ("boolean", types.is_bool_dtype),
         ("integer", types.is_integer_dtype),
         ("real", types.is_float_dtype),
         ("instant", lambda given: isinstance(given, pd.DatetimeTZDtype)),
         ("timestamp", types.is_datetime64_any_dtype),
         ("text", types.is_string_dtype),
-    ):
-        if matches(dtype):
-            return kind
-    return "text" if types.is_object_dtype(dtype) else None
+        ("text", types.is_object_dtype),
+    )
+    return next((kind for kind, matches in tests if matches(dtype)), None)
 
 
 def _kind_of_arrow(dtype: pd.ArrowDtype) -> str | None:
@@ -110,7 +109,7 @@ def _kind_of_arrow(dtype: pd.ArrowDtype) -> str | None:
     arrow = dtype.pyarrow_dtype
     if pa.types.is_dictionary(arrow):
         arrow = arrow.value_type
-    for kind, matches in (
+    tests = (
         ("boolean", pa.types.is_boolean),
         ("integer", pa.types.is_integer),
         ("real", pa.types.is_floating),
@@ -120,10 +119,8 @@ def _kind_of_arrow(dtype: pd.ArrowDtype) -> str | None:
         ("decimal", pa.types.is_decimal),
         ("text", pa.types.is_string),
         ("text", pa.types.is_large_string),
-    ):
-        if matches(arrow):
-            return kind
-    return None
+    )
+    return next((kind for kind, matches in tests if matches(arrow)), None)
 
 
 def key_dtype(dtype: Any) -> Any:
@@ -157,12 +154,10 @@ def domain_dtype(kind: str | None, values: Sequence[Key]) -> Any:
     """Return the dtype of a key column whose public cells are `values`, all of one `kind`."""
     missing = any(value is None for value in values)
     if kind == "integer":
-        present = [value for value in values if value is not None]
-        if all(-(2**63) <= value < 2**63 for value in present):
-            return pd.Int64Dtype() if missing else np.dtype("int64")
-        if all(0 <= value < 2**64 for value in present):
-            return pd.UInt64Dtype() if missing else np.dtype("uint64")
-        raise ArgumentError("domain holds whole numbers that no 64-bit column can hold; leave them out.")
+        dtype = _number_dtype([value for value in values if value is not None])
+        if dtype == "float64":
+            raise ArgumentError("domain holds whole numbers that no 64-bit column can hold; leave them out.")
+        return dtype if missing else dtype.numpy_dtype
     if kind == "boolean":
         return pd.BooleanDtype() if missing else np.dtype("bool")
     if kind == "real":

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
 from typing import Any, Literal, cast
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import choice, known_fields, probability, written
+from pkdp_pipeline.model.arguments import choice, known_fields, loss, probability, written
 
 __all__ = ["Leakage", "Lives", "leakages"]
 
 Lives = Literal["presence", "value"]
 """Two lives of one person: in the table or absent from it (presence), in one cell or in another (value)."""
 
-_FARTHEST = 1e300
 _LONGEST = 200
 
 
@@ -75,10 +72,10 @@ class Leakage:
         choice("tells", self.tells, ("people_present", "anything"))
         object.__setattr__(self, "shared_by", _lives(self.shared_by, self.tells))
         if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", _loss("epsilon", self.epsilon))
+            object.__setattr__(self, "epsilon", loss("epsilon", self.epsilon))
         for name in ("delta", "dependence_delta"):
             object.__setattr__(self, name, probability(name, getattr(self, name)))
-        object.__setattr__(self, "dependence_epsilon", _loss("dependence_epsilon", self.dependence_epsilon))
+        object.__setattr__(self, "dependence_epsilon", loss("dependence_epsilon", self.dependence_epsilon))
         if self.epsilon is None and self.delta > 0.0:
             raise ArgumentError(
                 "delta belongs to epsilon: give both where the leakage is itself differentially private, or neither."
@@ -203,16 +200,3 @@ def _lives(shared_by: object, tells: str) -> tuple[Lives, ...]:
         asked.add("value")
     ordered: tuple[Lives, ...] = ("presence", "value")
     return tuple(lives for lives in ordered if lives in asked)
-
-
-def _loss(name: str, value: object) -> float:
-    """Return an ε of at least 0, so far below the largest float that sums of several are finite."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ArgumentError(f"{name} must be a number of at least 0, not {type(value).__name__}.")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not 0.0 <= number < _FARTHEST:
-        raise ArgumentError(f"{name} must be finite and at least 0 (below 1e300), got {number!r}.")
-    return number + 0.0

@@ -57,7 +57,6 @@ class Speech:
     names_releases = True
     """Whether releases that stand already may be named: their labels and periods are the curator's words."""
     same_people = "; or pkdp.SamePeople() for one exact count beside noise"
-    budget = "pkdp.Budget(1.0, 1e-6)"
     larger_budget = "open the ledger with a larger budget"
     revise = "publish with revise=True"
     no_target = "target=None"
@@ -87,7 +86,6 @@ class _JobFile(Speech):
         return f'budget = {{ …, part = "{part}" }}'
 
     same_people = ""  # a job says so by itself
-    budget = "budget = { epsilon = 1.0, delta = 1e-6 }"
     larger_budget = "write a larger budget in the job file"
     revise = "run with --revise"
     no_target = 'target = "none" above the first [table]'

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -173,7 +173,7 @@ class Release:
         """
         from pkdp_pipeline.releases.derived import rollup
 
-        return self._marked(rollup(self._table, self.certificate.mechanism, by, declared=self._declares_cells))
+        return self._derived(rollup, by)
 
     def shares(self, by: str | Sequence[str] | None = None) -> pd.DataFrame:
         """Return each cell's share of its group, derived from what is public, as `rollup` is.
@@ -202,7 +202,7 @@ class Release:
         """
         from pkdp_pipeline.releases.derived import shares
 
-        return self._marked(shares(self._table, self.certificate.mechanism, by, declared=self._declares_cells))
+        return self._derived(shares, by)
 
     def rounded(self, base: int, by: str | Sequence[str] | None = None) -> pd.DataFrame:
         """Return counts as multiples of `base`, for showing; the certificate is no better for it.
@@ -228,15 +228,13 @@ class Release:
         """
         from pkdp_pipeline.releases.derived import rounded
 
-        return self._marked(rounded(self._table, self.certificate.mechanism, base, by, declared=self._declares_cells))
+        return self._derived(rounded, base, by)
 
-    @property
-    def _declares_cells(self) -> bool:
-        """Whether the table lists every cell there is, because the domain was declared."""
+    def _derived(self, derive: Callable[..., pd.DataFrame], *asked: Any) -> pd.DataFrame:
         context = self.certificate.context
-        return context is not None and context.cells == "declared"
-
-    def _marked(self, derived: pd.DataFrame) -> pd.DataFrame:
+        # Whether the table lists every cell there is.
+        declared = context is not None and context.cells == "declared"
+        derived = derive(self._table, self.certificate.mechanism, *asked, declared=declared)
         derived.attrs = {"release_id": self.id}
         return derived
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,7 @@ _SUFFIX = ".json"
 @cache
 def schema_names() -> tuple[str, ...]:
     """Return the names of all schemas, such as ``certificate.v1``; newer versions of one come after older ones."""
-    found = (path.name.removesuffix(_SUFFIX) for path in _FOLDER.glob(f"*.v*{_SUFFIX}"))
-    return tuple(sorted(found, key=_kind_and_version))
+    return tuple(sorted(path.name.removesuffix(_SUFFIX) for path in _FOLDER.glob(f"*.v*{_SUFFIX}")))
 
 
 def schema_file(name: str) -> Path:
@@ -37,12 +35,10 @@ def schema_file(name: str) -> Path:
         If there is none of this name.
     """
     known = schema_names()
-    if name in known:
-        return _FOLDER / f"{name}{_SUFFIX}"
-    versions = [one for one in known if _kind_and_version(one)[0] == name]
-    if not versions:
+    named = {one.rpartition(".v")[0]: one for one in known} | {one: one for one in known}
+    if name not in named:
         raise ArgumentError(f"there is no schema {name!r}; there are {', '.join(known)}.")
-    return _FOLDER / f"{versions[-1]}{_SUFFIX}"
+    return _FOLDER / f"{named[name]}{_SUFFIX}"
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -55,8 +51,3 @@ def schema(name: str) -> dict[str, Any]:
     """
     read: dict[str, Any] = json.loads(schema_file(name).read_text(encoding="utf-8"))
     return read
-
-
-def _kind_and_version(name: str) -> tuple[str, int]:
-    kind, _, version = name.rpartition(".v")
-    return kind, int(version) if re.fullmatch(r"\d+", version) else 0

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Literal
 
 from pkdp_pipeline.certificates.certificate import Certificate
@@ -18,6 +17,7 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import MECHANISMS, Count, Histogram, Mechanism
 from pkdp_pipeline.model.mechanisms.noise_law import chance_of_at_least, mean_absolute, mean_absolute_where_at_least
+from pkdp_pipeline.model.wording import rounded_down
 from pkdp_pipeline.planning.goal import Goal, read_attacker, read_goal
 from pkdp_pipeline.planning.noise_width import least_noise, noise_after
 from pkdp_pipeline.planning.public_counts import PublicCounts
@@ -107,9 +107,9 @@ class Choice:
         off = "" if error is None else f", off by {error:.3g} on average"
         reached = "" if threshold is None else f", published from {threshold} on"
         # Rounded down: whoever types what is shown gets a little more noise, not less.
-        epsilon = Context(prec=4, rounding=ROUND_FLOOR).create_decimal(Decimal(noise.epsilon))
+        epsilon = rounded_down(noise.epsilon, 4)
         subject = "the count" if counts == "count" else counts
-        return f"{subject} with noise of epsilon {epsilon.normalize()}{off}{reached}"
+        return f"{subject} with noise of epsilon {epsilon}{off}{reached}"
 
     def _lost(self) -> str:
         cells, people = self.outcome.suppressed_cells, self.outcome.suppressed_people

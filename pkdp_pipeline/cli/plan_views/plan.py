@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any, NamedTuple
 
 from pkdp_pipeline.certificates.release_certificate import certify
@@ -22,7 +21,7 @@ from pkdp_pipeline.certificates.statement.stronger import (
 from pkdp_pipeline.cli.plan_views.question import EVIDENCE, Question
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError, PkdpError
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
-from pkdp_pipeline.model.wording import JOB_FILE, Speech, percent, worded_for
+from pkdp_pipeline.model.wording import JOB_FILE, Speech, percent, rounded_down, worded_for
 from pkdp_pipeline.planning import (
     Choice,
     PublicCounts,
@@ -245,14 +244,9 @@ def mechanism_phrase(mechanism: Mechanism) -> str:
     """Return what is published, in few words."""
     if mechanism.noise is None:
         return "no noise, every count" if mechanism.k is None else f"no noise, k = {mechanism.k}"
-    noise = f"noise of ε = {typed(mechanism.noise.epsilon)}"
+    # Rounded down: typed as it is shown, it gives a little more noise, not less.
+    noise = f"noise of ε = {rounded_down(mechanism.noise.epsilon, 4)}"
     return noise if mechanism.release_threshold is None else f"{noise}, from {mechanism.release_threshold}"
-
-
-def typed(epsilon: float) -> str:
-    """Return the ε of a noise, rounded down: typed as it is shown, it gives a little more noise, not less."""
-    short = Context(prec=4, rounding=ROUND_FLOOR).create_decimal(Decimal(epsilon))
-    return f"{float(short):g}"
 
 
 def estimate(value: float) -> str:
@@ -278,7 +272,7 @@ class _Flags(Speech):
         return f"{name} = {value}"
 
     def noise(self, epsilon: float) -> str:
-        return f"noise of ε = {typed(epsilon)}"
+        return f"noise of ε = {rounded_down(epsilon, 4)}"
 
     def evidence(self, kind: type[Any]) -> str:
         name = self.evidence_name(kind)

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 
-from pkdp_pipeline.display.ledger.words import Change, number_of, term_changes
+from pkdp_pipeline.display.ledger.words import number_of, term_changes
 from pkdp_pipeline.errors import ArgumentError, LedgerError
 from pkdp_pipeline.ledger.chain import GENESIS, Journal
 from pkdp_pipeline.ledger.sealed import check_table
@@ -24,55 +24,16 @@ class Checked:
     ----------
     events : int
     head : str
-    releases : int
-        Published releases; the table of each obeys its certificate.
-    waiting : int
-        Charged releases that are not public.
-    again : int
-        Certificates that were issued for a stored table again.
-    certificates : int
-        Different certificates that were recomputed.
     held : int or None
         The event whose hash was given as the head; None if none was.
-    unreadable : tuple of str
-        Tables that a gate could not read.
-    changes : tuple of Change
-        The terms recorded first, and all changes.
+    remarks : tuple of str
+        What else is to be said, a line each.
     """
 
     events: int
     head: str
-    releases: int
-    waiting: int
-    again: int
-    certificates: int
     held: int | None
-    unreadable: tuple[str, ...]
-    changes: tuple[Change, ...]
-
-    def remarks(self) -> list[str]:
-        """Return the rest of the report, a line each."""
-        waiting = f" ({self.waiting:,} of them charged and not public)" if self.waiting else ""
-        again = f", {number_of(self.again, 'certificate')} issued again" if self.again else ""
-        listed = [
-            f"{number_of(self.releases + self.waiting, 'release')}{waiting}{again}: every stored table is as its "
-            f"certificate says. {number_of(self.certificates, 'different certificate')} recomputed."
-        ]
-        if self.unreadable:
-            listed.append(f"No gate answers about {', '.join(map(repr, self.unreadable))}, which could not be read.")
-        listed += [f"{change.words[0].upper()}{change.words[1:]}." for change in self.changes[1:]]
-        if self.held is None:
-            listed.append(
-                "A chain cannot show that its end was cut off: keep the head elsewhere, and check with it next time:"
-            )
-        elif self.held == self.events:
-            listed.append(f"The chain ends with the given head, event {self.held:,} of {self.events:,}.")
-        else:
-            listed.append(
-                f"The chain holds the given head, event {self.held:,} of {self.events:,}; a cut after it would not "
-                "show. A later head covers more:"
-            )
-        return listed
+    remarks: tuple[str, ...]
 
 
 def check(reading: Reading, *, head: str | None) -> Checked:
@@ -94,14 +55,11 @@ def check(reading: Reading, *, head: str | None) -> Checked:
         )
     ledger = reading.ledger
     ledger.verify(head)
-    events = 0
-    unreadable: list[str] = []
-    held = None
+    last, held, unreadable = None, None, []
     kinds: Counter[str] = Counter()
     recomputed: dict[str, str] = {}
     with reading.database.snapshot():
         for event in Journal(reading.database).events(ledger.dataset):
-            events += 1
             last = event.hash
             kinds[event.kind] += 1
             held = event.position if event.hash == head else held
@@ -115,17 +73,29 @@ def check(reading: Reading, *, head: str | None) -> Checked:
             except ArgumentError as error:
                 raise LedgerError(f"the release of event {event.sequence} does not hold: {error}") from error
         changes = tuple(term_changes(reading))
-    return Checked(
-        events=events,
-        head=last if events else ledger.head(),
-        releases=kinds["published"],
-        waiting=kinds["reserved"] - kinds["published"] - kinds["given_back"],
-        again=kinds["recertified"],
-        certificates=len(recomputed),
-        held=held,
-        unreadable=tuple(unreadable),
-        changes=changes,
-    )
+    events, charged = kinds.total(), kinds["reserved"] - kinds["given_back"]
+    waiting = charged - kinds["published"]
+    public = f" ({waiting:,} of them charged and not public)" if waiting else ""
+    again = f", {number_of(kinds['recertified'], 'certificate')} issued again" if kinds["recertified"] else ""
+    remarks = [
+        f"{number_of(charged, 'release')}{public}{again}: every stored table is as its certificate says. "
+        f"{number_of(len(recomputed), 'different certificate')} recomputed."
+    ]
+    if unreadable:
+        remarks.append(f"No gate answers about {', '.join(map(repr, unreadable))}, which could not be read.")
+    remarks += [f"{change.words[0].upper()}{change.words[1:]}." for change in changes[1:]]
+    if held is None:
+        remarks.append(
+            "A chain cannot show that its end was cut off: keep the head elsewhere, and check with it next time:"
+        )
+    elif held == events:
+        remarks.append(f"The chain ends with the given head, event {held:,} of {events:,}.")
+    else:
+        remarks.append(
+            f"The chain holds the given head, event {held:,} of {events:,}; a cut after it would not show. A later "
+            "head covers more:"
+        )
+    return Checked(events=events, head=last or ledger.head(), held=held, remarks=tuple(remarks))
 
 
 def _recompute(release: Release, recomputed: dict[str, str]) -> None:

@@ -27,7 +27,7 @@ from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems import Applied, Protects, WorstCase
 
-__all__ = ["ComposedCertificate", "compose", "part_of", "units_of"]
+__all__ = ["ComposedCertificate", "compose", "part_of", "releases_in", "units_of"]
 
 _MOST_TIMES = 10**9
 _NAMED = 3
@@ -199,9 +199,11 @@ class ComposedCertificate(Certificate):
         listed += assumed_beside(self._facts, self.evidence, self.leakage)
         if self.has_partial_knowledge and self.releases > 1:
             listed += [
-                f"A person's record given those of all others of her {name} is given all of theirs, in all of these "
-                f"releases; and the one unknown person of each {name} is the same in all of them."
-                for name in dict.fromkeys(_conditional(self.parts))
+                f"A person's record given those of all others of her {one.attacker.dependent} is given all of theirs, "
+                f"in all of these releases; and the one unknown person of each {one.attacker.dependent} is the same in "
+                "all of them."
+                for one in releases_in(self)
+                if one.attacker.secret == "conditional"
             ]
         return tuple(dict.fromkeys((*listed, *(text for part, _ in self.parts for text in part.assumptions))))
 
@@ -312,13 +314,18 @@ def _number_of_times(value: object) -> int:
     return number
 
 
+def releases_in(certificate: Certificate) -> Iterator[ReleaseCertificate]:
+    """Yield the releases' own certificates, of parts of any depth."""
+    if isinstance(certificate, ComposedCertificate):
+        for part, _ in certificate.parts:
+            yield from releases_in(part)
+    elif isinstance(certificate, ReleaseCertificate):
+        yield certificate
+
+
 def units_of(certificate: Certificate) -> set[tuple[str, ...]]:
     """Return the privacy units that a certificate is known to be about; none where no publication is named."""
-    if isinstance(certificate, ComposedCertificate):
-        return {unit for part, _ in certificate.parts for unit in units_of(part)}
-    if isinstance(certificate, ReleaseCertificate) and certificate.context is not None:
-        return {certificate.context.unit}
-    return set()
+    return {one.context.unit for one in releases_in(certificate) if one.context is not None}
 
 
 def _protected_by(parts: Iterable[Certificate]) -> Protects:
@@ -334,10 +341,9 @@ def _composed_from_document(document: Mapping[str, Any]) -> ComposedCertificate:
     """Compose again what the JSON document of a composed certificate is about."""
     parts = []
     for part in document["parts"]:
-        times = part.get("times") if isinstance(part, Mapping) else None
-        if isinstance(times, bool) or not isinstance(times, int) or times < 1 or "certificate" not in part:
+        if not isinstance(part, Mapping) or "certificate" not in part:
             raise ArgumentError("the certificate's parts are malformed: each has a certificate and times, at least 1.")
-        parts.append((Certificate.from_json(json.dumps(part["certificate"])), _number_of_times(times)))
+        parts.append((Certificate.from_json(json.dumps(part["certificate"])), _number_of_times(part.get("times"))))
     aim = cast("Protects", choice("protects", document["protects"], ("presence", "value")))
     return ComposedCertificate(
         protects=aim, parts=tuple(parts), evidence=evidence_from_dicts(list(document["evidence"]))
@@ -364,12 +370,3 @@ def _in_words(declared: Iterable[str]) -> list[str]:
     first, *others = [text.removesuffix(".") for text in declared if text != nothing] or [""]
     listed = "; ".join((first, *(text[0].lower() + text[1:] for text in others)))
     return [*([f"What was declared: {listed}."] if listed else []), *(text for text in declared if text == nothing)]
-
-
-def _conditional(parts: Iterable[tuple[Certificate, int]]) -> Iterator[str]:
-    """Yield the groups given whose other records a record is the secret, in any part."""
-    for part, _ in parts:
-        if isinstance(part, ComposedCertificate):
-            yield from _conditional(part.parts)
-        elif isinstance(part, ReleaseCertificate) and part.attacker.secret == "conditional":
-            yield part.attacker.dependent or ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -62,7 +62,7 @@ def _advised(
     protects: Protects,
     *,
     aim: Aim = _AIM,
-    end: Choice | None = None,
+    end: Choice = lambda say: "",
 ) -> Worded:
     """Return why something is refused, then the nearest choices; every number comes from the certificates' engine.
 
@@ -71,24 +71,17 @@ def _advised(
     aim = (min(aim[0], _AIM[0]), min(aim[1], _AIM[1]))
     # Noise asks nothing of the attacker; nobody who uses it alone is advised to declare one.
     undeclared = mechanism.noise is not None and attacker == attacker.against_anyone()
-    ways = () if undeclared else (_by_threshold, _by_uncertainty)
-    found = [choice(mechanism, attacker, protects, aim) for choice in ways]
-    choices: list[Choice] = [partial(_plain, text) for text in found if text is not None]
-    noised = _by_noise(mechanism, attacker, protects, aim)
-    if noised is not None:
-        choices.append(noised)
-    instead = _instead(attacker, protects, aim)
-    if instead is not None:
-        choices.append(instead)
-    last = end or partial(_plain, "")
+    ways = (_by_noise, _instead) if undeclared else (_by_threshold, _by_uncertainty, _by_noise, _instead)
+    tried = (way(mechanism, attacker, protects, aim) for way in ways)
+    choices = [choice for choice in tried if choice is not None]
     if not choices and not attacker.leakage:
         why = f"{why} Nothing that was tried reaches epsilon = {aim[0]:g}, delta = {rounded_up(aim[1])}: ask for less."
-        return Worded(lambda say: why + last(say))
+        return Worded(lambda say: why + end(say))
     if not choices:
-        return Worded(lambda say: _otherwise(why, mechanism, attacker, protects, aim, say) + last(say))
+        return Worded(lambda say: _otherwise(why, mechanism, attacker, protects, aim, say) + end(say))
     given = "" if all(leak.is_private for leak in attacker.leakage) else ", given what leaks"
     start = f"{why} Each of these would give epsilon = {aim[0]:g}, delta = {rounded_up(aim[1])}{given}: "
-    return Worded(lambda say: f"{start}{'; or '.join(choice(say) for choice in choices)}.{last(say)}")
+    return Worded(lambda say: f"{start}{'; or '.join(choice(say) for choice in choices)}.{end(say)}")
 
 
 def _otherwise(
@@ -112,16 +105,11 @@ def _otherwise(
     )
 
 
-def _plain(text: str, say: Speech) -> str:
-    """Return what is the same in every speech."""
-    return text
-
-
 def _reaches(bound: Bound, aim: Aim) -> bool:
     return bool(bound.bracket(np.array([aim[0]]))[1][0] <= aim[1])
 
 
-def _by_threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> str | None:
+def _by_threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> Choice | None:
     """Name the smallest k for the declared p_max, or for an example where none is declared."""
     left = Surviving(attacker, mechanism.noise is not None).theorems
     if left.isdisjoint(_BY_THRESHOLD[protects]):
@@ -132,7 +120,7 @@ def _by_threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Prote
     people = f" and known = {attacker.known}" if attacker.known else ""
     if protects == "value" and (attacker.p_max_between is not None or declared is None):
         found = _between(attacker, aim)
-        return None if found is None else f"k = {found[0]} {found[1]}{people}"
+        return None if found is None else lambda say: f"k = {found[0]} {found[1]}{people}"
     low = attacker.p_min or 0.0
     # An example that does not contradict what is declared.
     share = declared if declared is not None else 0.1 if low <= 0.1 else 0.5 * (1.0 + low)
@@ -149,7 +137,9 @@ def _by_threshold(mechanism: Mechanism, attacker: AttackerModel, protects: Prote
         known=attacker.known - aside,
         active=attacker.influence == "active",
     )
-    return None if least is None else f"k = {least + aside} {_where('p_max', share, declared is not None)}{people}"
+    if least is None:
+        return None
+    return lambda say: f"k = {least + aside} {_where('p_max', share, declared is not None)}{people}"
 
 
 def _where(label: str, share: float, declared: bool) -> str:
@@ -166,7 +156,7 @@ def _between(attacker: AttackerModel, aim: Aim) -> tuple[int, str] | None:
     return None if least is None else (least + attacker.known, _where("p_max_between", share, declared))
 
 
-def _by_uncertainty(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> str | None:
+def _by_uncertainty(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> Choice | None:
     """Name how many unknown people an exact count needs; presence in a histogram has no such way."""
     surviving = Surviving(attacker, mechanism.noise is not None)
     if ("counting" if isinstance(mechanism, Count) else "options") not in surviving.theorems:
@@ -177,16 +167,16 @@ def _by_uncertainty(mechanism: Mechanism, attacker: AttackerModel, protects: Pro
         assert low is not None
         assert high is not None
         people = _least(Counting, "unknown", 1, aim, surviving, theorem="counting", p_min=low, p_max=high)
-        return (
-            None
-            if people is None
-            else (f"no threshold but unknown = {people} people with p_min = {low!r} and p_max = {high!r}")
-        )
+        if people is None:
+            return None
+        return lambda say: f"no threshold but unknown = {people} people with p_min = {low!r} and p_max = {high!r}"
     if protects == "presence":
         return None
     share = attacker.p_min if attacker.p_min and attacker.p_min <= 0.5 else 0.1
     people = _least(Options, "unknown", 1, aim, theorem="options", p_min=share)
-    return None if people is None else f"unknown = {people} people who choose every option with p_min = {share!r}"
+    if people is None:
+        return None
+    return lambda say: f"unknown = {people} people who choose every option with p_min = {share!r}"
 
 
 def _by_noise(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> Choice | None:
@@ -210,7 +200,7 @@ def _by_noise(mechanism: Mechanism, attacker: AttackerModel, protects: Protects,
     return lambda say: f"{say.noise(noise)} with {say.setting('release_threshold', reached)}, {whatever}"
 
 
-def _instead(attacker: AttackerModel, protects: Protects, aim: Aim) -> Choice | None:
+def _instead(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> Choice | None:
     """Name the histogram that hides the cell beside what tells who is present; it hides no presence."""
     left = Surviving(attacker, noised=False).theorems
     if not attacker.leakage or protects == "value" or "histogram_between" not in left:

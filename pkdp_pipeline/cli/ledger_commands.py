@@ -171,7 +171,7 @@ def verify(
     typer.echo(f"{name}: chain of {number_of(found.events, 'event')} intact, head {found.head}")
     if not found.events:
         return
-    for line in found.remarks():
+    for line in found.remarks:
         screen.say(line, indent=0)
     if found.held != found.events:
         screen.command(again)

@@ -62,11 +62,6 @@ class WorstMaximum(WorstCase):
         pairs = [part.parameters for part in self.parts]
         return max((pair[0] for pair in pairs), default=0.0), max((pair[1] for pair in pairs), default=0.0)
 
-    @property
-    def slack(self) -> float:
-        """Return the largest slack of a part."""
-        return max((part.slack for part in self.parts), default=0.0)
-
     def rounding(self, epsilons: Array) -> Array:
         """See `pkdp_pipeline.theorems.bound.Bound`."""
         sides = [(part.bracket(epsilons), part.rounding(epsilons)) for part in self.parts]

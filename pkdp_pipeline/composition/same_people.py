@@ -12,7 +12,7 @@ import numpy as np
 from pkdp_pipeline.composition.maximum import Maximum, WorstMaximum, best_attack
 from pkdp_pipeline.composition.part import Part, Total, has_cells
 from pkdp_pipeline.composition.schedule import largest, plain_sum, trajectory, without_evidence, worst_largest
-from pkdp_pipeline.composition.sums import NoiseTotal, SmallerTotal
+from pkdp_pipeline.composition.sums import NoiseTotal, SmallerTotal, first_of
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.model.evidence import BoundedSensitivity, Evidence
 from pkdp_pipeline.model.mechanisms import Count, Histogram
@@ -149,11 +149,8 @@ def _most_telling(numbers: dict[NoiseCurve, int], changes: int) -> NoiseTotal:
     if deltas != sorted(deltas, reverse=True) and changes < sum(numbers.values()):
         # None is the worst in both ε and δ: every one is taken for the largest of all.
         return NoiseTotal(theorem=_SENSITIVITY, parts=tuple((one, numbers[one]) for one in ranked), changes=changes)
-    taken = []
-    for curve in ranked:
-        taken.append((curve, min(changes, numbers[curve])))
-        changes -= taken[-1][1]
-    return NoiseTotal(theorem=_SENSITIVITY, parts=tuple(part for part in taken if part[1]))
+    taken = first_of(((curve, numbers[curve]) for curve in ranked), changes)
+    return NoiseTotal(theorem=_SENSITIVITY, parts=tuple(taken))
 
 
 def _not_above_the_sum(few: NoiseTotal, parts: tuple[Part, ...], declared: BoundedSensitivity) -> WorstCase:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import TypeVar
 
 import flint
 import numpy as np
@@ -17,7 +19,9 @@ from pkdp_pipeline.theorems import Bound, WorstCase
 from pkdp_pipeline.theorems.bound import Derived, Guarantee
 from pkdp_pipeline.theorems.rounding import EVALUATED, Array, ball_above, float_below, sum_above
 
-__all__ = ["GroupPrivacy", "NoiseTotal", "SmallerTotal", "SplitSum"]
+__all__ = ["GroupPrivacy", "NoiseTotal", "SmallerTotal", "SplitSum", "first_of"]
+
+_Part = TypeVar("_Part")
 
 _WIDE = 1e6
 """Totals of noise with larger ε are known by their sums only."""
@@ -134,11 +138,17 @@ class SmallerTotal(WorstCase):
 
 def _worst(values: list[tuple[float, int]], most: int) -> float:
     """Return the sum of the `most` largest values, of which each occurs so often; rounded up."""
-    taken = []
-    for value, times in sorted(values, reverse=True):
-        taken.append((value, min(times, most)))
-        most -= taken[-1][1]
+    taken = first_of(sorted(values, reverse=True), most)
     return sum_above([value for value, _ in taken], [times for _, times in taken])
+
+
+def first_of(listed: Iterable[tuple[_Part, int]], most: int) -> list[tuple[_Part, int]]:
+    """Return the first `most` of things that occur so often each, with how often each is taken."""
+    taken = []
+    for one, times in listed:
+        taken.append((one, min(times, most)))
+        most -= taken[-1][1]
+    return [part for part in taken if part[1]]
 
 
 @lru_cache(maxsize=64)

@@ -111,8 +111,8 @@ class AttackerModel:
         if self.dependent is None:
             if self.secret == "conditional":
                 raise ArgumentError(
-                    "secret='conditional' is a person's record given the records of those who share her fate: say who "
-                    "these are, as in dependent='household', or leave secret out where records are independent."
+                    "secret 'conditional' is a person's record given the records of those who share her fate: say in "
+                    "dependent who these are, such as 'household', or leave secret out where records are independent."
                 )
             return
         name = self.dependent

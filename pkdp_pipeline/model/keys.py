@@ -9,7 +9,8 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -62,18 +63,17 @@ def kind_of_values(name: str, values: Sequence[Key]) -> str | None:
     return kinds.pop() if kinds else None
 
 
+_KINDS: Mapping[str, type] = MappingProxyType(
+    # A boolean is an int as well.
+    {"text": str, "boolean": bool, "integer": int, "real": float, "date": datetime.date, "decimal": decimal.Decimal}
+)
+
+
 def _kind_of_value(name: str, value: Key) -> str:
     if isinstance(value, pd.Timestamp):
         return "timestamp" if value.tz is None else "instant"
-    for kind, types in (
-        ("text", str),
-        ("boolean", bool),
-        ("integer", int),
-        ("real", float),
-        ("date", datetime.date),
-        ("decimal", decimal.Decimal),
-    ):
-        if isinstance(value, types):
+    for kind, of in _KINDS.items():
+        if isinstance(value, of):
             return kind
     raise ArgumentError(
         f"{name} holds a {type(value).__name__}; a cell is named by text, a number, a boolean, a date, a timestamp or "

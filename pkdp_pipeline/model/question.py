@@ -20,7 +20,7 @@ from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.model.predicate import Predicate, from_query
 from pkdp_pipeline.model.unit import EachRow
 
-__all__ = ["Question", "Selection"]
+__all__ = ["Question", "Selection", "column_names"]
 
 _RULES = {
     "protects": ("presence", "value"),
@@ -127,10 +127,10 @@ class Question(Selection):
         for name, allowed in _RULES.items():
             choice(name, getattr(self, name), allowed)
         unit = () if isinstance(self.unit, EachRow) else self.unit
-        object.__setattr__(self, "unit", _columns("unit", unit, " or pkdp.EACH_ROW"))
+        object.__setattr__(self, "unit", column_names("unit", unit, " or pkdp.EACH_ROW"))
         for name in ("by", "order_by"):
             named = getattr(self, name)
-            object.__setattr__(self, name, _columns(name, () if named is None else named))
+            object.__setattr__(self, name, column_names(name, () if named is None else named))
         if isinstance(self.period, datetime.datetime):
             raise ArgumentError("period must be a text or a date, not a point in time: write period=timestamp.date().")
         if self.period is not None:
@@ -276,7 +276,7 @@ def _is_series(value: object) -> bool:
     return any((kind.__module__[:6], kind.__name__) == ("pandas", "Series") for kind in type(value).__mro__)
 
 
-def _columns(argument: str, value: object, alternative: str = "") -> tuple[str, ...]:
+def column_names(argument: str, value: object, alternative: str = "") -> tuple[str, ...]:
     """Return column names as a tuple; only an empty tuple may be empty."""
     if isinstance(value, tuple) and not value:
         return ()

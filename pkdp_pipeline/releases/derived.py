@@ -6,7 +6,6 @@ returns is post-processing, which every certificate survives unchanged, so nothi
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,8 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.model.keys import Key, canonical_key, kind_of_dtype
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
+from pkdp_pipeline.model.predicate.columns import check_columns
+from pkdp_pipeline.model.question import column_names
 from pkdp_pipeline.releases.noise import expected_error
 from pkdp_pipeline.theorems.rounding import float_above, float_below
 
@@ -138,20 +139,8 @@ def _columns(table: pd.DataFrame) -> list[str]:
 
 
 def _names(table: pd.DataFrame, by: object) -> list[str]:
-    names = [by] if isinstance(by, str) else by
-    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise ArgumentError("by must be one of the release's by-columns or a list of them; [] is the grand total.")
-    columns = _columns(table)
-    for name in names:
-        if name in columns:
-            continue
-        if not columns:
-            raise ArgumentError(f"by names column {name!r}, but a count has no by-columns; [] is its only roll-up.")
-        close = difflib.get_close_matches(name, columns, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(map(repr, columns))}."
-        raise ArgumentError(f"by names column {name!r}, which is no by-column of the release: {hint}")
-    if len(set(names)) < len(names):
-        raise ArgumentError("by names a column twice.")
+    names = column_names("by", () if isinstance(by, list) and not by else by, "; [] is the grand total")
+    check_columns("by", names, _columns(table), "the release's key")
     return list(names)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import difflib
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 from pydantic import (
     BaseModel,
@@ -137,7 +137,21 @@ def _listed(value: object) -> object:
     return [value] if isinstance(value, str | dict) else value
 
 
-class LeakageTable(Table):
+class _ValueTable(Table):
+    """A table with the fields of a value, whose rules are checked when it is read."""
+
+    _kind: ClassVar[Callable[..., Any]]
+
+    @model_validator(mode="after")
+    def _makes_a_value(self) -> Self:
+        self._value()
+        return self
+
+    def _value(self) -> Any:
+        return type(self)._kind(**{name: getattr(self, name) for name in type(self).model_fields})
+
+
+class LeakageTable(_ValueTable):
     """``[[attacker.leakage]]``: what is published exactly, or known to leak, about the same people; see `Leakage`."""
 
     name: Name = Field(
@@ -167,18 +181,10 @@ class LeakageTable(Table):
     )
     dependence_delta: float = Field(default=0.0, description="The δ that belongs to dependence_epsilon.")
 
-    @model_validator(mode="after")
-    def _is_a_leakage(self) -> Self:
-        self.leakage()
-        return self
-
-    def leakage(self) -> Leakage:
-        """Return the leakage."""
-        fields = self.model_dump()
-        return Leakage(fields.pop("name"), **fields)
+    _kind = Leakage
 
 
-class AttackerTable(Table):
+class AttackerTable(_ValueTable):
     """``[attacker]``: the fields of `AttackerModel`, assumptions that are argued and published."""
 
     p_max: float | None = Field(
@@ -222,23 +228,16 @@ class AttackerTable(Table):
     def _one_or_several(cls, value: object) -> object:
         return _listed(value)
 
-    @model_validator(mode="after")
-    def _is_an_attacker(self) -> Self:
-        if self.secret == "conditional" and self.dependent is None:
-            raise ValueError(
-                'secret = "conditional" is a person\'s record given those of all who share her fate: say who these '
-                'are, as in dependent = "household", or leave secret out where records are independent.'
-            )
-        self.model()
-        return self
+    @staticmethod
+    def _kind(leakage: tuple[LeakageTable, ...], **fields: Any) -> AttackerModel:
+        return AttackerModel(leakage=tuple(table._value() for table in leakage), **fields)
 
     def model(self) -> AttackerModel:
         """Return the attacker model."""
-        fields: dict[str, Any] = {name: getattr(self, name) for name in type(self).model_fields}
-        return AttackerModel(**fields | {"leakage": tuple(table.leakage() for table in self.leakage)})
+        return cast("AttackerModel", self._value())
 
 
-class BudgetTable(Table):
+class BudgetTable(_ValueTable):
     """``[[budget]]``: the most that the data set's releases may add up to; see `Budget`."""
 
     epsilon: float = Field(description="The most that ε may add up to, at this delta.", examples=[1.0])
@@ -250,30 +249,24 @@ class BudgetTable(Table):
         default=None, description="Hold any so many consecutive days to it, instead of the whole history."
     )
 
-    @model_validator(mode="after")
-    def _is_a_budget(self) -> Self:
-        self.budget()
-        return self
+    _kind = Budget
 
     def budget(self) -> Budget:
         """Return the budget."""
-        return Budget(self.epsilon, self.delta, part=self.part, window_days=self.window_days)
+        return cast("Budget", self._value())
 
 
-class TargetTable(Table):
+class TargetTable(_ValueTable):
     """``target``: what each release has to promise at least; see `Target`."""
 
     epsilon: float | None = Field(default=None, description="The largest ε at this delta; any when left out.")
     delta: float = Field(default=1e-6, description="The delta at which it is measured.", examples=[1e-6])
 
-    @model_validator(mode="after")
-    def _is_a_target(self) -> Self:
-        self.target()
-        return self
+    _kind = Target
 
     def target(self) -> Target:
         """Return the target."""
-        return Target(self.epsilon, self.delta)
+        return cast("Target", self._value())
 
 
 def _table_or_none(value: object) -> object:
@@ -290,19 +283,18 @@ TargetEntry = Annotated[
 """What a job says of its target; ``"none"`` where it asks for nothing."""
 
 
-class _EvidenceTable(Table):
+class _EvidenceTable(_ValueTable):
     """One kind of evidence: the fields of its class, after `kind`."""
 
     kind: str
 
-    @model_validator(mode="after")
-    def _is_evidence(self) -> Self:
-        self.evidence()
-        return self
+    @staticmethod
+    def _kind(kind: str, **fields: Any) -> Evidence:
+        return KINDS[kind](**fields)
 
     def evidence(self) -> Evidence:
         """Return the evidence."""
-        return KINDS[self.kind](**self.model_dump(exclude={"kind"}))
+        return cast("Evidence", self._value())
 
 
 class _DisjointUnits(_EvidenceTable):

@@ -23,6 +23,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.release_certificate import release_certificate
 from pkdp_pipeline.cli import ledger_commands
 from pkdp_pipeline.cli import main as cli
+from pkdp_pipeline.display.ledger.registry import number, quoted
 from pkdp_pipeline.ledger import Ledger, database
 from pkdp_pipeline.ledger.chain import json_text
 from pkdp_pipeline.model.context import Context
@@ -128,7 +129,7 @@ def test_every_command_reads_and_nothing_is_written(path):
     assert [one.name for one in path.parent.iterdir()] == ["ledger.sqlite"]
 
 
-@pytest.mark.parametrize("width", [40, 80, 200])
+@pytest.mark.parametrize("width", [40, 200])
 @pytest.mark.parametrize("command", [["show"], ["show", "--all"], ["total"], ["explain"], ["explain", "--entry", "1"]])
 def test_nothing_is_wider_than_the_terminal(path, command, width):
     done = run(command[0], path, *command[1:], width=width)
@@ -631,8 +632,6 @@ def test_odd_names_do_not_break_the_yaml(tmp_path):
         publish(ledger, day(1))
         kept = ledger.dataset
     for plain in (False, True):
-        from pkdp_pipeline.display.ledger.registry import quoted
-
         assert YAML(typ="safe").load(quoted(name, plain=plain)) == name
         assert not plain or quoted(name, plain=plain).isascii()
     document = YAML(typ="safe").load(run("export", path, "--format", "registry").stdout)
@@ -641,17 +640,15 @@ def test_odd_names_do_not_break_the_yaml(tmp_path):
         assert run(*command).exit_code == 0
 
 
-@pytest.mark.parametrize("value", [1e-6, 1.5e-300, 0.1, 3.0, 1e22, 17.43114894411861])
 @pytest.mark.parametrize("version", [(1, 1), (1, 2)])
-def test_numbers_are_numbers_in_every_yaml(value, version):
-    from pkdp_pipeline.display.ledger.registry import number
-
+def test_numbers_are_numbers_in_every_yaml(version):
     reader = YAML(typ="safe")
     reader.version = version
-    read = reader.load(f"{number(value)}\n")
-    assert isinstance(read, float)
-    assert read == value
-    assert "e" not in number(value) or "." in number(value), "YAML 1.1 takes 1e-06 for a text"
+    for value in (1e-6, 1.5e-300, 0.1, 3.0, 1e22, 17.43114894411861):
+        read = reader.load(f"{number(value)}\n")
+        assert isinstance(read, float)
+        assert read == value
+        assert "e" not in number(value) or "." in number(value), "YAML 1.1 takes 1e-06 for a text"
 
 
 @pytest.fixture(scope="module")

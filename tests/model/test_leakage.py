@@ -131,7 +131,7 @@ def test_dependence_names_the_larger_unit_and_a_conditional_secret_needs_it():
     written = attacker.to_dict()
     assert (written["dependent"], written["secret"]) == ("household", "conditional")
     assert AttackerModel.from_dict(written) == attacker
-    with pytest.raises(ArgumentError, match="say who these are, as in dependent='household'"):
+    with pytest.raises(ArgumentError, match="say in dependent who these are"):
         AttackerModel(secret="conditional")
     for bad in ("", " household", "a\nb", 5):
         with pytest.raises(ArgumentError, match="dependent must name the larger unit"):

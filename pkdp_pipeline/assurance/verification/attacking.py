@@ -6,12 +6,13 @@ import functools
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from pkdp_pipeline.assurance.attacks import LARGEST, Crowd, enumerated, knowing_all, matching, size, vertices
 from pkdp_pipeline.assurance.attacks.enumeration import Enumerated
 from pkdp_pipeline.assurance.attacks.schedules import (
     Schedule,
@@ -23,10 +24,12 @@ from pkdp_pipeline.assurance.attacks.schedules import (
 from pkdp_pipeline.assurance.attacks.simulation import Simulated, simulated
 from pkdp_pipeline.assurance.verification.certificates import Nested
 from pkdp_pipeline.assurance.verification.claims import BrokenError, Claim, UncheckedError, claim_of
-from pkdp_pipeline.assurance.verification.trying import Tried, simulable, tried_by_anyone, tried_by_declared
 from pkdp_pipeline.certificates.composed import ComposedCertificate
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.model.wording import rounded_down, rounded_up
+from pkdp_pipeline.theorems import Protects
 
 __all__ = ["Effort", "attack_claims"]
 
@@ -52,6 +55,26 @@ _MOST = 20
 _MOST_DRAWN = 4
 _LARGEST_TOTAL = 3000
 """Totals of more releases than this are not tried: drawing one of their trajectories takes as long as they are."""
+
+
+_ONE_CELL = 1_000_000
+_SEVERAL_CELLS = 400_000
+"""How many terms are enumerated for one certificate; either takes about a second."""
+
+_ONE_TRIAL = {True: LARGEST, False: 130_000}
+"""How many of them for one trial, with a single cell and with several."""
+
+_FIRST = (1.0, 0.5, 2.0, 0.1)
+"""Tried first, so that some ε is tried even where little can be."""
+
+_VERTICES_AT = (0.5, 1.0)
+_FARTHEST = 100.0
+
+_SIMULATED_AT = (0.1, 0.5)
+"""Where a few ten thousand draws can come close to what is certified."""
+
+_SIMULATED_EACH = 2
+_MOST_PEOPLE = 10_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +104,27 @@ class Effort:
         return {"draws": self.draws, "confidence": self.confidence}
 
 
+@dataclass(slots=True, kw_only=True)
+class _Tried:
+    """What enumerating attackers has found.
+
+    Parameters
+    ----------
+    best : dict of float to Fraction
+        The most that was found to be attained, by ε.
+    trials : int
+    crowds : set of Crowd
+        Who was tried.
+    left : list of (float, Crowd)
+        Who was too large, in the order of importance.
+    """
+
+    best: dict[float, Fraction] = field(default_factory=dict)
+    trials: int = 0
+    crowds: set[Crowd] = field(default_factory=set)
+    left: list[tuple[float, Crowd]] = field(default_factory=list)
+
+
 _Same = list[Nested]
 """Releases of a certificate with the same mechanism and attacker."""
 
@@ -92,18 +136,18 @@ def attack_claims(nested: Sequence[Nested], effort: Effort, prefix: str = "certi
     """Yield what attackers attain of every release in a certificate, held against the stored numbers."""
     several = len(nested) > 1
     releases, more = _different(nested)
-    declared: list[tuple[_Same, Tried]] = []
-    anyone: list[tuple[_Same, Tried]] = []
+    declared: list[tuple[_Same, _Tried]] = []
+    anyone: list[tuple[_Same, _Tried]] = []
     for same in releases:
         certificate = same[0].certificate
         assert isinstance(certificate, ReleaseCertificate)
         if certificate.has_partial_knowledge:
-            declared.append((same, tried_by_declared(certificate, _epsilons(same, worst=False))))
+            declared.append((same, _tried_by_declared(certificate, _epsilons(same, worst=False))))
         if certificate.worst_case_bound is not None:
-            anyone.append((same, tried_by_anyone(certificate, _epsilons(same, worst=True))))
+            anyone.append((same, _tried_by_anyone(certificate, _epsilons(same, worst=True))))
     part = effort.shared(2) if several else effort
     left = f" {more} more different releases were not tried." if more else ""
-    drawn = [(same, simulable(found)) for same, found in declared[:MOST_SIMULATED]]
+    drawn = [(same, _drawable(found)) for same, found in declared[:MOST_SIMULATED]]
     totals = [one for one in nested if isinstance(one.certificate, ComposedCertificate)]
     if declared:
         enumerate_ = functools.partial(_enumerated, declared, several, left, worst=False)
@@ -146,7 +190,7 @@ def _judged(reached: Iterable[_Reached], evidence: dict[str, Any], *, least: str
 
 
 def _enumerated(
-    tried: Sequence[tuple[_Same, Tried]], several: bool, left: str, *, worst: bool
+    tried: Sequence[tuple[_Same, _Tried]], several: bool, left: str, *, worst: bool
 ) -> tuple[str, dict[str, Any]]:
     """Return what exact trials of attackers on single releases attain."""
     trials, people = sum(found.trials for _, found in tried), sum(len(found.crowds) for _, found in tried)
@@ -270,4 +314,67 @@ def _stored(one: Nested, *, worst: bool) -> dict[float, float]:
     for pair in pairs:
         epsilon, delta = float(pair["epsilon"]), float(pair["delta"])
         found[epsilon] = min(delta, found.get(epsilon, 1.0))
+    return found
+
+
+def _tried_by_declared(certificate: ReleaseCertificate, epsilons: Sequence[float]) -> _Tried:
+    """Try the attackers whom the certificate's theorems are worst about, and all vertices of small instances."""
+    return _by_declared(certificate.mechanism, certificate.attacker, certificate.protects, tuple(_in_order(epsilons)))
+
+
+@functools.lru_cache(maxsize=64)
+def _by_declared(
+    mechanism: Mechanism, attacker: AttackerModel, protects: Protects, epsilons: tuple[float, ...]
+) -> _Tried:
+    # The promises of a report are often about the same release, alone and as part of a total.
+    certificate = certify(mechanism, attacker, protects=protects)
+
+    def trials() -> Iterator[tuple[float, Crowd]]:
+        for epsilon in epsilons:
+            yield from ((epsilon, crowd) for crowd in matching(certificate, epsilon))
+        small = vertices(certificate)
+        for epsilon in _VERTICES_AT:
+            yield from ((epsilon, crowd) for crowd in small if epsilon in epsilons)
+
+    return _tried(certificate, trials())
+
+
+def _tried_by_anyone(certificate: ReleaseCertificate, epsilons: Sequence[float]) -> _Tried:
+    """Try attackers who know everybody but the target."""
+    crowds = knowing_all(certificate)
+    return _tried(certificate, ((epsilon, crowd) for epsilon in _in_order(epsilons) for crowd in crowds))
+
+
+def _in_order(epsilons: Iterable[float]) -> list[float]:
+    """Return the ε that can be tried, the ones that matter most first."""
+    chosen = {float(epsilon) for epsilon in epsilons if 0.0 <= epsilon <= _FARTHEST}
+    return [epsilon for epsilon in _FIRST if epsilon in chosen] + sorted(chosen - set(_FIRST))
+
+
+def _drawable(found: _Tried) -> list[tuple[float, Crowd]]:
+    """Return which of the attackers who were too large to enumerate to simulate, and at which ε."""
+
+    def at(epsilon: float) -> list[tuple[float, Crowd]]:
+        people = ((trial, (*trial[1].unknown, *trial[1].known)) for trial in found.left if trial[0] == epsilon)
+        return [trial for trial, groups in people if sum(group.people for group in groups) <= _MOST_PEOPLE]
+
+    return [trial for epsilon in _SIMULATED_AT for trial in at(epsilon)[:_SIMULATED_EACH]]
+
+
+def _tried(certificate: ReleaseCertificate, trials: Iterable[tuple[float, Crowd]]) -> _Tried:
+    found, mechanism = _Tried(), certificate.mechanism
+    room = {True: _ONE_CELL, False: _SEVERAL_CELLS}
+    for epsilon, crowd in trials:
+        terms, single = size(mechanism, crowd), crowd.cells == 1
+        if terms > min(_ONE_TRIAL[single], room[single]):
+            found.left.append((epsilon, crowd))
+            continue
+        room[single] -= terms
+        trial = enumerated(mechanism, crowd, epsilon)
+        if trial is None:
+            found.left.append((epsilon, crowd))
+            continue
+        found.trials += 1
+        found.crowds.add(crowd)
+        found.best[epsilon] = max(trial.lower, found.best.get(epsilon, trial.lower))
     return found

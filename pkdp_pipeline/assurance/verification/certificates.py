@@ -7,6 +7,7 @@ import functools
 import json
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -16,7 +17,6 @@ from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
 
 from pkdp_pipeline.assurance.verification.claims import BrokenError, Claim, UncheckedError, checked
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.codec import SCHEMA
 from pkdp_pipeline.certificates.differences import Difference, described, outcome_of
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.display.report.published import OWN_CAVEATS
@@ -25,10 +25,9 @@ from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.plain_text import printable
 from pkdp_pipeline.model.version import VERSION
 
-__all__ = ["STRUCTURE", "Nested", "certificate_claims", "follows", "names_guarantee"]
+__all__ = ["Nested", "certificate_claims", "follows", "names_guarantee", "no_bolder"]
 
-STRUCTURE = {SCHEMA: "certificate.v1.json"}
-"""The published schema of each form."""
+_SCHEMA = "certificate.v1.json"
 
 _NUMBERS = "Every stored number is what the mechanism and the declared attacker give."
 _OWN = "No text that was written into it by hand promises anything."
@@ -61,64 +60,58 @@ class Nested:
     certificate: Certificate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Recomputed:
-    """What recomputing a certificate and its parts has found: how many numbers, and what differs."""
-
-    points: int
-    numbers: tuple[Difference, ...]
-    words: tuple[Difference, ...]
-    foreign: tuple[Difference, ...]
-
-
 def certificate_claims(document: dict[str, Any], prefix: str) -> tuple[list[Claim], list[Nested]]:
     """Return the claims of one certificate about its form, numbers and words; and it with its parts, made again.
 
     Nothing is made again, and no more claimed, where the document is not built as its schema says.
     """
     nested: list[Nested] = []
-    found: list[_Recomputed] = []
+    words: dict[bool, list[Difference]] = {}
 
     def numbers() -> tuple[str, dict[str, Any]]:
         try:
             nested.extend(_read(document))
         except PkdpError as error:
             raise BrokenError(f"It cannot be certified again: {error}") from None
-        found.append(_recompute(nested))
-        return _numbers(nested, found[0])
+        return _numbers(nested, words)
 
-    claims = list(checked((f"{prefix}.structure", _STRUCTURE, functools.partial(_structure, document))))
+    claims = list(checked((f"{prefix}.structure", _STRUCTURE, functools.partial(follows, document, _SCHEMA))))
     if claims[0].outcome == "pass":
         claims += checked((f"{prefix}.numbers", _NUMBERS, numbers))
-    if found:
+    if words:
         claims += checked(
-            (f"{prefix}.words", _WORDS, functools.partial(_words, nested, found[0])),
+            (f"{prefix}.words", _WORDS, functools.partial(_words, nested, words)),
             (f"{prefix}.own_texts", _OWN, functools.partial(_own_texts, nested)),
         )
     return claims, nested
 
 
-def _structure(document: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    schema = STRUCTURE.get(str(document.get("schema")))
-    if schema is None:
-        raise BrokenError("its field 'schema' names no form that this version reads.")
-    return follows(document, schema)
-
-
-def _numbers(nested: list[Nested], found: _Recomputed) -> tuple[str, dict[str, Any]]:
-    altered = [one for one in found.numbers if not one.is_weaker]
-    evidence = {"certificates": len(nested), "numbers": found.points, "different": len(altered)}
+def _numbers(nested: list[Nested], words: dict[bool, list[Difference]]) -> tuple[str, dict[str, Any]]:
+    """Compare every stored number with what the certificates give; which words differ, by whether they are ours."""
+    numbers: list[Difference] = []
+    found: dict[bool, list[Difference]] = {True: [], False: []}
+    points = 0
+    for one in nested:
+        worst = one.document["worst_case"]
+        points += 2 * len(one.document["grid"]) + (0 if worst is None else 2 + len(worst.get("grid", ())))
+        ours = one.document.get("library") == {"name": "pkdp_pipeline", "version": VERSION}
+        for each in one.certificate.differences(one.document, skip={"certificate", "library"}, path=one.path):
+            is_word = each.direction == "words" and each.path != f"{one.path}.rule"
+            (found[ours] if is_word else numbers).append(each)
+    words |= found
+    altered = [one for one in numbers if not one.is_weaker]
+    evidence = {"certificates": len(nested), "numbers": points, "different": len(altered)}
     if altered:
-        raise BrokenError(f"{described(found.numbers)}.", **evidence)
+        raise BrokenError(f"{described(numbers)}.", **evidence)
     parts = "" if len(nested) == 1 else f" of {len(nested)} certificates, every part and the total"
-    return f"{found.points} numbers{parts} recomputed, {outcome_of(found.numbers)}.", evidence
+    return f"{points} numbers{parts} recomputed, {outcome_of(numbers)}.", evidence
 
 
-def _words(nested: list[Nested], found: _Recomputed) -> str:
-    if found.words:
-        raise BrokenError(f"{described(found.words)}.", different=[one.path for one in found.words])
-    if found.foreign:
-        different = [one.path for one in found.foreign]
+def _words(nested: list[Nested], found: dict[bool, list[Difference]]) -> str:
+    if found[True]:
+        raise BrokenError(f"{described(found[True])}.", different=[one.path for one in found[True]])
+    if found[False]:
+        different = [one.path for one in found[False]]
         raise UncheckedError(
             "It says that another version wrote it, whose wording this one cannot compare; its numbers are checked. Do "
             f"not rely on its words: {', '.join(different[:3])} {'is' if len(different) == 1 else 'are'} not what this "
@@ -181,19 +174,11 @@ def _read(document: dict[str, Any], path: str = "certificate") -> list[Nested]:
     return [*found, Nested(path=path, document=document, certificate=made)]
 
 
-def _recompute(nested: list[Nested]) -> _Recomputed:
-    """Compare every stored number and word with what the certificates give."""
-    numbers: list[Difference] = []
-    words: dict[bool, list[Difference]] = {True: [], False: []}
-    points = 0
-    for one in nested:
-        worst = one.document["worst_case"]
-        points += 2 * len(one.document["grid"]) + (0 if worst is None else 2 + len(worst.get("grid", ())))
-        ours = one.document.get("library") == {"name": "pkdp_pipeline", "version": VERSION}
-        for each in one.certificate.differences(one.document, skip={"certificate", "library"}, path=one.path):
-            is_word = each.direction == "words" and each.path != f"{one.path}.rule"
-            (words[ours] if is_word else numbers).append(each)
-    return _Recomputed(points=points, numbers=tuple(numbers), words=tuple(words[True]), foreign=tuple(words[False]))
+def no_bolder(found: Sequence[Difference]) -> str:
+    """Return how a stored document differs from a recomputed one; `BrokenError` where it is not true and weaker."""
+    if not all(one.is_weaker for one in found):
+        raise BrokenError(f"{described(found)}.", different=[one.path for one in found][:20])
+    return outcome_of(found)
 
 
 def follows(document: Any, schema: str) -> tuple[str, dict[str, Any]]:
@@ -202,27 +187,17 @@ def follows(document: Any, schema: str) -> tuple[str, dict[str, Any]]:
     Raises
     ------
     BrokenError
-        If it does not.
+        Where and how it departs from it.
     """
-    try:
-        found = _fault(document, schema)
-    except RecursionError:
-        found = "it is nested too deep"
-    if found:
-        raise BrokenError(f"{found}.", schema=schema)
-    return f"It follows {schema}.", {"schema": schema}
-
-
-def _fault(document: Any, schema: str) -> str:
-    """Return where and how `document` departs from a published schema; empty where it does not."""
     error = best_match(_validator(schema).iter_errors(document))
     if error is None:
-        return ""
+        return f"It follows {schema}.", {"schema": schema}
     where = ".".join(printable(str(step))[:_RULE_SHOWN] for step in error.absolute_path)
     wanted = json.dumps(error.validator_value)
     # What stands there is not repeated: it may be anything.
     rule = f"{error.validator}: {wanted}" if len(wanted) <= _RULE_SHOWN else str(error.validator)
-    return f"{f'field {where!r}' if where else 'the document'} breaks the rule {rule!r}"
+    place = f"field {where!r}" if where else "the document"
+    raise BrokenError(f"{place} breaks the rule {rule!r}.", schema=schema)
 
 
 @functools.cache

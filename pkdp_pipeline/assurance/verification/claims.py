@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from pkdp_pipeline.errors import PkdpError, TemporaryError
@@ -32,12 +31,10 @@ Kind = Literal["release", "certificate", "report"]
 SCHEMA = "pkdp-verification/1"
 """Name and version of the JSON form; `pkdp_pipeline/schemas/verification.v1.json` describes it."""
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
-
-_SHOWN: Mapping[Outcome, str] = MappingProxyType({"pass": "pass", "fail": "FAIL", "not_checked": "not checked"})
+_SHOWN: Mapping[Outcome, str] = {"pass": "pass", "fail": "FAIL", "not_checked": "not checked"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Claim:
     """One thing that a file claims.
 
@@ -58,7 +55,7 @@ class Claim:
     words: str
     outcome: Outcome
     detail: str
-    evidence: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    evidence: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # What a file says of itself may be quoted here, and must not steer a terminal.
@@ -120,16 +117,7 @@ class Verification:
             "file": self.file,
             "passed": self.passed,
             "verdict": self.verdict,
-            "claims": [
-                {
-                    "key": claim.key,
-                    "words": claim.words,
-                    "outcome": claim.outcome,
-                    "detail": claim.detail,
-                    "evidence": dict(claim.evidence),
-                }
-                for claim in self.claims
-            ],
+            "claims": [asdict(claim) for claim in self.claims],
         }
         return json.dumps(document, ensure_ascii=False, indent=1)
 
@@ -172,13 +160,11 @@ Check = Callable[[], "str | tuple[str, Mapping[str, Any]]"]
 
 def claim_of(key: str, words: str, check: Check) -> Claim:
     """Return what came of a check; what breaks it is raised."""
-    outcome: Outcome = "pass"
     try:
         found = check()
-        detail, evidence = (found, _NOTHING) if isinstance(found, str) else found
     except BrokenError as error:
-        outcome, detail, evidence = error.outcome, str(error), error.evidence
-    return Claim(key=key, words=words, outcome=outcome, detail=detail, evidence=evidence)
+        return Claim(key, words, error.outcome, str(error), error.evidence)
+    return Claim(key, words, "pass", *((found,) if isinstance(found, str) else found))
 
 
 def checked(*checks: tuple[str, str, Check]) -> Iterator[Claim]:
@@ -189,10 +175,9 @@ def checked(*checks: tuple[str, str, Check]) -> Iterator[Claim]:
         except TemporaryError:
             raise  # of the ledger: nothing is known yet
         except PkdpError as error:
-            yield Claim(key=key, words=words, outcome="fail", detail=str(error))
+            yield Claim(key, words, "fail", str(error))
         except BREAKS as error:
-            detail = f"It is not one of ours: it cannot be read so ({type(error).__name__})."
-            yield Claim(key=key, words=words, outcome="fail", detail=detail)
+            yield Claim(key, words, "fail", f"It is not one of ours: it cannot be read so ({type(error).__name__}).")
             return
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.assurance.verification.claims import BrokenError, Claim, Kind, UncheckedError, checked
+from pkdp_pipeline.assurance.verification.claims import BrokenError, Claim, Kind, checked
 from pkdp_pipeline.assurance.verification.opening import Opened
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
@@ -30,26 +30,29 @@ _SPARE = 1.0 + 1e-9
 _HEAD = "The chain holds the head that the certificate names."
 _COUNTS = "The counts are those that were published."
 _ASSUMPTIONS = "What is declared about the attacker and the releases is what the curator declared before looking."
+_ANY_COUNTS = (
+    "The file alone cannot tell: whoever changes a count and seals the file anew has one that looks the same. The "
+    "ledger can, with --ledger, or whoever has the release as it was published: compare the ids."
+)
+_ANY_ASSUMPTIONS = (
+    "The file alone cannot tell: one that is consistent for other assumptions looks the same. The ledger can, with "
+    "--ledger; whether the declared assumptions are true, no program can."
+)
+_NONE = "The ledger holds no data set of the name that the file gives."
+_NO_SUCH = {
+    "release": "The ledger holds no such release: it was altered, or is from elsewhere.",
+    "certificate": (
+        "The ledger holds no such certificate, and its totals by now are others: it was altered, is from elsewhere, or "
+        "is a total that has grown since."
+    ),
+}
 
 
 def without_ledger(kind: Kind) -> Iterator[Claim]:
     """Yield what cannot be told from a file alone."""
-
-    def counts() -> str:
-        raise UncheckedError(
-            "The file alone cannot tell: whoever changes a count and seals the file anew has one that looks the same. "
-            "The ledger can, with --ledger, or whoever has the release as it was published: compare the ids."
-        )
-
-    def assumptions() -> str:
-        raise UncheckedError(
-            "The file alone cannot tell: one that is consistent for other assumptions looks the same. The ledger can, "
-            "with --ledger; whether the declared assumptions are true, no program can."
-        )
-
     if kind != "certificate":
-        yield from checked(("counts.published", _COUNTS, counts))
-    yield from checked(("assumptions.declared", _ASSUMPTIONS, assumptions))
+        yield Claim("counts.published", _COUNTS, "not_checked", _ANY_COUNTS)
+    yield Claim("assumptions.declared", _ASSUMPTIONS, "not_checked", _ANY_ASSUMPTIONS)
 
 
 def ledger_claims(
@@ -69,16 +72,13 @@ def ledger_claims(
         first = "It is the start of every chain: nothing was charged before."
         return first if head == GENESIS else "It does.", {"head": head}
 
-    def none() -> str:
-        raise BrokenError("The ledger holds no data set of the name that the file gives.")
-
     with ExitStack() as opened:
         try:
             reading = opened.enter_context(open_for_reading(location, dataset))
         except ArgumentError:
             if dataset is None:
                 raise
-            yield from checked(("ledger.holds", _HOLDS, none))
+            yield Claim("ledger.holds", _HOLDS, "fail", _NONE)
             return
         chained = next(checked(("ledger.chain", _CHAIN, chain)))
         yield chained
@@ -90,39 +90,31 @@ def ledger_claims(
 def held_claims(reading: Reading, file: Opened, certificate: Certificate | None) -> Iterator[Claim]:
     """Yield whether the ledger holds a release's bytes, or a certificate, and what stands beside it by now."""
     with reading.database.snapshot():
-        event = _found(reading, file)
-        entry = None if event is None else _entry(reading, event)
+        event, entry = _found(reading, file)
         yield from checked(("ledger.holds", _HOLDS, functools.partial(_holds, reading, event, entry, file)))
     if entry is not None and isinstance(certificate, ReleaseCertificate):
         yield from checked(("ledger.standing", _STANDING, functools.partial(_standing, reading, entry, certificate)))
 
 
-def _found(reading: Reading, file: Opened) -> Event | None:
-    """Return the latest event that holds the file: its bytes, or its certificate."""
+def _found(reading: Reading, file: Opened) -> tuple[Event | None, Entry | None]:
+    """Return the latest event that holds the file, its bytes or its certificate, and the entry that this is about."""
     from pkdp_pipeline.ledger.chain import Journal
 
-    found = None
-    for event in Journal(reading.database).events(reading.ledger.dataset):
-        if file.kind == "release":
-            if event.content == file.content:
-                found = event
-        elif event.certificate is not None and _same_document(event.certificate, file.document):
-            found = event
-    return found
+    event = None
+    for each in Journal(reading.database).events(reading.ledger.dataset):
+        if (each.content == file.content) if file.kind == "release" else _states(each.certificate, file.document):
+            event = each
+    for entry in () if event is None else reading.ledger.entries():
+        if event is not None and (entry.key, entry.revision) == (event.key, event.revision):
+            return event, entry
+    return event, None
 
 
-def _same_document(text: str, document: dict[str, Any]) -> bool:
+def _states(text: str | None, document: dict[str, Any]) -> bool:
     try:
-        return bool(json.loads(text) == document)
+        return text is not None and bool(json.loads(text) == document)
     except ValueError:
         return False
-
-
-def _entry(reading: Reading, event: Event) -> Entry | None:
-    for entry in reading.ledger.entries():
-        if (entry.key, entry.revision) == (event.key, event.revision):
-            return entry
-    return None
 
 
 def _holds(
@@ -138,17 +130,10 @@ def _holds(
         raise BrokenError("It is charged there and was never published.")
     what = "release, byte by byte" if file.kind == "release" else "certificate, number by number and word by word"
     where = f"event {event.sequence}, {entry.standing.label}, {entry.period}"
-    newer = ""
-    if event.sequence < _latest(entry, event):
-        newer = " A newer certificate was issued for the same table since."
+    same = event.certificate is None or _states(entry.certificate, json.loads(event.certificate))
+    same = same and event.content in (None, entry.content)
+    newer = "" if same else " A newer certificate was issued for the same table since."
     return f"It holds this {what}: {where}.{newer}", {"event": event.sequence}
-
-
-def _latest(entry: Entry, event: Event) -> int:
-    """Return the sequence of the event itself, or one more where the entry has another certificate by now."""
-    same = event.certificate is None or _same_document(entry.certificate, json.loads(event.certificate))
-    same = same and (event.content is None or event.content == entry.content)
-    return event.sequence + (not same)
 
 
 def _standing(reading: Reading, entry: Entry, certificate: ReleaseCertificate) -> str:
@@ -187,12 +172,3 @@ def _is_total(reading: Reading, file: Opened) -> bool:
         if Certificate.from_json(json.dumps(file.document)) == total:
             return True
     return False
-
-
-_NO_SUCH = {
-    "release": "The ledger holds no such release: it was altered, or is from elsewhere.",
-    "certificate": (
-        "The ledger holds no such certificate, and its totals by now are others: it was altered, is from elsewhere, or "
-        "is a total that has grown since."
-    ),
-}

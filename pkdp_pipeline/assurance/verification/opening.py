@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -39,9 +40,7 @@ class Opened:
         The JSON of a certificate or report; that of a release's certificate, or empty where `problem` is about it.
     text : str
         The certificate of a release, as it is stored.
-    stated : mapping
-        What a release says about itself: its form and its id.
-    table : pandas.DataFrame or None
+    table : pandas.DataFrame
         Of a release.
     metadata : mapping
         All that a release's file carries besides the table.
@@ -56,9 +55,8 @@ class Opened:
     content: bytes
     document: dict[str, Any]
     text: str = ""
-    stated: dict[str, Any] | None = None
-    table: pd.DataFrame | None = None
-    metadata: dict[bytes, bytes] | None = None
+    table: Any = None
+    metadata: Mapping[bytes, bytes] = field(default_factory=dict)
     problem: str = ""
     form: Format = "json"
 
@@ -81,10 +79,9 @@ def opened(path: str | os.PathLike[str]) -> Opened:
         inside = None if text.startswith("{") else carried(text)
         document = read_json(text if inside is None else inside)
     except (ArgumentError, UnicodeError) as error:
-        why = str(error) if isinstance(error, ArgumentError) else "it holds what is not Unicode text."
         raise ArgumentError(
             f"{name!r} is neither a release (Parquet) nor a certificate (JSON) nor a report that carries its content: "
-            f"{why}"
+            f"{_why(error)}"
         ) from None
     schema = document.get("schema") if isinstance(document, dict) else None
     if inside is None and schema == "pkdp-certificate/1":
@@ -160,31 +157,29 @@ def _release(content: bytes, name: str) -> Opened:
         table, metadata = parquet_content(content)
         table = _in_their_units(table, content)
     except BREAKS as error:  # an ArgumentError is a ValueError
-        why = str(error) if isinstance(error, ArgumentError) else "the release is not a table that can be read."
-        raise ArgumentError(f"{name!r} cannot be read: {why}") from None
+        raise ArgumentError(f"{name!r} cannot be read: {_why(error)}") from None
     if CERTIFICATE_KEY not in metadata and RELEASE_KEY not in metadata:
         raise ArgumentError(f"{name!r} is a Parquet file but not a release: it carries no certificate.")
-    text, document, stated, problem = "", {}, {}, ""
+    text, document, problem = "", {}, ""
     try:
         text = metadata.get(CERTIFICATE_KEY, b"").decode("utf-8")
         document = read_json(text)
     except (ArgumentError, UnicodeError) as error:
-        problem = str(error) if isinstance(error, ArgumentError) else "it holds what is not Unicode text."
-    try:
-        stated = read_json(metadata.get(RELEASE_KEY, b""))
-    except ArgumentError:
-        stated = {}
+        problem = _why(error)
     return Opened(
         kind="release",
         name=name,
         content=content,
         document=document if isinstance(document, dict) else {},
         text=text,
-        stated=stated if isinstance(stated, dict) else {},
         table=table,
         metadata=metadata,
         problem=problem,
     )
+
+
+def _why(error: Exception) -> str:
+    return str(error) if isinstance(error, ArgumentError) else "it holds what cannot be read."
 
 
 def _in_their_units(table: pd.DataFrame, content: bytes) -> pd.DataFrame:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pkdp_pipeline.assurance.verification.certificates import no_bolder
 from pkdp_pipeline.assurance.verification.claims import BrokenError, Claim, UncheckedError, checked
-from pkdp_pipeline.certificates.differences import SEARCHED, described, differences, outcome_of
+from pkdp_pipeline.certificates.differences import SEARCHED, differences
 from pkdp_pipeline.certificates.statement import Statement
 from pkdp_pipeline.display.report.json_form import document_of
 from pkdp_pipeline.display.report.tables import published_table
-from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
+from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.plain_text import joined, key_text, printable
 from pkdp_pipeline.model.wording import moved
@@ -44,11 +45,13 @@ def report_ledger_claims(reading: Reading, document: dict[str, Any]) -> Iterator
         entries = {entry.release_id: entry for entry in reading.ledger.entries() if entry.state == "published"}
         history = read_history(reading.ledger)
         yield from checked(("ledger.holds", _HOLDS, functools.partial(_releases, entries, document)))
-        yield from checked(("ledger.series", _SERIES, functools.partial(_series, list(entries.values()), document)))
-        unit = _unit(history, document["ledger"])
+        yield from checked(("ledger.series", _SERIES, functools.partial(_series, entries.values(), document)))
+        account = document["ledger"]
+        units = (unit for unit in history.units if ", ".join(map(printable, json.loads(unit))) == account["unit"])
+        unit = next(units, None)
         total = next(checked(("ledger.total", _TOTAL, functools.partial(_total, reading, history, unit, document))))
         yield total
-        if unit is not None and document["ledger"]["head"] == history.head:
+        if unit is not None and account["head"] == history.head:
             yield from checked(("ledger.points", _POINTS, functools.partial(_points, history, unit, document)))
 
 
@@ -57,51 +60,22 @@ def _releases(entries: dict[str | None, Entry], document: dict[str, Any]) -> str
         path, entry = f"releases[{place}]", entries.get(shown["id"])
         if entry is None or entry.content is None:
             raise BrokenError(f"{path} is not in the ledger: no published release has its id.")
-        if entry.period != shown["period"] or entry.revision != shown["revision"]:
+        if (entry.period, entry.revision) != (shown["period"], shown["revision"]):
             raise BrokenError(f"{path} is about another period or revision there.")
-        try:
-            release = Release.from_bytes(entry.content)
-        except ArgumentError as error:
-            raise BrokenError(f"{path}: {error}") from None
-        table = published_table(release.table)
-        fresh = {
-            "columns": list(table.columns),
-            "keys": [list(row) for row in table.keys],
-            "counts": list(table.counts),
-            "more": table.more,
-        }
-        found = differences(f"{path}.table", shown["table"], fresh)
-        if found:
-            raise BrokenError(f"{described(found)}.")
-        fault = _other_terms(json.loads(entry.certificate), document["promises"], shown["promise"])
-        if fault:
-            raise BrokenError(f"{path}: {fault}")
+        fresh = document_of(published_table(Release.from_bytes(entry.content).table))
+        no_bolder(differences(f"{path}.table", shown["table"], fresh))
+        stored, its = json.loads(entry.certificate), document["promises"][shown["promise"]]["certificate"]
+        if its is None:
+            raise BrokenError(f"{path}: the report carries no certificate to compare with the ledger's.")
+        # Where others undo it, the report promises what the noise alone gives, against anyone.
+        anyone = AttackerModel.from_dict(stored["attacker"]).against_anyone().to_dict()
+        same = all(its[name] == stored[name] for name in ("mechanism", "protects"))
+        if not same or its["attacker"] not in (stored["attacker"], anyone):
+            raise BrokenError(f"{path}: its promise is about other terms than the ledger's certificate.")
     return f"{len(document['releases'])} of them, each with its id, its table and its terms."
 
 
-def _other_terms(stored: dict[str, Any], promises: list[dict[str, Any]], place: int) -> str:
-    """Return how the promise a release points to departs from its certificate; empty where it does not."""
-    its = promises[place]["certificate"] if place < len(promises) else None
-    if its is None:
-        return "the report carries no certificate to compare with the ledger's."
-    if any(its.get(name) != stored[name] for name in ("mechanism", "protects")):
-        return "its promise is about another mechanism than the ledger's certificate."
-    # Where others undo it, the report promises what the noise alone gives, against anyone.
-    if its["attacker"] not in (stored["attacker"], _anyone(stored["attacker"])):
-        return "its promise is about another attacker than the ledger's certificate."
-    return ""
-
-
-def _anyone(attacker: dict[str, Any]) -> dict[str, Any]:
-    """Return anybody at all, to whom the same is told beside the releases."""
-    return AttackerModel.from_dict(attacker).against_anyone().to_dict()
-
-
-def _unit(history: History, account: dict[str, Any]) -> str | None:
-    for unit in history.units:
-        if ", ".join(map(printable, json.loads(unit))) == account["unit"]:
-            return unit
-    return None
+_differences = functools.partial(differences, none_is_infinite=True, rounding=lambda path: SEARCHED)
 
 
 def _total(reading: Reading, history: History, unit: str | None, document: dict[str, Any]) -> str:
@@ -131,13 +105,8 @@ def _total(reading: Reading, history: History, unit: str | None, document: dict[
         with moved(share):
             return json.loads(json.dumps(document_of(Statement.of(total, float(stored["delta"])))))
 
-    fresh = rewritten(0.0)
-    found = differences(
-        "ledger.total", stored, fresh, none_is_infinite=True, rounding=lambda path: SEARCHED, rewritten=rewritten
-    )
-    if not all(one.is_weaker for one in found):
-        raise BrokenError(f"{described(found)}.")
-    return f"Added up again from {account['releases']} releases: {outcome_of(found)}."
+    found = _differences("ledger.total", stored, rewritten(0.0), rewritten=rewritten)
+    return f"Added up again from {account['releases']} releases: {no_bolder(found)}."
 
 
 def _points(history: History, unit: str, document: dict[str, Any]) -> str:
@@ -147,42 +116,26 @@ def _points(history: History, unit: str, document: dict[str, Any]) -> str:
     if not stored:
         raise UncheckedError("The report has none.")
     named = {printable(line.standing.period): line.standing.period for line in history.lines}
-    strangers = [point for point in stored if point["period"] not in named]
-    if strangers:
+    if any(point["period"] not in named for point in stored):
         raise BrokenError("One is at a period of which the ledger holds nothing.")
     periods = {named[point["period"]] for point in stored}
     found = spending(history, unit, float(account["delta"]), most=len(stored) + 1, periods=periods, seconds=_SECONDS)
-    fresh = [
-        {
-            "period": printable(point.period),
-            "releases": point.releases,
-            "epsilon": None if point.epsilon == math.inf else point.epsilon,
-            "worst_case": None if point.worst_case == math.inf else point.worst_case,
-        }
-        for point in found
-    ]
-    different = differences("ledger.points", stored, fresh, none_is_infinite=True, rounding=lambda path: SEARCHED)
-    if not all(one.is_weaker for one in different):
-        raise BrokenError(f"{described(different)}.")
-    return f"{len(stored)} points added up again: {outcome_of(different)}."
+    fresh = [document_of(replace(point, period=printable(point.period))) for point in found]
+    return f"{len(stored)} points added up again: {no_bolder(_differences('ledger.points', stored, fresh))}."
 
 
-def _series(entries: Sequence[Entry], document: dict[str, Any]) -> str:
+def _series(entries: Iterable[Entry], document: dict[str, Any]) -> str:
     """Return whether every period of every series has a published release that shows these counts."""
-    tables: dict[str, list[dict[str, int | None]]] = {}
     wanted = {period for series in document["series"] for period in series["periods"]}
+    tables: dict[str, list[pd.DataFrame]] = {period: [] for period in wanted}
     for entry in entries:
-        period = printable(entry.period)
-        if period in wanted and entry.content is not None:
-            tables.setdefault(period, []).append(_named(Release.from_bytes(entry.content).table))
+        if printable(entry.period) in wanted and entry.content is not None:
+            tables[printable(entry.period)].append(Release.from_bytes(entry.content).table)
     rows = 0
     for place, series in enumerate(document["series"]):
-        if {len(counts) for counts in series["counts"]} - {len(series["cells"])}:
-            raise BrokenError(f"series[{place}] has not one count for every period and cell.")
-        for period, counts in zip(series["periods"], series["counts"], strict=False):
+        for period, counts in zip(series["periods"], series["counts"], strict=True):
             row = dict(zip(series["cells"], counts, strict=True))
-            complete = not series["more_cells"]
-            if not any(_shows(table, row, complete=complete) for table in tables.get(period, ())):
+            if not any(_shows(table, row, complete=not series["more_cells"]) for table in tables[period]):
                 raise BrokenError(
                     f"series[{place}]: no published release about {period} has these counts.", period=period
                 )
@@ -190,28 +143,19 @@ def _series(entries: Sequence[Entry], document: dict[str, Any]) -> str:
     return f"{rows} periods of series: each is in the ledger."
 
 
-def _shows(table: dict[str, int | None], row: dict[str, int | None], *, complete: bool) -> bool:
+def _shows(table: pd.DataFrame, row: dict[str, int | None], *, complete: bool) -> bool:
     """Return whether a table has the counts of a row, and, where all cells are said to be in it, no others."""
-    if any(table.get(name) != count for name, count in row.items()):
-        return False
-    return not complete or all(count is None or name in row or _twin(name, row) for name, count in table.items())
-
-
-def _twin(name: str, row: dict[str, int | None]) -> bool:
-    """Return whether a cell is in the row under its other name."""
-    return name.replace('"', "") in {known.replace('"', "") for known in row}
-
-
-def _named(table: pd.DataFrame) -> dict[str, int | None]:
-    """Return the counts of a table by the names of its cells, those with quotation marks included."""
     import pandas as pd
 
-    found: dict[str, int | None] = {}
-    plain: Counter[str] = Counter()
+    cells: list[tuple[str, str, int | None]] = []
     for *cell, count in table.itertuples(index=False, name=None):
-        number = None if pd.isna(count) else int(count)
-        name = joined([key_text(value) for value in cell]) or "count"
-        plain[name] += 1
-        found[name] = number
-        found[joined([key_text(value, quoted=isinstance(value, str)) for value in cell]) or "count"] = number
-    return {name: number for name, number in found.items() if plain[name] < 2}
+        quoted = joined([key_text(value, quoted=isinstance(value, str)) for value in cell])
+        plain = joined([key_text(value) for value in cell])
+        cells.append((plain or "count", quoted or "count", None if pd.isna(count) else int(count)))
+    # Where the plain names of two cells are the same, a series has the others.
+    often = Counter(plain for plain, _, _ in cells)
+    named = [({quoted, plain} if often[plain] == 1 else {quoted}, count) for plain, quoted, count in cells]
+    known = {name: count for names, count in named for name in names}
+    if any(known.get(name) != count for name, count in row.items()):
+        return False
+    return not complete or all(count is None or names & set(row) for names, count in named)

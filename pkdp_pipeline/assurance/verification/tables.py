@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.assurance.verification.certificates import Nested
 from pkdp_pipeline.assurance.verification.claims import BREAKS, BrokenError, Claim, UncheckedError, checked
-from pkdp_pipeline.assurance.verification.opening import Opened
-from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.assurance.verification.opening import Opened, read_json
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.ledger.sealed import (
     CERTIFICATE_KEY,
@@ -21,7 +20,6 @@ from pkdp_pipeline.ledger.sealed import (
     parquet_content,
     release_id,
 )
-from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.keys import canonical_key, domain_dtype, kind_of_dtype, kind_of_values, published_keys
 from pkdp_pipeline.model.mechanisms import Count
 
@@ -41,28 +39,22 @@ _PANDAS = b"pandas"
 
 def file_claims(file: Opened) -> Iterator[Claim]:
     """Yield whether a release's id is its own, and whether its file holds anything else."""
-    yield from checked(("release.id", _ID, functools.partial(_id, file)))
-    yield from checked(("release.content", _CONTENT, functools.partial(_content, file)))
+    for key, words, check in (("release.id", _ID, _id), ("release.content", _CONTENT, _content)):
+        yield from checked((key, words, functools.partial(check, file)))
 
 
-def release_table_claims(file: Opened, made: list[Nested]) -> Iterator[Claim]:
+def release_table_claims(table: pd.DataFrame, made: list[Nested]) -> Iterator[Claim]:
     """Yield the claims of the table, given the release's certificate; it is empty where it could not be made again."""
-    certificate = made[-1].certificate if made else None
-    table = _table(file)
-    if isinstance(certificate, ReleaseCertificate):
-        yield from checked(
-            ("table.columns", _COLUMNS, functools.partial(_columns, table, certificate)),
-            ("table.cells", _CELLS, functools.partial(_cells, table, certificate)),
-            ("table.counts", _COUNTS, functools.partial(_counts, table, certificate)),
-        )
-    else:
-        yield from checked(("table.counts", _TABLE, functools.partial(_no_release, certificate)))
-
-
-def _no_release(certificate: Certificate | None) -> str:
-    if certificate is None:
-        raise UncheckedError("There is no certificate to hold it against.")
-    raise BrokenError("The certificate is one of several releases together, not of this table.")
+    if not made:
+        yield Claim("table.counts", _TABLE, "not_checked", "There is no certificate to hold it against.")
+        return
+    certificate = made[-1].certificate
+    if not isinstance(certificate, ReleaseCertificate):
+        why = "The certificate is one of several releases together, not of this table."
+        yield Claim("table.counts", _TABLE, "fail", why)
+        return
+    checks = ("table.columns", _COLUMNS, _columns), ("table.cells", _CELLS, _cells), ("table.counts", _COUNTS, _counts)
+    yield from checked(*((key, words, functools.partial(check, table, certificate)) for key, words, check in checks))
 
 
 def least_shown(certificate: ReleaseCertificate) -> int | None:
@@ -80,17 +72,12 @@ def is_found(certificate: ReleaseCertificate) -> bool:
     return certificate.context is None or certificate.context.cells != "declared"
 
 
-def _table(file: Opened) -> pd.DataFrame:
-    assert file.table is not None  # a release has one
-    return file.table
-
-
 def _id(file: Opened) -> tuple[str, dict[str, Any]]:
-    stated = file.stated or {}
+    stated = read_json(file.metadata.get(RELEASE_KEY, b""))
     named = stated.get("id")
     if stated.get("schema") != RELEASE_SCHEMA or not isinstance(named, str):
         raise BrokenError("The file states no id in a form that this version reads.")
-    found = release_id(_table(file), file.text)
+    found = release_id(file.table, file.text)
     if found != named:
         raise BrokenError(
             "The table or the certificate is not the one its id was made from: it was altered.",
@@ -101,15 +88,14 @@ def _id(file: Opened) -> tuple[str, dict[str, Any]]:
 
 
 def _content(file: Opened) -> str:
-    metadata = file.metadata or {}
-    strangers = sorted(set(metadata) - {CERTIFICATE_KEY, RELEASE_KEY, _PANDAS})
+    strangers = sorted(set(file.metadata) - {CERTIFICATE_KEY, RELEASE_KEY, _PANDAS})
     if strangers:
         named = ", ".join(repr(name[:40].decode("utf-8", "replace")) for name in strangers[:3])
         raise BrokenError(f"It also carries {named}.", others=len(strangers))
     try:
-        sealed = parquet_bytes(_table(file), file.text)
+        sealed = parquet_bytes(file.table, file.text)
         _, fresh = parquet_content(sealed)
-        same = _about_columns(metadata.get(_PANDAS)) == _about_columns(fresh.get(_PANDAS))
+        same = _about_columns(file.metadata.get(_PANDAS)) == _about_columns(fresh.get(_PANDAS))
     except BREAKS as error:
         raise BrokenError(f"The file cannot be written again ({type(error).__name__}).") from None
     if sealed == file.content:
@@ -143,33 +129,29 @@ def _writer(content: bytes) -> str:
 def _columns(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
     import pandas as pd
 
-    names = list(table.columns)
-    if any(not isinstance(name, str) for name in names) or len(set(names)) < len(names) or names[-1:] != ["count"]:
-        raise BrokenError("The table must have columns with different names, of which the last is 'count'.")
-    if table["count"].dtype != pd.Int64Dtype():
-        raise BrokenError("Column 'count' must hold whole numbers (Int64).")
-    if not (isinstance(table.index, pd.RangeIndex) and table.index.equals(pd.RangeIndex(len(table)))):
-        raise BrokenError("The table must have a plain index.")
-    about = certificate.context
+    names, about = list(table.columns), certificate.context
+    cells = None if about is None else about.cells
     if isinstance(certificate.mechanism, Count):
-        if names != ["count"] or (about is not None and about.cells is not None):
-            raise BrokenError("A count is published as one number: its table has the column 'count' alone.")
-        return "The one column 'count' holds whole numbers."
-    if len(names) < 2 or (about is not None and about.cells not in ("declared", "found")):
-        raise BrokenError("A histogram is published with the columns of its cells, which are declared or found.")
+        right = names == ["count"] and cells is None
+    else:
+        right = len(names) > 1 and (about is None or cells in ("declared", "found"))
+    right = right and all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+    if not right or "count" in map(str.casefold, names[:-1]):
+        raise BrokenError(
+            "The columns must be those of declared or found cells, with different names; a count has none."
+        )
+    plain = isinstance(table.index, pd.RangeIndex) and table.index.equals(pd.RangeIndex(len(table)))
+    if names[-1] != "count" or table["count"].dtype != pd.Int64Dtype() or not plain:
+        raise BrokenError("The last column must be 'count', of whole numbers (Int64), and the index a plain one.")
     for name in names[:-1]:
-        if name.casefold() == "count":
-            raise BrokenError("A column of cells may not be named 'count'.")
-        if kind_of_dtype(table[name].dtype) is None:
-            raise BrokenError("A column of cells has a type that cannot name cells.")
-        wanted = _public_dtype(table[name], about)
-        if table[name].dtype != wanted:
-            raise BrokenError(f"A column of cells has the type {table[name].dtype}, and is published as {wanted}.")
+        stored = table[name].dtype
+        if kind_of_dtype(stored) is None or stored != _public_dtype(table[name], cells):
+            raise BrokenError(f"A column of cells has the type {stored}, which published values do not have.")
     return f"{', '.join(names)}: each has the type that the published values alone give."
 
 
-def _public_dtype(column: pd.Series, about: Context | None) -> object:
-    if about is None or about.cells == "found":
+def _public_dtype(column: pd.Series, cells: str | None) -> object:
+    if cells != "declared":
         return published_keys(column).dtype
     values = [canonical_key(value) for value in column.array]
     return domain_dtype(kind_of_values("the table", values), values)
@@ -184,8 +166,7 @@ def _cells(table: pd.DataFrame, certificate: ReleaseCertificate) -> str:
     keys = table[by]
     if bool(keys.duplicated().any()):
         raise BrokenError("A cell is named twice.")
-    declared = certificate.context is not None and certificate.context.cells == "declared"
-    if declared:
+    if not is_found(certificate):
         if not len(table):
             raise BrokenError("A declared domain has at least one cell, and every one of them has a row.")
         return f"{len(table)} declared cells, each once; which cells were declared is not in the file."

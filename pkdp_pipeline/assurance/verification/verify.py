@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 from typing import Any
 
 from pkdp_pipeline.assurance.verification.attacking import Effort, attack_claims
 from pkdp_pipeline.assurance.verification.certificates import Nested, certificate_claims
-from pkdp_pipeline.assurance.verification.claims import BREAKS, Claim, Kind, Verification
+from pkdp_pipeline.assurance.verification.claims import BREAKS, Claim, Verification
 from pkdp_pipeline.assurance.verification.ledgers import held_claims, ledger_claims, without_ledger
 from pkdp_pipeline.assurance.verification.opening import Opened, opened
 from pkdp_pipeline.assurance.verification.report_ledger import report_ledger_claims
@@ -70,8 +69,7 @@ def verify(
     -----
     *Guarantee*: a claim passes only if what is stored is what is recomputed, or weaker, and no attack exceeds it by
     more than one part in 10⁹ (for the rounding of floats); a sound file fails with probability ``1 - confidence`` at
-    most, by chance of the simulations. *Rounding*: what an attacker
-    attains is rounded down.
+    most, by chance of the simulations. *Rounding*: what an attacker attains is rounded down.
     """
     number = whole_number("draws", draws, least=100)
     whole_number("seed", seed, least=0)
@@ -79,30 +77,31 @@ def verify(
         raise ArgumentError("confidence must be strictly between 0 and 1.")
     file = opened(path)
     effort = Effort(draws=number, confidence=float(confidence), seed=seed)
-    claims = _CLAIMS[file.kind](file, None if ledger is None else os.fspath(ledger), effort)
+    check = _report if file.kind == "report" else _single
+    claims = check(file, None if ledger is None else os.fspath(ledger), effort)
     return Verification(kind=file.kind, file=file.name, claims=tuple(claims))
 
 
-def _release(file: Opened, ledger: str | None, effort: Effort) -> Iterator[Claim]:
-    yield from file_claims(file)
-    if file.problem:
-        yield Claim(
-            key="certificate.structure",
-            words="The release carries a certificate.",
-            outcome="fail",
-            detail=f"It cannot be read: {file.problem}",
-        )
+def _single(file: Opened, ledger: str | None, effort: Effort) -> Iterator[Claim]:
+    """Yield the claims of a release or a certificate, and what the ledger says about it."""
+    if file.kind == "release":
+        yield from file_claims(file)
+        if file.problem:
+            words = "The release carries a certificate."
+            yield Claim("certificate.structure", words, "fail", f"It cannot be read: {file.problem}")
+            return
+    claims, nested = _certified(file.document, "certificate", effort)
+    if file.kind == "release":
+        yield from release_table_claims(file.table, nested)
+    yield from claims
+    if ledger is None:
+        yield from without_ledger(file.kind)
         return
-    claims, nested = _certified(file.document, "certificate", effort)
-    yield from release_table_claims(file, nested)
-    yield from claims
-    yield from _held(file, ledger, nested)
-
-
-def _certificate(file: Opened, ledger: str | None, effort: Effort) -> Iterator[Claim]:
-    claims, nested = _certified(file.document, "certificate", effort)
-    yield from claims
-    yield from _held(file, ledger, nested)
+    certificate = nested[-1].certificate if nested else None
+    about = certificate.context if isinstance(certificate, ReleaseCertificate) else None
+    further = functools.partial(held_claims, file=file, certificate=certificate)
+    dataset, head = (None, None) if about is None else (about.dataset, about.head)
+    yield from ledger_claims(ledger, dataset, head, further)
 
 
 def _report(file: Opened, ledger: str | None, effort: Effort) -> Iterator[Claim]:
@@ -134,22 +133,5 @@ def _certified(document: dict[str, Any], prefix: str, effort: Effort) -> tuple[l
     except BREAKS as error:
         why = f"The attackers of what it names cannot be written down ({type(error).__name__})."
         words = "No declared attacker learns more than the file says."
-        claims.append(Claim(key=f"{prefix}.enumerated", words=words, outcome="not_checked", detail=why))
+        claims.append(Claim(f"{prefix}.enumerated", words, "not_checked", why))
     return claims, nested
-
-
-def _held(file: Opened, ledger: str | None, nested: list[Nested]) -> Iterator[Claim]:
-    """Yield what the ledger says about a release or a certificate; without one, what it would have to say."""
-    if ledger is None:
-        yield from without_ledger(file.kind)
-        return
-    certificate = nested[-1].certificate if nested else None
-    about = certificate.context if isinstance(certificate, ReleaseCertificate) else None
-    further = functools.partial(held_claims, file=file, certificate=certificate)
-    dataset, head = (None, None) if about is None else (about.dataset, about.head)
-    yield from ledger_claims(ledger, dataset, head, further)
-
-
-_CLAIMS: Mapping[Kind, Callable[[Opened, str | None, Effort], Iterator[Claim]]] = MappingProxyType(
-    {"release": _release, "certificate": _certificate, "report": _report}
-)

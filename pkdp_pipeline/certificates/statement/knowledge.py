@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
@@ -19,17 +19,16 @@ from pkdp_pipeline.certificates.statement.stronger import (
     certified_epsilon,
     effort,
     keys_of,
-    knows_fewer_unknown,
     knows_more,
     leaves,
     likelier,
     rests_on,
     slowness,
+    surer,
     threshold_of,
 )
 from pkdp_pipeline.certificates.statement.what_if import people_known
 from pkdp_pipeline.model.arguments import probability, whole_number
-from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.theorems import THEOREMS, Knowledge
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights
 
@@ -122,11 +121,11 @@ def _known_steps(evaluated: Evaluated, found: Found) -> Steps:
     else:
         number = max(_FEWEST, int(_AVERAGED * evaluated.points) // max(slow, effort(evaluated.certificate)))
     people = sorted({round(last * step / number) for step in range(number + 1)})
-    return [Step(float(first + more), _by(more, surely=surely) if more else None) for more in people], 0
 
+    def by(more: int) -> Change | None:
+        return knows_more(lambda _: more, surely=surely) if more else None
 
-def _by(more: int, *, surely: bool) -> Change:
-    return knows_more(lambda _: more, surely=surely)
+    return [Step(float(first + more), by(more)) for more in people], 0
 
 
 def _known_at_most(leaf: ReleaseCertificate, delta: float, *, surely: bool) -> int:
@@ -152,7 +151,7 @@ def _sure_steps(name: Literal["p_max", "p_max_between"]) -> Callable[[Evaluated,
 
         def at(place: int) -> Step:
             factor = Fraction(2.0 ** (place / _FINE)).limit_denominator(1_000_000)
-            return Step(likelier(declared, factor), None if place == 0 else _by_odds(name, factor))
+            return Step(likelier(declared, factor), None if place == 0 else surer(factor, name))
 
         places = [0]
         if 0.0 < declared < 1.0:
@@ -164,8 +163,9 @@ def _sure_steps(name: Literal["p_max", "p_max_between"]) -> Callable[[Evaluated,
             below = range(-2 * _FINE, 0, _FINE // 2 if end else _FINE // _LEAST_EACH)
             places = sorted({*below, 0, *tried, *(round(end * step / number) for step in range(number + 1))})
         taken: dict[float, Step] = {}
-        least = _least(name, found)
-        for step in (*map(at, places), Step(1.0, _by_odds(name, None))):
+        # The smallest value that contradicts no other field.
+        least = 0.5 if name == "p_max_between" else max(leaf.attacker.p_min or 0.0 for leaf in found)
+        for step in (*map(at, places), Step(1.0, surer(None, name))):
             if step.value >= least and (step.change is None or step.value != declared):
                 taken.setdefault(step.value, step)
         if declared == 1.0:
@@ -206,25 +206,6 @@ def _weight(evaluated: Evaluated, found: Found) -> int:
     return max(averaged, effort(evaluated.certificate))
 
 
-def _least(name: str, found: Found) -> float:
-    """Return the smallest value that contradicts no other field."""
-    if name == "p_max_between":
-        return 0.5
-    return max(leaf.attacker.p_min or 0.0 for leaf in found)
-
-
-def _by_odds(name: str, factor: Fraction | None) -> Change:
-    def change(leaf: ReleaseCertificate) -> AttackerModel:
-        value = getattr(leaf.attacker, name)
-        if value is None:
-            return leaf.attacker
-        least = 0.5 if name == "p_max_between" else leaf.attacker.p_min or 0.0
-        moved = {name: max(least, likelier(value, factor))}
-        return replace(leaf.attacker, **moved)  # type: ignore[arg-type]
-
-    return change
-
-
 def _unknown_steps(evaluated: Evaluated, found: Found) -> Steps:
     """Return steps down to nobody who is unknown."""
     declared = min(leaf.attacker.unknown or 0 for leaf in found)
@@ -233,7 +214,7 @@ def _unknown_steps(evaluated: Evaluated, found: Found) -> Steps:
     shares = _SHARES if fine else _COARSE_SHARES
     for share in (*shares, Fraction(1)):
         left = math.floor(declared * (1 - share))
-        taken.setdefault(left, Step(float(left), knows_fewer_unknown(share)))
+        taken.setdefault(left, Step(float(left), knows_more(None, share)))
     return list(taken.values()), 0
 
 

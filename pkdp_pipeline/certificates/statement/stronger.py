@@ -10,7 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.composed import ComposedCertificate, compose
+from pkdp_pipeline.certificates.composed import ComposedCertificate, compose, releases_in
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -27,7 +27,6 @@ __all__ = [
     "effort",
     "everything_known",
     "keys_of",
-    "knows_fewer_unknown",
     "knows_more",
     "leaves",
     "likelier",
@@ -137,13 +136,7 @@ class Reading:
 
 def leaves(certificate: Certificate) -> tuple[ReleaseCertificate, ...]:
     """Return the different releases of a certificate whose guarantee rests on what the attacker does not know."""
-    if isinstance(certificate, ReleaseCertificate):
-        return (certificate,) if certificate.has_partial_knowledge else ()
-    found: list[ReleaseCertificate] = []
-    if isinstance(certificate, ComposedCertificate):
-        for part, _ in certificate.parts:
-            found += leaves(part)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(one for one in releases_in(certificate) if one.has_partial_knowledge))
 
 
 def keys_of(leaf: ReleaseCertificate) -> tuple[str, ...]:
@@ -214,16 +207,16 @@ def everything_known(leaf: ReleaseCertificate) -> AttackerModel:
 
 
 def knows_more(
-    people: Callable[[ReleaseCertificate], int], share: Fraction = Fraction(0), *, surely: bool = False
+    people: Callable[[ReleaseCertificate], int] | None, share: Fraction = Fraction(0), *, surely: bool = False
 ) -> Change:
-    """Return the change to attackers who know `people` more, and are uncertain about `share` fewer.
+    """Return the change to attackers who know `people` more, if any, and are uncertain about `share` fewer.
 
     With `surely` the known people count for certain, which is what an attacker who controls them brings about.
     """
 
     def change(leaf: ReleaseCertificate) -> AttackerModel:
         attacker = leaf.attacker
-        if rests_on(leaf, "known"):
+        if people is not None and rests_on(leaf, "known"):
             influence = "active" if surely else attacker.influence
             attacker = replace(attacker, known=attacker.known + people(leaf), influence=influence)
         if share > 0 and attacker.unknown is not None and rests_on(leaf, "unknown"):
@@ -233,30 +226,18 @@ def knows_more(
     return change
 
 
-def knows_fewer_unknown(share: Fraction) -> Change:
-    """Return the change to attackers who are uncertain about `share` fewer people, and know nobody else."""
+def surer(factor: Fraction | None, *names: str) -> Change:
+    """Return the change to attackers whose odds are `factor` times the declared ones, in the probabilities `names`."""
 
     def change(leaf: ReleaseCertificate) -> AttackerModel:
         attacker = leaf.attacker
-        if attacker.unknown is None or not rests_on(leaf, "unknown"):
-            return attacker
-        return replace(attacker, unknown=math.floor(attacker.unknown * (1 - share)))
-
-    return change
-
-
-def surer(factor: Fraction) -> Change:
-    """Return the change to attackers whose odds are `factor` times the declared ones, in every probability."""
-
-    def change(leaf: ReleaseCertificate) -> AttackerModel:
-        attacker = leaf.attacker
+        least = {"p_max": attacker.p_min or 0.0, "p_max_between": 0.5}
         fields: dict[str, float] = {}
-        for name in ("p_max", "p_max_between"):
+        for name in names:
             value = getattr(attacker, name)
             if value is not None:
-                fields[name] = likelier(value, factor)
-        if attacker.p_min is not None:
-            fields["p_min"] = likelier(attacker.p_min, 1 / factor)
+                by = 1 / factor if factor and name == "p_min" else factor
+                fields[name] = max(least.get(name, 0.0), likelier(value, by))
         return replace(attacker, **fields)  # type: ignore[arg-type]
 
     return change

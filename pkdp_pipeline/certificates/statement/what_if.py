@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -243,7 +243,7 @@ def what_if(certificate: Certificate, *, delta: float = 1e-6) -> tuple[Scenario,
     for words, change in _knowing_more(certificate):
         weaker = _raised(Reading.of(again(certificate, change), target, weaker.epsilon), weaker)
         rows.append(_scenario("knows_more", words, weaker, target))
-    twice = surer(_TWICE)
+    twice = surer(_TWICE, "p_max", "p_max_between", "p_min")
     words = more_sure(leaves(certificate), twice)
     most = weaker
     if words:
@@ -293,55 +293,38 @@ def _without_evidence(certificate: Certificate) -> tuple[str, Certificate | None
     if isinstance(certificate, ComposedCertificate):
         false = [one.if_false for one in certificate.evidence if one.if_false]
         if false:
-            return f"can use that {' or that '.join(false)}", again(certificate, _as_declared, with_evidence=False)
+            left = again(certificate, lambda leaf: leaf.attacker, with_evidence=False)
+            return f"can use that {' or that '.join(false)}", left
     # Noise hides one unit: of several that share a fate it hides the fate no longer.
     return "can use that people's records depend on one another (families, copied rows, common habits)", None
-
-
-def _as_declared(leaf: ReleaseCertificate) -> AttackerModel:
-    return leaf.attacker
 
 
 def _without_assumptions(certificate: Certificate, declared: Reading, delta: float) -> tuple[Scenario, ...]:
     """Return the rows of a guarantee that holds against anyone: whatever the attacker knows, it is the same."""
     whom = certificate.anyone.replace(", whatever they know", "")
-    verdict = f"holds against {whom.replace(' at all', '')}: ε = {rounded_up(declared.epsilon)}"
-    if declared.epsilon == math.inf:
-        verdict = _unreached(declared, delta)
-    words = (f"is as declared: {whom}", "knows everything about everybody else")
-    kinds: tuple[Kind, Kind] = ("declared", "everything_known")
-    return tuple(
-        Scenario(
-            kind=kind,
-            words=text,
-            epsilon=declared.epsilon,
-            delta=delta,
-            delta_at_one=declared.delta_at_one,
-            verdict=verdict,
-        )
-        for kind, text in zip(kinds, words, strict=True)
+    holds = f"holds against {whom.replace(' at all', '')}"
+    return (
+        _scenario("declared", f"is as declared: {whom}", declared, delta, holds),
+        _scenario("everything_known", "knows everything about everybody else", declared, delta, holds),
     )
 
 
 def _raised(reading: Reading, least: Reading) -> Reading:
     """Return `reading`, not below that of a weaker attacker: raising a certified number keeps it true."""
-    return Reading(
-        epsilon=max(reading.epsilon, least.epsilon),
-        delta_at_one=max(reading.delta_at_one, least.delta_at_one),
-        is_noise=reading.is_noise,
-        is_nothing=reading.is_nothing,
-    )
+    most = {name: max(getattr(reading, name), getattr(least, name)) for name in ("epsilon", "delta_at_one")}
+    return replace(reading, **most)
 
 
-def _scenario(kind: Kind, words: str, reading: Reading, delta: float) -> Scenario:
+def _scenario(kind: Kind, words: str, reading: Reading, delta: float, holds: str = "") -> Scenario:
+    """Return a row; where something `holds` it says so, without it whether only the noise is left."""
     if reading.is_nothing:
         verdict = "nothing is certified"
     elif reading.epsilon == math.inf:
-        verdict = _unreached(reading, delta)
-    elif reading.is_noise:
-        verdict = f"only the noise protects: ε = {rounded_up(reading.epsilon)}"
+        least = rounded_up(reading.delta_at_one)
+        verdict = f"no ε reaches δ = {rounded_up(delta)}{'' if least == '1' else f'; δ = {least} at ε = 1'}"
     else:
-        verdict = f"holds: ε = {rounded_up(reading.epsilon)}"
+        holds = holds or ("only the noise protects" if reading.is_noise else "holds")
+        verdict = f"{holds}: ε = {rounded_up(reading.epsilon)}"
     return Scenario(
         kind=kind,
         words=words,
@@ -350,8 +333,3 @@ def _scenario(kind: Kind, words: str, reading: Reading, delta: float) -> Scenari
         delta_at_one=reading.delta_at_one,
         verdict=verdict,
     )
-
-
-def _unreached(reading: Reading, delta: float) -> str:
-    reach, least = f"no ε reaches δ = {rounded_up(delta)}", rounded_up(reading.delta_at_one)
-    return reach if least == "1" else f"{reach}; δ = {least} at ε = 1"

@@ -62,10 +62,9 @@ def inline_svg(
     for tag, part, said in (("title", "title", title), ("desc", "description", description)):
         line = escape("".join(letter if letter.isprintable() else " " for letter in said), quote=False)
         texts.append(f'<{tag} id="{name}-{part}">{line}</{tag}>')
-    drawn = _drawn(draw, width, height)
+    drawn = _drawn(draw, name, width, height)
     body = drawn[drawn.index("<g ") : drawn.rindex("</svg>")]  # after what a page does not need
-    used = set(re.findall(r'(?:url\(|href=")#([^)"]+)', body))
-    body = _TAG.sub(lambda tag: _of_page(tag[0], name, used), re.sub(r">\s+<", "><", body))
+    body = _TAG.sub(_of_page, re.sub(r">\s+<", "><", body))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="{name}-title {name}-description" '
         f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" style="max-width:100%;height:auto" '
@@ -73,7 +72,7 @@ def inline_svg(
     )
 
 
-def _drawn(draw: Callable[[Axes], None], width: float, height: float) -> str:
+def _drawn(draw: Callable[[Axes], None], name: str, width: float, height: float) -> str:
     need_matplotlib()
     import matplotlib
     from matplotlib.figure import Figure
@@ -82,7 +81,7 @@ def _drawn(draw: Callable[[Axes], None], width: float, height: float) -> str:
     with matplotlib.rc_context():
         # What the caller has set is theirs, and comes back: the same picture has the same bytes everywhere.
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "pkdp", "path.simplify": False})
+        matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": name, "path.simplify": False})
         figure = Figure(
             figsize=(width / 72.0, height / 72.0), dpi=72, layout=ConstrainedLayoutEngine(w_pad=2 / 72, h_pad=2 / 72)
         )
@@ -95,16 +94,11 @@ def _drawn(draw: Callable[[Axes], None], width: float, height: float) -> str:
     return content.getvalue()
 
 
-def _of_page(tag: str, name: str, used: set[str]) -> str:
-    """Return a tag with its ids, colours and letters those of the page."""
-    tag = re.sub(r' id="([^"]*)"', lambda found: f' id="{name}-{found[1]}"' if found[1] in used else "", tag)
-    tag = _LETTERS.sub("", _COLOUR.sub(_variable, tag.replace("url(#", "url(@").replace('xlink:href="#', 'href="@')))
-    return (
-        _NUMBER.sub(lambda found: f"{round(float(found[0]), 2):g}", tag)
-        .replace("@", f"#{name}-")
-        .replace(": ", ":")
-        .replace("; ", ";")
-    )
+def _of_page(tag: re.Match[str]) -> str:
+    """Return a tag in the page's colours and letters; groups lose their names, which other pictures have too."""
+    text = _COLOUR.sub(_variable, tag[0].replace("xlink:href", "href"))
+    text = _NUMBER.sub(lambda found: f"{round(float(found[0]), 2):g}", _LETTERS.sub("", text))
+    return re.sub(r'<g id="[^"]*"', "<g", text).replace(": ", ":").replace("; ", ";")
 
 
 def _variable(found: re.Match[str]) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.display.ledger.words import amount, class_call, command, mechanism_words, noise_words, state_words
+from pkdp_pipeline.display.ledger.explaining import pages
+from pkdp_pipeline.display.ledger.words import amount, command, mechanism_words, noise_words, state_words
 from pkdp_pipeline.display.terminal.screen import Screen
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.ledger import Entry
@@ -16,12 +17,6 @@ from pkdp_pipeline.model.plain_text import exactly
 __all__ = ["explain_entry", "found_entry"]
 
 _LEAST = 4
-_WHAT = {
-    "reserved": "charged",
-    "published": "published",
-    "given_back": "given back: charged no more",
-    "recertified": "certified again; nothing new was published",
-}
 
 
 def found_entry(reading: Reading, *, key: str | None, entry: int | None) -> Entry:
@@ -75,34 +70,11 @@ def explain_entry(screen: Screen, reading: Reading, entry: Entry, *, delta: floa
         ("Release id", entry.release_id or "none yet"),
     ]
     screen.pairs(rows)
-    screen.head("What it promises")
-    screen.say(Certificate.from_json(entry.certificate).sentence(delta))
     former = counted(map(describe, entry.certificates))
-    if former != describe(entry.certificate):
-        screen.say(
-            "Totals and budgets count it with an earlier certificate, about a bolder attacker: a promise is not taken "
-            f"back. That one says ε = {amount(certificate_of(former).epsilon(delta))} at δ = {exactly(delta)}."
-        )
-    if entry.state == "reserved":
-        screen.say(
-            "It is charged because nobody can tell whether a run that died has shown it; run the same request again "
-            "to publish it, at no further cost."
-        )
-    screen.head("Terms when it was charged")
-    for one in entry.evidence:
-        screen.item(f"{class_call(one)}. {one.declares}")
-    for budget in entry.terms.budgets:
-        screen.item(f"{class_call(budget)}.")
-    if not entry.evidence:
-        screen.item("No evidence was declared.")
-    if not entry.terms.budgets:
-        screen.item("No budget was declared.")
-    screen.head("Its place in the chain")
+    earlier = "" if former == describe(entry.certificate) else amount(certificate_of(former).epsilon(delta))
     total, events = _events(reading, entry)
-    screen.say(f"Before it: {entry.head}")
-    for position, kind, at, link in events:
-        screen.item(f"event {position:,} of {total:,}, {at}: {_WHAT[kind]}")
-        screen.say(link, indent=4)
+    sentence = Certificate.from_json(entry.certificate).sentence(delta)
+    screen.page(pages(entry=entry).single(sentence, earlier, exactly(delta), total, events))
 
 
 def _events(reading: Reading, entry: Entry) -> tuple[int, list[tuple[Any, ...]]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.display.content import Promise, Report
 from pkdp_pipeline.display.figures.style import CSS_DARK, CSS_LIGHT
+from pkdp_pipeline.display.ledger.words import amount
 from pkdp_pipeline.display.report import plain_words
 from pkdp_pipeline.display.report.json_form import carrying
 from pkdp_pipeline.model.plain_text import exactly, in_markdown, printable, table_line
@@ -76,7 +77,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "down": rounded_down,
-        "epsilon": plain_words.epsilon_text,
+        "epsilon": amount,
         "exact": exactly,
         "literal": json.dumps,
         "md": in_markdown,

@@ -19,7 +19,6 @@ __all__ = [
     "asked_sentence",
     "attained_at",
     "chance",
-    "epsilon_text",
     "factor",
     "given",
     "meaning",
@@ -58,11 +57,6 @@ def asked_sentence(unit: str, by: Sequence[str] | None, where: str | None, rules
 def plain_number(value: float) -> str:
     """Return a number that claims nothing as text, without an exponent where there is room."""
     return re.sub(r"e([-+])0?", lambda found: f"e{found[1].strip('+')}", f"{value:.15g}")
-
-
-def epsilon_text(epsilon: float) -> str:
-    """Return a certified ε as text, rounded up; ``none`` where none is certified."""
-    return "none" if epsilon == math.inf else rounded_up(epsilon)
 
 
 def factor(epsilon: float) -> str:

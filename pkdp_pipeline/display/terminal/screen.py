@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -65,6 +66,17 @@ class Screen:
     def item(self, text: str, *, indent: int = 2) -> None:
         """Print a paragraph with a dash before it."""
         self._wrapped(text, " " * indent + "- ", " " * (indent + 2))
+
+    def page(self, text: str) -> None:
+        """Print a paragraph a line: ``#`` heads, ``-`` and ``--`` list, ``>`` indents, ``$`` is to be pasted."""
+        marks = {"#": self.head, "-": self.item, "$": self.command}
+        marks |= {"--": partial(self.item, indent=4), ">": partial(self.say, indent=4)}
+        for line in filter(None, text.split("\n")):
+            mark, _, rest = line.partition(" ")
+            if mark in marks:
+                marks[mark](rest)
+            else:
+                self.say(line)
 
     def hanging(self, text: str, *, margin: int) -> None:
         """Print a paragraph whose lines after the first one are indented by `margin`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pkdp_pipeline.model.mechanisms.geometric_noise import GeometricNoise
-from pkdp_pipeline.model.mechanisms.suppression import checked_noise, checked_release_threshold, checked_threshold
+from pkdp_pipeline.model.mechanisms.suppression import check_steps
 
 __all__ = ["Count"]
 
@@ -40,8 +40,4 @@ class Count:
     release_threshold: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", checked_threshold("k", self.k))
-        object.__setattr__(self, "k_complement", checked_threshold("k_complement", self.k_complement))
-        object.__setattr__(self, "noise", checked_noise(self.noise))
-        threshold = checked_release_threshold(self.release_threshold, self.noise)
-        object.__setattr__(self, "release_threshold", threshold)
+        check_steps(self)

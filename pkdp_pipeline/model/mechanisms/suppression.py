@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.model.mechanisms.geometric_noise import GeometricNoise
 
-__all__ = ["checked_noise", "checked_release_threshold", "checked_threshold"]
+__all__ = ["check_steps"]
 
 _MOST = 10**10
 """More than there are people."""
 
 
-def checked_threshold(name: str, value: object) -> int | None:
+def check_steps(mechanism: Any) -> None:
+    """Store the checked thresholds and noise of a mechanism."""
+    for name in ("k", "k_complement"):
+        if hasattr(mechanism, name):
+            object.__setattr__(mechanism, name, _threshold(name, getattr(mechanism, name)))
+    noise = _noise(mechanism.noise)
+    object.__setattr__(mechanism, "release_threshold", _release_threshold(mechanism.release_threshold, noise))
+
+
+def _threshold(name: str, value: object) -> int | None:
     """Return a suppression threshold (published only when ``count >= value``) or None."""
     return None if value is None else _at_most(name, whole_number(name, value, least=1))
 
 
-def checked_noise(value: object) -> GeometricNoise | None:
+def _noise(value: object) -> GeometricNoise | None:
     """Return the noise or None; anything but a `GeometricNoise` is an error that shows how to write it."""
     if value is None or isinstance(value, GeometricNoise):
         return value
@@ -26,7 +37,7 @@ def checked_noise(value: object) -> GeometricNoise | None:
     )
 
 
-def checked_release_threshold(value: object, noise: GeometricNoise | None) -> int | None:
+def _release_threshold(value: object, noise: GeometricNoise | None) -> int | None:
     """Return the threshold that acts after the noise; it needs noise to act after."""
     if value is None:
         return None

@@ -66,13 +66,9 @@ def pure_to_kl(epsilon: float) -> float:
 
 def pure_to_renyi(epsilon: float, alpha: float) -> float:
     """Return ``log(cosh((2α-1)ε/2)/cosh(ε/2))/(α - 1)``, what randomised response has at an α above 1."""
-
-    def bound() -> Any:
-        half, order = _ball("epsilon", epsilon) / 2, _order(alpha)
-        return (((2 * order - 1) * half).cosh() / half.cosh()).log() / (order - 1)
-
+    half, order = _ball("epsilon", epsilon) / 2, _order(alpha)
     # No divergence is above the largest loss; far out, cosh is above all balls.
-    return min(_above(bound), float(epsilon))
+    return min(_above(lambda: (((2 * order - 1) * half).cosh() / half.cosh()).log() / (order - 1)), float(epsilon))
 
 
 def pure_to_zero_concentrated(epsilon: float) -> float:
@@ -138,12 +134,8 @@ def renyi_to_epsilon(alpha: float, divergence: float, delta: float) -> float:
 
 def renyi_to_delta(alpha: float, divergence: float, epsilon: float) -> float:
     """Return ``e^{(α-1)(D - ε)} (1 - 1/α)^{α-1}/α``, at most 1: `renyi_to_epsilon` the other way round."""
-
-    def bound() -> Any:
-        order = _order(alpha)
-        return _sharp_delta(order, _ball("divergence", divergence), _ball("epsilon", epsilon))
-
-    return min(1.0, _above(bound))
+    order, size, at = _order(alpha), _ball("divergence", divergence), _ball("epsilon", epsilon)
+    return min(1.0, _above(lambda: _sharp_delta(order, size, at)))
 
 
 def zero_concentrated_to_epsilon_simple(rho: float, delta: float, xi: float = 0.0) -> float:
@@ -151,12 +143,8 @@ def zero_concentrated_to_epsilon_simple(rho: float, delta: float, xi: float = 0.
 
     *Source*: Bun and Steinke (2016), Lemma 3.5.
     """
-
-    def bound() -> Any:
-        spread = _ball("rho", rho)
-        return _shift(xi) + spread + _root(4 * spread * -_positive(delta).log())
-
-    return max(0.0, _above(bound))
+    spread, shift, rare = _ball("rho", rho), _shift(xi), _positive(delta)
+    return max(0.0, _above(lambda: shift + spread + _root(4 * spread * -rare.log())))
 
 
 def zero_concentrated_to_epsilon(rho: float, delta: float, xi: float = 0.0) -> float:
@@ -207,14 +195,10 @@ def approximate_to_probabilistic(epsilon: float, delta: float, threshold: float)
 
     At t = ε nothing follows: (ε, δ)-differential privacy does *not* imply (ε, δ)-probabilistic differential privacy.
     """
-
-    def bound() -> Any:
-        start, end = _ball("epsilon", epsilon), _ball("threshold", threshold)
-        if not end > start:
-            raise ArgumentError("threshold must be above epsilon: at epsilon itself nothing follows.")
-        return probability("delta", delta) / -(start - end).expm1()
-
-    return min(1.0, _above(bound))
+    start, end, chance = _ball("epsilon", epsilon), _ball("threshold", threshold), probability("delta", delta)
+    if not end > start:
+        raise ArgumentError("threshold must be above epsilon: at epsilon itself nothing follows.")
+    return min(1.0, _above(lambda: chance / -(start - end).expm1()))
 
 
 def probabilistic_to_approximate(epsilon: float, delta: float) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.loss_laws import Losses, NoiseLosses, PairLosses, ProfileLosses, directions
 from pkdp_pipeline.composition.maximum import WorstMaximum
-from pkdp_pipeline.composition.sums import NoiseTotal
+from pkdp_pipeline.composition.sums import NoiseTotal, first_of
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.theorems import Bound, Protects, WorstCase
 from pkdp_pipeline.theorems.rounding import UNIT, Array, ball_above, float_above
@@ -78,8 +78,6 @@ def _side(law: Losses) -> LossSide:
 
 def _noisy_counts(bound: Bound) -> list[tuple[float, int]] | None:
     """Return the ε0 of independent noisy counts, and how many have it, where a bound is about just these."""
-    if isinstance(bound, NoiseCurve):
-        return [(bound.noise, bound.cells)] if bound.appears_at is None else None
     if isinstance(bound, WorstMaximum):
         curves = _curves(bound.parts)
         if not curves or len({curve.cells for curve in curves}) > 1:
@@ -105,13 +103,8 @@ def _total_counts(total: NoiseTotal) -> list[tuple[float, int]] | None:
     if left < sum(times for _, times in listed) and len({curve.cells for curve in curves}) > 1:
         return None
     # Of equally many cells, those with the least noise tell the most.
-    found = []
-    for curve, times in sorted(listed, key=lambda part: -part[0].noise):
-        taken = min(times, left)
-        left -= taken
-        if taken:
-            found.append((curve.noise, curve.cells * taken))
-    return found
+    found = first_of(sorted(listed, key=lambda part: -part[0].noise), left)
+    return [(curve.noise, curve.cells * taken) for curve, taken in found]
 
 
 def _curves(bounds: tuple[WorstCase, ...]) -> list[NoiseCurve]:

@@ -17,8 +17,8 @@ def stored(theorem="histogram_presence"):
     return json.loads(certificate(theorem).to_json())
 
 
-def checked(folder, document):
-    found = verify(written(folder, document))
+def checked(folder, document, draws=100):
+    found = verify(written(folder, document), draws=draws)
     assert not found.passed, str(found)
     return found
 
@@ -60,7 +60,7 @@ def test_a_raised_delta_is_true_and_said_to_be_weaker_than_necessary(tmp_path):
 
 
 def test_a_raised_attained_delta_is_found(tmp_path):
-    found = checked(tmp_path, altered(stored("histogram_value"), "grid", 9, "attained", to=lambda delta: delta * 1.01))
+    found = checked(tmp_path, altered(stored(), "grid", 9, "attained", to=lambda delta: delta * 1.01))
     assert "more than any attack is known to reach" in outcome(found, "certificate.numbers").detail
 
 
@@ -116,21 +116,6 @@ def test_what_cannot_be_certified_fails_with_the_reason(tmp_path):
     claim = outcome(found, "certificate.numbers")
     assert claim.outcome == "fail"
     assert "nobody is ever absent" in claim.detail
-
-
-class TestAnotherVersion:
-    """The wording of another version cannot be compared; its numbers can, and those that a sentence names."""
-
-    def foreign(self, **changes):
-        document = altered(stored(), "library", "version", to="99.1")
-        return {**document, **changes}
-
-    def test_its_numbers_are_checked_and_its_words_are_not(self, tmp_path):
-        document = self.foreign(assumptions=["In other words."])
-        found = verify(written(tmp_path, document))
-        assert found.passed, str(found)
-        assert outcome(found, "certificate.words").outcome == "not_checked"
-        assert outcome(found, "certificate.numbers").outcome == "pass"
 
 
 class TestTotals:
@@ -199,7 +184,7 @@ def test_a_total_whose_numbers_are_all_halved_is_found_by_an_attack_on_it(tmp_pa
     for grid in (document["grid"], (document["worst_case"] or {"grid": []})["grid"]):
         for point in grid:
             point["delta"] /= 2
-    found = checked(tmp_path, document)
+    found = checked(tmp_path, document, draws=20_000)
     assert outcome(found, "certificate.together").outcome == "fail"
     assert "certificate says" in outcome(found, "certificate.together").detail
 
@@ -208,7 +193,7 @@ def test_a_halved_value_guarantee_is_found_by_simulation(tmp_path):
     mechanism, attacker = pkdp.Histogram(k=50), pkdp.AttackerModel(p_max_between=0.6)
     document = json.loads(pkdp.certify(mechanism, attacker, protects="value").to_json())
     point = next(place for place, point in enumerate(document["grid"]) if point["epsilon"] == 0.1)
-    found = checked(tmp_path, altered(document, "grid", point, "delta", to=lambda delta: delta / 2))
+    found = checked(tmp_path, altered(document, "grid", point, "delta", to=lambda delta: delta / 2), draws=20_000)
     claim = outcome(found, "certificate.simulated")
     assert claim.outcome == "fail"
     assert claim.evidence["confidence"] == 0.999999

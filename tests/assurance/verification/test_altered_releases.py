@@ -14,7 +14,7 @@ from pkdp_pipeline.model.keys import domain_dtype
 
 
 def checked(folder, content):
-    found = verify(written(folder, content))
+    found = verify(written(folder, content), draws=100)
     assert found.kind == "release"
     assert not found.passed, str(found)
     return found
@@ -102,7 +102,7 @@ def test_keys_whose_type_tells_of_a_withheld_cell_are_found(tmp_path):
     assert domain_dtype("integer", [1, 2]) == "int64"
 
 
-@pytest.mark.parametrize("k", [10, 19, 21, 40])
+@pytest.mark.parametrize("k", [19, 40])
 def test_a_changed_k_does_not_fit_the_certificate_or_the_table(tmp_path, k):
     changed = resealed(release(), certificate=lambda document: altered(document, "mechanism", "k", to=k))
     found = checked(tmp_path, changed)

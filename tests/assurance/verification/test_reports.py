@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import functools
+import json
+from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 from markupsafe import Markup
 from published_files import altered, ledger, outcome, page, report, written
 
-from pkdp_pipeline.assurance.verification import reports, verify
+import pkdp_pipeline as pkdp
+from pkdp_pipeline.assurance.verification import report_ledger, reports, verify
 from pkdp_pipeline.display.report import pages
+from pkdp_pipeline.display.report.json_form import document_of
+from pkdp_pipeline.display.report.published import promise_of
+from pkdp_pipeline.display.report.tables import series_of
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -122,6 +129,18 @@ def test_a_total_below_one_of_its_parts_is_found_in_the_report_of_a_day(tmp_path
     checked(tmp_path, document, "report.total")
 
 
+def about_another_attacker():
+    """Return the report of a day, consistent in itself, with a certificate for a weaker attacker."""
+    document = report(day=2)
+    stored = pkdp.Certificate.from_json(json.dumps(document["promises"][0]["certificate"]))
+    weaker = pkdp.certify(stored.mechanism, pkdp.AttackerModel(p_max=0.05)).in_context(stored.context)
+    promise = document_of(promise_of(document["promises"][0]["name"], weaker, 1e-6))
+    document["promises"][0] = json.loads(json.dumps(promise))
+    document["lead"] = document["promises"][0]["statement"]
+    document["releases"][0]["sentence"] = weaker.sentence()
+    return document
+
+
 class TestWithTheLedger:
     """What is consistent in itself is found where the ledger says otherwise."""
 
@@ -145,19 +164,7 @@ class TestWithTheLedger:
         checked(tmp_path, document, "ledger.total", ledger=ledger())
 
     def test_another_attacker(self, tmp_path):
-        import json
-
-        import pkdp_pipeline as pkdp
-        from pkdp_pipeline.display.report.json_form import document_of
-        from pkdp_pipeline.display.report.published import promise_of
-
-        document = report(day=2)
-        stored = pkdp.Certificate.from_json(json.dumps(document["promises"][0]["certificate"]))
-        weaker = pkdp.certify(stored.mechanism, pkdp.AttackerModel(p_max=0.05)).in_context(stored.context)
-        promise = document_of(promise_of(document["promises"][0]["name"], weaker, 1e-6))
-        document["promises"][0] = json.loads(json.dumps(promise))
-        document["lead"] = document["promises"][0]["statement"]
-        document["releases"][0]["sentence"] = weaker.sentence()
+        document = about_another_attacker()
         assert verify(written(tmp_path, document)).passed
         checked(tmp_path, document, "ledger.holds", ledger=ledger())
 
@@ -175,21 +182,10 @@ class TestWithTheLedger:
         checked(tmp_path, document, "ledger.series", ledger=ledger())
 
     def test_a_certificate_that_only_says_that_it_is_against_anyone(self, tmp_path):
-        import json
-
-        import pkdp_pipeline as pkdp
-        from pkdp_pipeline.display.report.json_form import document_of
-        from pkdp_pipeline.display.report.published import promise_of
-
-        document = report(day=2)
-        stored = pkdp.Certificate.from_json(json.dumps(document["promises"][0]["certificate"]))
-        weaker = pkdp.certify(stored.mechanism, pkdp.AttackerModel(p_max=0.05)).in_context(stored.context)
-        promise = json.loads(json.dumps(document_of(promise_of("people_by_town", weaker, 1e-6))))
+        document = about_another_attacker()
+        promise = document["promises"][0]
         promise["certificate"]["library"]["version"] = "0.1.0"
         promise["certificate"]["theorems"] = [{**promise["certificate"]["theorems"][0], "key": "noise"}]
-        document["promises"][0] = promise
-        document["lead"] = promise["statement"]
-        document["releases"][0]["sentence"] = weaker.sentence()
         checked(tmp_path, document, "ledger.holds", ledger=ledger())
 
 
@@ -254,12 +250,6 @@ def test_a_page_is_what_its_content_renders_to_and_nothing_else(tmp_path, form):
 
 
 def test_a_total_that_leaves_releases_out_is_found_although_all_of_it_is_computed_anew(tmp_path):
-    import json
-
-    import pkdp_pipeline as pkdp
-    from pkdp_pipeline.display.report.json_form import document_of
-    from pkdp_pipeline.display.report.published import promise_of
-
     document = report("noisy")
     total = pkdp.Certificate.from_json(json.dumps(document["promises"][0]["certificate"]))
     for parts in ([(total.parts[0][0], 6)], [(part, 1) for part, _ in total.parts]):
@@ -286,3 +276,13 @@ def test_json_that_is_spelled_otherwise_is_not_ours(tmp_path):
 def test_earlier_points_and_counts_are_said_to_be_unchecked(tmp_path):
     found = verify(written(tmp_path, report()))
     assert {claim.key for claim in found.unchecked} >= {"report.total", "counts.published", "report.origin"}
+
+
+def test_a_missing_cell_is_told_from_one_that_is_called_so():
+    table = pd.DataFrame({"town": [None, "(missing)", "Ås"], "count": pd.array([25, 26, None], dtype="Int64")})
+    series = series_of("people", {"2020": SimpleNamespace(table=table)})
+    row = dict(zip(series.cells, series.counts[0], strict=True))
+    assert report_ledger._shows(table, row, complete=True)
+    for name in series.cells[:2]:
+        assert not report_ledger._shows(table, {**row, name: 27}, complete=False)
+        assert not report_ledger._shows(table, {each: row[each] for each in row if each != name}, complete=True)

@@ -95,7 +95,7 @@ def job(
     as_json: AsJson = False,
 ) -> None:
     """Audit each release of a job, on synthetic frames with its columns; none of its data are read."""
-    from pkdp_pipeline.assurance.audit.job_audit import audit_job
+    from pkdp_pipeline.assurance.audit.running import audit_job
     from pkdp_pipeline.jobs import load_job
     from pkdp_pipeline.model.plain_text import printable
 
@@ -138,19 +138,15 @@ _NUMBERS = ("ε", "certified δ", "at least", "noticed from")
 
 def _rows(found: Audit, engine: str) -> Iterator[tuple[str, ...]]:
     """Yield a row for each case: where it fails, the finding that tells most; else the one that could see most."""
-    from pkdp_pipeline.assurance.audit.findings import most_telling, sharpest
     from pkdp_pipeline.model.wording import rounded_down, rounded_up
 
-    for findings in found.cases():
-        if findings[0].engine != engine:
-            continue
-        failed = any(not finding.passed for finding in findings)
-        one = most_telling(findings) if failed else sharpest(findings)
-        yield (
-            "FAILED" if failed else "passed",
-            one.case,
-            f"{one.epsilon:g}",
-            rounded_up(one.certified),
-            rounded_down(max(0.0, one.attained_lower)),
-            "–" if one.could_see is None else rounded_up(one.could_see),
-        )
+    for one in found.cases():
+        if one.engine == engine:
+            yield (
+                "passed" if one.passed else "FAILED",
+                one.case,
+                f"{one.epsilon:g}",
+                rounded_up(one.certified),
+                rounded_down(max(0.0, one.attained_lower)),
+                "–" if one.could_see is None else rounded_up(one.could_see),
+            )

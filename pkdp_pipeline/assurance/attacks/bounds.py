@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "bernstein", "clopper_pearson", "difference_above", "difference_below", "promised"]
+__all__ = ["Array", "bernstein", "clopper_pearson", "difference_below", "promised"]
 
 Array = NDArray[np.float64]
 
@@ -54,13 +54,6 @@ def difference_below(first: tuple[int, int], second: tuple[int, int], epsilon: f
     low, _ = clopper_pearson(*first, error / 2.0)
     _, high = clopper_pearson(*second, error / 2.0)
     return low - math.exp(epsilon) * high * (1.0 + _SLACK)
-
-
-def difference_above(first: tuple[int, int], second: tuple[int, int], epsilon: float, error: float) -> float:
-    """Return an upper bound of ``P[E] - e^ε Q[E]`` that fails with probability `error` at most."""
-    _, high = clopper_pearson(*first, error / 2.0)
-    low, _ = clopper_pearson(*second, error / 2.0)
-    return high - math.exp(epsilon) * low * (1.0 - _SLACK)
 
 
 def bernstein(values: Array, least: float, most: float, error: float) -> tuple[float, float]:

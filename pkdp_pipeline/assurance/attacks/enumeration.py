@@ -136,10 +136,8 @@ def laws(mechanism: Mechanism, crowd: Crowd, numbers: Numbers) -> Iterable[tuple
     if crowd.sees_total and (len(cells) == 1 or isinstance(mechanism, Count)):
         # The attacker is told the number itself: what else is said about it says nothing more.
         step = _EXACT
-    if len(cells) == 1:
-        return _one_cell(step, crowd, cells[0], numbers)
-    if isinstance(mechanism, Count):
-        return _everybody(step, crowd, cells, numbers)
+    if len(cells) == 1 or isinstance(mechanism, Count):
+        return _one_number(step, crowd, cells, numbers)
     return _several_cells(step, crowd, cells, numbers)
 
 
@@ -167,20 +165,6 @@ def _quotient(ball: Any) -> Any:
     return flint.fmpq(exact.numerator, exact.denominator)
 
 
-def _one_cell(step: Cell, crowd: Crowd, cell: int, numbers: Numbers) -> Iterable[tuple[Any, Any]]:
-    others, seen = (counted_in_one_cell(groups, cell, numbers) for groups in (crowd.unknown, crowd.known))
-    controlled = crowd.controlled[cell] if crowd.controlled else 0
-    return _one_number(step, others, seen, controlled, (crowd.first == cell, crowd.second == cell), numbers)
-
-
-def _everybody(step: Cell, crowd: Crowd, cells: list[int], numbers: Numbers) -> Iterable[tuple[Any, Any]]:
-    """Return what one number tells, that of the people who are in any of the cells."""
-    tables = (counted_per_cell(groups, cells, numbers) for groups in (crowd.unknown, crowd.known))
-    others, seen = (_totals(table, numbers) for table in tables)
-    there = crowd.first is not None, crowd.second is not None
-    return _one_number(step, others, seen, sum(crowd.controlled), there, numbers)
-
-
 def _totals(tables: Mapping[Counts, Any], numbers: Numbers) -> list[Any]:
     law = [numbers.of(0)] * (1 + max(map(sum, tables)))
     for counts, weight in tables.items():
@@ -188,16 +172,21 @@ def _totals(tables: Mapping[Counts, Any], numbers: Numbers) -> list[Any]:
     return law
 
 
-def _one_number(
-    step: Cell, others: list[Any], seen: list[Any], controlled: int, there: tuple[bool, bool], numbers: Numbers
-) -> Iterable[tuple[Any, Any]]:
-    """Yield what one count tells; `there`: whether the target is counted, in each life."""
+def _one_number(step: Cell, crowd: Crowd, cells: list[int], numbers: Numbers) -> Iterable[tuple[Any, Any]]:
+    """Yield what one count tells: that of a cell, or of everybody who is in any of several."""
+    sides = crowd.unknown, crowd.known
+    controlled = sum(crowd.controlled)
+    if len(cells) == 1:
+        others, seen = (counted_in_one_cell(groups, cells[0], numbers) for groups in sides)
+        controlled = crowd.controlled[cells[0]] if crowd.controlled else 0
+    else:
+        others, seen = (_totals(counted_per_cell(groups, cells, numbers), numbers) for groups in sides)
     zero = numbers.of(0)
     for shift, weight in enumerate(seen):
         base = [zero] * (shift + controlled) + others
-        sides = [[zero, *base] if counted else base for counted in there]
+        lives = [[zero, *base] if life in cells else base for life in (crowd.first, crowd.second)]
         if step.noise is None:
-            one, other = (outputs(step, side, numbers) for side in sides)
+            one, other = (outputs(step, life, numbers) for life in lives)
         else:
             counts = [x for x in range(shift + controlled, len(base) + 1) if step.shows(x)]
             if not counts:
@@ -205,7 +194,7 @@ def _one_number(
                 continue
             alpha = (-flint.arb(step.noise)).exp()
             low, top = counts[0], counts[-1]
-            one, other = (noisy_outputs(step, side, alpha, low, top, numbers) for side in sides)
+            one, other = (noisy_outputs(step, life, alpha, low, top, numbers) for life in lives)
         for output in one.keys() | other.keys():
             yield weight * one.get(output, zero), weight * other.get(output, zero)
 

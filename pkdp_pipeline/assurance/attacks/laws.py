@@ -167,9 +167,9 @@ class Cell:
     noise: float | None
     release: int | None
 
-    def shows(self, count: int) -> bool:
-        """Return whether a true count reaches the noise, or the public."""
-        return count >= self.least and (self.most is None or count <= self.most)
+    def shows(self, counts: Any) -> Any:
+        """Return whether a true count, or each of an array, reaches the noise, or the public."""
+        return (counts >= self.least) & (self.most is None or counts <= self.most)
 
 
 def cell_of(mechanism: Mechanism, population: int) -> Cell:
@@ -247,15 +247,7 @@ def noisy_kernel(cell: Cell, count: int, alpha: Any, low: int, top: int, numbers
     """Return the law of what is published with noise about one true count; see `noisy_outputs`."""
     if not cell.shows(count):
         return {SUPPRESSED: numbers.of(1)}
-    bottom, first, above = _edges(cell, low, top)
-    share = (1 - alpha) / (1 + alpha)
-    shown: dict[Hashable, Any] = {o: share * alpha ** abs(o - count) for o in range(first, above)}
-    shown["above"] = alpha ** (above - count) / (1 + alpha)
-    if cell.release is None or cell.release <= bottom:
-        below = alpha ** (count - bottom) / (1 + alpha)
-        shown["below"] = below if cell.release is None else below * (1 - alpha ** (bottom - cell.release + 1))
-    if cell.release is not None:
-        gap = cell.release - count
-        # P[Z < gap], from the side on which Z is.
-        shown[SUPPRESSED] = alpha ** (1 - gap) / (1 + alpha) if gap <= 0 else 1 - alpha**gap / (1 + alpha)
+    shown = noisy_outputs(cell, [numbers.of(x == count) for x in range(count + 1)], alpha, low, top, numbers)
+    if cell.release is None:
+        del shown[SUPPRESSED]
     return shown

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, Shape, counted_shapes, histogram_shapes, is_admitted
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Count, Histogram
+from pkdp_pipeline.model.mechanisms import Count
 
 __all__ = ["MOST_PEOPLE", "knowing_all", "knows_total", "matching", "worst_numbers"]
 
@@ -71,37 +72,23 @@ def _capped(attacker: AttackerModel, people: int) -> int:
     return people if attacker.unknown_max is None else min(people, attacker.unknown_max)
 
 
-def _thresholding(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
+def _thresholding(certificate: ReleaseCertificate, epsilon: float, counted: bool = True) -> Iterator[Crowd]:
+    """Yield who tells most where few people are published, or where few are not `counted`."""
     mechanism, attacker = certificate.mechanism, certificate.attacker
     assert isinstance(mechanism, Count)
-    assert mechanism.k is not None
-    high, *rest = counted_shapes(attacker)
-    low = rest[0] if rest else high
-    # People who are surely not counted keep the count away from the other threshold.
-    padding = () if mechanism.k_complement is None or low[0] > 0.0 else (mechanism.k_complement + 1,)
-    for known, controlled, k in _knowing(attacker, mechanism.k, high):
-        for people, first in _sides(k, high[0], epsilon):
-            for unknown in _filled(attacker, high, low, _capped(attacker, people)):
-                crowd_unknown = (*unknown, *(Group(people=extra, chances=(0.0,)) for extra in padding))
-                crowd = Crowd(cells=1, unknown=crowd_unknown, known=known, controlled=controlled)
-                yield crowd if first else crowd.reversed()
-
-
-def _thresholding_complement(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
-    mechanism, attacker = certificate.mechanism, certificate.attacker
-    assert isinstance(mechanism, Count)
-    assert mechanism.k_complement is not None
-    high, *rest = counted_shapes(attacker)
-    low = rest[0] if rest else high
-    padding = () if mechanism.k is None or high[0] < 1.0 else (mechanism.k + 1,)
-    share = 1.0 - low[0]
-    for groups, controlled, k in _knowing(attacker, mechanism.k_complement, low, counted=False):
-        for people, first in _sides(k, share, epsilon):
-            for unknown in _filled(attacker, low, high, _capped(attacker, people)):
-                crowd_unknown = (*unknown, *(Group(people=extra, chances=(1.0,)) for extra in padding))
-                crowd = Crowd(cells=1, unknown=crowd_unknown, known=groups, controlled=controlled)
+    ends, limits = counted_shapes(attacker), (mechanism.k, mechanism.k_complement)
+    order = 1 if counted else -1
+    (worst, other), (limit, further) = (ends[0], ends[-1])[::order], limits[::order]
+    assert limit is not None
+    # People who are surely on the other side keep the count away from the other threshold.
+    side = 0.0 if counted else 1.0
+    padding = () if further is None or other[0] != side else (Group(people=further + 1, chances=(side,)),)
+    for known, controlled, k in _knowing(attacker, limit, worst, counted):
+        for people, first in _sides(k, abs(worst[0] - side), epsilon):
+            for unknown in _filled(attacker, worst, other, _capped(attacker, people)):
+                crowd = Crowd(cells=1, unknown=(*unknown, *padding), known=known, controlled=controlled)
                 # Those who are not counted are counted here: their presence is the target's absence.
-                yield crowd.reversed() if first else crowd
+                yield crowd if first == counted else crowd.reversed()
 
 
 def _sides(k: int, p: float, epsilon: float) -> Iterator[tuple[int, bool]]:
@@ -173,13 +160,16 @@ def _counting(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd
             yield from (crowd, crowd.reversed())
 
 
+def _threshold(certificate: ReleaseCertificate) -> int:
+    assert certificate.mechanism.k is not None
+    return certificate.mechanism.k
+
+
 def _presence(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
-    mechanism, attacker = certificate.mechanism, certificate.attacker
-    assert isinstance(mechanism, Histogram)
-    assert mechanism.k is not None
+    k, attacker = _threshold(certificate), certificate.attacker
     for shape in histogram_shapes(attacker, "presence", 1)[:1]:
-        for known, controlled, k in _knowing(attacker, mechanism.k, shape):
-            for people, first in _sides(k, shape[0], epsilon):
+        for known, controlled, left in _knowing(attacker, k, shape):
+            for people, first in _sides(left, shape[0], epsilon):
                 enough = max(_capped(attacker, people), attacker.unknown or 0 if attacker.p_min else 0)
                 unknown = (Group(people=enough, chances=shape), *_absent(attacker, enough, 1))
                 crowd = Crowd(cells=1, unknown=unknown, known=known, controlled=controlled)
@@ -193,12 +183,10 @@ def _absent(attacker: AttackerModel, people: int, cells: int) -> tuple[Group, ..
 
 
 def _value(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
-    mechanism, attacker = certificate.mechanism, certificate.attacker
-    assert isinstance(mechanism, Histogram)
-    assert mechanism.k is not None
+    k, attacker = _threshold(certificate), certificate.attacker
     shapes = histogram_shapes(attacker, "value", 2)
     singles = [shape for shape in shapes if shape[1] == 0.0 < shape[0]]
-    for groups, controlled, one, other in _in_two_cells(attacker, mechanism.k, shapes):
+    for groups, controlled, one, other in _in_two_cells(attacker, k, shapes):
         for shape in shapes:
             # Everybody the same; about as many as would be worst for either cell alone.
             for people in _numbers(shape, one, other, epsilon):
@@ -249,11 +237,9 @@ def _in_two_cells(
 
 
 def _between(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
-    mechanism, attacker = certificate.mechanism, certificate.attacker
-    assert isinstance(mechanism, Histogram)
-    assert mechanism.k is not None
+    k, attacker = _threshold(certificate), certificate.attacker
     for shape in histogram_shapes(attacker, "value", 2):
-        for groups, controlled, one, other in _in_two_cells(attacker, mechanism.k, [shape]):
+        for groups, controlled, one, other in _in_two_cells(attacker, k, [shape]):
             for people in _numbers(shape, one, other, epsilon):
                 yield from _moved((Group(people=_capped(attacker, people), chances=shape),), groups, controlled)
 
@@ -296,7 +282,7 @@ def knowing_all(certificate: ReleaseCertificate) -> tuple[Crowd, ...]:
 _MATCHES: Mapping[str, Callable[[ReleaseCertificate, float], Iterable[Crowd]]] = MappingProxyType(
     {
         "thresholding": _thresholding,
-        "thresholding_complement": _thresholding_complement,
+        "thresholding_complement": partial(_thresholding, counted=False),
         "counting": _counting,
         # Whoever leaves the leakage aside learns what the count alone tells.
         "counting_beside_leakage": _counting,

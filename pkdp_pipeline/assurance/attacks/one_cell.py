@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -61,10 +62,8 @@ class OneCell:
     cut: int = 0
     hidden: float = math.inf
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether draws are from the true law and the event either happens or not."""
-        return False
+    is_plain: ClassVar[bool] = False
+    """Draws are weighted."""
 
     @property
     def law(self) -> object:
@@ -103,11 +102,11 @@ class OneCell:
         those there. So ``Q[E]`` is the mean of a number times what happens in the first life, but for draws in which
         nobody can take the place. The difference of the two lives then hardly varies.
         """
-        here = state[0] - self._sure
+        here = state[0] - self._facts.sure
         if self.lives[0] == 1:
-            ratio, alone = (self._all_odds - state[2]) / (here + 1.0), here == 0
+            ratio, alone = (self._facts.all_odds - state[2]) / (here + 1.0), here == 0
         else:
-            ratio, alone = state[2] / (self._open - here + 1.0), here == self._open
+            ratio, alone = state[2] / (self._facts.open - here + 1.0), here == self._facts.open
         return first * (1.0 - self.growth * np.maximum(ratio, 0.0)) - self.growth * np.where(alone, second, 0.0)
 
     def reach(self) -> tuple[float, float]:
@@ -121,26 +120,26 @@ class OneCell:
         is largest at the ends of a piece or at `_summit`; where it is negative, it falls towards the other end.
         """
         known = np.arange(1 + sum(group.people for group in self.known.groups))
-        marks: list[Whole] = [np.full(len(known), x) for x in (self._sure, self._sure + self._open)]
+        marks: list[Whole] = [np.full(len(known), x) for x in (self._facts.sure, self._facts.sure + self._facts.open)]
         marks += [np.full(len(known), self.cut + near) for near in (-2, -1, 0, 1)]
         marks += [np.full(len(known), self._summit() + near) for near in (-1, 0, 1)]
         for edge in (self.cell.least, self.cell.most, self.cell.release):
             if edge is not None:
                 marks += [edge - self.controlled - known + near for near in (-2, -1, 0, 1)]
         others, base = np.concatenate(marks), np.tile(known, len(marks))
-        possible = (others >= self._sure) & (others <= self._sure + self._open)
+        possible = (others >= self._facts.sure) & (others <= self._facts.sure + self._facts.open)
         others, base = others[possible], base[possible]
         first, second = (self._envelope(others + life, base + self.controlled) for life in self.lives)
         mass = self.unknown.log_mass + self.known.log_mass
         weights = np.exp(np.minimum(700.0, self._logs(others, base) + mass)) * (1.0 + 1e-9)
         if self.cell.noise is not None:
             return -self.growth * float((weights * second).max(initial=0.0)), float((weights * first).max(initial=0.0))
-        here = others - self._sure
+        here = others - self._facts.sure
         if self.lives[0] == 1:
-            shape, alone = (self._open - here) / (here + 1.0), here == 0
+            shape, alone = (self._facts.open - here) / (here + 1.0), here == 0
         else:
-            shape, alone = here / (self._open - here + 1.0), here == self._open
-        low, high = (self.growth * odds for odds in self._odds_range)
+            shape, alone = here / (self._facts.open - here + 1.0), here == self._facts.open
+        low, high = (self.growth * odds for odds in self._facts.odds_range)
         more = weights * first * np.maximum(0.0, 1.0 - low * shape)
         with np.errstate(over="ignore"):
             less = weights * (first * np.maximum(0.0, high * shape - 1.0) + self.growth * second * alone)
@@ -148,36 +147,20 @@ class OneCell:
 
     def _summit(self) -> int:
         """Return where ``e^{-θx} (1 - c (n - x) / (x + 1))`` is largest (or its mirror image), rounded down."""
-        theta, rate = abs(self.unknown.exponents[0]), self.growth * self._odds_range[0]
+        theta, rate = abs(self.unknown.exponents[0]), self.growth * self._facts.odds_range[0]
         if theta == 0.0 or not 0.0 < rate < 1e30:
-            return self._sure
-        one, other = 1.0 + rate, rate * (self._open + 1.0)
+            return self._facts.sure
+        one, other = 1.0 + rate, rate * (self._facts.open + 1.0)
         place = (other + math.sqrt(other**2 + 4.0 * one * other / theta)) / (2.0 * one) - 1.0
-        here = min(max(place, 0.0), float(self._open))
-        return self._sure + math.floor(here if self.lives[0] == 1 else self._open - here)
+        here = min(max(place, 0.0), float(self._facts.open))
+        return self._facts.sure + math.floor(here if self.lives[0] == 1 else self._facts.open - here)
 
     @property
     def _at(self) -> int:
         return self.unknown.cells[0]
 
     @property
-    def _open(self) -> int:
-        return self._facts[0]
-
-    @property
-    def _sure(self) -> int:
-        return self._facts[1]
-
-    @property
-    def _all_odds(self) -> float:
-        return self._facts[2]
-
-    @property
-    def _odds_range(self) -> tuple[float, float]:
-        return self._facts[3]
-
-    @property
-    def _facts(self) -> tuple[int, int, float, tuple[float, float]]:
+    def _facts(self) -> _Facts:
         return _facts(self.unknown.groups, self._at, self.lives[0] == 1)
 
     def refined(self, state: OneCellState) -> Iterator[OneCell]:
@@ -188,13 +171,9 @@ class OneCell:
     def _logs(self, others: Whole, known: Whole) -> Array:
         return -self.unknown.exponents[0] * others - self.known.exponents[0] * known
 
-    def _shown(self, total: Whole) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        shown = total >= self.cell.least
-        return shown if self.cell.most is None else shown & (total <= self.cell.most)
-
     def _happens(self, others: Whole, base: Whole) -> Array:
         total, dark = others + base, (base >= self.hidden).astype(np.float64)
-        shown = self._shown(total)
+        shown = self.cell.shows(total)
         noise, release = self.cell.noise, self.cell.release
         if noise is None:
             reached = others >= self.cut if self.upper else others <= self.cut
@@ -224,7 +203,7 @@ class OneCell:
         told = np.exp(-noise * np.maximum(gap, 0))
         if release is not None:
             told = told + dark * np.exp(-noise * np.maximum(total - release + 1, 0))
-        return np.where(self._shown(total), told, dark)
+        return np.where(self.cell.shows(total), told, dark)
 
 
 def _is_open(group: Group, at: int) -> bool:
@@ -237,16 +216,24 @@ def _odds(group: Group, at: int, present: bool) -> float:
     return float(chance / (1 - chance) if present else (1 - chance) / chance)
 
 
+class _Facts(NamedTuple):
+    """How many people may be in the cell or not, how many surely are; the sum and the range of the odds."""
+
+    open: int
+    sure: int
+    all_odds: float
+    odds_range: tuple[float, float]
+
+
 @lru_cache(maxsize=32)
-def _facts(groups: tuple[Group, ...], at: int, present: bool) -> tuple[int, int, float, tuple[float, float]]:
-    """Return how many people may be in the cell or not, how many surely are, the sum and the range of the odds."""
+def _facts(groups: tuple[Group, ...], at: int, present: bool) -> _Facts:
     uncertain = [group for group in groups if _is_open(group, at)]
     odds = [_odds(group, at, present) for group in uncertain]
-    return (
+    return _Facts(
         sum(group.people for group in uncertain),
         sum(group.people for group in groups if group.chances[at] == 1.0),
         sum(group.people * each for group, each in zip(uncertain, odds, strict=True)),
-        (min(odds), max(odds)) if odds else (0.0, 0.0),
+        (min(odds, default=0.0), max(odds, default=0.0)),
     )
 
 

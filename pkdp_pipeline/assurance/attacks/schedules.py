@@ -6,10 +6,9 @@ Schedules are one attacker for every release, in both directions, as the rule of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from types import MappingProxyType
 from typing import Any
 
 import flint
@@ -102,13 +101,12 @@ class _Scored:
     infinite: np.ndarray[tuple[int], np.dtype[np.bool_]]
     times: int
 
-    def log_moment(self, rate: float) -> float:
-        logs = np.log(self.first) + rate * self.scores
-        return float(np.logaddexp.reduce(logs))
+    def logs(self, rate: float) -> Array:
+        return np.asarray(np.log(self.first) + rate * self.scores)
 
     def draw(self, rate: float, draws: int, generator: Generator) -> tuple[Array, np.ndarray[Any, np.dtype[np.bool_]]]:
         """Return sums of scores, and whether one of them is infinite, under the tilted law."""
-        logs = np.log(self.first) + rate * self.scores
+        logs = self.logs(rate)
         heights = np.cumsum(np.exp(logs - logs.max()))
         total, sure = np.zeros(draws), np.zeros(draws, dtype=bool)
         for _ in range(self.times):
@@ -175,7 +173,7 @@ def _scored(day: Day) -> _Scored:
 
 
 def _mass(days: Sequence[_Scored], rate: float) -> float:
-    return sum(day.times * day.log_moment(rate) for day in days)
+    return sum(day.times * float(np.logaddexp.reduce(day.logs(rate))) for day in days)
 
 
 def _values(days: Sequence[_Scored], rate: float, epsilon: float, draws: int, generator: Generator) -> Array:
@@ -233,7 +231,7 @@ def schedules(certificate: ComposedCertificate, *, epsilons: Sequence[float] = E
     if not certificate.has_partial_knowledge:
         return worst_schedules(certificate)
     parts = _attacked(certificate)
-    make = _RULES.get(certificate.rule, _one_release)
+    make = _independent if certificate.rule == "independent_given_habits" else _one_release
     found: dict[Schedule, None] = {}
     for epsilon in epsilons:
         found |= dict.fromkeys(schedule for schedule in make(certificate, parts, epsilon) if schedule.days)
@@ -370,7 +368,3 @@ def _strongest(part: ReleaseCertificate, epsilon: float, lean: float) -> tuple[C
 
 _LARGEST = frozenset({"disjoint_units", "once_per_unit", "one_day_protected", "single"})
 """Rules by which a total is the largest of its parts."""
-
-_RULES: Mapping[str, Callable[[ComposedCertificate, Sequence[Part], float], Iterator[Schedule]]] = MappingProxyType(
-    {"independent_given_habits": _independent}
-)

@@ -12,16 +12,16 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Protocol, cast
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
-from pkdp_pipeline.assurance.attacks.bounds import Array, bernstein, clopper_pearson, promised
+from pkdp_pipeline.assurance.attacks.bounds import bernstein, clopper_pearson, promised
 from pkdp_pipeline.assurance.attacks.crowd import Crowd
-from pkdp_pipeline.assurance.attacks.laws import Cell, cell_of
-from pkdp_pipeline.assurance.attacks.one_cell import one_cell_trials
-from pkdp_pipeline.assurance.attacks.two_cells import MOST_PEOPLE, two_cell_trials
+from pkdp_pipeline.assurance.attacks.laws import cell_of
+from pkdp_pipeline.assurance.attacks.one_cell import OneCell, one_cell_trials
+from pkdp_pipeline.assurance.attacks.two_cells import MOST_PEOPLE, TwoCells, two_cell_trials
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
@@ -62,18 +62,8 @@ class Simulated:
     confidence: float
 
 
-class _Trial(Protocol):
-    """An event, and a law to draw from."""
-
-    @property
-    def is_plain(self) -> bool: ...
-    @property
-    def law(self) -> object: ...
-    def draw(self, draws: int, generator: Generator) -> Any: ...
-    def happens(self, state: Any) -> tuple[Array, Array]: ...
-    def values(self, state: Any) -> Array: ...
-    def reach(self) -> tuple[float, float]: ...
-    def refined(self, state: Any) -> Iterator[Any]: ...
+_Trial = OneCell | TwoCells
+"""An event, and a law to draw from."""
 
 
 def simulated(
@@ -126,14 +116,9 @@ def _trials(
     told = [life for life in (crowd.first, crowd.second) if life is not None]
     singles = (one_cell_trials(cell, crowd, at, epsilon, pilot, generator) for at in told)
     pairs: Iterable[tuple[_Trial, Any]] = ()
-    if len(told) == 2 and _tabulated(cell, crowd):
-        cells = cast("tuple[int, int]", tuple(told))
-        pairs = two_cell_trials(cell, crowd, cells, epsilon, pilot, generator)
+    if len(told) == 2 and cell.noise is None and crowd.population <= MOST_PEOPLE:
+        pairs = two_cell_trials(cell, crowd, (told[0], told[1]), epsilon, pilot, generator)
     return chain(chain.from_iterable(singles), pairs)
-
-
-def _tabulated(cell: Cell, crowd: Crowd) -> bool:
-    return cell.noise is None and crowd.population <= MOST_PEOPLE
 
 
 def _chosen(trials: Iterable[tuple[_Trial, Any]], draws: int, error: float, generator: Generator) -> _Trial:
@@ -146,7 +131,7 @@ def _chosen(trials: Iterable[tuple[_Trial, Any]], draws: int, error: float, gene
             finalists.setdefault(one.law, one)
     promises: list[tuple[float, _Trial]] = []
     for one in finalists.values():
-        state = one.draw(min(_SECOND_PILOT, draws), generator)
+        state: Any = one.draw(min(_SECOND_PILOT, draws), generator)
         promises += [(_promise(other, state, draws, error), other) for other in one.refined(state)]
     best: _Trial = max(promises, key=lambda each: each[0])[1]
     return best
@@ -164,12 +149,13 @@ def _judged(
     trial: _Trial, epsilon: float, draws: int, error: float, generator: Generator
 ) -> tuple[float, float, float]:
     """Return (estimate, lower, upper) from fresh draws."""
-    parts = [min(_AT_ONCE, draws - start) for start in range(0, draws, _AT_ONCE)]
+    starts = range(0, draws, _AT_ONCE)
+    states: Iterator[Any] = (trial.draw(min(_AT_ONCE, draws - start), generator) for start in starts)
     if trial.is_plain:
-        happened = [trial.happens(trial.draw(part, generator)) for part in parts]
+        happened = [trial.happens(state) for state in states]
         one, other = (int(sum(float(side[at].sum()) for side in happened)) for at in (0, 1))
         (low, high), (least, most) = (clopper_pearson(count, draws, error / 2.0) for count in (one, other))
         growth = math.exp(epsilon)
         return (one - growth * other) / draws, low - growth * most, high - growth * least
-    values = np.concatenate([trial.values(trial.draw(part, generator)) for part in parts])
+    values = np.concatenate([trial.values(state) for state in states])
     return float(values.mean()), *bernstein(values, *trial.reach(), error)

@@ -171,7 +171,7 @@ def _scores(cell: Cell, logs: Array, controlled: int, added: tuple[int, int]) ->
     for life in added:
         law = np.full(size, -np.inf)
         law[controlled + life : controlled + life + len(logs)] = logs
-        dark = np.array([not cell.shows(count) for count in range(size)])
+        dark = ~cell.shows(np.arange(size))
         if dark.any():
             law[dark] = np.logaddexp.reduce(law[dark])
         sides.append(law)
@@ -187,7 +187,7 @@ def _heaviest(cell: Cell, theta: float, most: int, controlled: int) -> Array:
     counts = np.arange(most + 1)
     others = np.clip(counts - controlled - (1 if theta > 0.0 else 0), 0, None)
     logs = -theta * others
-    dark = np.array([not cell.shows(count) for count in counts.tolist()])
+    dark = ~cell.shows(counts)
     if dark.any():
         logs[dark] = logs[dark].max()
     return np.asarray(logs, dtype=np.float64)

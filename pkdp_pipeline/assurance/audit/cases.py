@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, Life
-from pkdp_pipeline.assurance.attacks.matching import knows_total
-from pkdp_pipeline.assurance.audit.people import Layout
+from pkdp_pipeline.assurance.attacks.matching import knows_total, worst_numbers
+from pkdp_pipeline.assurance.audit.people import Columns, Layout, filtered
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
+from pkdp_pipeline.errors import NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, mechanism_name, mechanism_to_dict
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.certificates.target import Asked
     from pkdp_pipeline.model.question import Question
 
-__all__ = ["Case", "Scenario", "Trial", "case_of", "crowds_for"]
+__all__ = ["Case", "Scenario", "Trial", "case_of", "case_of_request", "crowds_for"]
 
 Scenario = Literal["once", "again", "revised", "days"]
 """Asked once; twice, with a ledger; twice, the second time as a revision; once for each of several days."""
@@ -150,11 +150,11 @@ def _chances(attacker: AttackerModel, mechanism: Mechanism, cells: int) -> tuple
         return (max(0.5, attacker.p_min or 0.0) if p is None else p,)
     if attacker.p_max_between is not None and (p is None or p == 1.0):
         return (attacker.p_max_between, 1.0 - attacker.p_max_between)
-    if p is None:
+    if p is None or p == 1.0:
         return (0.5, 0.5)
-    odds = 1.0 if p == 1.0 else p / (1.0 - p)
     # Told "this cell or absent", the chance of each cell is p.
-    return (0.5, 0.5) if p == 1.0 else (odds / (1.0 + 2.0 * odds),) * 2
+    odds = p / (1.0 - p)
+    return (odds / (1.0 + 2.0 * odds),) * 2
 
 
 def _is_of_the_rest(mechanism: Mechanism) -> bool:
@@ -171,7 +171,7 @@ def _best_number(mechanism: Mechanism, attacker: AttackerModel, p: float) -> int
     if least is None or p in (0.0, 1.0):
         return max(4, attacker.unknown or 0)
     edge = max(1, least - (attacker.known if attacker.influence == "active" else 0) - 1)
-    return edge + math.floor(edge * (1.0 - p) / (p * math.e))
+    return worst_numbers(edge + 1, p, 1.0)[0]
 
 
 def _named(mechanism: Mechanism) -> str:
@@ -208,4 +208,54 @@ def case_of(mechanism: Mechanism, attacker: AttackerModel, protects: str) -> Cas
         epsilons=tuple(sorted(points)),
         layout=Layout(counts=not histogram and protects == "presence", companions=companions, rows=(1, 2, 3)),
         options={} if found or not histogram else {"domain": True},
+    )
+
+
+def case_of_request(name: str, request: Question, attacker: AttackerModel, *, alone: bool, target: Asked) -> Case | str:
+    """Return the case of one request; a text says why there is none."""
+    values = filtered(request.where)
+    if values is None:
+        return "no rows were found that its filter keeps, and none that it drops"
+    columns = (*request.unit, *request.by, *request.order_by)
+    if set(values.kept) & set(columns):
+        return "its filter is about the columns that name people or cells"
+    try:
+        plain = case_of(request.mechanism, attacker if alone else attacker.against_anyone(), request.protects)
+    except NotCertifiableError:
+        return "nothing is certified about it"
+    cells = None if request.domain is None else request.domain.cells
+    if any(name in request.by for name in request.unit):
+        return "a column names both people and cells"
+    named = Columns(unit=request.unit, by=request.by, order_by=request.order_by, cells=cells, where=values)
+    layout = _layout(plain, request, named)
+    copies = plain.copies
+    if cells is not None:
+        width = plain.trials[0].days[0].cells + len(layout.companions)
+        if width > len(cells):
+            return "its domain has fewer cells than the two that are compared"
+        copies = len(cells) // width
+    return replace(
+        plain, name=name, layout=layout, copies=copies, request=request, alone=alone, target=target, options={}
+    )
+
+
+def _layout(plain: Case, request: Question, columns: Columns) -> Layout:
+    """Return what frames look like for which the request is made."""
+    if not request.unit:
+        plain = replace(plain, layout=replace(plain.layout, rows=(1,)))  # every row is a person
+    if not request.by:
+        # Without a filter everybody in the frame is counted, and who is not counted is not in it.
+        return replace(plain.layout, counts=request.where is not None, text=True, columns=columns)
+    compared, companions = plain.trials[0].days[0].cells, plain.layout.companions
+    if columns.cells is not None:
+        companions = companions[: max(0, len(columns.cells) - compared)]
+    several = request.one_cell in ("most_frequent", "first") and bool(request.unit)
+    strays = several and len(companions) + compared > 1
+    return replace(
+        plain.layout,
+        companions=companions,
+        text=True,
+        strays=strays,
+        rows=(2, 3) if strays else plain.layout.rows,
+        columns=columns,
     )

@@ -8,13 +8,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from pkdp_pipeline.assurance.audit.observing import HIDDEN, Seen
+from pkdp_pipeline.assurance.audit.operators import HIDDEN, Seen
 
 __all__ = ["NOTHING", "TARGET", "Event", "Features", "chosen", "fixed", "of_cell", "of_table"]
 
@@ -129,74 +129,25 @@ def _difference(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one - other
 
 
-class Event(Protocol):
-    """Something that can be seen, or not, in a sample."""
-
-    @property
-    def words(self) -> str:
-        """What is seen."""
-        ...
-
-    def holds(self, sample: Features) -> bool:
-        """Return whether it is seen in `sample`."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _OneOf:
-    """A feature has one of some values."""
+class Event:
+    """Something that can be seen, or not, in a sample: in words, and whether it is."""
 
-    feature: str
-    values: frozenset[Any]
-    text: str = ""
-
-    @property
-    def words(self) -> str:
-        return self.text or f"{self.feature}: one of {len(self.values)}"
-
-    def holds(self, sample: Features) -> bool:
-        return sample.kinds.get(self.feature, NOTHING) in self.values
+    words: str
+    holds: Callable[[Features], bool]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Shown:
-    """The target's cell has a number in all outputs, or in some output it has none."""
+def fixed() -> tuple[Event, Event]:
+    """Return the events that are judged whatever was sampled: a number in all outputs, or none in one of them."""
 
-    numbers: bool
-
-    @property
-    def words(self) -> str:
-        return f"{TARGET} is {'shown' if self.numbers else 'not shown'}"
-
-    def holds(self, sample: Features) -> bool:
+    def shown(sample: Features) -> bool:
         found = (value for name, value in sample.kinds.items() if name.startswith(TARGET))
-        return all(isinstance(value, int) for value in found if not isinstance(value, tuple)) == self.numbers
+        return all(isinstance(value, int) for value in found if not isinstance(value, tuple))
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Beyond:
-    """A number reaches a cutoff, from below or from above; what has no number is with them, or not."""
-
-    feature: str
-    cutoff: int
-    above: bool
-    with_none: bool
-
-    @property
-    def words(self) -> str:
-        beyond = f"{self.feature} is at {'least' if self.above else 'most'} {self.cutoff}"
-        return f"{beyond}, or not shown" if self.with_none else beyond
-
-    def holds(self, sample: Features) -> bool:
-        value = sample.numbers.get(self.feature)
-        if value is None:
-            return self.with_none
-        return value >= self.cutoff if self.above else value <= self.cutoff
-
-
-def fixed() -> tuple[Event, ...]:
-    """Return the events that are judged whatever was sampled."""
-    return (_Shown(numbers=True), _Shown(numbers=False))
+    return (
+        Event(words=f"{TARGET} is shown", holds=shown),
+        Event(words=f"{TARGET} is not shown", holds=lambda sample: not shown(sample)),
+    )
 
 
 def chosen(first: Sequence[Features], second: Sequence[Features], epsilon: float) -> Event:
@@ -208,16 +159,12 @@ def chosen(first: Sequence[Features], second: Sequence[Features], epsilon: float
     factor = math.exp(epsilon)
     fits, trials = (first[0::2], second[0::2]), (first[1::2], second[1::2])
     best, most = "", -math.inf
-    for name in _names(first, second):
+    for name in sorted({name for sample in (*first, *second) for name in (*sample.kinds, *sample.numbers)}):
         event = _fitted(name, *fits, factor)
         score = _score(event, *trials, factor)
         if score > most:
             best, most = name, score
     return _fitted(best, first, second, factor)
-
-
-def _names(first: Sequence[Features], second: Sequence[Features]) -> list[str]:
-    return sorted({name for sample in (*first, *second) for name in (*sample.kinds, *sample.numbers)})
 
 
 def _score(event: Event, first: Sequence[Features], second: Sequence[Features], factor: float) -> float:
@@ -235,30 +182,37 @@ def _fitted(name: str, first: Sequence[Features], second: Sequence[Features], fa
 
 
 def _set_of_values(name: str, first: Sequence[Features], second: Sequence[Features], factor: float) -> Event:
-    ones = Counter(sample.kinds.get(name, NOTHING) for sample in first)
-    others = Counter(sample.kinds.get(name, NOTHING) for sample in second)
-    likelier = (value for value, times in ones.items() if times / len(first) > factor * others[value] / len(second))
-    return _OneOf(feature=name, values=frozenset(likelier))
+    ones, others = (Counter(sample.kinds.get(name, NOTHING) for sample in samples) for samples in (first, second))
+    likelier = {value for value, times in ones.items() if times / len(first) > factor * others[value] / len(second)}
+    return Event(
+        words=f"{name}: one of {len(likelier)}", holds=lambda sample: sample.kinds.get(name, NOTHING) in likelier
+    )
 
 
 def _cutoff(name: str, first: Sequence[Features], second: Sequence[Features], factor: float) -> Event:
+    """Return that a number reaches a cutoff, from below or from above; what has no number is with them, or not."""
     found = [[sample.numbers.get(name) for sample in samples] for samples in (first, second)]
-    ones, others = (np.array(sorted(value for value in values if value is not None)) for values in found)
-    cutoffs = np.unique(np.concatenate([ones, others])) if len(ones) + len(others) else np.zeros(1)
-    gain = found[0].count(None) / len(first) - factor * found[1].count(None) / len(second)
+    numbers = [np.array(sorted(value for value in values if value is not None), dtype=np.int64) for values in found]
+    cutoffs = np.unique(np.concatenate(numbers)) if any(map(len, numbers)) else np.zeros(1, dtype=np.int64)
+    with_none = found[0].count(None) / len(first) > factor * found[1].count(None) / len(second)
     tails = []
     for above in (True, False):
-        p = _share(ones, cutoffs, above, len(first))
-        q = _share(others, cutoffs, above, len(second))
-        told = p - factor * q
-        place = int(np.argmax(told))
-        tails.append((float(told[place]), int(cutoffs[place]), above))
+        p, q = (
+            (len(values) - np.searchsorted(values, cutoffs, side="left"))
+            if above
+            else np.searchsorted(values, cutoffs, side="right")
+            for values in numbers
+        )
+        gains = p / len(first) - factor * (q / len(second))
+        place = int(np.argmax(gains))
+        tails.append((float(gains[place]), int(cutoffs[place]), above))
     _, cutoff, above = max(tails)
-    return _Beyond(feature=name, cutoff=cutoff, above=above, with_none=gain > 0)
 
+    def beyond(sample: Features) -> bool:
+        value = sample.numbers.get(name)
+        if value is None:
+            return with_none
+        return value >= cutoff if above else value <= cutoff
 
-def _share(values: Any, cutoffs: Any, above: bool, samples: int) -> Any:
-    """Return the share of samples whose number is beyond each cutoff."""
-    if above:
-        return (len(values) - np.searchsorted(values, cutoffs, side="left")) / samples
-    return np.searchsorted(values, cutoffs, side="right") / samples
+    words = f"{name} is at {'least' if above else 'most'} {cutoff}"
+    return Event(words=f"{words}, or not shown" if with_none else words, holds=beyond)

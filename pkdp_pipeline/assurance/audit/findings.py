@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 from pkdp_pipeline.assurance.attacks.bounds import difference_below
-from pkdp_pipeline.assurance.audit.events import Event, Features, chosen, fixed
+from pkdp_pipeline.assurance.audit.events import Features, chosen, fixed
 from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.model.wording import rounded_down, rounded_up
 
@@ -22,8 +24,6 @@ __all__ = [
     "Samples",
     "judged",
     "judgements",
-    "most_telling",
-    "sharpest",
 ]
 
 SCHEMA = "pkdp-audit/1"
@@ -90,11 +90,6 @@ class Finding:
             f"({self.event})."
         )
 
-    @property
-    def margin(self) -> float:
-        """How far the lower bound is above the certificate; negative where it is below."""
-        return self.attained_lower - self.certified
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotAudited:
@@ -132,12 +127,12 @@ class Audit:
         """Whether no loss above a certificate was found."""
         return all(finding.passed for finding in self.findings)
 
-    def cases(self) -> tuple[tuple[Finding, ...], ...]:
-        """Return the findings, case by case and engine by engine."""
+    def cases(self) -> tuple[Finding, ...]:
+        """Return one finding for each case on each engine: the one that fails by most, or could have seen most."""
         grouped: dict[tuple[str, str], list[Finding]] = {}
         for finding in self.findings:
             grouped.setdefault((finding.engine, finding.case), []).append(finding)
-        return tuple(map(tuple, grouped.values()))
+        return tuple(map(_representative, grouped.values()))
 
     def to_json(self) -> str:
         """Return the audit as JSON; ``schemas/audit.v1.json`` describes it."""
@@ -155,11 +150,9 @@ class Audit:
 
     def __str__(self) -> str:
         lines = []
-        for findings in self.cases():
-            failed = any(not finding.passed for finding in findings)
-            one = most_telling(findings) if failed else sharpest(findings)
-            lines.append(f"{'FAILED' if failed else 'passed'}  {one.engine:8} {one.case}")
-            lines.append(f"        {one.words if failed else _seen(one)}")
+        for one in self.cases():
+            lines.append(f"{'passed' if one.passed else 'FAILED'}  {one.engine:8} {one.case}")
+            lines.append(f"        {_seen(one) if one.passed else one.words}")
         lines += [f"not audited  {one.engine}: {one.case}: {one.reason}" for one in self.not_audited]
         return "\n".join([*lines, self.conclusion])
 
@@ -181,13 +174,11 @@ class Audit:
         )
 
 
-def most_telling(findings: Iterable[Finding]) -> Finding:
-    """Return the finding whose lower bound is farthest above its certificate, or least below."""
-    return max(findings, key=lambda finding: finding.margin)
-
-
-def sharpest(findings: Iterable[Finding]) -> Finding:
-    """Return the finding that would have noticed the smallest loss above its certificate."""
+def _representative(findings: Sequence[Finding]) -> Finding:
+    """Return the finding whose lower bound is farthest above its certificate; else the one that could see most."""
+    worst = max(findings, key=lambda one: one.attained_lower - one.certified)
+    if not worst.passed:
+        return worst
     return min(findings, key=lambda one: 2.0 if one.could_see is None else one.could_see - one.certified)
 
 
@@ -237,39 +228,32 @@ def judged(
         How likely one event may be judged wrongly.
     """
     findings = []
-    directions: tuple[tuple[Direction, list[Features], list[Features]], ...] = (
+    sides: tuple[tuple[Direction, list[Features], list[Features]], ...] = (
         ("first", samples.first, samples.second),
         ("second", samples.second, samples.first),
     )
-    for direction, likelier, other in directions:
-        looked = tuple(min(_CHOOSING, len(samples) // 3) for samples in (likelier, other))
-        for epsilon in epsilons:
-            events: list[tuple[Event, Sequence[Features], Sequence[Features]]] = [
-                (
-                    chosen(likelier[: looked[0]], other[: looked[1]], epsilon),
-                    likelier[looked[0] :],
-                    other[looked[1] :],
+    for (direction, likelier, other), epsilon in itertools.product(sides, epsilons):
+        one, two = (min(_CHOOSING, len(side) // 3) for side in (likelier, other))
+        events = [(chosen(likelier[:one], other[:two], epsilon), likelier[one:], other[two:])]
+        events += [(event, likelier, other) for event in fixed() if samples.shown]
+        delta = certified(epsilon)
+        for event, ones, others in events:
+            p, q = (sum(map(event.holds, judging)) for judging in (ones, others))
+            findings.append(
+                Finding(
+                    case=case,
+                    engine=engine,
+                    trial=trial,
+                    event=event.words,
+                    direction=direction,
+                    epsilon=epsilon,
+                    certified=delta,
+                    estimate=p / len(ones) - math.exp(epsilon) * q / len(others),
+                    attained_lower=difference_below((p, len(ones)), (q, len(others)), epsilon, error),
+                    could_see=_could_see(len(ones), (q, len(others)), epsilon, delta, error),
+                    samples=min(len(ones), len(others)),
                 )
-            ]
-            events += [(event, likelier, other) for event in fixed() if samples.shown]
-            for event, ones, others in events:
-                p, q = (sum(map(event.holds, judging)) for judging in (ones, others))
-                delta = certified(epsilon)
-                findings.append(
-                    Finding(
-                        case=case,
-                        engine=engine,
-                        trial=trial,
-                        event=event.words,
-                        direction=direction,
-                        epsilon=epsilon,
-                        certified=delta,
-                        estimate=p / len(ones) - math.exp(epsilon) * q / len(others),
-                        attained_lower=difference_below((p, len(ones)), (q, len(others)), epsilon, error),
-                        could_see=_could_see(len(ones), (q, len(others)), epsilon, delta, error),
-                        samples=min(len(ones), len(others)),
-                    )
-                )
+            )
     return findings
 
 
@@ -277,11 +261,7 @@ def _could_see(draws: int, other: tuple[int, int], epsilon: float, delta: float,
     """Return the smallest estimate whose lower bound is above `delta`, as often as the event was seen in `other`."""
     if difference_below((draws, draws), other, epsilon, error) <= delta:
         return None
-    low, high = 0, draws
-    while high - low > 1:
-        middle = (low + high) // 2
-        if difference_below((middle, draws), other, epsilon, error) > delta:
-            high = middle
-        else:
-            low = middle
-    return high / draws - math.exp(epsilon) * other[0] / other[1]
+    events = bisect_left(
+        range(draws), True, key=lambda seen: difference_below((seen, draws), other, epsilon, error) > delta
+    )
+    return events / draws - math.exp(epsilon) * other[0] / other[1]

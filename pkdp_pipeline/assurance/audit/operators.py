@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import io
+import logging
+import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
+from importlib import import_module
 from importlib.util import find_spec
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.assurance.audit.cases import Case
-from pkdp_pipeline.assurance.audit.observing import Seen, observed, of_release, of_rows
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.mechanisms import GeometricNoise
@@ -24,69 +29,42 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENGINES",
+    "HIDDEN",
     "PACE",
     "SQL",
     "STANDARD",
     "FrameOperator",
     "Operator",
+    "Seen",
     "SqlOperator",
     "check_engine",
-    "engine_frame",
     "installed",
+    "observed",
 ]
 
 SQL = "sql"
 """DuckDB's macros: no frame is given, a statement is run."""
 
 
-def _relation(frame: pd.DataFrame) -> Any:
-    return _connection().from_df(frame)
-
-
 @cache
 def _connection() -> Any:
-    import duckdb
-
-    return duckdb.connect()
-
-
-def _polars(frame: pd.DataFrame) -> Any:
-    import polars
-
-    return polars.from_pandas(frame)
-
-
-def _arrow(frame: pd.DataFrame) -> Any:
-    import pyarrow
-
-    return pyarrow.Table.from_pandas(frame, preserve_index=False)
-
-
-def _ibis(frame: pd.DataFrame) -> Any:
-    import ibis
-
-    return ibis.memtable(frame.reset_index(drop=True))
-
-
-def _spark(frame: pd.DataFrame) -> Any:
-    return _session().createDataFrame(frame.astype(object).where(frame.notna(), None))
+    return import_module("duckdb").connect()
 
 
 @cache
 def _session() -> Any:
-    from pyspark.sql import SparkSession
-
-    return SparkSession.builder.master("local[1]").getOrCreate()
+    return import_module("pyspark.sql").SparkSession.builder.master("local[1]").getOrCreate()
 
 
-_MAKERS: Mapping[str, tuple[str, Callable[[pd.DataFrame], Any]]] = MappingProxyType(
+_MAKERS: Mapping[str, tuple[str, Callable[[Any], Any]]] = MappingProxyType(
     {
         "pandas": ("pandas", lambda frame: frame),
-        "duckdb": ("duckdb", _relation),
-        "polars": ("polars", _polars),
-        "pyarrow": ("pyarrow", _arrow),
-        "ibis": ("ibis", _ibis),
-        "spark": ("pyspark", _spark),
+        "duckdb": ("duckdb", lambda frame: _connection().from_df(frame)),
+        SQL: ("duckdb", lambda frame: frame),
+        "polars": ("polars", lambda frame: import_module("polars").from_pandas(frame)),
+        "pyarrow": ("pyarrow", lambda frame: import_module("pyarrow").Table.from_pandas(frame, preserve_index=False)),
+        "ibis": ("ibis", lambda frame: import_module("ibis").memtable(frame.reset_index(drop=True))),
+        "spark": ("pyspark", lambda frame: _session().createDataFrame(frame.astype(object).where(frame.notna(), None))),
     }
 )
 
@@ -100,7 +78,7 @@ PACE: Mapping[str, float] = MappingProxyType({"duckdb": 0.4, "pyarrow": 0.15, SQ
 
 def installed(engines: tuple[str, ...]) -> tuple[str, ...]:
     """Return those of `engines` whose package is there."""
-    return tuple(name for name in engines if find_spec("duckdb" if name == SQL else _MAKERS[name][0]) is not None)
+    return tuple(name for name in engines if find_spec(_MAKERS[name][0]) is not None)
 
 
 def check_engine(engine: str) -> str:
@@ -118,25 +96,128 @@ def check_engine(engine: str) -> str:
     return engine
 
 
-def engine_frame(engine: str, frame: pd.DataFrame) -> Any:
-    """Return a frame of `engine` with the rows of a pandas frame, in their order."""
-    return _MAKERS[engine][1](frame)
-
-
 _DAY = "2020-01-{:02d}"
 _UNIT = "person"
 
 
-class Operator(Protocol):
-    """A way to publish."""
+_HEAD = re.compile(r'"head":\s*"[0-9a-f]*"')
+_OURS = (b"pkdp.certificate", b"pkdp.release")
 
-    def seen(self, frames: Sequence[pd.DataFrame]) -> tuple[Seen, ...]:
-        """Return everything that is seen when these frames are published, one for each day."""
-        ...
+HIDDEN = None
+"""The count of a row that is there, and whose number is not."""
 
-    def certificate(self, frames: Sequence[pd.DataFrame]) -> Certificate:
-        """Return what is certified about it; `frames` are published for that."""
-        ...
+_HEAD = re.compile(r'"head":\s*"[0-9a-f]*"')
+_OURS = (b"pkdp.certificate", b"pkdp.release")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What one publication shows.
+
+    Attributes
+    ----------
+    rows : tuple
+        The rows in their order: the keys of each, then its count, `HIDDEN` where it is suppressed.
+    form : tuple
+        Columns, dtypes, index, attributes, the file's own description, the certificate.
+    said : tuple of str
+        The error, if there is one, with its type; warnings, log records and whatever was printed.
+    digest : str
+        Of the file's bytes, where equal public content has equal bytes.
+    """
+
+    rows: tuple[tuple[Any, ...], ...] = ()
+    form: tuple[Any, ...] = ()
+    said: tuple[str, ...] = ()
+    digest: str = ""
+
+
+class _Recorder(logging.Handler):
+    """Writes down what is logged."""
+
+    def __init__(self, said: list[str]) -> None:
+        super().__init__(logging.NOTSET)
+        self._said = said
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._said.append(f"log {record.name} {record.levelname}: {record.getMessage()}")
+
+
+def observed(publish: Callable[[], Seen]) -> Seen:
+    """Return what `publish` shows, with everything that is said meanwhile; an error is shown like anything else."""
+    shown, failed, said, out, err = Seen(), list[str](), list[str](), io.StringIO(), io.StringIO()
+    recorder, ours, root = _Recorder(said), logging.getLogger("pkdp_pipeline"), logging.getLogger()
+    level = ours.level
+    root.addHandler(recorder)
+    ours.setLevel(logging.DEBUG)
+    try:
+        with (
+            warnings.catch_warnings(record=True) as caught,
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            warnings.simplefilter("always")
+            shown = publish()
+    except Exception as error:
+        # The operator is a black box: whatever it raises, of ours or not, is seen by whoever asked.
+        failed = [f"error {type(error).__name__}: {error}"]
+    finally:
+        root.removeHandler(recorder)
+        ours.setLevel(level)
+    said += [f"warning {warning.category.__name__}: {warning.message}" for warning in caught]
+    said += [f"printed: {text}" for text in (out.getvalue(), err.getvalue()) if text]
+    return replace(shown, said=(*shown.said, *said, *failed))
+
+
+def _of_release(release: Release, *, sealed: bool = True) -> Seen:
+    """Return what a release shows.
+
+    Parameters
+    ----------
+    release : Release
+    sealed : bool, default True
+        Whether equal public content has equal bytes. With a ledger it has not: the certificate names the head of a
+        chain that is different every time.
+    """
+    table, content = release.table, release.to_bytes()
+    form = (
+        *_form(table),
+        *_file(content),
+        _HEAD.sub("", release.certificate.to_json()),
+        release.replayed,
+        repr(release),
+    )
+    return Seen(rows=_rows(table), form=form, digest=hashlib.sha256(content).hexdigest() if sealed else "")
+
+
+def _rows(table: pd.DataFrame) -> tuple[tuple[Any, ...], ...]:
+    import pandas as pd
+
+    columns = [table.iloc[:, position].tolist() for position in range(table.shape[1])]
+    return tuple(tuple(None if pd.isna(value) else value for value in row) for row in zip(*columns, strict=True))
+
+
+def _form(table: pd.DataFrame) -> tuple[Any, ...]:
+    index = table.index
+    plain = type(index).__name__ == "RangeIndex" and list(index) == list(range(len(index)))
+    return (
+        tuple(table.columns),
+        tuple(map(str, table.dtypes)),
+        "plain" if plain else tuple(map(str, index)),
+        tuple(map(str, index.names)),
+        repr(sorted(table.attrs.items())),
+    )
+
+
+def _file(content: bytes) -> tuple[Any, ...]:
+    """Return what the file says beside the table and the certificate."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    found = pq.read_metadata(pa.BufferReader(content))
+    beside = {key: value for key, value in (found.metadata or {}).items() if key not in _OURS}
+    schema = str(found.schema).partition("\n")[2]  # its first line is an address in memory
+    return (found.num_row_groups, schema, tuple(sorted(beside.items())))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -148,14 +229,14 @@ class FrameOperator:
     keys: Sequence[tuple[Any, ...]]
 
     def seen(self, frames: Sequence[pd.DataFrame]) -> tuple[Seen, ...]:
-        """See `Operator.seen`."""
+        """Return everything that is seen when these frames are published, one for each day."""
         if self.case.scenario == "once":
-            return (observed(lambda: of_release(self._release(frames[0]))),)
+            return (observed(lambda: _of_release(self._release(frames[0]))),)
         with self._ledger() as ledger:
             return tuple(observed(partial(self._logged, *call)) for call in self._calls(frames, ledger))
 
     def certificate(self, frames: Sequence[pd.DataFrame]) -> Certificate:
-        """See `Operator.certificate`: the release's own, or the total of the ledger that holds all of them."""
+        """Return the certificate of the release, published for that, or the total of the ledger with all of them."""
         if self.case.scenario == "once":
             return self._release(frames[0]).certificate
         with self._ledger() as ledger:
@@ -171,7 +252,7 @@ class FrameOperator:
             yield {"ledger": ledger, "period": period, **again}, frames[min(day, len(frames) - 1)]
 
     def _logged(self, given: dict[str, Any], frame: pd.DataFrame) -> Seen:
-        return of_release(self._release(frame, **given), sealed=False)
+        return _of_release(self._release(frame, **given), sealed=False)
 
     def _ledger(self) -> contextlib.AbstractContextManager[Ledger]:
         from pkdp_pipeline.ledger import Ledger
@@ -183,7 +264,7 @@ class FrameOperator:
 
         case = self.case
         if case.request is not None:
-            source = partial(engine_frame, self.engine, frame)
+            source = partial(_MAKERS[self.engine][1], frame)
             return publish(source, case.request, attacker=case.attacker, alone=case.alone, target=case.target)
         # What promises little is audited too.
         given = {**case.arguments(self.keys), "unit": _UNIT, "attacker": case.attacker, "target": None, **ledger}
@@ -191,7 +272,7 @@ class FrameOperator:
             accessor: Any = frame.pkdp
             release: Release = (accessor.count if case.is_count else accessor.histogram)(**given)
             return release
-        asked = engine_frame(self.engine, frame)
+        asked = _MAKERS[self.engine][1](frame)
         return count(asked, **given) if case.is_count else histogram(asked, **given)
 
 
@@ -203,14 +284,14 @@ class SqlOperator:
     keys: Sequence[tuple[Any, ...]]
 
     def seen(self, frames: Sequence[pd.DataFrame]) -> tuple[Seen, ...]:
-        """See `Operator.seen`."""
+        """Return everything that is seen when these frames are published, one for each day."""
         with self._installed(frames[0]) as connection:
             return tuple(
                 observed(lambda: self._selected(connection)) for _ in range(1 if self.case.scenario == "once" else 2)
             )
 
     def certificate(self, frames: Sequence[pd.DataFrame]) -> Certificate:
-        """See `Operator.certificate`: that of the release in the connection's own ledger."""
+        """Return the certificate of the release, published for that, from the connection's own ledger."""
         with self._installed(frames[0]) as connection:
             self._selected(connection)
             ((text,),) = connection.execute("SELECT certificate FROM pkdp_releases()").fetchall()
@@ -240,9 +321,12 @@ class SqlOperator:
         macro = "pkdp_count('people'" if self.case.is_count else "pkdp_histogram('people', 'cell'"
         arguments = "".join(f", {name} := {_sql(value)}" for name, value in given.items())
         found = connection.execute(f"FROM {macro}{arguments})")
-        columns = tuple(column[0] for column in found.description)
-        return of_rows(columns, found.fetchall(), tuple(str(column[1]) for column in found.description))
+        names, types = (tuple(str(column[place]) for column in found.description) for place in (0, 1))
+        return Seen(rows=tuple(map(tuple, found.fetchall())), form=(names, *types))
 
+
+Operator = FrameOperator | SqlOperator
+"""A way to publish."""
 
 _OF_INSTALLING = ("missing_unit", "one_cell", "order_by")
 

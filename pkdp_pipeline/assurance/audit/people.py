@@ -186,45 +186,30 @@ def frame_of(drawn: Drawn, crowd: Crowd, layout: Layout, generator: Generator) -
     if layout.strays:
         cells[len(rows) - len(there) :] = (cells[len(rows) - len(there) :] + 1) % width
     places = rows // people * width + np.where(cells == ABSENT, 0, cells)
-    columns: dict[str, list[Any]] = {
-        "person": [f"p{name}" for name in names[rows]] if layout.text else names[rows].tolist(),
-        "cell": [names_of[place] for place in places],
-        "counted": [True] * len(rows) if layout.elsewhere else (cells != ABSENT).tolist(),
-        "turn": turns.tolist(),
-    }
-    if layout.elsewhere:
-        columns["cell"] = [
-            _UNDECLARED if cell == ABSENT else name for cell, name in zip(cells, columns["cell"], strict=True)
-        ]
-    _add_others(columns, names_of, layout)
-    number = len(columns["person"])
+    # After these come rows that name nobody, and people in a cell that is not public.
+    others: list[tuple[Any, str]] = [(None, name) for name in names_of for _ in range(layout.nameless)]
+    others += [(f"s{number}" if layout.text else number, _UNDECLARED) for number in range(layout.strangers)]
+    people_named = [f"p{name}" for name in names[rows]] if layout.text else names[rows].tolist()
+    cells_named = [
+        _UNDECLARED if layout.elsewhere and cell == ABSENT else names_of[place]
+        for cell, place in zip(cells, places, strict=True)
+    ]
+    number = len(rows) + len(others)
     order = generator.permutation(number)
-    shuffled = {name: [column[place] for place in order] for name, column in columns.items()}
     frame = pd.DataFrame(
         {
-            "person": pd.array(shuffled["person"], dtype="str" if layout.text else "int64"),
-            "note": generator.integers(0, 9, number),
-            "cell": pd.array(shuffled["cell"], dtype="str"),
-            "counted": np.array(shuffled["counted"], dtype=bool),
-            "turn": np.array(shuffled["turn"], dtype=np.int64),
-            "amount": generator.random(number),
-        },
-        index=order,
-        copy=False,
-    )
+            "person": pd.array(
+                [*people_named, *(person for person, _ in others)], dtype="str" if layout.text else "int64"
+            ),
+            "cell": pd.array([*cells_named, *(cell for _, cell in others)], dtype="str"),
+            "counted": np.append(layout.elsewhere | (cells != ABSENT), np.ones(len(others), dtype=bool)),
+            "turn": np.append(turns, np.arange(len(others))),
+        }
+    ).iloc[order]
+    frame.insert(1, "note", generator.integers(0, 9, number))
+    frame["amount"] = generator.random(number)
     frame.attrs["title"] = "audit"
     return frame if layout.columns is None else layout.columns.dressed(frame, names_of)
-
-
-def _add_others(columns: dict[str, list[Any]], keys: list[str], layout: Layout) -> None:
-    """Add rows that name nobody, and people in a cell that is not public."""
-    nameless: list[tuple[Any, str]] = [(None, key) for key in keys for _ in range(layout.nameless)]
-    strangers = [(f"s{number}" if layout.text else number, _UNDECLARED) for number in range(layout.strangers)]
-    for turn, (person, key) in enumerate([*nameless, *strangers]):
-        columns["person"].append(person)
-        columns["cell"].append(key)
-        columns["counted"].append(True)
-        columns["turn"].append(turn)
 
 
 def filtered(where: Predicate | None) -> Filtered | None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
 
 from pkdp_pipeline.assurance.attacks.crowd import Crowd, Life
-from pkdp_pipeline.assurance.audit.cases import Case, Trial, case_of
+from pkdp_pipeline.assurance.audit.cases import Case, Trial, case_of, case_of_request
 from pkdp_pipeline.assurance.audit.events import of_cell, of_table
 from pkdp_pipeline.assurance.audit.findings import Audit, Finding, NotAudited, Samples, judged, judgements
 from pkdp_pipeline.assurance.audit.operators import PACE, SQL, FrameOperator, Operator, SqlOperator, check_engine
@@ -26,9 +27,12 @@ from pkdp_pipeline.model.mechanisms import Mechanism
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CONFIDENCE", "SAMPLES", "audit", "audit_cases", "obstacle"]
+    from pkdp_pipeline.jobs import Job
+
+__all__ = ["CONFIDENCE", "SAMPLES", "audit", "audit_cases", "audit_job"]
 
 SAMPLES = 120
+_ANY_DAY = date(2000, 1, 1)
 CONFIDENCE = 0.999999
 _FEWEST = 8
 _ENOUGH = 100
@@ -37,13 +41,16 @@ _THOROUGH = ("pandas", "duckdb", "polars", "pyarrow")
 Progress = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Piece:
-    """One case on one engine, by one attacker."""
+    """One case on one engine, by one attacker, and what it takes to judge it, in this process or in another."""
 
     case: Case
     engine: str
     trial: Trial
+    samples: int = 0
+    error: float = 0.0
+    seed: tuple[int, ...] = ()
 
     def operator(self, copies: int) -> Operator:
         keys = self.case.layout.keys(self.trial.days[0], copies)
@@ -101,7 +108,7 @@ def audit(
     return audit_cases([case], engines=(check_engine(engine),), samples=samples, confidence=confidence, seed=seed)
 
 
-def obstacle(case: Case, engine: str) -> str:
+def _obstacle(case: Case, engine: str) -> str:
     """Return why frames of a case cannot be published at all; empty where they can."""
     generator = np.random.default_rng(0)
     for trial in case.trials:
@@ -111,6 +118,35 @@ def obstacle(case: Case, engine: str) -> str:
         except PkdpError as error:
             return str(error).rstrip(".")
     return ""
+
+
+def audit_job(job: Job, **how: Any) -> Audit:
+    """Audit every release of a job by itself, with the job's engine; no data of the job are read.
+
+    `how` are further arguments of `audit_cases`. What cannot be audited is listed with the reason: a filter for which
+    no rows were found, for instance.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is malformed, or the job's engine is not installed.
+    """
+    from pkdp_pipeline.jobs.requests import requests_of
+
+    engine = check_engine(job.engine)
+    cases, left_out = [], []
+    named = requests_of(job, _ANY_DAY)
+    for asked, one in zip(job.release, named, strict=True):
+        case = case_of_request(
+            one.name, one.request, job.attacker_of(asked), alone=job.alone, target=job.asked_target()
+        )
+        if isinstance(case, Case) and not (reason := _obstacle(case, engine)):
+            cases.append(case)
+        else:
+            reason = case if isinstance(case, str) else f"its frames could not be published: {reason}"
+            left_out.append(NotAudited(case=one.name, engine=engine, reason=reason))
+    found = audit_cases(cases, engines=(engine,), **how)
+    return replace(found, not_audited=(*left_out, *found.not_audited))
 
 
 def audit_cases(
@@ -142,14 +178,14 @@ def audit_cases(
     events = sum(judgements(piece.levels, len(piece.case.epsilons)) for piece in pieces)
     error = (1.0 - confidence) / max(1, events)
     tasks = [
-        _Task(piece=piece, samples=_samples(piece, number, paced), error=error, seed=(start, place))
+        replace(piece, samples=_samples(piece, number, paced), error=error, seed=(start, place))
         for place, piece in enumerate(pieces)
     ]
-    found: dict[_Task, list[Finding]] = {}
+    found: dict[_Piece, list[Finding]] = {}
     for task, findings in _done(tasks, workers):
         found[task] = findings
         if progress is not None:
-            progress(f"{len(found)} of {len(tasks)}: {task.piece.engine}, {task.piece.case.name}")
+            progress(f"{len(found)} of {len(tasks)}: {task.engine}, {task.case.name}")
     return Audit(
         findings=tuple(finding for task in tasks for finding in found[task]),
         not_audited=tuple(left_out),
@@ -157,19 +193,6 @@ def audit_cases(
         samples=number,
         seed=start,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Task:
-    """One piece with what it takes to judge it, in this process or in another."""
-
-    piece: _Piece
-    samples: int
-    error: float
-    seed: tuple[int, int]
-
-    def run(self) -> list[Finding]:
-        return _findings(self.piece, self.samples, self.error, np.random.default_rng(self.seed))
 
 
 def _samples(piece: _Piece, asked: int, paced: bool) -> int:
@@ -183,14 +206,14 @@ def _samples(piece: _Piece, asked: int, paced: bool) -> int:
     return max(fewer, min(wanted, _ENOUGH)) if alone and piece.engine in _THOROUGH else fewer
 
 
-def _done(tasks: Sequence[_Task], workers: int) -> Iterator[tuple[_Task, list[Finding]]]:
+def _done(tasks: Sequence[_Piece], workers: int) -> Iterator[tuple[_Piece, list[Finding]]]:
     """Yield the findings of every task, as they come."""
     if workers == 1:
-        yield from ((task, task.run()) for task in tasks)
+        yield from ((task, _findings(task)) for task in tasks)
         return
     # Spawned: the engines have threads, which a fork would lose.
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        running = {pool.submit(task.run): task for task in tasks}
+        running = {pool.submit(_findings, task): task for task in tasks}
         for future in as_completed(running):
             yield running[future], future.result()
 
@@ -207,9 +230,9 @@ def _pieces(cases: Sequence[Case], engines: Sequence[str]) -> tuple[list[_Piece]
     return pieces, left_out
 
 
-def _findings(piece: _Piece, samples: int, error: float, generator: Generator) -> list[Finding]:
+def _findings(piece: _Piece) -> list[Finding]:
     """Sample one piece, and judge it."""
-    case, crowd = piece.case, piece.trial.days[0]
+    case, crowd, generator = piece.case, piece.trial.days[0], np.random.default_rng(piece.seed)
     copies = case.copies_of(crowd)
     operator = piece.operator(copies)
     keys, width = case.layout.keys(crowd, copies), case.layout.cells(crowd)
@@ -217,7 +240,7 @@ def _findings(piece: _Piece, samples: int, error: float, generator: Generator) -
     certificate = _certificate(piece, operator, copies, generator)
     cells, tables = Samples(shown=True), Samples(shown=False)
     own = frozenset(spelled[:width])
-    for sample in range(samples):
+    for sample in range(piece.samples):
         for life in (0, 1):
             lives = _lives(copies, life, sample)
             days = [
@@ -243,7 +266,7 @@ def _findings(piece: _Piece, samples: int, error: float, generator: Generator) -
             trial=piece.trial.name,
             epsilons=case.epsilons,
             certified=certificate.delta,
-            error=error,
+            error=piece.error,
         )
     ]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from pkdp_pipeline.assurance.audit.job_audit import audit_job
 from pkdp_pipeline.assurance.audit.people import filtered
+from pkdp_pipeline.assurance.audit.running import audit_job
 from pkdp_pipeline.jobs import load_job
 from pkdp_pipeline.model.predicate import from_query
 

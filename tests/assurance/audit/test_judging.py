@@ -13,7 +13,7 @@ import pytest
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.assurance.audit.events import Features, chosen, of_cell, of_table
 from pkdp_pipeline.assurance.audit.findings import Audit, NotAudited, Samples, judged, judgements
-from pkdp_pipeline.assurance.audit.observing import Seen, observed
+from pkdp_pipeline.assurance.audit.operators import Seen, observed
 
 SCHEMA = Path(pkdp.__file__).parent / "schemas" / "audit.v1.json"
 

@@ -258,7 +258,7 @@ def a_revision_with_the_noise_of_before(patch: Patch) -> None:
         return [count + noisy for count, noisy in zip(counts, drawn[0], strict=True)]
 
     def published(source, request, **given):
-        if not given["revise"]:
+        if not given.get("revise"):
             drawn.clear()
         return real(source, request, **given)
 

@@ -19,22 +19,6 @@ value or a count found in the data: an error is read by people who may not see t
 
 from __future__ import annotations
 
-__all__ = [
-    "DEFECT",
-    "REFUSED",
-    "ArgumentError",
-    "BudgetExceededError",
-    "ConfigError",
-    "DifferencingError",
-    "InputCheckError",
-    "LedgerError",
-    "NoEvidenceError",
-    "NotCertifiableError",
-    "PkdpError",
-    "TemporaryError",
-    "exit_code",
-]
-
 
 class PkdpError(Exception):
     """Base of every error raised on purpose by this library."""

@@ -13,8 +13,6 @@ from pkdp_pipeline.ledger.sealed import check_table
 from pkdp_pipeline.ledger.views.reading import Reading
 from pkdp_pipeline.releases.release import Release
 
-__all__ = ["Checked", "check"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:

@@ -28,8 +28,6 @@ from pkdp_pipeline.theorems.rounding import EVALUATED, Array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Certificate"]
-
 _POINT = re.compile(r"(worst_case\.)?grid\[(\d+)\]\.(attained|delta)$")
 _LIBRARY = {"name": "pkdp_pipeline", "version": VERSION}
 _GRID = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)

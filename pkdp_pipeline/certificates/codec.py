@@ -11,8 +11,6 @@ from pkdp_pipeline.errors import ArgumentError
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
 
-__all__ = ["READERS", "SCHEMA", "parsed", "reads"]
-
 Reader = Callable[[Mapping[str, Any]], "Certificate"]
 
 READERS: dict[str, Reader] = {}

@@ -27,8 +27,6 @@ from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems import Applied, Protects, WorstCase
 
-__all__ = ["ComposedCertificate", "compose", "part_of", "releases_in", "units_of"]
-
 _MOST_TIMES = 10**9
 _NAMED = 3
 """Up to this many different attackers are described in a sentence."""

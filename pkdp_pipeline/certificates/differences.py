@@ -12,8 +12,6 @@ from typing import Any, Literal
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.theorems.rounding import EVALUATED, TINY
 
-__all__ = ["SEARCHED", "Difference", "described", "differences", "outcome_of", "refuse_altered"]
-
 SEARCHED = 1e-4
 """A search for the ε of a δ stops this close, relatively, at the latest: at a hundredth of a bound's slack."""
 

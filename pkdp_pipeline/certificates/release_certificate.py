@@ -35,8 +35,6 @@ from pkdp_pipeline.theorems.beside_leakage import Leaked
 from pkdp_pipeline.theorems.bound import Guarantee, bracketed
 from pkdp_pipeline.theorems.rounding import Array
 
-__all__ = ["ReleaseCertificate", "attacker_of", "certify", "release_certificate"]
-
 _BEYOND = 700.0
 """An ε beyond any use; its exponential is still a float."""
 

@@ -11,22 +11,6 @@ from pkdp_pipeline.model.mechanisms import Count, Mechanism
 from pkdp_pipeline.model.wording import listed, rounded_up
 from pkdp_pipeline.theorems import THEOREMS, Protects
 
-__all__ = [
-    "against",
-    "anyone",
-    "assumptions",
-    "capital",
-    "declared_cells",
-    "depending",
-    "given",
-    "leaking",
-    "named_pair",
-    "pair",
-    "promised",
-    "protection",
-    "suppression",
-]
-
 
 class _Certified(Protocol):
     def delta(self, epsilon: float) -> float: ...

@@ -26,8 +26,6 @@ from pkdp_pipeline.theorems.worst_case import NoiseCurve
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 
-__all__ = ["DEFAULT", "Asked", "Target", "read_target", "refusal"]
-
 Choice = Callable[[Speech], str]
 #: The ε and the δ that choices have to reach.
 Aim = tuple[float, float]
@@ -268,7 +266,7 @@ class Target:
 
     def __post_init__(self) -> None:
         if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", loss("epsilon of a target", self.epsilon))
+            object.__setattr__(self, "epsilon", loss("epsilon of a target", self.epsilon, limit=True))
         delta = probability("delta of a target", self.delta)
         if not 0.0 < delta < 1.0:
             raise ArgumentError(

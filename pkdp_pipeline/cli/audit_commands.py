@@ -16,8 +16,6 @@ from pkdp_pipeline.model.mechanisms import Mechanism
 if TYPE_CHECKING:
     from pkdp_pipeline.assurance.audit import Audit
 
-__all__ = ["FAILED", "audit_app"]
-
 FAILED = 1
 """Exit code where a loss above a certificate was found: a defect of this program."""
 

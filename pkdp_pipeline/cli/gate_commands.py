@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.duckdb.gate.permitted import PermittedTable
     from pkdp_pipeline.duckdb.gate.policy import Policy
 
-__all__ = ["gate_app"]
-
-
 gate_app = typer.Typer(
     help="Answer the questions of people who may not see the data: check a policy, make tokens, serve.",
     no_args_is_help=True,

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.jobs import Job, JobSession
     from pkdp_pipeline.jobs.stopping import Stopping
 
-__all__ = ["backfill", "chosen_day", "run"]
-
-
 P = ParamSpec("P")
 
 _DATE = "DATE"

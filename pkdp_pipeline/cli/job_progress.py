@@ -16,8 +16,6 @@ from pkdp_pipeline.jobs.backfilling import FailedDay
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs import JobResult
 
-__all__ = ["Watch"]
-
 _SECONDS = 30.0
 """How long there is silence between two lines."""
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.jobs import Job, JobRelease, JobResult
     from pkdp_pipeline.jobs.backfilling import BackfillResult
 
-__all__ = ["print_backfill", "print_day", "print_plan", "print_result", "total_words"]
-
 _ROWS_SHOWN = 20
 _LISTED = 5
 _OUTCOMES = {"publish": "published", "replay": "replayed"}

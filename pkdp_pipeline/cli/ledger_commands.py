@@ -13,8 +13,6 @@ import typer
 from pkdp_pipeline.cli.options import AsJson, AtDelta
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = ["SECONDS", "ledger_app"]
-
 SECONDS = 1.5
 """How long `show`, `total` and `explain` work on the view over time and on budgets; after that it is coarser."""
 

@@ -31,8 +31,6 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.model.version import VERSION
 
-__all__ = ["app", "exit_code", "main"]
-
 _INTERRUPTED = 130
 
 app = typer.Typer(

@@ -19,20 +19,6 @@ from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.model.plain_text import exactly
 
-__all__ = [
-    "AsJson",
-    "AtDelta",
-    "Command",
-    "JobFile",
-    "Options",
-    "Protects",
-    "attacker_flags",
-    "attacker_options",
-    "flag",
-    "for_mechanisms",
-    "taking",
-]
-
 Command = Callable[..., None]
 Flag = tuple[Any, Any]
 Options = dict[str, Flag]

@@ -17,8 +17,6 @@ from pkdp_pipeline.model.mechanisms import Count, Histogram
 if TYPE_CHECKING:
     from pkdp_pipeline.cli.plan_views.question import Kind
 
-__all__ = ["plan_app"]
-
 _LEFT = 130
 
 

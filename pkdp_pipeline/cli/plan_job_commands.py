@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.jobs import Job
     from pkdp_pipeline.jobs.repair import Repairs
 
-__all__ = ["plan_job"]
-
-
 _DATE = "DATE"
 
 

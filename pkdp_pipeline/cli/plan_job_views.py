@@ -19,8 +19,6 @@ from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.releases.noise import expected_error
 
-__all__ = ["SCHEMA", "print_repairs", "repairs_document"]
-
 SCHEMA = "pkdp-plan-job/1"
 
 _OTHERS = (

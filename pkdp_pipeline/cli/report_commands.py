@@ -15,8 +15,6 @@ from pkdp_pipeline.errors import ArgumentError
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs import Job
 
-__all__ = ["report"]
-
 
 def report(
     job_file: JobFile,

@@ -12,8 +12,6 @@ from pkdp_pipeline.cli.options import AsJson
 if TYPE_CHECKING:
     from pkdp_pipeline.assurance.verification import Verification
 
-__all__ = ["FAILED", "verify"]
-
 FAILED = 3
 """Exit code where a claim failed."""
 

@@ -17,8 +17,6 @@ from pkdp_pipeline.theorems import Bound
 from pkdp_pipeline.theorems.bound import smallest_epsilon
 from pkdp_pipeline.theorems.rounding import EVALUATED, UNIT, Array
 
-__all__ = ["Convolved"]
-
 _SLACK = 1e-6
 
 _NEGLIGIBLE = 1e-9

@@ -25,18 +25,6 @@ from pkdp_pipeline.theorems.bound import Bound, Guarantee
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
-__all__ = [
-    "GridLaw",
-    "Tilted",
-    "envelope",
-    "hull_atoms",
-    "mirrored",
-    "product",
-    "profile_at",
-    "split",
-    "where_it_falls",
-]
-
 _FARTHEST = 400.0
 """Larger losses are counted as infinite where profiles are compared."""
 

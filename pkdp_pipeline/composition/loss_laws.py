@@ -20,19 +20,6 @@ from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsenc
 from pkdp_pipeline.theorems.waiting_pair import Pair, averaged_pair, waiting_pair
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
-__all__ = [
-    "Directions",
-    "EnvelopeLosses",
-    "Losses",
-    "NoiseLosses",
-    "Order",
-    "PairLosses",
-    "ProductLosses",
-    "ProfileLosses",
-    "directions",
-    "pair_atoms",
-]
-
 Order = Literal["right", "left"]
 
 _LOST = 1e-90

@@ -12,8 +12,6 @@ from pkdp_pipeline.theorems import Applied, Bound, WorstCase
 from pkdp_pipeline.theorems.bound import Guarantee
 from pkdp_pipeline.theorems.rounding import Array
 
-__all__ = ["BestAttack", "Maximum", "WorstMaximum", "best_attack"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maximum(Bound):

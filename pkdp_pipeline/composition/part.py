@@ -11,19 +11,6 @@ from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Histogram, Mechanism
 from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, Protects, WorstCase
 
-__all__ = [
-    "Part",
-    "Series",
-    "Total",
-    "at_once",
-    "has_cells",
-    "hides_presence",
-    "in_words",
-    "rests_on_own_periods",
-    "series_of",
-    "what_is_hidden",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:

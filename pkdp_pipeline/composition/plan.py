@@ -20,8 +20,6 @@ from pkdp_pipeline.composition.loss_laws import (
 )
 from pkdp_pipeline.composition.tilted_transform import Choice, Factor, Rung, make_rung
 
-__all__ = ["Ladder", "Level", "Moments", "Plan", "grid_step", "make_plan", "remembered"]
-
 _MOST_WAYS = 2_000
 """Most ways to choose directions that are all looked at."""
 

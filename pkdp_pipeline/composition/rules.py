@@ -24,8 +24,6 @@ from pkdp_pipeline.model.leakage import Leakage, leakages
 from pkdp_pipeline.model.wording import Speech, Worded, listed
 from pkdp_pipeline.theorems.beside_leakage import Leaked
 
-__all__ = ["RULES", "apply_rule", "assumed_beside", "leakage_of", "total_beside"]
-
 Rule = Callable[[tuple[Part, ...], tuple[Evidence, ...]], Total]
 
 _REGISTRY: dict[frozenset[str], Rule] = {

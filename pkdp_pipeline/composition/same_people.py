@@ -23,8 +23,6 @@ from pkdp_pipeline.theorems.rounding import Array, float_above
 from pkdp_pipeline.theorems.thresholding import ValueThroughAbsence
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
-__all__ = ["Shifted", "bounded_sensitivity", "once_per_unit", "same_people"]
-
 _TAKEN = "each release tells about the other people, whose uncertainty would protect a person in the others"
 
 

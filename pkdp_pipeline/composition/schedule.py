@@ -13,21 +13,6 @@ from pkdp_pipeline.model.evidence import BoundedDependence, BoundedParticipation
 from pkdp_pipeline.theorems import Applied, Bound, WorstCase
 from pkdp_pipeline.theorems.thresholding import Thresholding
 
-__all__ = [
-    "bounded_dependence",
-    "bounded_participation",
-    "convolved",
-    "disjoint_units",
-    "independent_given_habits",
-    "largest",
-    "noise_total",
-    "one_day_protected",
-    "plain_sum",
-    "trajectory",
-    "without_evidence",
-    "worst_largest",
-]
-
 Parts = tuple[Part, ...]
 _WORST = "worst_case_parts"
 

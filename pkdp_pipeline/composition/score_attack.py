@@ -21,8 +21,6 @@ from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
 from pkdp_pipeline.theorems.thresholding import Thresholding
 from pkdp_pipeline.theorems.waiting_pair import Pair
 
-__all__ = ["Scores", "attained_by_scores", "score_test", "scores_of_atoms", "scores_of_count", "scores_of_pair"]
-
 _MOST_PEOPLE = 20_000_000
 
 _STEEPEST = 8.0

@@ -19,8 +19,6 @@ from pkdp_pipeline.theorems import Bound, WorstCase
 from pkdp_pipeline.theorems.bound import Derived, Guarantee
 from pkdp_pipeline.theorems.rounding import EVALUATED, Array, ball_above, float_below, sum_above
 
-__all__ = ["GroupPrivacy", "NoiseTotal", "SmallerTotal", "SplitSum", "first_of"]
-
 _Part = TypeVar("_Part")
 
 _WIDE = 1e6

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from pkdp_pipeline.composition.grid_law import GridLaw
 from pkdp_pipeline.theorems.rounding import UNIT, Array
 
-__all__ = ["Choice", "Factor", "Rung", "make_rung"]
-
 Complex = NDArray[np.complex128]
 
 _FFT = 10.0

@@ -11,19 +11,6 @@ from pkdp_pipeline.ledger.views.history import Point
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.releases.noise import ExpectedError
 
-__all__ = [
-    "Audience",
-    "BudgetLine",
-    "CheckLine",
-    "LedgerAccount",
-    "Promise",
-    "Provenance",
-    "PublishedTable",
-    "ReleaseView",
-    "Report",
-    "Series",
-]
-
 Audience = Literal["public", "auditor"]
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 Table = list[tuple[str, ...]]
 
-__all__ = ["heading", "html_of", "text_of"]
-
 _CELL = "text-align:left;vertical-align:top;padding:0.15em 1.2em 0.15em 0;border-bottom:1px solid currentColor"
 _TABLE = "border-collapse:collapse;margin:0.5em 0"
 _WIDTH = 80

@@ -15,8 +15,6 @@ from pkdp_pipeline.duckdb.tables import lowered, type_name
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.keys import canonical_key, json_key
 
-__all__ = ["public_type", "public_values", "read_domain", "spelled"]
-
 #: No column has a number with a larger exponent, either way.
 _LARGEST_EXPONENT = 400
 

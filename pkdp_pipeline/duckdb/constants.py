@@ -18,9 +18,6 @@ from pkdp_pipeline.duckdb.tables import is_enum, type_name
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.predicate import Condition, Constant, Disjunction, Operator, Predicate, among, conjunction
 
-__all__ = ["Literal", "compared", "key_of", "members", "type_of_keys", "words_of"]
-
-
 _WHOLE = {
     "TINYINT": (-(2**7), 2**7 - 1),
     "SMALLINT": (-(2**15), 2**15 - 1),

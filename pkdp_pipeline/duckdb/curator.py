@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from pkdp_pipeline.certificates.target import Asked
 
-__all__ = ["CuratorReleases", "install", "request_of"]
-
 
 def install(
     con: duckdb.DuckDBPyConnection,

@@ -13,8 +13,6 @@ from pkdp_pipeline.duckdb.settings import Settings
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.ledger import Ledger
 
-__all__ = ["Plugin"]
-
 
 class Plugin(BasePlugin):  # type: ignore[misc]  # dbt is not installed where types are checked
     """Gives the connections of a dbt run the pkdp macros; the keys of its config are those of `Settings`.

@@ -27,8 +27,6 @@ from pkdp_pipeline.model.predicate import (
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["from_sql"]
-
 #: The longest filter that is read, in characters, and how many parentheses may be open at once.
 _LONGEST, _DEEPEST = 4_000, 50
 #: The largest exponent a number may have either way: beyond it lies no number of any column.

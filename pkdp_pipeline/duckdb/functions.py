@@ -27,8 +27,6 @@ from pkdp_pipeline.releases.release import Release
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["INTERNAL", "MACROS", "Releases", "register"]
-
 #: The SQL functions that only the macros call.
 INTERNAL = ("pkdp_plan", "pkdp_release", "pkdp_certified", "pkdp_published")
 #: The macros, each in a file of its name in ``sql/duckdb``.

@@ -17,8 +17,6 @@ from pkdp_pipeline.model.evidence import Evidence, read_evidence
 from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.releases.options import AttackerTable, BudgetTable, Columns, Declared, Name, Table
 
-__all__ = ["LedgerSettings", "PeriodName", "Settings"]
-
 PeriodName = Annotated[str | None, BeforeValidator(lambda value: value if value is None else Period.parse(value).text)]
 
 #: What may stand under a key, by its name.

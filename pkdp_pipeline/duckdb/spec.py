@@ -15,8 +15,6 @@ from pkdp_pipeline.model.arguments import positive_real
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.releases.options import Table
 
-__all__ = ["Spec"]
-
 #: How the texts among the keys are written; others are just texts.
 _WRITTEN = {
     "table": "the name of a table, in quotes: 'events'",

@@ -13,23 +13,6 @@ from pkdp_pipeline.errors import ArgumentError
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = [
-    "LACKING",
-    "NOT_OFFERED",
-    "Place",
-    "TableRef",
-    "column_named",
-    "is_enum",
-    "literal",
-    "lowered",
-    "places",
-    "quoted",
-    "resolve",
-    "suggestion",
-    "table_named",
-    "type_name",
-]
-
 #: What is said about a column that nobody has; by a gate also about one that it leaves out.
 LACKING = "which the table does not have"
 NOT_OFFERED = "which this gate does not offer"

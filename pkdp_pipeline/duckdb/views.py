@@ -12,8 +12,6 @@ from pkdp_pipeline.duckdb.tables import Place, literal, lowered, places, quoted
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["link_warning", "linking_parts", "linking_views"]
-
 _NAME = r'(?:"(?:[^"]|"")+"|[^\s".(),]+)'
 #: How the catalog writes what comes before the query of a view.
 _HEAD = re.compile(

@@ -7,10 +7,11 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import cast
 
-from pkdp_pipeline.engines.question import CellCounts, Engine, Question, Tally, Units
+from pkdp_pipeline.engines.question import CellCounts, Engine, Tally, Units
 from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.model.question import Selection
 
-__all__ = ["ENGINES", "CellCounts", "Engine", "Question", "Tally", "Units", "engine_for"]
+__all__ = ["ENGINES", "CellCounts", "Engine", "Selection", "Tally", "Units", "engine_for"]
 
 #: Top-level package and class name of a frame → the module whose ENGINE counts it, imported when first needed.
 ENGINES: Mapping[tuple[str, str], str] = MappingProxyType(

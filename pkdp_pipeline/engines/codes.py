@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["MOST", "answered", "counted_by_code", "joinable"]
-
 #: More cells than this are counted another way.
 MOST = 1 << 12
 

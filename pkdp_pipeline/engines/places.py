@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["WIDEST", "Places", "counted_by_place", "tallied_by_place"]
-
 #: Numbers that span less than this are close together, however few they are.
 WIDEST = 1 << 20
 #: More places than this are not kept, however many rows there are.

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pkdp_pipeline.model.question import Selection as Question
+from pkdp_pipeline.model.question import Selection
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import pandas as pd
-
-__all__ = ["DRAWN", "SPACES", "CellCounts", "Engine", "Question", "Tally", "Units"]
 
 #: The rules of `one_cell` by which a hash draws one of a unit's cells, or one of its most frequent ones.
 DRAWN = frozenset({"hash", "most_frequent"})
@@ -75,11 +73,11 @@ class Engine(Protocol):
     All methods read the frame, never change it, and raise errors that name columns and rules only.
     """
 
-    def cells(self, frame: Any, question: Question) -> CellCounts:
+    def cells(self, frame: Any, question: Selection) -> CellCounts:
         """Count the units in every cell of ``question.by``, among the rows that satisfy ``where``."""
         ...
 
-    def tally(self, frame: Any, question: Question) -> Tally:
+    def tally(self, frame: Any, question: Selection) -> Tally:
         """Count the units that satisfy ``where`` in at least one of their rows, and all units."""
         ...
 

@@ -19,8 +19,6 @@ from pkdp_pipeline.ledger import Ledger
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
 
-__all__ = ["BackfillResult", "FailedDay", "backfill", "backfill_days", "days_of", "missed_days"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedDay:

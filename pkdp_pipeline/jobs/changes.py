@@ -10,12 +10,11 @@ from typing import Any
 
 from pkdp_pipeline.errors import BudgetExceededError, PkdpError
 from pkdp_pipeline.jobs.edits import Edit, Edits, at, words_of
-from pkdp_pipeline.jobs.job import Job, ReleaseTable
+from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.repair import Search
+from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import DisjointUnits, IndependentGivenHabits, OncePerUnit, OneDayProtected
-
-__all__ = ["EPSILONS", "changes", "fewer_releases", "questions"]
 
 EPSILONS = tuple(float(f"{digits}e{power - 2}") for power in range(-4, 4) for digits in range(100, 1000))
 """From 0.0001 to 9990, three digits each, so that people can read, argue and write them."""

@@ -16,9 +16,10 @@ import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError, InputCheckError
 from pkdp_pipeline.jobs.expectations import Expectation, judge, read_expectations
-from pkdp_pipeline.jobs.job import Job, ReleaseTable
+from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.requests import NamedRequest, requests_of
 from pkdp_pipeline.jobs.sources.source import DAYS, HOLDS, Kind, Source, check_named, declared_columns
+from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.model.domain import Domain
 from pkdp_pipeline.model.keys import canonical_key, sort_rank
 from pkdp_pipeline.model.question import Question
@@ -27,8 +28,6 @@ from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     from pkdp_pipeline.model.keys import Key
-
-__all__ = ["CheckedDay", "check_input", "check_output", "stated_rules"]
 
 Rule = tuple[str, bool]
 """What must hold, and whether it does."""

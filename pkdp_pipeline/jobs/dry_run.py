@@ -15,12 +15,10 @@ from pkdp_pipeline.jobs.written import check_folder, check_ledger
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.copying import copied
 from pkdp_pipeline.ledger.parts import certificate_of, describe
-from pkdp_pipeline.releases.publish import Publication
+from pkdp_pipeline.releases.publication import Publication
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
-
-__all__ = ["DELTA", "Plan", "PlannedDay", "PlannedRelease", "plan_day", "plan_job"]
 
 DELTA = 1e-6
 """Where ε is stated."""

@@ -15,8 +15,6 @@ from tomlkit.items import Item, Table
 
 from pkdp_pipeline.errors import ConfigError
 
-__all__ = ["Edit", "Edits", "at", "diff", "distance", "edited", "keys_changed", "words_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Edit:

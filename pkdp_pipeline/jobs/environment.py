@@ -14,8 +14,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, St
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger.postgres_errors import trouble_of
 
-__all__ = ["Address", "LedgerName", "PathName", "from_environment", "local", "public_address", "refusal"]
-
 _SCHEMES = ("postgresql", "postgres")
 _NO_FILE = re.compile(r"\s*postgres(ql)?(\+\w+)?:|.*\b(password|passwd|pwd|sslpassword|host|dbname)\s*=", re.I | re.S)
 """What is meant for a PostgreSQL server and is no address; as a file's name it would show its password."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from pkdp_pipeline.jobs.tables import ChecksTable
 
-__all__ = ["ALLOWED", "Expectation", "Verdict", "check_expectations", "judge", "read_expectations"]
-
 _TYPES = """
     column_distinct_values_to_be_in_set column_distinct_values_to_contain_set column_distinct_values_to_equal_set
     column_max_to_be_between column_mean_to_be_between column_median_to_be_between column_min_to_be_between

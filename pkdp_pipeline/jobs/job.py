@@ -13,7 +13,6 @@ from pkdp_pipeline.jobs.environment import LedgerName
 from pkdp_pipeline.jobs.source_tables import AnySource
 from pkdp_pipeline.jobs.tables import (
     ChecksTable,
-    NoiseTable,
     OneCell,
     OutputTable,
     RecordsTable,
@@ -34,8 +33,6 @@ from pkdp_pipeline.releases.options import (
     TargetEntry,
     one_or_list,
 )
-
-__all__ = ["AttackerTable", "Job", "NoiseTable", "OutputTable", "PeriodTable", "ReleaseTable"]
 
 
 class PeriodTable(Table):

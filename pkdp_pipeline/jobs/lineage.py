@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.jobs.job import Job
     from pkdp_pipeline.jobs.records import RunRecord
 
-__all__ = ["append_event", "check_lineage"]
-
 _PRODUCER = f"urn:pkdp-pipeline:{VERSION}"
 
 

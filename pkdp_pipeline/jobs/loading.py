@@ -28,8 +28,6 @@ from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.jobs.source_tables import PostgresSourceTable
 from pkdp_pipeline.model.wording import JOB_FILE, worded_for
 
-__all__ = ["job_text", "load_job", "misplaced", "read_job"]
-
 _WRITTEN: Mapping[str, str] = MappingProxyType(
     {
         "attacker": "attacker = { p_max = 0.1 }",

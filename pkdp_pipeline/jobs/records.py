@@ -29,16 +29,15 @@ from pkdp_pipeline.errors import (
     exit_code,
 )
 from pkdp_pipeline.jobs.dry_run import DELTA
-from pkdp_pipeline.jobs.job import Job, ReleaseTable
+from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.lineage import append_event, check_lineage
 from pkdp_pipeline.jobs.loading import misplaced
 from pkdp_pipeline.jobs.outputs.files import is_writable, make_folder, write_atomically
 from pkdp_pipeline.jobs.sources import Source, needed_columns
 from pkdp_pipeline.jobs.stopping import Stopped
+from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.releases.release import Release
-
-__all__ = ["ReleaseRecord", "RunRecord", "check_records", "check_retention", "forget_rows", "keep_rows", "recorded"]
 
 _SCHEMA = "pkdp.run.v1"
 _REFUSED = (BudgetExceededError, DifferencingError, InputCheckError, NoEvidenceError, NotCertifiableError)

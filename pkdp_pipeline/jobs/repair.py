@@ -23,9 +23,6 @@ from pkdp_pipeline.ledger.copying import copied
 from pkdp_pipeline.ledger.differencing import covers_periods
 from pkdp_pipeline.theorems.bound import least_whole
 
-__all__ = ["Offer", "Repairs", "Search", "repair"]
-
-
 Kind = Literal["change", "less", "question"]
 """What is published otherwise; what is not published; what has to be argued first, and is nobody's to assume."""
 

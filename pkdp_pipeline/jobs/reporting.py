@@ -16,9 +16,10 @@ from pkdp_pipeline.certificates.release_certificate import release_certificate
 from pkdp_pipeline.display.report.plain_words import asked_sentence, noise_sentence
 from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, NoEvidenceError, PkdpError
 from pkdp_pipeline.jobs.environment import public_address
-from pkdp_pipeline.jobs.job import Job, ReleaseTable
+from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import make_folder, write_atomically
 from pkdp_pipeline.jobs.requests import requests_of
+from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.jobs.written import certificates_of, check_ledger
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.account import unit_text
@@ -35,20 +36,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.ledger.views.history import History, Line
     from pkdp_pipeline.ledger.views.reading import Reading
     from pkdp_pipeline.releases.release import Release
-
-__all__ = [
-    "NothingPublishedError",
-    "Together",
-    "check_report",
-    "describe",
-    "markdown_table",
-    "noise_line",
-    "public_rows",
-    "report_of",
-    "report_place",
-    "summarise",
-    "write_report",
-]
 
 _FILE = "report.html"
 

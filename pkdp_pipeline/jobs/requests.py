@@ -16,13 +16,12 @@ from pkdp_pipeline.errors import (
     NotCertifiableError,
     PkdpError,
 )
-from pkdp_pipeline.jobs.job import Job, ReleaseTable
+from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.ledger import Ledger, check_differencing
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.model.wording import JOB_FILE, worded_for
-
-__all__ = ["NamedRequest", "check_together", "in_job_words", "is_published", "requests_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.checks import CheckedDay, check_input, check_output
 from pkdp_pipeline.jobs.dry_run import plan_day
-from pkdp_pipeline.jobs.job import Job, ReleaseTable
+from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, remove_leftovers, write_atomically, write_outputs
 from pkdp_pipeline.jobs.outputs.files import job_lock
 from pkdp_pipeline.jobs.records import RunRecord, check_records, check_retention, forget_rows, keep_rows, recorded
@@ -22,6 +22,7 @@ from pkdp_pipeline.jobs.reporting import NothingPublishedError, Together, check_
 from pkdp_pipeline.jobs.requests import NamedRequest, check_together, in_job_words, is_published, requests_of
 from pkdp_pipeline.jobs.sources import Source, open_source
 from pkdp_pipeline.jobs.stopping import Stopping, interruptible
+from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.jobs.written import check_folder, check_ledger, own
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.copying import rehearsal
@@ -30,8 +31,6 @@ from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
-
-__all__ = ["JobRelease", "JobResult", "JobSession", "run_job"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,16 +23,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.jobs.job import Job
     from pkdp_pipeline.jobs.sources import Source
 
-__all__ = [
-    "SOURCES",
-    "AnySource",
-    "DuckDBSourceTable",
-    "FileSourceTable",
-    "PostgresSourceTable",
-    "SourceTable",
-    "one_of",
-]
-
 Format = Literal["parquet", "csv"]
 
 _SUFFIXES: Mapping[str, Format] = MappingProxyType(

@@ -12,8 +12,6 @@ from typing import TypeVar
 
 from pkdp_pipeline.ledger.database import while_waiting
 
-__all__ = ["Stopped", "Stopping", "interruptible"]
-
 Answer = TypeVar("Answer")
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)

@@ -12,18 +12,6 @@ from pkdp_pipeline.jobs.outputs.files import FORMATS
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Kind, Mechanism, kind_of
 from pkdp_pipeline.releases.options import AttackerTable, Cells, ColumnKind, Columns, FileName, Name, Table
 
-__all__ = [
-    "ChecksTable",
-    "FreshTable",
-    "NoiseTable",
-    "OneCell",
-    "OutputTable",
-    "RecordsTable",
-    "ReleaseTable",
-    "RetentionTable",
-    "RowsTable",
-]
-
 if TYPE_CHECKING:
     FormatName = str
 else:

@@ -17,8 +17,6 @@ from pkdp_pipeline.ledger.admission import check_time_zone
 from pkdp_pipeline.ledger.chain import Journal
 from pkdp_pipeline.model.spelling import folded
 
-__all__ = ["OWNER_FILE", "certificates_of", "check_folder", "check_ledger", "own"]
-
 OWNER_FILE = ".pkdp.job"
 """The file in the output folder that names the job file that wrote there last, by its path from there."""
 

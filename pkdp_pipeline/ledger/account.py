@@ -20,8 +20,6 @@ from pkdp_pipeline.model.mechanisms import Kind
 from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.model.spelling import folded
 
-__all__ = ["EVERYTHING", "Account", "Bundle", "Holding", "Span", "read_account", "unit_text", "units_of"]
-
 Beside = Literal["alone", "same unit", "other units"]
 
 

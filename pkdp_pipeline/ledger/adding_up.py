@@ -21,8 +21,6 @@ from pkdp_pipeline.model.evidence import (
 from pkdp_pipeline.model.mechanisms import kind_of
 from pkdp_pipeline.model.wording import Worded
 
-__all__ = ["add_up", "unit_named", "whole_parts"]
-
 Parts = list[tuple[Certificate, int]]
 
 

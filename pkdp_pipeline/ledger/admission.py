@@ -17,8 +17,6 @@ from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import NOISELESS
 
-__all__ = ["Admission", "admit", "check_claims", "check_time_zone", "check_told", "least_admission"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:

@@ -19,8 +19,6 @@ from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.wording import Speech, Worded, rounded_up
 
-__all__ = ["BudgetCheck"]
-
 _LESS = "Nothing was read or charged. Ask for less (more noise, a larger k, fewer releases)"
 _AGAIN = "The table keeps the certificate it has. Ask about an attacker who knows less"
 _MEASURES = {"partial_knowledge": "partial-knowledge total", "worst_case": "worst-case total"}

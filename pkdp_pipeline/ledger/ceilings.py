@@ -15,8 +15,6 @@ from pkdp_pipeline.ledger.adding_up import add_up
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import Evidence
 
-__all__ = ["fits_budget"]
-
 Held = Mapping[Bundle, int]
 
 _SPARE = 1.0 - 1e-3

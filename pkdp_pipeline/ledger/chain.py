@@ -12,8 +12,6 @@ from typing import Any
 from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.ledger.database import Database
 
-__all__ = ["FIELDS", "GENESIS", "Event", "Journal", "checked", "event_hash", "json_text"]
-
 _PAGE, _AT_ONCE = 64, 500
 
 GENESIS = "0" * 64

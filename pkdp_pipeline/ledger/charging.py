@@ -23,8 +23,6 @@ from pkdp_pipeline.ledger.totals import LedgerTotals
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.facts import Facts
 
-__all__ = ["Charging", "hold_recertified"]
-
 _NAMED = 10
 """How many other data sets are named."""
 

@@ -16,8 +16,6 @@ from pkdp_pipeline.ledger.entries import Entries
 from pkdp_pipeline.ledger.ledger import Ledger
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 
-__all__ = ["copied", "rehearsal", "replay"]
-
 
 @contextmanager
 def rehearsal(ledger: Ledger) -> Iterator[Ledger]:

@@ -11,17 +11,6 @@ from typing import Any, Protocol
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError
 
-__all__ = [
-    "LOCK_SECONDS",
-    "SCHEMA_VERSION",
-    "WAIT_SECONDS",
-    "Database",
-    "open_database",
-    "schema_script",
-    "waiting",
-    "while_waiting",
-]
-
 SCHEMA_VERSION = 1
 
 LOCK_SECONDS = 30.0

@@ -16,15 +16,6 @@ from pkdp_pipeline.model.evidence import (
 from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import NOISELESS
 
-__all__ = [
-    "allows_overlap",
-    "check_beside",
-    "check_differencing",
-    "covers_periods",
-    "may_stand_apart",
-    "may_stand_together",
-]
-
 FactsOf = Callable[[Holding], Facts]
 
 _NAMED_FIRST = {"noiseless": 0, "exact count": 1, "total": 1}

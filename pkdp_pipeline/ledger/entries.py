@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
     from pkdp_pipeline.model.evidence import Evidence
 
-__all__ = ["Entries", "Entry", "Reservation", "terms_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from pkdp_pipeline.certificates.certificate import Certificate
 
-__all__ = ["Ledger"]
-
 Offer = Callable[[Admission, str], Any]
 
 

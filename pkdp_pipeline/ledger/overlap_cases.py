@@ -17,8 +17,6 @@ from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.model.wording import Speech, Worded
 
-__all__ = ["crossing", "overlap", "promised", "unnamed", "untold"]
-
 
 def overlap(standing: Facts, other: Facts, dataset: str, *, through: Facts | None = None, told: bool = False) -> Worded:
     """Return why two releases about the same people in overlapping periods are refused.

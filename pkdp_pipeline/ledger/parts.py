@@ -17,8 +17,6 @@ from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import mechanism_from_dict
 
-__all__ = ["Parts", "certificate_of", "compared", "counted", "describe", "sha256"]
-
 _EPSILONS = np.array([0.0, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0])
 """Where the certificates of one table are compared."""
 

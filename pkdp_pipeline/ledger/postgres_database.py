@@ -23,8 +23,6 @@ from pkdp_pipeline.model.spelling import folded
 if TYPE_CHECKING:
     from psycopg import Connection
 
-__all__ = ["NAMESPACE", "PostgresDatabase"]
-
 NAMESPACE = "pkdp"
 """The PostgreSQL schema that holds the ledger's tables, so that they meet no others."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-__all__ = ["LOCKED", "Trouble", "trouble_of"]
-
 Trouble = Literal["passing", "refused", "malformed", "other"]
 
 LOCKED = "55P03"

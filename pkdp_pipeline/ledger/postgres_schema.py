@@ -8,8 +8,6 @@ from typing import Any
 
 from pkdp_pipeline.ledger.database import schema_script
 
-__all__ = ["changed_objects"]
-
 _ROW, _BEFORE, _DELETE, _UPDATE, _TRUNCATE = 1, 2, 8, 16, 32  # the bits of pg_trigger.tgtype
 
 _TRIGGERS = {

@@ -13,8 +13,6 @@ from pkdp_pipeline.ledger.parts import certificate_of, counted, describe, sha256
 from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import Kind
 
-__all__ = ["Row", "State", "after", "replayed"]
-
 State = Literal["reserved", "published", "given_back"]
 
 

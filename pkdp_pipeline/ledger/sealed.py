@@ -15,17 +15,6 @@ from pkdp_pipeline.model.mechanisms import Count
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 
-__all__ = [
-    "CERTIFICATE_KEY",
-    "RELEASE_KEY",
-    "RELEASE_SCHEMA",
-    "check_table",
-    "opened",
-    "parquet_bytes",
-    "parquet_content",
-    "release_id",
-]
-
 CERTIFICATE_KEY = b"pkdp.certificate"
 RELEASE_KEY = b"pkdp.release"
 RELEASE_SCHEMA = "pkdp-release/1"

@@ -17,8 +17,6 @@ from pkdp_pipeline.errors import ArgumentError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger import database
 from pkdp_pipeline.ledger.database import SCHEMA_VERSION, schema_script
 
-__all__ = ["APPLICATION_ID", "SqliteDatabase", "resolved_file", "split_statements"]
-
 APPLICATION_ID = int.from_bytes(b"pkdp", "big")
 _LEAST_VERSION = (3, 35, 0)
 

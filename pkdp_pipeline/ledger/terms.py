@@ -17,8 +17,6 @@ from pkdp_pipeline.model.evidence import (
     read_evidence,
 )
 
-__all__ = ["Terms", "given"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:

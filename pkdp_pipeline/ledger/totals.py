@@ -29,8 +29,6 @@ from pkdp_pipeline.theorems.beside_leakage import WorstBesidePrivate
 from pkdp_pipeline.theorems.rounding import float_above
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
-__all__ = ["LedgerTotals", "delta_of", "drawn", "epsilon_of"]
-
 Held = Mapping[Bundle, int]
 
 

@@ -14,8 +14,6 @@ from pkdp_pipeline.ledger.rows import replayed
 from pkdp_pipeline.ledger.sealed import opened
 from pkdp_pipeline.model.spelling import folded
 
-__all__ = ["compare", "verify"]
-
 
 def verify(database: Database, dataset: str, *, head: str | None, contents: bool) -> None:
     """Check one data set; see `Ledger.verify`.

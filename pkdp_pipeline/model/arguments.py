@@ -10,9 +10,6 @@ from typing import Any, cast
 
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = ["check_types", "choice", "known_fields", "loss", "positive_real", "probability", "whole_number", "written"]
-
-
 _FARTHEST = 1e300
 
 #: What a field's annotation asks for, and how it is said.
@@ -73,14 +70,19 @@ def _as_float(value: Real) -> float:
         return math.inf
 
 
-def loss(name: str, value: object) -> float:
-    """Return an ε of at least 0, rounded up, so far below the largest float that sums of several are finite."""
+def loss(name: str, value: object, *, limit: bool = False) -> float:
+    """Return an ε of at least 0, rounded up, so far below the largest float that sums of several are finite.
+
+    An ε that is a limit to others is rounded down.
+    """
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ArgumentError(f"{name} must be a number of at least 0, not {type(value).__name__}.")
     number = _as_float(value)
     if not 0.0 <= number < _FARTHEST:
         raise ArgumentError(f"{name} must be finite and at least 0 (below 1e300), got {number!r}.")
-    return (math.nextafter(number, math.inf) if cast("Any", value) > number else number) + 0.0
+    exact = cast("Any", value)
+    short = exact < number if limit else exact > number
+    return (math.nextafter(number, 0.0 if limit else math.inf) if short else number) + 0.0
 
 
 def whole_number(name: str, value: object, *, least: int) -> int:

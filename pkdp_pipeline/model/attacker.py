@@ -10,8 +10,6 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice, known_fields, probability, whole_number, written
 from pkdp_pipeline.model.leakage import Leakage, leakages
 
-__all__ = ["AttackerModel", "Influence", "Secret"]
-
 Influence = Literal["passive", "active"]
 Secret = Literal["record", "conditional"]
 

@@ -9,8 +9,6 @@ from typing import Any
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice, loss, probability, whole_number, written
 
-__all__ = ["Budget"]
-
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -47,7 +45,7 @@ class Budget:
     window_days: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", loss("epsilon of a budget", self.epsilon))
+        object.__setattr__(self, "epsilon", loss("epsilon of a budget", self.epsilon, limit=True))
         object.__setattr__(self, "delta", probability("delta of a budget", self.delta))
         if self.delta >= 1.0:
             raise ArgumentError("delta of a budget must be below 1: at 1 nothing is protected.")

@@ -11,8 +11,6 @@ from typing import Any
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import check_types, known_fields, written
 
-__all__ = ["Context"]
-
 _CHOSEN: Mapping[str, str] = MappingProxyType(
     {
         "most_frequent": "the cell of most of her rows, of equal ones in one that a hash draws",

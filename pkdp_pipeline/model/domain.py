@@ -13,8 +13,6 @@ import pandas as pd
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.keys import Key, canonical_key, domain_dtype, json_key, kind_of_values
 
-__all__ = ["Domain"]
-
 Cell = tuple[Key, ...]
 
 

@@ -16,22 +16,6 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice, known_fields, loss, probability, whole_number
 from pkdp_pipeline.model.wording import Speech, Worded
 
-__all__ = [
-    "KINDS",
-    "BoundedDependence",
-    "BoundedParticipation",
-    "BoundedSensitivity",
-    "DisjointUnits",
-    "Evidence",
-    "IndependentGivenHabits",
-    "OncePerUnit",
-    "OneDayProtected",
-    "SamePeople",
-    "evidence_from_dicts",
-    "evidence_to_dicts",
-    "read_evidence",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Evidence:

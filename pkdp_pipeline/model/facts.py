@@ -19,8 +19,6 @@ from pkdp_pipeline.model.mechanisms import (
 )
 from pkdp_pipeline.model.period import Period
 
-__all__ = ["Facts"]
-
 _RARE = ("table", "time_zone")
 
 

@@ -18,18 +18,6 @@ import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = [
-    "Key",
-    "canonical_key",
-    "domain_dtype",
-    "json_key",
-    "key_dtype",
-    "kind_of_dtype",
-    "kind_of_values",
-    "published_keys",
-    "sort_rank",
-]
-
 #: A canonical key: text, bool, int, float, Decimal, date, Timestamp, or None where the value is missing.
 Key = Any
 

@@ -9,8 +9,6 @@ from typing import Any, Literal, cast
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice, known_fields, loss, probability, written
 
-__all__ = ["Leakage", "Lives", "leakages"]
-
 Lives = Literal["presence", "value"]
 """Two lives of one person: in the table or absent from it (presence), in one cell or in another (value)."""
 

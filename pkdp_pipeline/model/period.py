@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.spelling import collapsed, folded, is_hidden
 
-__all__ = ["Period"]
-
 _FORMS = (
     "a day 2013-01-02, a week 2013-W01, a month 2013-01, a quarter 2013-Q1, a half 2013-H1, a year 2013, or an "
     "interval of those such as 2013-01-01/2013-01-07"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["MISSING", "exactly", "in_markdown", "joined", "key_text", "printable", "table_line"]
-
 MISSING = "(missing)"
 """What a missing key reads."""
 

@@ -20,8 +20,6 @@ from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.model.predicate import Predicate, from_query
 from pkdp_pipeline.model.unit import EachRow
 
-__all__ = ["Question", "Selection", "column_names"]
-
 _RULES = {
     "protects": ("presence", "value"),
     "missing_unit": ("error", "drop"),

@@ -7,8 +7,6 @@ import unicodedata
 
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = ["collapsed", "dataset_name", "folded", "is_hidden"]
-
 # Letters and marks that are drawn as nothing, although their Unicode category does not say so: joiners of graphemes,
 # fillers of Hangul, vowels and separators without a shape, an empty Braille cell, variation selectors.
 _UNDRAWN = re.compile(

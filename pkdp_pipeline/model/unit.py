@@ -5,8 +5,6 @@ from __future__ import annotations
 import enum
 from typing import Final
 
-__all__ = ["EACH_ROW", "EachRow"]
-
 
 class EachRow(enum.Enum):
     """The type of `EACH_ROW`, the privacy unit of a frame in which every row is a person."""

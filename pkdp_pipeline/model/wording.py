@@ -10,20 +10,6 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-__all__ = [
-    "ANALYST",
-    "JOB_FILE",
-    "PYTHON",
-    "Speech",
-    "Worded",
-    "listed",
-    "moved",
-    "percent",
-    "rounded_down",
-    "rounded_up",
-    "worded_for",
-]
-
 
 class Speech:
     """How advice is written: here for those who call the library from Python."""

@@ -19,8 +19,6 @@ from pkdp_pipeline.planning.guesses import guessed_share
 from pkdp_pipeline.planning.searching import last_float
 from pkdp_pipeline.planning.thresholds import least_k
 
-__all__ = ["largest_p_max", "largest_p_max_between"]
-
 Sureness = Literal["p_max", "p_max_between"]
 
 _GAPS = (2.0**-3, 2.0**-6, 2.0**-12, 2.0**-24, 2.0**-53)

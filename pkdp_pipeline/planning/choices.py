@@ -23,8 +23,6 @@ from pkdp_pipeline.planning.noise_width import least_noise, noise_after
 from pkdp_pipeline.planning.public_counts import PublicCounts
 from pkdp_pipeline.planning.thresholds import least_k
 
-__all__ = ["Choice", "Outcome", "Way", "choices", "expected_outcome"]
-
 _UNSAID = "Nothing was said about the counts."
 
 Way = Literal["exact", "k", "noise", "noise_against_anyone", "noise_and_k"]

@@ -17,8 +17,6 @@ from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems.bound import epsilon_points
 
-__all__ = ["Goal", "read_attacker", "read_goal"]
-
 
 @dataclass(frozen=True, slots=True)
 class Goal:

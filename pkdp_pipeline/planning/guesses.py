@@ -13,8 +13,6 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism
 from pkdp_pipeline.planning.goal import Goal
 
-__all__ = ["guessed_k", "guessed_noise", "guessed_noise_alone", "guessed_share", "guessed_threshold", "guessed_unknown"]
-
 _HALVINGS = 60
 _MOST = 1e15
 

@@ -18,8 +18,6 @@ from pkdp_pipeline.planning.guesses import guessed_noise, guessed_noise_alone
 from pkdp_pipeline.planning.searching import last_float
 from pkdp_pipeline.planning.thresholds import least_release_threshold
 
-__all__ = ["least_noise", "noise_after", "smallest_noise"]
-
 _NARROWEST = math.nextafter(math.inf, 0.0)
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 _EVALUATIONS = 40

@@ -10,8 +10,6 @@ from typing import Any
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice, whole_number
 
-__all__ = ["PublicCounts"]
-
 _MOST_CELLS = 10_000_000
 
 

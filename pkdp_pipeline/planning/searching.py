@@ -11,8 +11,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["first_whole", "last_float"]
-
 _SURE_BISECTION = 3
 """Every so many steps the bracket is halved, whatever the guess says."""
 

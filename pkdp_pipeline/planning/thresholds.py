@@ -17,8 +17,6 @@ from pkdp_pipeline.planning.goal import Goal, read_attacker, read_goal
 from pkdp_pipeline.planning.guesses import guessed_k, guessed_threshold, guessed_unknown
 from pkdp_pipeline.planning.searching import first_whole
 
-__all__ = ["least_k", "least_release_threshold", "smallest_k", "smallest_release_threshold", "smallest_unknown"]
-
 _MOST = 10_000_000
 _MOST_PEOPLE = 100_000_000
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.releases.explain import Explanation
     from pkdp_pipeline.releases.release import Release
 
-__all__ = ["PkdpAccessor"]
-
 
 @pd.api.extensions.register_dataframe_accessor("pkdp")
 class PkdpAccessor:

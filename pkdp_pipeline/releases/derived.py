@@ -23,8 +23,6 @@ from pkdp_pipeline.model.question import column_names
 from pkdp_pipeline.releases.noise import expected_error
 from pkdp_pipeline.theorems.rounding import float_above, float_below
 
-__all__ = ["rollup", "rounded", "shares"]
-
 _INT64 = 2**63 - 1
 
 

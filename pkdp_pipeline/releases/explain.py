@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.ledger import Ledger
     from pkdp_pipeline.ledger.views.spent import Spent
 
-__all__ = ["DELTA", "BudgetUse", "Explanation", "explain"]
-
 Outcome = Literal["publish", "replay", "refused"]
 DELTA = 1e-6
 """Where ε is stated."""

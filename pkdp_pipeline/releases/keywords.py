@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.model.attacker import AttackerModel
     from pkdp_pipeline.model.mechanisms import GeometricNoise
 
-__all__ = ["CountOptions", "ExplainOptions", "HistogramOptions", "Publishing", "Terms", "shows"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MEANINGS = """

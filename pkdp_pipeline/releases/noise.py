@@ -10,8 +10,6 @@ from pkdp_pipeline.certificates.sentences import suppression
 from pkdp_pipeline.model.mechanisms import GeometricNoise, Mechanism
 from pkdp_pipeline.model.mechanisms.noise_law import check_noise, mean_absolute, noise_scale
 
-__all__ = ["ExpectedError", "add_noise", "expected_error"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedError:

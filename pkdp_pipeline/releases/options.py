@@ -26,23 +26,6 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import KINDS, Evidence
 from pkdp_pipeline.model.leakage import Leakage
 
-__all__ = [
-    "AttackerTable",
-    "BudgetTable",
-    "Cells",
-    "ColumnKind",
-    "Columns",
-    "Declared",
-    "FileName",
-    "LeakageTable",
-    "Name",
-    "Names",
-    "Table",
-    "TargetEntry",
-    "TargetTable",
-    "one_or_list",
-]
-
 
 class Table(BaseModel):
     """A table of a job file: frozen, and a key that nobody reads is an error."""

@@ -17,8 +17,6 @@ from pkdp_pipeline.model.mechanisms import Count, Mechanism
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.noise import add_noise
 
-__all__ = ["Counted", "count_units", "public_table"]
-
 Answer = TypeVar("Answer")
 
 _NUMBERS = frozenset({"integer", "real", "decimal"})

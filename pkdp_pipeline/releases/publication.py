@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.ledger import Entry, Ledger, Reservation
     from pkdp_pipeline.ledger.admission import Admission
 
-__all__ = ["Publication"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:

@@ -14,7 +14,6 @@ from pkdp_pipeline.errors import PkdpError, TemporaryError
 from pkdp_pipeline.ledger.sealed import release_id
 from pkdp_pipeline.model.mechanisms import Count, Histogram
 from pkdp_pipeline.model.question import Question
-from pkdp_pipeline.model.unit import EACH_ROW
 from pkdp_pipeline.releases.keywords import CountOptions, HistogramOptions, Publishing, Terms, shows
 from pkdp_pipeline.releases.public_table import Counted, count_units, public_table
 from pkdp_pipeline.releases.publication import Publication
@@ -24,17 +23,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
     from pkdp_pipeline.ledger import Ledger
 
-__all__ = [
-    "EACH_ROW",
-    "Counted",
-    "Publication",
-    "count",
-    "count_units",
-    "histogram",
-    "publish",
-    "question_of",
-    "read_through",
-]
+__all__ = ["Counted", "count", "count_units", "histogram", "publish", "question_of", "read_through"]
 
 
 def publish(

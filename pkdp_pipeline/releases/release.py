@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
     from pkdp_pipeline.releases.noise import ExpectedError
 
-__all__ = [
-    "Release",
-    "read_release",
-]
-
 _ROWS = 60
 """A notebook shows this many rows; all are in `Release.table`."""
 

@@ -15,8 +15,6 @@ from pkdp_pipeline.theorems.record import Protects
 from pkdp_pipeline.theorems.theorems import THEOREMS
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
-__all__ = ["Applicable", "bounds_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applicable:

@@ -17,8 +17,6 @@ from pkdp_pipeline.theorems.rounding import Array, ball_above
 from pkdp_pipeline.theorems.theorems import THEOREMS
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
-__all__ = ["BesidePrivate", "GivenDependent", "Leaked", "Surviving", "WorstBesidePrivate", "both_sides", "emptied_by"]
-
 _STEPS = 96
 """At so many smaller ε it is tried whether the sum of theorem 9 is smaller there."""
 

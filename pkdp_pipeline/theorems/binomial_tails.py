@@ -22,17 +22,6 @@ import numpy as np
 
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above, ball_below, lowered, raised
 
-__all__ = [
-    "LEAST_P",
-    "binomial_below",
-    "binomial_weights",
-    "left_tails",
-    "likely_counts",
-    "log_binomial_pmf",
-    "outward_from",
-    "right_tails",
-]
-
 _CELLS = 2_000_000
 
 LEAST_P = 1e-200

@@ -16,19 +16,6 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import probability
 from pkdp_pipeline.theorems.rounding import Array, evaluated
 
-__all__ = [
-    "Applied",
-    "Bound",
-    "Derived",
-    "Guarantee",
-    "WorstCase",
-    "bracketed",
-    "coarsest",
-    "epsilon_points",
-    "least_whole",
-    "smallest_epsilon",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:

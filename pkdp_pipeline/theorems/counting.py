@@ -15,8 +15,6 @@ from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above
 from pkdp_pipeline.theorems.tilted_inversion import MOST_PEOPLE, TwoCoinTails, inverted
 
-__all__ = ["Counting", "Options", "chord"]
-
 Whole = NDArray[np.int64]
 Blocks = tuple[Whole, Whole, Whole]
 

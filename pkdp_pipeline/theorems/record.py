@@ -10,8 +10,6 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.theorems.bound import Applied
 
-__all__ = ["LEAKAGE_PAPER", "PAPER", "Knowledge", "Protects", "Theorem", "independent", "others"]
-
 Protects = Literal["presence", "value"]
 
 Knowledge = Literal["known", "p_max", "p_max_between", "unknown"]

@@ -10,21 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "EVALUATED",
-    "TINY",
-    "UNIT",
-    "Array",
-    "ball_above",
-    "ball_below",
-    "evaluated",
-    "float_above",
-    "float_below",
-    "lowered",
-    "raised",
-    "sum_above",
-]
-
 Array = NDArray[np.float64]
 
 UNIT = 2.0**-53

@@ -9,8 +9,6 @@ from pkdp_pipeline.theorems.record import LEAKAGE_PAPER, PAPER, Theorem
 from pkdp_pipeline.theorems.thresholds import THRESHOLDS
 from pkdp_pipeline.theorems.uncertainty import UNCERTAINTY, against_counting
 
-__all__ = ["THEOREMS"]
-
 _DWORK = 'C. Dwork, "Differential privacy", ICALP 2006'
 _RULES = (
     ("disjoint_units", "Rule 1", "parts about different people", f"; Proposition 9 of {PAPER}"),

@@ -14,8 +14,6 @@ from pkdp_pipeline.theorems.bound import Bound
 from pkdp_pipeline.theorems.rounding import EVALUATED, TINY, UNIT, Array, ball_above
 from pkdp_pipeline.theorems.waiting_pair import Pair, averaged_pair, product_above, waiting_pair
 
-__all__ = ["Threshold", "Thresholding", "ValueThroughAbsence"]
-
 Whole = NDArray[np.int64]
 
 

@@ -15,8 +15,6 @@ from pkdp_pipeline.theorems.record import PAPER, Theorem, independent, others
 from pkdp_pipeline.theorems.rounding import ball_above, ball_below
 from pkdp_pipeline.theorems.thresholding import Threshold, Thresholding, ValueThroughAbsence
 
-__all__ = ["THRESHOLDS"]
-
 
 def _people(number: int) -> str:
     return "1 person" if number == 1 else f"{number} people"

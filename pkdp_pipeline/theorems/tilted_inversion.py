@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from pkdp_pipeline.theorems.rounding import UNIT, Array
 
-__all__ = ["MOST_PEOPLE", "TwoCoinTails", "inverted"]
-
 MOST_PEOPLE = 2**34
 """More unknown people than this are not looked at; fewer is sound."""
 

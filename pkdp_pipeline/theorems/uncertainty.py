@@ -12,8 +12,6 @@ from pkdp_pipeline.theorems.bound import Applied
 from pkdp_pipeline.theorems.counting import Counting, Options
 from pkdp_pipeline.theorems.record import PAPER, Theorem, independent, others
 
-__all__ = ["UNCERTAINTY", "against_counting"]
-
 
 def against_counting(attacker: AttackerModel) -> str:
     """Say whom a bound on an exact or noised count holds against."""

@@ -23,8 +23,6 @@ from pkdp_pipeline.theorems.binomial_tails import (
 )
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array, ball_above
 
-__all__ = ["Pair", "averaged_pair", "mixed", "product_above", "waiting_pair"]
-
 _WIDEST = 400_000
 """Most atoms kept for one pair; a p that needs more is replaced by a larger one, which is sound."""
 

@@ -11,8 +11,6 @@ import numpy as np
 from pkdp_pipeline.theorems.bound import WorstCase
 from pkdp_pipeline.theorems.rounding import Array, ball_above, ball_below
 
-__all__ = ["SAMPLER_LEEWAY", "NoiseCurve"]
-
 SAMPLER_LEEWAY = 2.0**-50
 """The noise drawn has an ε0 at most this much, relatively, below the declared one, and never above it.
 

@@ -18,8 +18,6 @@ from pkdp_pipeline.model.mechanisms import GeometricNoise
 from pkdp_pipeline.model.predicate import Predicate, among, conjunction, disjunction
 from pkdp_pipeline.theorems.rounding import float_below
 
-__all__ = ["CountingQueries"]
-
 _MOST_RECORDS = 1_000_000
 _MOST_KINDS = 20_000
 """So many records that no query tells apart from each other are compared in pairs."""

@@ -14,22 +14,6 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import probability
 from pkdp_pipeline.theorems.rounding import float_above
 
-__all__ = [
-    "BITS",
-    "Law",
-    "ball_of",
-    "divergence",
-    "exact_above",
-    "exact_end",
-    "growth_above",
-    "growth_below",
-    "read_epsilon",
-    "read_growth",
-    "read_guarantee",
-    "read_law",
-    "read_number",
-]
-
 BITS = 192
 """Precision of balls; what is read off them is off by about 1e-57, relatively."""
 

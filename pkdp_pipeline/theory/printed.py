@@ -14,23 +14,6 @@ from typing import Literal
 import numpy as np
 from scipy import stats
 
-__all__ = [
-    "advanced_composition",
-    "private_leakage",
-    "proposition_7",
-    "proposition_7_delta",
-    "theorem_3_closed_form",
-    "theorem_3_closed_form_delta",
-    "theorem_3_condition",
-    "theorem_4",
-    "theorem_4_passive",
-    "theorem_4_passive_delta",
-    "theorem_5",
-    "theorem_5_chained",
-    "theorem_5_presence",
-    "theorem_6",
-]
-
 
 def theorem_3_condition(epsilon: float, n: int, least: float, *, success: float | None = None) -> float:
     """Return the δ of Theorem 3's numeric condition, ``P[X >= e^ε Y]`` for independent X, Y ~ Bin(n - 1, `least`).

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pkdp_pipeline.engines import Question, engine_for
+from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.engines.codes import MOST, counted_by_code, joinable
 from pkdp_pipeline.engines.duckdb.relation_engine import cells_by_code
 from pkdp_pipeline.engines.duckdb.relation_rows import RelationRows
 from pkdp_pipeline.errors import ConfigError
 
-QUESTION = Question(unit=("u",), by=("c",))
+QUESTION = Selection(unit=("u",), by=("c",))
 #: DuckDB 1 gives no plan that a program can read: all its rows are counted in one statement.
 tells_plans = pytest.mark.skipif(duckdb.__version__.startswith("1."), reason="DuckDB 1 gives no plan")
 
@@ -99,11 +99,11 @@ def test_units_in_several_cells_and_without_a_name_are_noticed(connection, unit)
     answer = by_code(relation, (unit,))
     assert all(row["missing_unit"] for row in answer.to_pylist())
     assert {row["b0"]: row["n"] for row in answer.to_pylist()}["nobody's"] == 0
-    counted = engine_for(relation).cells(relation, Question(unit=(unit,), by=("c",)))
+    counted = engine_for(relation).cells(relation, Selection(unit=(unit,), by=("c",)))
     assert (counted.missing_unit, counted.several_cells, int(counted.counts.sum())) == (True, False, 700)
     connection.execute("INSERT INTO stored SELECT * REPLACE ('cell 6' AS c) FROM stored WHERE u = 3 LIMIT 1")
     assert by_code(relation, (unit,)) is None
-    assert engine_for(relation).cells(relation, Question(unit=(unit,), by=("c",))).several_cells
+    assert engine_for(relation).cells(relation, Selection(unit=(unit,), by=("c",))).several_cells
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_hashes_that_tell_nothing_change_no_answer(connection, monkeypatch):
         monkeypatch.setattr(RelationRows, "run", run)
         monkeypatch.setattr(RelationRows, "batches", lambda self, statement: iter([run(self, statement)]))
         for unit in ("u", "name"):
-            counted = engine_for(relation).cells(relation, Question(unit=(unit,), by=("c",)))
+            counted = engine_for(relation).cells(relation, Selection(unit=(unit,), by=("c",)))
             assert sorted(counted.counts) == sorted(expected.counts)
 
 
@@ -167,7 +167,7 @@ def test_a_row_that_cannot_be_read_is_not_repeated(connection, tmp_path):
     for unit in ("u", "name"):
         relation = connection.sql("SELECT u, c, 'p' || u AS name FROM broken")
         with pytest.raises(ConfigError, match="could not be counted") as caught:
-            engine_for(relation).cells(relation, Question(unit=(unit,), by=("c",)))
+            engine_for(relation).cells(relation, Selection(unit=(unit,), by=("c",)))
         assert "Secretville" not in str(caught.value)
         assert caught.value.__context__ is None
     relation = connection.sql(

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thorough import examples
 
-from pkdp_pipeline.engines import ENGINES, Question, engine_for
+from pkdp_pipeline.engines import ENGINES, Selection, engine_for
 from pkdp_pipeline.engines.duckdb.predicate import predicate_sql
 from pkdp_pipeline.engines.duckdb.relation_rows import asked as told_by_duckdb
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
@@ -95,7 +95,7 @@ def answered(frame, question):
 @pytest.mark.parametrize("unit", [("p",), ("q",), ("p", "q")])
 @examples(quick=3, full=30)
 def test_units_per_cell_are_what_a_slow_count_gives(unit, by, one_cell, examples):
-    question = Question(unit=unit, by=by, one_cell=one_cell, order_by=("o",) if one_cell == "first" else ())
+    question = Selection(unit=unit, by=by, one_cell=one_cell, order_by=("o",) if one_cell == "first" else ())
 
     @settings(max_examples=examples, deadline=None)
     @given(rows=ROWS)
@@ -115,7 +115,7 @@ def test_a_tally_counts_units_with_any_satisfying_row(rows):
     frame = frame_of(rows)
     people = {(p, q) for p, q, *_ in rows if p is not None and q is not None}
     hits = {(p, q) for p, q, c, *_ in rows if p is not None and q is not None and c == "a"}
-    question = Question(unit=("p", "q"), where="`c 1` == 'a'")
+    question = Selection(unit=("p", "q"), where="`c 1` == 'a'")
     with duckdb.connect() as connection:
         for given_frame in (frame, relation_of(connection, frame)):
             tally = engine_for(given_frame).tally(given_frame, question)
@@ -128,8 +128,8 @@ def test_each_row_is_a_unit_of_its_own(kind):
     frame = frame_of([("a", 1, "x", 1, 1), ("a", 1, "x", 1, 1), (None, None, "y", 1, 1)])
     with duckdb.connect() as connection:
         source = frame if kind == "pandas" else relation_of(connection, frame)
-        assert answered(source, Question(unit=(), by=("c 1",))) == ({("x",): 2, ("y",): 1}, False)
-        tally = engine_for(source).tally(source, Question(unit=(), where="`c 1` == 'x'"))
+        assert answered(source, Selection(unit=(), by=("c 1",))) == ({("x",): 2, ("y",): 1}, False)
+        tally = engine_for(source).tally(source, Selection(unit=(), where="`c 1` == 'x'"))
         assert (tally.satisfying, tally.population, tally.missing_unit) == (2, 3, False)
 
 
@@ -159,24 +159,24 @@ def test_any_dtype_can_name_cells_and_units(name):
     column = DTYPES[name]
     expected = Counter(canonical_key(value) for value in column)
     frame = pd.DataFrame({"cell": column, "unit": range(4), "same": column})
-    cells, missing = answered(frame, Question(unit=("unit",), by=("cell",)))
+    cells, missing = answered(frame, Selection(unit=("unit",), by=("cell",)))
     assert cells == {(key,): n for key, n in expected.items()}
     assert not missing
-    by_itself, missing = answered(frame, Question(unit=("same",), by=("cell",)))
+    by_itself, missing = answered(frame, Selection(unit=("same",), by=("cell",)))
     assert by_itself == {(key,): 1 for key in expected if key is not None}
     assert missing == (None in expected)
     for rule in ("most_frequent", "hash"):
-        assert answered(frame, Question(unit=("same",), by=("cell",), one_cell=rule)) == (by_itself, missing)
+        assert answered(frame, Selection(unit=("same",), by=("cell",), one_cell=rule)) == (by_itself, missing)
 
 
 def test_missing_values_of_every_spelling_are_one_cell_and_zeros_are_one_cell():
     frame = pd.DataFrame({"u": range(4), "f": pd.Series([np.nan, None, -0.0, 0.0], dtype="float64")})
-    assert answered(frame, Question(unit=("u",), by=("f",)))[0] == {(None,): 2, (0.0,): 2}
+    assert answered(frame, Selection(unit=("u",), by=("f",)))[0] == {(None,): 2, (0.0,): 2}
     with duckdb.connect() as connection:
         relation = connection.sql(
             "SELECT * FROM (VALUES (1, 'nan'::DOUBLE), (2, NULL), (3, -0.0::DOUBLE), (4, 0.0::DOUBLE)) t(u, f)"
         )
-        cells, _ = answered(relation, Question(unit=("u",), by=("f",)))
+        cells, _ = answered(relation, Selection(unit=("u",), by=("f",)))
         assert cells == {(None,): 2, (0.0,): 2}
         assert not any(np.signbit(key) for (key,) in cells if key is not None)
 
@@ -199,11 +199,11 @@ def test_a_relation_keeps_the_types_of_its_keys():
     with duckdb.connect() as connection:
         connection.sql("SET TimeZone = 'Asia/Tokyo'")
         relation = connection.sql("SELECT 1 AS u, " + ", ".join(f"{value} AS {name}" for name, value in values.items()))
-        full = engine_for(relation).cells(relation, Question(unit=("u",), by=tuple(values)))
+        full = engine_for(relation).cells(relation, Selection(unit=("u",), by=tuple(values)))
         assert [str(dtype) for dtype in full.keys.dtypes] == dtypes
         assert full.keys["tz"].iloc[0] == pd.Timestamp("2020-01-02 03:04:05", tz="UTC")
         empty_relation = relation.filter("u = 2")
-        empty = engine_for(empty_relation).cells(empty_relation, Question(unit=("u",), by=tuple(values)))
+        empty = engine_for(empty_relation).cells(empty_relation, Selection(unit=("u",), by=tuple(values)))
         assert len(empty.keys) == 0
         assert [str(dtype) for dtype in empty.keys.dtypes] == dtypes
 
@@ -212,7 +212,7 @@ def test_units_that_a_collation_takes_for_equal_are_one_unit():
     with duckdb.connect() as connection:
         connection.sql("CREATE TABLE visits (u VARCHAR COLLATE NOCASE, c VARCHAR)")
         connection.sql("INSERT INTO visits VALUES ('a', 'x'), ('A', 'x'), ('b', 'x'), ('c', 'y'), (NULL, 'z')")
-        visits, question = connection.table("visits"), Question(unit=("u",), by=("c",))
+        visits, question = connection.table("visits"), Selection(unit=("u",), by=("c",))
         assert answered(visits, question) == ({("x",): 2, ("y",): 1}, True)
         connection.sql("INSERT INTO visits VALUES ('B', 'y')")
         assert answered(visits, question) == (None, True)
@@ -223,9 +223,9 @@ def test_rows_without_a_unit_are_in_no_cell_and_in_as_many_as_they_like():
         relation = connection.sql(
             "SELECT * FROM (VALUES (1, 1, 'x'), (NULL, 1, 'x'), (NULL, 1, 'y'), (2, NULL, 'z')) t(p, q, c)"
         )
-        assert answered(relation, Question(unit=("p", "q"), by=("c",))) == ({("x",): 1}, True)
+        assert answered(relation, Selection(unit=("p", "q"), by=("c",))) == ({("x",): 1}, True)
         nobody = relation.filter("p IS NULL")
-        assert answered(nobody, Question(unit=("p", "q"), by=("c",))) == ({}, True)
+        assert answered(nobody, Selection(unit=("p", "q"), by=("c",))) == ({}, True)
 
 
 def test_a_relation_of_any_making_is_counted_and_its_connection_is_left_as_it_was():
@@ -233,10 +233,10 @@ def test_a_relation_of_any_making_is_counted_and_its_connection_is_left_as_it_wa
         connection.sql("CREATE TABLE pkdp_source AS SELECT 1 AS u, 'x' AS c")
         relation = connection.sql("SELECT u, c FROM pkdp_source UNION ALL SELECT 2, 'x'")
         before = connection.sql("SELECT table_name FROM information_schema.tables").fetchall()
-        assert answered(relation.filter("u < 3"), Question(unit=("u",), by=("c",)))[0] == {("x",): 2}
+        assert answered(relation.filter("u < 3"), Selection(unit=("u",), by=("c",)))[0] == {("x",): 2}
         assert connection.sql("SELECT table_name FROM information_schema.tables").fetchall() == before
         prepared = connection.sql("SELECT u, c FROM pkdp_source WHERE u = ?", params=[1])
-        assert answered(prepared, Question(unit=("u",), by=("c",)))[0] == {("x",): 1}
+        assert answered(prepared, Selection(unit=("u",), by=("c",)))[0] == {("x",): 1}
 
 
 def test_frames_are_not_changed_and_nothing_is_warned_about():
@@ -249,17 +249,17 @@ def test_frames_are_not_changed_and_nothing_is_warned_about():
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        engine_for(frame).cells(frame, Question(unit=("p",), by=("c 1",), where=meddling))
+        engine_for(frame).cells(frame, Selection(unit=("p",), by=("c 1",), where=meddling))
         with duckdb.connect() as connection:
             relation = relation_of(connection, frame)
-            engine_for(relation).cells(relation, Question(unit=("p",), by=("c 1",), where="o == 1"))
+            engine_for(relation).cells(relation, Selection(unit=("p",), by=("c 1",), where="o == 1"))
     pd.testing.assert_frame_equal(frame, before)
 
 
 def test_the_index_plays_no_part():
     frame = frame_of([("a", 1, "x", 1, 1), ("b", 2, "y", 1, 1), ("c", 3, "x", 1, None)])
     frame.index = [5, 5, 2]
-    assert answered(frame, Question(unit=("p",), by=("c 1",), where="o == 1"))[0] == {("x",): 1, ("y",): 1}
+    assert answered(frame, Selection(unit=("p",), by=("c 1",), where="o == 1"))[0] == {("x",): 1, ("y",): 1}
 
 
 WHERE = [
@@ -301,7 +301,7 @@ def test_a_query_string_means_the_same_on_both_kinds_of_frame(query, rows):
     )
     if "''" in query:
         query = query.replace("'it''s'", "'nobody'")
-    question = Question(unit=("row",), by=("row",), where=query)
+    question = Selection(unit=("row",), by=("row",), where=query)
     expected = {(row,): 1 for row in rows}
     assert answered(frame, question)[0] == expected
     with duckdb.connect() as connection:
@@ -316,14 +316,16 @@ def test_reals_of_arrow_in_a_pandas_frame_mean_what_those_of_numpy_mean(kind, ru
     table = pa.table({"person": reals, "n": [1, 2, 3, 4, 5, 6], "cell": ["a"] * 6, "real": reals})
     given_frames = [table.to_pandas(types_mapper=pd.ArrowDtype), table.to_pandas()]
     for question in (
-        Question(unit=("person",), by=("cell",), one_cell=rule, order_by=("real",) if rule == "first" else ()),
-        Question(unit=("n",), by=("real",), one_cell=rule, order_by=("real",) if rule == "first" else ()),
+        Selection(unit=("person",), by=("cell",), one_cell=rule, order_by=("real",) if rule == "first" else ()),
+        Selection(unit=("n",), by=("real",), one_cell=rule, order_by=("real",) if rule == "first" else ()),
     ):
         arrow, numpy = (engine_for(frame).cells(frame, question) for frame in given_frames)
         pd.testing.assert_frame_equal(arrow.keys, numpy.keys)
         assert (list(arrow.counts), arrow.missing_unit) == (list(numpy.counts), numpy.missing_unit)
         assert (sum(arrow.counts), arrow.missing_unit) == ((2, True) if "person" in question.unit else (6, False))
-    arrow, numpy = (engine_for(frame).tally(frame, Question(unit=("person",), where="n > 0")) for frame in given_frames)
+    arrow, numpy = (
+        engine_for(frame).tally(frame, Selection(unit=("person",), where="n > 0")) for frame in given_frames
+    )
     assert arrow == numpy
     assert (arrow.satisfying, arrow.missing_unit) == (2, True)
 
@@ -331,7 +333,7 @@ def test_reals_of_arrow_in_a_pandas_frame_mean_what_those_of_numpy_mean(kind, ru
 def test_units_of_arrow_that_cannot_be_compared_are_refused_in_our_words():
     rows = pa.table({"person": [{"name": "zoe"}], "cell": ["a"]}).to_pandas(types_mapper=pd.ArrowDtype)
     with pytest.raises(ArgumentError, match="'person'") as error:
-        engine_for(rows).cells(rows, Question(unit=("person",), by=("cell",)))
+        engine_for(rows).cells(rows, Selection(unit=("person",), by=("cell",)))
     assert "zoe" not in str(error.value)
 
 
@@ -343,10 +345,10 @@ def test_nan_in_a_parquet_file_is_missing_though_its_statistics_name_none(tmp_pa
     with duckdb.connect() as connection:
         relation = connection.read_parquet(str(path))
         engine = engine_for(relation)
-        by_person = engine.cells(relation, Question(unit=("person",), by=("cell",)))
-        by_row = engine.cells(relation, Question(unit=(), by=("person",)))
+        by_person = engine.cells(relation, Selection(unit=("person",), by=("cell",)))
+        by_row = engine.cells(relation, Selection(unit=(), by=("person",)))
         told = {
-            query: engine.tally(relation, Question(unit=(), where=query)).satisfying
+            query: engine.tally(relation, Selection(unit=(), where=query)).satisfying
             for query in ("person > 1.5", "person <= 1000", "person != 1", "person.isna()", "person == person")
         }
     assert (list(by_person.counts), by_person.missing_unit) == ([3], True)
@@ -364,9 +366,9 @@ def test_nan_is_missing_where_the_statistics_of_a_file_name_one_value_only(tmp_p
     with duckdb.connect() as connection:
         relation = connection.read_parquet(str(path))
         engine = engine_for(relation)
-        by_person = engine.cells(relation, Question(unit=("person",), by=("cell",)))
-        told = {query: engine.tally(relation, Question(unit=(), where=query)).satisfying for query in expected}
-        held = {query: engine.cells(relation, Question(unit=(), by=("cell",), where=query)) for query in expected}
+        by_person = engine.cells(relation, Selection(unit=("person",), by=("cell",)))
+        told = {query: engine.tally(relation, Selection(unit=(), where=query)).satisfying for query in expected}
+        held = {query: engine.cells(relation, Selection(unit=(), by=("cell",), where=query)) for query in expected}
     assert (list(by_person.counts), by_person.missing_unit) == ([1], True)
     assert told == expected
     assert {query: sum(cells.counts) for query, cells in held.items()} == expected
@@ -407,7 +409,7 @@ def test_text_in_a_query_is_a_value_whatever_it_looks_like():
     hostile = "'; DROP TABLE frame; --"
     with duckdb.connect() as connection:
         connection.sql("CREATE TABLE t AS SELECT 1 AS u, 'x' AS c")
-        assert answered(connection.table("t"), Question(unit=("u",), by=("c",), where=f'c == "{hostile}"')) == (
+        assert answered(connection.table("t"), Selection(unit=("u",), by=("c",), where=f'c == "{hostile}"')) == (
             {},
             False,
         )
@@ -418,7 +420,7 @@ SECRET = "SECRET-VALUE"
 
 
 def asked(frame, **fields):
-    question = Question(**{"unit": ("u",), "by": ("c",), **fields})
+    question = Selection(**{"unit": ("u",), "by": ("c",), **fields})
     return engine_for(frame).cells(frame, question)
 
 
@@ -515,8 +517,8 @@ def test_no_instant_depends_on_the_time_zone_of_a_session(query):
         relation = connection.table("rows")
         for frame in (relation, relation.to_arrow_table()):
             with pytest.raises(ArgumentError, match=r"'at'.*\+00:00"):
-                engine_for(frame).tally(frame, Question(unit=(), where=query))
+                engine_for(frame).tally(frame, Selection(unit=(), where=query))
         for zone in ("UTC", "Asia/Tokyo"):
             connection.execute(f"SET TimeZone = '{zone}'")
-            tally = engine_for(relation).tally(relation, Question(unit=(), where="at > '2020-01-01 02:00:00+01:00'"))
+            tally = engine_for(relation).tally(relation, Selection(unit=(), where="at > '2020-01-01 02:00:00+01:00'"))
             assert tally.satisfying == 1

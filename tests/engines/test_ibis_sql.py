@@ -12,7 +12,7 @@ import pytest
 
 from pkdp_pipeline.engines import engine_for
 from pkdp_pipeline.engines.narwhals import engine as narwhals_engine
-from pkdp_pipeline.engines.question import Question
+from pkdp_pipeline.engines.question import Selection
 from pkdp_pipeline.errors import ArgumentError, PkdpError
 from pkdp_pipeline.model.keys import canonical_key
 
@@ -30,14 +30,14 @@ SCHEMA = {
     "adult": "boolean",
 }
 QUESTIONS = {
-    "cells": Question(unit=("person",), by=("town",)),
-    "composite": Question(unit=("person", "device"), by=("town", "since")),
-    "real keys": Question(unit=("device",), by=("weight",)),
-    "predicate": Question(unit=("person",), by=("town",), where="visits > 5 and town not in ['Å', \"B'ø\"]"),
-    "boolean": Question(unit=("person",), by=("town",), where="adult"),
-    "most frequent": Question(unit=("person",), by=("town",), one_cell="most_frequent"),
-    "first": Question(unit=("person",), by=("town",), one_cell="first", order_by=("since", "weight")),
-    "rows": Question(unit=(), by=("town",)),
+    "cells": Selection(unit=("person",), by=("town",)),
+    "composite": Selection(unit=("person", "device"), by=("town", "since")),
+    "real keys": Selection(unit=("device",), by=("weight",)),
+    "predicate": Selection(unit=("person",), by=("town",), where="visits > 5 and town not in ['Å', \"B'ø\"]"),
+    "boolean": Selection(unit=("person",), by=("town",), where="adult"),
+    "most frequent": Selection(unit=("person",), by=("town",), one_cell="most_frequent"),
+    "first": Selection(unit=("person",), by=("town",), one_cell="first", order_by=("since", "weight")),
+    "rows": Selection(unit=(), by=("town",)),
 }
 
 
@@ -152,7 +152,7 @@ def test_rows_are_grouped_and_not_numbered(compiled, dialect, asked):
 def test_a_unit_that_is_null_or_nan_is_missing_and_none(compiled, dialect):
     from sqlglot import exp
 
-    statement = parsed(compiled(dialect, Question(unit=("device",), by=("town",))), dialect)
+    statement = parsed(compiled(dialect, Selection(unit=("device",), by=("town",))), dialect)
     reading = next(select for select in statement.find_all(exp.Select) if isinstance(_from(select), exp.Table))
     (device,) = [projection.unalias() for projection in reading.selects if projection.alias == "u0"]
     # Arithmetic, and no question about NaN that a backend could answer from its statistics.
@@ -191,8 +191,8 @@ def test_nan_in_a_parquet_file_is_missing_though_its_statistics_name_none(tmp_pa
     try:
         table = connection.read_parquet(path)
         engine = engine_for(table)
-        by_person = engine.cells(table, Question(unit=("person",), by=("cell",)))
-        by_row = engine.cells(table, Question(unit=(), by=("person",)))
+        by_person = engine.cells(table, Selection(unit=("person",), by=("cell",)))
+        by_row = engine.cells(table, Selection(unit=(), by=("person",)))
         expected = {
             "person > 1.5": sum(value > 1.5 for value in rest),
             "person <= 1000": sum(value <= 1000 for value in rest),
@@ -203,9 +203,9 @@ def test_nan_in_a_parquet_file_is_missing_though_its_statistics_name_none(tmp_pa
             "person == person": len(rest),
             "person in [5, 7]": sum(value in (5, 7) for value in rest),
         }
-        told = {query: engine.tally(table, Question(unit=(), where=query)).satisfying for query in expected}
+        told = {query: engine.tally(table, Selection(unit=(), where=query)).satisfying for query in expected}
         counted = {
-            query: sum(engine.cells(table, Question(unit=(), by=("cell",), where=query)).counts) for query in expected
+            query: sum(engine.cells(table, Selection(unit=(), by=("cell",), where=query)).counts) for query in expected
         }
     finally:
         connection.disconnect()
@@ -226,7 +226,7 @@ def _aggregating(statement):
 def test_a_tally_is_one_row_of_counts_and_an_answer(compiled, dialect):
     from sqlglot import exp
 
-    text = compiled(dialect, Question(unit=("person",), where="visits >= 3"), tally=True)
+    text = compiled(dialect, Selection(unit=("person",), where="visits >= 3"), tally=True)
     answer = outermost(parsed(text, dialect))
     assert answer.named_selects == ["satisfying", "population", "missing_unit"]
     assert answer.args.get("group") is None
@@ -242,7 +242,7 @@ def test_a_hostile_column_name_is_a_name_and_no_sql(compiled, dialect, name):
     from sqlglot import exp
 
     schema = {"person": "string", name: "string", f"{name}2": "int64"}
-    question = Question(unit=("person",), by=(name,), one_cell="first", order_by=(f"{name}2",))
+    question = Selection(unit=("person",), by=(name,), one_cell="first", order_by=(f"{name}2",))
     statement = parsed(compiled(dialect, question, schema), dialect)
     assert not list(statement.find_all(exp.Drop, exp.Command))
     assert [table.name for table in statement.find_all(exp.Table)] == ["visits"]
@@ -264,7 +264,7 @@ def test_a_hostile_constant_is_a_constant(compiled, dialect, text):
     from sqlglot import exp
 
     where = f"town == {text!r}"
-    statement = parsed(compiled(dialect, Question(unit=("person",), by=("town",), where=where)), dialect)
+    statement = parsed(compiled(dialect, Selection(unit=("person",), by=("town",), where=where)), dialect)
     reading = next(select for select in statement.find_all(exp.Select) if isinstance(_from(select), exp.Table))
     condition = reading.args["where"]
     assert [literal.name for literal in condition.find_all(exp.Literal)] == [text]
@@ -276,6 +276,6 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_compiled(compiled):
 
     table = ibis.table(SCHEMA, name="visits")
     with pytest.raises(ArgumentError, match="nowhere"):
-        narwhals_engine.ENGINE.cells(table, Question(unit=("nowhere",), by=("town",)))
+        narwhals_engine.ENGINE.cells(table, Selection(unit=("nowhere",), by=("town",)))
     with pytest.raises(ArgumentError, match="where"):
-        narwhals_engine.ENGINE.cells(table, Question(unit=("person",), by=("town",), where="visits.max() > 1"))
+        narwhals_engine.ENGINE.cells(table, Selection(unit=("person",), by=("town",), where="visits.max() > 1"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from pkdp_pipeline.engines import Question, engine_for
+from pkdp_pipeline.engines import Selection, engine_for
 
 NUMBERS = ("float64", "Int64", "Float64", "int64[pyarrow]", "double[pyarrow]")
 TEXTS = ("str", "string", "object", "string[pyarrow]")
@@ -16,7 +16,7 @@ OTHERWISE = {"float64": 2, "str": 2, "object": 2, "double[pyarrow]": 2}
 
 def satisfying(values, dtype, query):
     frame = pd.DataFrame({"u": [1, 2, 3], "v": pd.Series(values, dtype=dtype)})
-    return engine_for(frame).tally(frame, Question(unit=("u",), where=query)).satisfying
+    return engine_for(frame).tally(frame, Selection(unit=("u",), where=query)).satisfying
 
 
 @pytest.mark.parametrize(

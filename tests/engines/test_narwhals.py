@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from test_duckdb import RULES, counted
 from thorough import examples
 
-from pkdp_pipeline.engines import Question, engine_for
+from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.engines.narwhals.engine import ENGINE as ANYWHERE
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.model.keys import canonical_key
@@ -45,7 +45,7 @@ def answered(engine, frame, question):
 @pytest.mark.parametrize("unit", [("p",), ("q",), ("p", "q")])
 @examples(quick=4, full=40)
 def test_units_per_cell_are_what_a_slow_count_gives(unit, by, one_cell, examples):
-    question = Question(unit=unit, by=by, one_cell=one_cell, order_by=("o",) if one_cell == "first" else ())
+    question = Selection(unit=unit, by=by, one_cell=one_cell, order_by=("o",) if one_cell == "first" else ())
 
     @settings(max_examples=examples, deadline=None)
     @given(rows=ROWS)
@@ -65,7 +65,7 @@ def test_units_per_cell_are_what_a_slow_count_gives(unit, by, one_cell, examples
 def test_a_tally_counts_units_with_any_satisfying_row(rows):
     people = {(p, q) for p, q, *_ in rows if p is not None and q is not None}
     hits = {(p, q) for p, q, c, *_ in rows if p is not None and q is not None and c == "a"}
-    question = Question(unit=("p", "q"), where="`c 1` == 'a'")
+    question = Selection(unit=("p", "q"), where="`c 1` == 'a'")
     frame = frame_of(rows)
     for given_frame in (frame, frame.to_arrow(), nw.from_native(frame)):
         tally = engine_for(given_frame).tally(given_frame, question)
@@ -86,7 +86,7 @@ def test_many_units_are_counted_the_same_whichever_way_is_the_fastest(kind, spre
     frame = pl.DataFrame({"u": units, "sparse": pl.Series(people) * 10_000_019, "c": homes, "even": homes % 2 == 0})
     frame = frame.with_columns(pl.col("u", "sparse").replace(units[5], None), pl.col("c").cast(pl.String))
     for unit in ("u", "sparse") if kind == pl.Int64 else ("u",):
-        question = Question(unit=(unit,), by=("c", "even"))
+        question = Selection(unit=(unit,), by=("c", "even"))
         expected = answered(ANYWHERE, frame, question)
         assert (expected[0] is None) == spread
         for given_frame in (frame, frame.lazy()):
@@ -95,7 +95,7 @@ def test_many_units_are_counted_the_same_whichever_way_is_the_fastest(kind, spre
 
 def test_the_engine_over_narwhals_counts_pandas_frames_and_relations_too():
     rows = [("a", 1, "x", 1, 1), ("a", 1, "x", 1, 1), (None, None, "y", 1, 1), ("b", 2, None, 1, 1)]
-    question = Question(unit=("p",), by=("c 1",))
+    question = Selection(unit=("p",), by=("c 1",))
     expected = counted(rows, ("p",), ("c 1",), "error")
     frame = frame_of(rows)
     assert answered(ANYWHERE, frame.to_pandas(), question) == expected
@@ -108,21 +108,21 @@ def test_the_engine_over_narwhals_counts_pandas_frames_and_relations_too():
 def test_what_only_pandas_can_be_asked_is_refused(where):
     frame = frame_of([("a", 1, "x", 1, 1)])
     with pytest.raises(ArgumentError, match="column name or a query string"):
-        engine_for(frame).cells(frame, Question(unit=("p",), by=("c 1",), where=where))
+        engine_for(frame).cells(frame, Selection(unit=("p",), by=("c 1",), where=where))
 
 
 @pytest.mark.parametrize("where", ["day == '1 January'", "day > '2020-13-01'", "day == '2020-01-01 10:00'", "day == 3"])
 def test_a_constant_that_is_no_date_is_refused_before_anything_is_read(where):
     frame = pl.LazyFrame({"u": [1], "day": [None]}, schema={"u": pl.Int64, "day": pl.Date})
     with pytest.raises(ArgumentError, match="where compares"):
-        engine_for(frame).cells(frame, Question(unit=("u",), by=("u",), where=where))
+        engine_for(frame).cells(frame, Selection(unit=("u",), by=("u",), where=where))
 
 
 def test_what_goes_wrong_inside_polars_is_told_without_its_values():
     broken = pl.LazyFrame({"u": [1], "c": [SECRET]}).with_columns(pl.col("c").cast(pl.Int64))
     for one_cell in ("error", "most_frequent", "hash"):
         with pytest.raises(ConfigError, match="could not be counted") as caught:
-            engine_for(broken).cells(broken, Question(unit=("u",), by=("c",), one_cell=one_cell))
+            engine_for(broken).cells(broken, Selection(unit=("u",), by=("c",), one_cell=one_cell))
         assert SECRET not in str(caught.value)
         assert caught.value.__context__ is None
         assert caught.value.__cause__ is None
@@ -132,11 +132,11 @@ def test_a_column_that_a_table_has_twice_is_refused():
     table = pa.table([pa.array([1]), pa.array([2]), pa.array(["x"])], names=["u", "u", "c"])
     engine = engine_for(table)
     with pytest.raises(ArgumentError, match="unit names column 'u', which the frame has more than once; rename one"):
-        engine.cells(table, Question(unit=("u",), by=("c",)))
+        engine.cells(table, Selection(unit=("u",), by=("c",)))
     with pytest.raises(ArgumentError, match="by names column 'u', which the frame has more than once; rename one"):
-        engine.cells(table, Question(unit=("c",), by=("u",)))
+        engine.cells(table, Selection(unit=("c",), by=("u",)))
     with pytest.raises(ArgumentError, match="has column 'u' more than once; rename one"):
-        engine.tally(table, Question(unit=("c",), where="u == 1"))
+        engine.tally(table, Selection(unit=("c",), where="u == 1"))
 
 
 @pytest.mark.parametrize("rest", [[1.0, 2.0, 7.0], [5.0, 5.0]])
@@ -146,16 +146,16 @@ def test_nan_in_a_parquet_file_is_missing_though_its_statistics_name_none(tmp_pa
     expected = {"u != 5": 2 + sum(value != 5 for value in rest), "not (u <= 9)": 2, "u.isna()": 2, "u <= 9": len(rest)}
     for frame in (pl.scan_parquet(path), pq.read_table(path)):
         engine = engine_for(frame)
-        cells = engine.cells(frame, Question(unit=("u",), by=("c",)))
+        cells = engine.cells(frame, Selection(unit=("u",), by=("c",)))
         assert (list(cells.counts), cells.missing_unit) == ([len(set(rest))], True)
-        held = {query: engine.cells(frame, Question(unit=(), by=("c",), where=query)) for query in expected}
+        held = {query: engine.cells(frame, Selection(unit=(), by=("c",), where=query)) for query in expected}
         assert {query: sum(cells.counts) for query, cells in held.items()} == expected
 
 
 def test_categories_and_enumerations_are_ordered_as_text():
     for kind in (pl.Categorical, pl.Enum(["z", "a", "withheld"])):
         frame = pl.DataFrame({"u": [1, 1], "c": pl.Series(["z", "a"], dtype=kind)})
-        question = Question(unit=("u",), by=("c",), one_cell="first", order_by=("u",))
+        question = Selection(unit=("u",), by=("c",), one_cell="first", order_by=("u",))
         assert answered(engine_for(frame), frame, question)[0] == {("a",): 1}
         assert str(engine_for(frame).cells(frame, question).keys["c"].dtype) == "str"
 
@@ -166,7 +166,7 @@ def test_counting_warns_of_nothing_and_changes_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for one_cell in RULES:
-            question = Question(unit=("p",), by=("c 1",), one_cell=one_cell, where="o == 1 or o.isna()")
+            question = Selection(unit=("p",), by=("c 1",), one_cell=one_cell, where="o == 1 or o.isna()")
             for given_frame in (frame, frame.lazy(), frame.to_arrow()):
                 assert answered(engine_for(given_frame), given_frame, question)[0] == {("x",): 2}
     assert frame.equals(before)
@@ -181,16 +181,16 @@ def test_a_column_beside_one_that_differs_in_case_is_refused_with_both_named():
                 with pytest.raises(
                     ArgumentError, match=f"by names column '{name}', and the frame has '{other}' as well: "
                 ):
-                    engine_for(frame).cells(frame, Question(unit=("u",), by=(name,)))
+                    engine_for(frame).cells(frame, Selection(unit=("u",), by=(name,)))
         with pytest.raises(
             ArgumentError, match=r"'Cell', and the frame has 'cell' as well, .* read as 'Cell_1': .* rename"
         ):
-            engine_for(relation).cells(relation, Question(unit=("u",), by=("Cell",)))
+            engine_for(relation).cells(relation, Selection(unit=("u",), by=("Cell",)))
 
 
 def test_decimals_of_more_than_38_digits_are_refused_by_the_column():
     wide = pa.array([10**39 + number for number in range(4)], pa.decimal256(40, 0))
     table = pa.table({"u": [1, 2, 3, 4], "m": wide})
-    for question in (Question(unit=("u",), by=("m",)), Question(unit=("m",), by=("u",))):
+    for question in (Selection(unit=("u",), by=("m",)), Selection(unit=("m",), by=("u",))):
         with pytest.raises(ArgumentError, match=r"column 'm' .* cast it in the frame, for example to text"):
             engine_for(table).cells(table, question)

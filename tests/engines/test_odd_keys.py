@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.engines import Question, engine_for
+from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.errors import ArgumentError
 
 ATTACKER = pkdp.AttackerModel(p_max=0.1)
@@ -70,7 +70,7 @@ def test_the_session_s_time_zone_changes_nothing(connection, rule):
         )
         said.append([released(rows, one_cell=rule).to_dict("list")])
         if rule == "hash":
-            named = engine_for(rows).cells(rows, Question(unit=("v",), by=("c",), one_cell="hash"))
+            named = engine_for(rows).cells(rows, Selection(unit=("v",), by=("c",), one_cell="hash"))
             said[-1].append(dict(zip(named.keys["c"], named.counts.tolist(), strict=True)))
     assert said[0] == said[1] == said[2]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pkdp_pipeline.engines import Question, engine_for
+from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.engines.places import WIDEST, Places, counted_by_place, tallied_by_place
 
 SIZE = 4
@@ -42,7 +42,7 @@ def test_units_with_a_place_are_tallied_once(rows, shift):
     satisfying = {unit for unit, hit in rows if hit}
     assert tallied_by_place(units, hits) == (len(satisfying), len({unit for unit, _ in rows}))
     frame = pd.DataFrame({"u": units, "hit": hits})
-    question = Question(unit=("u",), where="hit")
+    question = Selection(unit=("u",), where="hit")
     by_place = engine_for(frame).tally(frame, question)
     assert by_place == engine_for(frame).tally(frame.astype({"u": "Int64"}), question)
 
@@ -59,20 +59,20 @@ def test_units_with_a_place_are_tallied_once(rows, shift):
 def test_units_far_apart_have_no_places(units):
     assert counted_by_place(units, np.array([0, 1]), 2) is None
     frame = pd.DataFrame({"u": units, "c": ["x", "y"]})
-    cells = engine_for(frame).cells(frame, Question(unit=("u",), by=("c",)))
+    cells = engine_for(frame).cells(frame, Selection(unit=("u",), by=("c",)))
     assert cells.counts.tolist() == [1, 1]
     assert tallied_by_place(units, np.array([True, False])) is None
-    tally = engine_for(frame).tally(frame, Question(unit=("u",), where="c == 'x'"))
+    tally = engine_for(frame).tally(frame, Selection(unit=("u",), where="c == 'x'"))
     assert (tally.satisfying, tally.population) == (1, 2)
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint16", "int64", "uint64"])
 def test_a_frame_s_whole_numbers_of_any_width(kind):
     frame = pd.DataFrame({"u": pd.Series([1, 2, 2, 3], dtype=kind), "c": ["x", "y", "y", None]})
-    cells = engine_for(frame).cells(frame, Question(unit=("u",), by=("c",)))
+    cells = engine_for(frame).cells(frame, Selection(unit=("u",), by=("c",)))
     assert (cells.counts.tolist(), cells.several_cells, cells.missing_unit) == ([1, 1, 1], False, False)
     frame["c"] = ["x", "y", "x", None]
-    cells = engine_for(frame).cells(frame, Question(unit=("u",), by=("c",)))
+    cells = engine_for(frame).cells(frame, Selection(unit=("u",), by=("c",)))
     assert (len(cells.keys), cells.several_cells) == (0, True)
 
 

@@ -38,12 +38,11 @@ def test_the_kind_is_what_the_worst_case_says(mechanism, kind):
     standing = Facts(**FIELDS | {"mechanism": mechanism, "by": None})
     assert standing.kind == kind
     assert standing.noiseless is (kind in ("exact count", "noiseless"))
-    assert standing.pure_noise is (kind == "pure noise")
     assert standing.exact_count is (kind == "exact count")
     attacker = AttackerModel(p_max=0.1, p_min=0.1, unknown=1000)
     worst = certify(mechanism, attacker, protects="value" if mechanism == Histogram() else "presence").worst_case
     assert (worst.parameters is None or worst.parameters[1] >= 1.0) is standing.noiseless
-    assert (worst.parameters is not None and worst.parameters[1] == 0.0) is standing.pure_noise
+    assert (worst.parameters is not None and worst.parameters[1] == 0.0) is (kind == "pure noise")
 
 
 @pytest.mark.parametrize(

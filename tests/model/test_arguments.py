@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pkdp_pipeline import ArgumentError
-from pkdp_pipeline.model.arguments import choice, positive_real, probability, whole_number
+from pkdp_pipeline.model.arguments import choice, loss, positive_real, probability, whole_number
 
 HUGE = 10**5000
 NO_NUMBERS = [None, "0.5", b"1", [0.5], (0.5,), {"a": 1}, 0.5j, object(), np.array([0.5]), np.bool_(True), True, False]
@@ -120,3 +120,9 @@ def test_what_is_no_choice(value):
 def test_an_argument_error_is_a_value_error():
     with pytest.raises(ValueError, match="k must be"):
         whole_number("k", "3", least=1)
+
+
+@pytest.mark.parametrize("exact", [Fraction(1, 3), Fraction(2, 3), Fraction(10**30 + 1, 10**30), Fraction(1, 4)])
+def test_a_loss_is_rounded_up_and_a_limit_down(exact):
+    assert loss("epsilon", exact) >= exact >= loss("epsilon", exact, limit=True)
+    assert math.nextafter(loss("epsilon", exact, limit=True), math.inf) >= loss("epsilon", exact)

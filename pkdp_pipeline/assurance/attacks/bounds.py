@@ -7,8 +7,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "bernstein", "clopper_pearson", "difference_below", "promised"]
-
 Array = NDArray[np.float64]
 
 _SLACK = 1e-12

@@ -17,8 +17,6 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.theorems import Protects
 
-__all__ = ["Crowd", "Group", "Life", "Shape", "counted_shapes", "histogram_shapes", "is_admitted", "keeps"]
-
 Shape = tuple[float, ...]
 """Chances of one person."""
 

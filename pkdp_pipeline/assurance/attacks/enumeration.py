@@ -31,8 +31,6 @@ from pkdp_pipeline.assurance.attacks.laws import (
 )
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
 
-__all__ = ["BITS", "LARGEST", "Enumerated", "enumerated", "hockey_stick", "laws", "numbers_for", "size"]
-
 BITS = 320
 """Precision of balls."""
 

@@ -17,20 +17,6 @@ import flint
 from pkdp_pipeline.assurance.attacks.crowd import Group
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
 
-__all__ = [
-    "BALLS",
-    "RATIONALS",
-    "Cell",
-    "Counts",
-    "Numbers",
-    "cell_of",
-    "counted_in_one_cell",
-    "counted_per_cell",
-    "noisy_kernel",
-    "noisy_outputs",
-    "outputs",
-]
-
 Counts = tuple[int, ...]
 
 

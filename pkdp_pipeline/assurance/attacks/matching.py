@@ -13,8 +13,6 @@ from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count
 
-__all__ = ["MOST_PEOPLE", "knowing_all", "knows_total", "matching", "worst_numbers"]
-
 MOST_PEOPLE = 10**9
 """Attackers with more unknown people than this are not tried."""
 

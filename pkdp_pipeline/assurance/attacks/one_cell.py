@@ -17,8 +17,6 @@ from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group
 from pkdp_pipeline.assurance.attacks.laws import Cell
 from pkdp_pipeline.assurance.attacks.tilted_draws import Tilted, Whole, exponent_for, mean_and_spread
 
-__all__ = ["OneCell", "OneCellState", "one_cell_trials"]
-
 OneCellState = tuple[Whole, Whole, Array]
 """How many unknown, and how many known people are in the cell; and the sum of the formers' odds (see `OneCell`)."""
 

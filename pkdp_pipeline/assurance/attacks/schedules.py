@@ -36,8 +36,6 @@ from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.model.evidence import BoundedParticipation, BoundedSensitivity
 from pkdp_pipeline.model.mechanisms import Mechanism
 
-__all__ = ["Day", "Schedule", "enumerated_schedule", "schedules", "simulated_schedule", "worst_schedules"]
-
 _RATES = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 _PILOT = 1_500
 _AT_ONCE = 200_000

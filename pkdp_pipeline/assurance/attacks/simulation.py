@@ -26,8 +26,6 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
 
-__all__ = ["Simulated", "simulated"]
-
 _PILOT = 4_000
 _SECOND_PILOT = 20_000
 _FINALISTS = 6

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from pkdp_pipeline.assurance.attacks.crowd import Group
 
-__all__ = ["Tilted", "Whole", "exponent_for", "mean_and_spread"]
-
 Whole = NDArray[np.int64]
 
 _STEEPEST = 60.0

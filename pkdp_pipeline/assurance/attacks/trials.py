@@ -21,8 +21,6 @@ from pkdp_pipeline.assurance.attacks.matching import knows_total, matching
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.model.mechanisms import Count
 
-__all__ = ["EPSILONS", "MOST_CROWDS", "crowds", "vertices"]
-
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 """At these ε the strongest attackers are looked for, unless told otherwise."""
 

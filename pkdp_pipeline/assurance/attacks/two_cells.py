@@ -14,8 +14,6 @@ from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group
 from pkdp_pipeline.assurance.attacks.laws import Cell
 from pkdp_pipeline.assurance.attacks.tilted_draws import Tilted, Whole, exponent_for, mean_and_spread
 
-__all__ = ["MOST_PEOPLE", "TwoCells", "two_cell_trials"]
-
 MOST_PEOPLE = 20_000
 """With more people than this the law of a cell's count is not tabulated."""
 

@@ -13,8 +13,6 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import IndependentGivenHabits
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, Mechanism
 
-__all__ = ["battery"]
-
 _COUNTED = Layout(counts=True, rows=(2, 3))
 #: What a histogram's frames hold beside the crowd: a cell that is published and one that is not.
 _BESIDE = Layout(companions=(6, 1), rows=(1, 2, 3))

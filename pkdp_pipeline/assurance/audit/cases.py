@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.certificates.target import Asked
     from pkdp_pipeline.model.question import Question
 
-__all__ = ["Case", "Scenario", "Trial", "case_of", "case_of_request", "crowds_for"]
-
 Scenario = Literal["once", "again", "revised", "days"]
 """Asked once; twice, with a ledger; twice, the second time as a revision; once for each of several days."""
 

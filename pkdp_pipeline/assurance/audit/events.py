@@ -16,8 +16,6 @@ import numpy as np
 
 from pkdp_pipeline.assurance.audit.operators import HIDDEN, Seen
 
-__all__ = ["NOTHING", "TARGET", "Event", "Features", "chosen", "fixed", "of_cell", "of_table"]
-
 NOTHING = "nothing"
 """Stands for the count of a cell that has no row."""
 TARGET = "the target's cell"

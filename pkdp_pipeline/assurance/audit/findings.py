@@ -15,17 +15,6 @@ from pkdp_pipeline.assurance.audit.events import Features, chosen, fixed
 from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.model.wording import rounded_down, rounded_up
 
-__all__ = [
-    "SCHEMA",
-    "Audit",
-    "Direction",
-    "Finding",
-    "NotAudited",
-    "Samples",
-    "judged",
-    "judgements",
-]
-
 SCHEMA = "pkdp-audit/1"
 
 Direction = Literal["first", "second"]

@@ -27,21 +27,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.ledger import Ledger
     from pkdp_pipeline.releases.release import Release
 
-__all__ = [
-    "ENGINES",
-    "HIDDEN",
-    "PACE",
-    "SQL",
-    "STANDARD",
-    "FrameOperator",
-    "Operator",
-    "Seen",
-    "SqlOperator",
-    "check_engine",
-    "installed",
-    "observed",
-]
-
 SQL = "sql"
 """DuckDB's macros: no frame is given, a statement is run."""
 

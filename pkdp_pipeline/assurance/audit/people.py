@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.random import Generator
 
-__all__ = ["ABSENT", "Columns", "Drawn", "Filtered", "Layout", "draw", "filtered", "frame_of"]
-
 ABSENT = -1
 _UNDECLARED = "elsewhere"
 _MOST_TRIED = 400

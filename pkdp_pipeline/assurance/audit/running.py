@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from pkdp_pipeline.jobs import Job
 
-__all__ = ["CONFIDENCE", "SAMPLES", "audit", "audit_cases", "audit_job"]
-
 SAMPLES = 120
 _ANY_DAY = date(2000, 1, 1)
 CONFIDENCE = 0.999999

@@ -31,8 +31,6 @@ from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.model.wording import rounded_down, rounded_up
 from pkdp_pipeline.theorems import Protects
 
-__all__ = ["Effort", "attack_claims"]
-
 _DECLARED = "No declared attacker who was tried by exact enumeration learns more than the file says."
 _SIMULATED = "No declared attacker who was tried by simulation learns more than the file says."
 _ANYONE = "No attacker who knows everybody else, tried by exact enumeration, learns more than the noise allows."

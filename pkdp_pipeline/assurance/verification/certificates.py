@@ -25,8 +25,6 @@ from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.plain_text import printable
 from pkdp_pipeline.model.version import VERSION
 
-__all__ = ["Nested", "certificate_claims", "follows", "names_guarantee", "no_bolder"]
-
 _SCHEMA = "certificate.v1.json"
 
 _NUMBERS = "Every stored number is what the mechanism and the declared attacker give."

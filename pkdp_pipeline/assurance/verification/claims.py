@@ -11,19 +11,6 @@ from pkdp_pipeline.errors import PkdpError, TemporaryError
 from pkdp_pipeline.model.plain_text import printable
 from pkdp_pipeline.model.version import VERSION
 
-__all__ = [
-    "BREAKS",
-    "SCHEMA",
-    "BrokenError",
-    "Claim",
-    "Kind",
-    "Outcome",
-    "UncheckedError",
-    "Verification",
-    "checked",
-    "claim_of",
-]
-
 Outcome = Literal["pass", "fail", "not_checked"]
 
 Kind = Literal["release", "certificate", "report"]

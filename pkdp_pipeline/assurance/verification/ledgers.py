@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.ledger.chain import Event
     from pkdp_pipeline.ledger.views.reading import Reading
 
-__all__ = ["held_claims", "ledger_claims", "without_ledger"]
-
 _CHAIN = "The ledger's chain and everything derived from it are intact."
 _HOLDS = "The ledger holds exactly this."
 _STANDING = "Nothing that the ledger holds undoes what is certified."

@@ -18,8 +18,6 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Opened", "opened", "read_json"]
-
 _MOST_BYTES = 1 << 30
 _PARQUET = b"PAR1"
 _DEEPEST = 100

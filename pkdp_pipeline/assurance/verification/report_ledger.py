@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.ledger.views.history import History
     from pkdp_pipeline.ledger.views.reading import Reading
 
-__all__ = ["report_ledger_claims"]
-
 _HOLDS = "The ledger holds every release that the report shows, with this table and these terms."
 _TOTAL = "The report's total is what the ledger's releases add up to."
 _SERIES = "The ledger holds a release for every period of every series, with these counts."

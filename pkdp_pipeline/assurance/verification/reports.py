@@ -34,8 +34,6 @@ from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.model.wording import moved, rounded_up
 from pkdp_pipeline.releases.noise import expected_error
 
-__all__ = ["content_claims", "report_claims"]
-
 _EVERYTHING = "everything published"
 """Name of the promise about all releases of the ledger together."""
 

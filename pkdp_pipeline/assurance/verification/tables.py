@@ -26,8 +26,6 @@ from pkdp_pipeline.model.mechanisms import Count
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["file_claims", "is_found", "least_shown", "release_table_claims"]
-
 _ID = "The id is that of this table and this certificate."
 _CONTENT = "The file holds the table, the certificate and the id, and nothing else."
 _COLUMNS = "The columns are those that the mechanism publishes, with types that tell nothing of what is withheld."

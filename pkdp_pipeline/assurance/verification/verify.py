@@ -20,8 +20,6 @@ from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import whole_number
 
-__all__ = ["CONFIDENCE", "DRAWS", "verify"]
-
 DRAWS = 20_000
 CONFIDENCE = 0.999999
 

@@ -32,9 +32,6 @@ from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.theorems import THEOREMS, Knowledge
 from pkdp_pipeline.theorems.binomial_tails import binomial_weights
 
-__all__ = ["KnowledgeCurve", "knowledge_curves"]
-
-
 _AVERAGED = Fraction(32, 60)
 """The share of points where people are merely known, divided by how slow that is."""
 

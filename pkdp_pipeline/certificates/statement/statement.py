@@ -19,8 +19,6 @@ from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems import THEOREMS, Protects
 from pkdp_pipeline.theorems.rounding import Array
 
-__all__ = ["GuaranteeCurve", "Statement"]
-
 _LEAST_POINTS = 16
 _FARTHEST = 50.0
 """No drawing goes beyond this ε, except to the ε that the sentence names."""

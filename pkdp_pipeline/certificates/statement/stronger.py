@@ -16,26 +16,6 @@ from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.theorems import THEOREMS, Knowledge
 
-__all__ = [
-    "SLOW",
-    "Change",
-    "Reading",
-    "affordable",
-    "again",
-    "are_surely_there",
-    "certified_epsilon",
-    "effort",
-    "everything_known",
-    "keys_of",
-    "knows_more",
-    "leaves",
-    "likelier",
-    "rests_on",
-    "slowness",
-    "surer",
-    "threshold_of",
-]
-
 _CLOSE = 3e-3
 """How far above the smallest certified ε the answer may be, as a share of it, where the search is short."""
 

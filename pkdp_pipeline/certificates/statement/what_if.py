@@ -31,8 +31,6 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.wording import percent, rounded_up
 from pkdp_pipeline.theorems import THEOREMS
 
-__all__ = ["SHARES", "Kind", "Scenario", "more_by", "people_known", "what_if"]
-
 _KNOWS_CELLS = "knows the cells of"
 
 

@@ -16,8 +16,6 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, evidence_from_dicts
 
-__all__ = ["Asker", "ask_choice", "ask_question", "real_number", "share", "whole"]
-
 
 @cache
 def _questions() -> dict[str, dict[str, Any]]:

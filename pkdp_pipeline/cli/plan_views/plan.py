@@ -33,18 +33,6 @@ from pkdp_pipeline.planning import (
 )
 from pkdp_pipeline.planning.goal import Goal
 
-__all__ = [
-    "Curve",
-    "Limit",
-    "Plan",
-    "curves",
-    "estimate",
-    "limits",
-    "mechanism_phrase",
-    "planned",
-    "takes_long",
-]
-
 _POINTS, _POINTS_OF_SEVERAL, _FEWEST = 24, 16, 8
 _LONG = 2
 

@@ -27,8 +27,6 @@ from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.model.wording import percent, rounded_up
 from pkdp_pipeline.planning import Choice
 
-__all__ = ["SCHEMA", "job_fragment", "plan_document", "print_again", "print_choices", "print_closely", "print_fragment"]
-
 SCHEMA = "pkdp-plan/1"
 
 _WIDE, _ROWS, _BEYOND = 96, 8, 3.0

@@ -18,8 +18,6 @@ from pkdp_pipeline.model.evidence import KINDS, Evidence, evidence_from_dicts, e
 from pkdp_pipeline.model.plain_text import exactly
 from pkdp_pipeline.planning import PublicCounts
 
-__all__ = ["EVIDENCE", "SPREADS", "Assumed", "CountsFile", "Kind", "Question", "read_counts", "read_evidence_flags"]
-
 Kind = Literal["histogram", "count"]
 
 EVIDENCE = {

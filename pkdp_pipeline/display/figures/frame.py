@@ -22,22 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "CERTIFIED",
-    "DASHED",
-    "DOTTED",
-    "NOISE",
-    "dress",
-    "is_narrow",
-    "literal",
-    "mark",
-    "need_matplotlib",
-    "noise_words",
-    "put_legend",
-    "put_periods",
-    "put_ticks",
-]
-
 DASHED = (0, (5, 3))
 DOTTED = (0, (1, 2))
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.display.content import BudgetLine
     from pkdp_pipeline.ledger.views.history import Point
 
-__all__ = ["above", "draw_guarantee", "draw_knowledge", "draw_spending"]
-
 _DEEPEST = 1e-12
 _TOP = 1.8
 _STEPS = 240  # are drawn at least

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
     from pkdp_pipeline.ledger import Ledger
 
-__all__ = ["plot_certificate", "plot_ledger"]
-
 _POINTS = 121  # of a certificate's curve
 _PERIODS = 40  # of a ledger's, with so many seconds to compute them
 _SECONDS = 60.0

@@ -9,22 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = [
-    "ACCENT",
-    "ACCENT_SOFT",
-    "CSS_DARK",
-    "CSS_LIGHT",
-    "GRID",
-    "INK",
-    "MUTED",
-    "SERIES",
-    "SMALL",
-    "SURFACE",
-    "VARIABLES",
-    "WARN",
-    "WARN_SOFT",
-]
-
 _COLOURS = {
     "surface": ("#ffffff", "#14181d"),  # the paper
     "ink": ("#17212b", "#e9eef3"),  # texts that matter, and marks

@@ -15,8 +15,6 @@ from pkdp_pipeline.errors import ArgumentError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["inline_svg"]
-
 _NUMBER = re.compile(r"-?\d+\.\d{2,}(?:e-?\d+)?")
 _COLOUR = re.compile(r"#[0-9a-fA-F]{3,8}\b")
 _LETTERS = re.compile(r"font(-family)?: [^;\"]*;? ?")

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from pkdp_pipeline.display.content import PublishedTable, Series
 
-__all__ = ["MOST_CELLS", "MOST_ROWS", "counts_height", "draw_counts", "draw_series"]
-
 MOST_ROWS = 30
 """So many rows of a table are drawn."""
 

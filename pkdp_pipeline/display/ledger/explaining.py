@@ -46,8 +46,6 @@ from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.plain_text import exactly, printable
 from pkdp_pipeline.model.wording import JOB_FILE
 
-__all__ = ["explain_total", "pages"]
-
 _GROUPS = 10
 _OFFERED = (IndependentGivenHabits, OneDayProtected, DisjointUnits, OncePerUnit)
 

@@ -28,8 +28,6 @@ from pkdp_pipeline.ledger.views.reading import Reading, chosen_units, stated_tot
 from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.theorems import THEOREMS
 
-__all__ = ["SCHEMA", "number", "quoted", "registry_text"]
-
 SCHEMA = "opendp/deployments-registry-data, schemas/deployments-schema.yaml, commit 3e9c812a924c (2026-07-15)"
 """The form that is written."""
 

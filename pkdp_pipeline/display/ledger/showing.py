@@ -32,8 +32,6 @@ from pkdp_pipeline.model.mechanisms import mechanism_to_dict
 from pkdp_pipeline.model.plain_text import exactly
 from pkdp_pipeline.theorems import THEOREMS
 
-__all__ = ["Growth", "opening", "print_total", "rule_lines", "show", "show_document", "statements"]
-
 Growth = Sequence[tuple[str, Sequence[Point], Sequence[Spent]]]
 """For each privacy unit its total after each period, and its budgets."""
 

@@ -14,8 +14,6 @@ from pkdp_pipeline.ledger.parts import certificate_of, counted, describe
 from pkdp_pipeline.ledger.views.reading import Reading
 from pkdp_pipeline.model.plain_text import exactly
 
-__all__ = ["explain_entry", "found_entry"]
-
 _LEAST = 4
 
 

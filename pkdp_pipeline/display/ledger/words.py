@@ -19,27 +19,6 @@ from pkdp_pipeline.model.mechanisms import Count, Mechanism, kind_of
 from pkdp_pipeline.model.plain_text import exactly
 from pkdp_pipeline.model.wording import rounded_up
 
-__all__ = [
-    "Change",
-    "alone_words",
-    "amount",
-    "attacker_words",
-    "budget_words",
-    "changed_since",
-    "class_call",
-    "command",
-    "given_words",
-    "mechanism_words",
-    "no_epsilon",
-    "noise_words",
-    "number_of",
-    "spent_words",
-    "state_words",
-    "term_changes",
-    "terms_words",
-    "verify_command",
-]
-
 _STATES = {"published": "published", "reserved": "reserved", "given_back": "given back"}
 
 

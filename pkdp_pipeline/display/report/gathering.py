@@ -28,8 +28,6 @@ from pkdp_pipeline.ledger.views.spent import Spent, spent
 from pkdp_pipeline.model.plain_text import printable
 from pkdp_pipeline.model.version import VERSION
 
-__all__ = ["gather"]
-
 _POINTS = 25  # at so many periods the total is computed; the last one is among them
 _SECONDS = 60.0  # after so long the view over time is coarser, and budgets of some days are left open
 

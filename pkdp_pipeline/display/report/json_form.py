@@ -17,8 +17,6 @@ from pkdp_pipeline.certificates.statement import Statement
 from pkdp_pipeline.display.content import BudgetLine, Report
 from pkdp_pipeline.ledger.views.history import Point
 
-__all__ = ["SCHEMA", "carried", "carrying", "document_of", "report_of_document", "to_json"]
-
 SCHEMA = "pkdp-report/1"
 """Name and version of the form."""
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from markupsafe import Markup
     from matplotlib.axes import Axes
 
-__all__ = ["to_html", "to_markdown"]
-
 _NARROW = 328.0
 """Every picture is drawn for a page with room and for a telephone, so wide; the style sheet shows one of them."""
 
@@ -86,7 +84,7 @@ def _environment() -> Environment:
         "up": rounded_up,
         "whole": lambda number: f"{number:,}".replace("-", "\N{MINUS SIGN}"),
     }
-    environment.globals |= {name: getattr(plain_words, name) for name in plain_words.__all__}
+    environment.globals |= {name: value for name, value in vars(plain_words).items() if name[0] != "_"}
     environment.globals |= {"float": float, "infinity": math.inf, "points_of": _points, "row": table_line}
     colours = {
         name: "\n".join(f"  {variable}: {value};" for variable, value in values.items())

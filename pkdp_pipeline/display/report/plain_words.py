@@ -14,25 +14,6 @@ from pkdp_pipeline.model.wording import rounded_up
 if TYPE_CHECKING:
     from pkdp_pipeline.releases.noise import ExpectedError
 
-__all__ = [
-    "anyone",
-    "asked_sentence",
-    "attained_at",
-    "chance",
-    "factor",
-    "given",
-    "meaning",
-    "named",
-    "noise_sentence",
-    "plain_number",
-    "protected",
-    "selected_from",
-    "sureness",
-    "whom",
-    "worst_meaning",
-]
-
-
 _IF = ", if what was declared is true"
 
 

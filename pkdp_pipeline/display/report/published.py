@@ -19,8 +19,6 @@ from pkdp_pipeline.ledger.views.history import History, Line
 from pkdp_pipeline.model.evidence import BoundedDependence
 from pkdp_pipeline.releases.release import Release
 
-__all__ = ["OWN_CAVEATS", "DayTotal", "Published", "ReadRelease", "Subject", "promise_of", "promises_of"]
-
 Holds = Literal["fully", "by_itself", "by_noise"]
 """What a release's certificate says beside the others: what it promises; what it promises by itself, whatever stands
 beside it; or, since others undo what it says about an attacker who is unsure of other people, what its noise gives."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from pkdp_pipeline.releases.release import Release
 
-__all__ = ["MOST_CELLS", "MOST_PERIODS", "MOST_ROWS", "published_table", "series_of"]
-
 MOST_ROWS = 1000
 """So many rows of a table are shown; the others are in the files."""
 

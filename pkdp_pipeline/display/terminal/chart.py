@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Mark", "columns_chart"]
-
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _PLAIN = str.maketrans("┤└─┄×▁▂▃▄▅▆▇█", "|+--x___#####")
 _EQUAL = 1e-9  # heights are rounded up, and may pass a mark that they reach exactly

@@ -17,8 +17,6 @@ from rich.text import Text
 if TYPE_CHECKING:
     from pkdp_pipeline.ledger.views.spent import Spent
 
-__all__ = ["Screen"]
-
 _PLAIN = str.maketrans(
     {"ε": "epsilon", "δ": "delta", "…": "...", "·": "-", "×": "x", "≥": ">=", "′": "'", "–": "-", "↑": "^"}
 )

@@ -31,8 +31,6 @@ from pkdp_pipeline.releases.release import Release
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["MOST_BYTES", "REFUSALS", "connect", "connected", "is_loopback"]
-
 #: No answer of a gate is larger.
 MOST_BYTES = 2**26
 #: Refusals that are about the question, the policy and what is published already; their texts may be read by anybody.

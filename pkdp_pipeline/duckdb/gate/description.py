@@ -26,8 +26,6 @@ from pkdp_pipeline.model.mechanisms import Count, Histogram
 from pkdp_pipeline.model.unit import EACH_ROW
 from pkdp_pipeline.planning import smallest_k
 
-__all__ = ["describe", "file_warnings", "look_up", "threshold_warnings", "totals"]
-
 _EACH_ROW = "each row"
 
 

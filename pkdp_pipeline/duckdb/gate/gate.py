@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from pkdp_pipeline.certificates.certificate import Certificate
 
-__all__ = ["AT_ONCE", "Gate"]
-
 #: What is added to a refusal where a threshold is what gives a noised release no worst case.
 _THRESHOLD = (
     " (Which counts reach k or k_complement is decided by the exact ones, so the noise does not count there: leave "

@@ -26,8 +26,6 @@ from pkdp_pipeline.releases.publish import read_through
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["PermittedTable", "find_tables", "permitted"]
-
 #: Certificates of larger numbers take many seconds.
 _MOST = 10**8
 

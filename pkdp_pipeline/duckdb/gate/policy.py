@@ -20,8 +20,6 @@ from pkdp_pipeline.model.keys import canonical_key, kind_of_values
 from pkdp_pipeline.model.unit import EachRow
 from pkdp_pipeline.releases.options import Columns, Name, Table
 
-__all__ = ["Limits", "Policy", "TablePolicy", "check_ledger", "check_unit"]
-
 
 def _unit(value: object, columns: Callable[[object], tuple[str, ...]]) -> tuple[str, ...]:
     return () if isinstance(value, EachRow) else columns(value)

@@ -18,8 +18,6 @@ from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 
-__all__ = ["AuditLog", "add_token", "check_mode", "name_of", "read_tokens", "verify_audit_log"]
-
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}"
 _LINE = re.compile(rf"({_NAME})[ \t]+sha256:([0-9a-f]{{64}})[ \t]+expires:(\d{{4}}-\d\d-\d\d)", re.ASCII)
 _HEAD = (

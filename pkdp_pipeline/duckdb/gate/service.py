@@ -24,8 +24,6 @@ from pkdp_pipeline.duckdb.gate.records import AuditLog, name_of
 from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 
-__all__ = ["Service", "ServiceLimits"]
-
 JSON, PARQUET = "application/json", "application/vnd.apache.parquet"
 _UNANSWERED = "the question was not answered; ask the curator, and name the incident."
 _BUSY = "the service cannot answer at the moment; the same question may succeed later."

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.types import ASGIApp
 
-__all__ = ["bound", "run", "server", "service_names"]
-
 _CONNECTIONS = 128
 _HEADER_SECONDS = 10.0
 

@@ -25,8 +25,6 @@ from pkdp_pipeline.releases.publish import Counted, count_units, read_through
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Job", "TableFailedError", "UnfinishedError", "Worker", "Workers", "open_vault", "serve"]
-
 _CONFIG = {
     "autoinstall_known_extensions": "false",
     "allow_community_extensions": "false",

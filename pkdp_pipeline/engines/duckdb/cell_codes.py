@@ -13,8 +13,6 @@ import pandas as pd
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.keys import canonical_key, key_dtype, kind_of_dtype
 
-__all__ = ["CellCodes", "encode_cells"]
-
 Codes = npt.NDArray[Any]
 
 

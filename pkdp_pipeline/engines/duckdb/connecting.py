@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["connect", "disconnect"]
-
 _NUMBERS = itertools.count(1)
 
 

@@ -17,18 +17,17 @@ from pkdp_pipeline.engines.duckdb.connecting import connect
 from pkdp_pipeline.engines.duckdb.selection import plain, selected_rows
 from pkdp_pipeline.engines.duckdb.statements import alike_statement, cells_statement, numbered, tally_statement
 from pkdp_pipeline.engines.places import counted_by_place, tallied_by_place
-from pkdp_pipeline.engines.question import DRAWN, SPACES, CellCounts, Question, Tally, Units
+from pkdp_pipeline.engines.question import DRAWN, SPACES, CellCounts, Tally, Units
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.model.predicate.columns import check_columns
-
-__all__ = ["ENGINE", "PandasEngine"]
+from pkdp_pipeline.model.question import Selection
 
 
 @dataclass(frozen=True, slots=True)
 class PandasEngine:
     """Counts the distinct units of a `pandas.DataFrame` with a private, in-memory DuckDB."""
 
-    def cells(self, frame: pd.DataFrame, question: Question) -> CellCounts:
+    def cells(self, frame: pd.DataFrame, question: Selection) -> CellCounts:
         """See `Engine.cells`."""
         for argument, names in (
             ("unit", question.unit),
@@ -62,7 +61,7 @@ class PandasEngine:
         answer = _aggregate(columns, statement)
         return _cell_counts(answer, codes, question)
 
-    def tally(self, frame: pd.DataFrame, question: Question) -> Tally:
+    def tally(self, frame: pd.DataFrame, question: Selection) -> Tally:
         """See `Engine.tally`."""
         check_columns("unit", question.unit, list(frame.columns))
         selected = selected_rows(frame, question.where)
@@ -89,7 +88,7 @@ class PandasEngine:
         }
         if not any(map(has_spaces, texts.values())):
             return Units()
-        rows = _unit_columns({name: plain(frame[name]) for name in unit}, Question(unit=unit))
+        rows = _unit_columns({name: plain(frame[name]) for name in unit}, Selection(unit=unit))
         rows |= {name: column.astype("str").array for name, column in texts.items()}
         answer = _aggregate(rows, alike_statement(units=len(unit), texts=list(texts)))
         return Units(alike=bool(answer["alike"].iloc[0]))
@@ -98,7 +97,7 @@ class PandasEngine:
 ENGINE = PandasEngine()
 
 
-def _by_place(units: list[pd.Series[Any]], codes: CellCodes, question: Question) -> CellCounts | None:
+def _by_place(units: list[pd.Series[Any]], codes: CellCodes, question: Selection) -> CellCounts | None:
     """Count units that are whole numbers close together; None for others and for other rules."""
     if question.one_cell != "error" or len(units) != 1 or not _has_places(units[0]):
         return None
@@ -121,7 +120,7 @@ def _has_places(units: pd.Series[Any]) -> bool:
     return bool(len(units)) and isinstance(units.dtype, np.dtype) and units.dtype.kind in "iu"
 
 
-def _cell_counts(answer: pd.DataFrame, codes: CellCodes, question: Question) -> CellCounts:
+def _cell_counts(answer: pd.DataFrame, codes: CellCodes, question: Selection) -> CellCounts:
     several_cells = bool(answer["several_cells"].any())
     # A cell that only rows without a unit mention has nobody in it.
     held = answer.loc[(answer["n"] > 0) & (not several_cells)].sort_values("b0")
@@ -134,7 +133,7 @@ def _cell_counts(answer: pd.DataFrame, codes: CellCodes, question: Question) -> 
     )
 
 
-def _unit_columns(rows: Mapping[str, pd.Series[Any]], question: Question) -> dict[str, Any]:
+def _unit_columns(rows: Mapping[str, pd.Series[Any]], question: Selection) -> dict[str, Any]:
     names = numbered("u", len(question.unit))
     as_text = question.one_cell in DRAWN
     return {

@@ -9,8 +9,6 @@ from pkdp_pipeline.engines.duckdb.relation_types import is_number
 from pkdp_pipeline.engines.duckdb.statements import literal, quoted
 from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Constant, Predicate, check_families
 
-__all__ = ["predicate_sql"]
-
 _NUMBERS = frozenset(
     [sign + size for sign in ("", "U") for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")]
     + ["FLOAT", "DOUBLE"]

@@ -23,22 +23,21 @@ from pkdp_pipeline.engines.duckdb.statements import (
     tally_statement,
 )
 from pkdp_pipeline.engines.places import Places
-from pkdp_pipeline.engines.question import CellCounts, Question, Tally, Units
+from pkdp_pipeline.engines.question import CellCounts, Tally, Units
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.predicate import Predicate
 from pkdp_pipeline.model.predicate.columns import check_columns
+from pkdp_pipeline.model.question import Selection
 
 if TYPE_CHECKING:
     import duckdb
-
-__all__ = ["ENGINE", "RelationEngine", "cells_by_code"]
 
 
 @dataclass(frozen=True, slots=True)
 class RelationEngine:
     """Counts the distinct units of a `duckdb.DuckDBPyRelation`; nothing is left in its connection."""
 
-    def cells(self, frame: duckdb.DuckDBPyRelation, question: Question) -> CellCounts:
+    def cells(self, frame: duckdb.DuckDBPyRelation, question: Selection) -> CellCounts:
         """See `Engine.cells`."""
         source = _Source(frame)
         keys = numbered("b", len(question.by))
@@ -61,7 +60,7 @@ class RelationEngine:
         )
         return _cell_counts(rows.run(statement), source, question)
 
-    def tally(self, frame: duckdb.DuckDBPyRelation, question: Question) -> Tally:
+    def tally(self, frame: duckdb.DuckDBPyRelation, question: Selection) -> Tally:
         """See `Engine.tally`."""
         source = _Source(frame)
         selected = [*source.units(question.unit), f"{source.condition(question.where)} AS hit"]
@@ -132,7 +131,7 @@ class _Source:
         return RelationRows(self._relation, tuple(selected), condition)
 
 
-def _cell_counts(answer: Any, source: _Source, question: Question) -> CellCounts:
+def _cell_counts(answer: Any, source: _Source, question: Selection) -> CellCounts:
     import pyarrow.compute as pc
 
     several_cells = bool(pc.any(answer["several_cells"]).as_py())

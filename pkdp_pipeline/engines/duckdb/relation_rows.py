@@ -14,8 +14,6 @@ from pkdp_pipeline.errors import ConfigError, TemporaryError
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["RelationRows", "asked"]
-
 Answer = TypeVar("Answer")
 
 #: Rows in a batch of a stream: their arrays stay in the processor's caches.

@@ -12,8 +12,6 @@ import pandas as pd
 
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = ["check_one_type", "comparable", "is_number", "nameable", "to_public"]
-
 _INSTANT = "TIMESTAMP WITH TIME ZONE"
 #: SQL types whose pandas dtype has a name; text, floats, dates and decimals are read in `to_public`.
 _PLAIN: Mapping[str, str] = MappingProxyType(

@@ -24,8 +24,6 @@ from pkdp_pipeline.model.predicate import (
 )
 from pkdp_pipeline.model.predicate.columns import check_columns
 
-__all__ = ["plain", "selected_rows"]
-
 _KINDS = "a query string, the name of a boolean column, a boolean Series or a callable that returns such a Series"
 _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
     {"==": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}

@@ -12,17 +12,6 @@ from collections.abc import Sequence
 from pkdp_pipeline.engines.question import SPACES
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = [
-    "alike_statement",
-    "cells_statement",
-    "literal",
-    "numbered",
-    "quoted",
-    "spaced_statement",
-    "spelled",
-    "tally_statement",
-]
-
 
 def quoted(name: str) -> str:
     """Return a column name as a SQL identifier."""

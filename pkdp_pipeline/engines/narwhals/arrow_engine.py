@@ -13,39 +13,38 @@ from pkdp_pipeline.engines.duckdb.connecting import connect
 from pkdp_pipeline.engines.duckdb.relation_engine import ENGINE as RELATIONS
 from pkdp_pipeline.engines.narwhals.source import Source, asked
 from pkdp_pipeline.engines.narwhals.statements import numbered
-from pkdp_pipeline.engines.question import CellCounts, Question, Tally, Units
+from pkdp_pipeline.engines.question import CellCounts, Tally, Units
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.predicate.columns import check_columns
+from pkdp_pipeline.model.question import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-__all__ = ["ENGINE", "ArrowEngine", "cells_of_rows"]
 
 
 @dataclass(frozen=True, slots=True)
 class ArrowEngine:
     """Counts the distinct units of a `pyarrow.Table` with a private, in-memory DuckDB."""
 
-    def cells(self, frame: Any, question: Question) -> CellCounts:
+    def cells(self, frame: Any, question: Selection) -> CellCounts:
         """See `Engine.cells`."""
         _check_names(frame, question)
         source = Source(asked(partial(_typed, frame)))
         rows = source.marked(question)
         return cells_of_rows(asked(lambda: rows.collect(backend="pyarrow").to_native()), source.schema, question)
 
-    def tally(self, frame: Any, question: Question) -> Tally:
+    def tally(self, frame: Any, question: Selection) -> Tally:
         """See `Engine.tally`."""
         _check_names(frame, question)
         rows = Source(asked(partial(_typed, frame))).marked(question)
         table = asked(lambda: _readable(rows.collect(backend="pyarrow").to_native()))
         with connect() as connection:
             relation = asked(lambda: connection.from_arrow(table))
-            return RELATIONS.tally(relation, Question(unit=tuple(numbered("u", len(question.unit))), where="hit"))
+            return RELATIONS.tally(relation, Selection(unit=tuple(numbered("u", len(question.unit))), where="hit"))
 
     def units(self, frame: Any, unit: tuple[str, ...]) -> Units:
         """See `Engine.units`."""
-        question = Question(unit=unit)
+        question = Selection(unit=unit)
         _check_names(frame, question)
         rows = Source(asked(partial(_typed, frame))).selected(question)
         table = asked(lambda: _readable(rows.collect(backend="pyarrow").to_native()))
@@ -56,7 +55,7 @@ class ArrowEngine:
 ENGINE = ArrowEngine()
 
 
-def cells_of_rows(rows: Any, schema: Mapping[str, Any], question: Question) -> CellCounts:
+def cells_of_rows(rows: Any, schema: Mapping[str, Any], question: Selection) -> CellCounts:
     """Count an Arrow table of (u0, …, b0, …, o0, …, hit) in DuckDB; `schema` has the frame's own types."""
     table = asked(lambda: _readable(rows))
     renamed = replace(
@@ -92,7 +91,7 @@ def _readable(rows: Any) -> Any:
     return rows
 
 
-def _check_names(table: Any, question: Question) -> None:
+def _check_names(table: Any, question: Selection) -> None:
     """Raise `ArgumentError` where two columns have one name: which of them is meant, nothing says."""
     names = list(table.schema.names)
     if len(set(names)) == len(names):

@@ -17,8 +17,6 @@ import pandas as pd
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Predicate, check_families
 
-__all__ = ["column", "comparable", "condition", "family", "nameable", "opened", "to_public"]
-
 _TEXT = (nw.String, nw.Categorical, nw.Enum)
 _WHOLE = (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64)
 _REAL = (nw.Float32, nw.Float64)

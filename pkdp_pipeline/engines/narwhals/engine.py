@@ -12,9 +12,8 @@ import pandas as pd
 from pkdp_pipeline.engines.narwhals.columns import family, to_public
 from pkdp_pipeline.engines.narwhals.source import Source, asked
 from pkdp_pipeline.engines.narwhals.statements import alike_query, cells_query, numbered, spaced_query, tally_query
-from pkdp_pipeline.engines.question import CellCounts, Question, Tally, Units
-
-__all__ = ["ENGINE", "NarwhalsEngine", "cell_counts"]
+from pkdp_pipeline.engines.question import CellCounts, Tally, Units
+from pkdp_pipeline.model.question import Selection
 
 
 class NarwhalsEngine:
@@ -24,7 +23,7 @@ class NarwhalsEngine:
         """Return the frame as Narwhals reads it."""
         return Source(frame)
 
-    def cells(self, frame: Any, question: Question) -> CellCounts:
+    def cells(self, frame: Any, question: Selection) -> CellCounts:
         """See `Engine.cells`."""
         source = self.source(frame)
         rows = source.selected(question)
@@ -39,7 +38,7 @@ class NarwhalsEngine:
         )
         return cell_counts(asked(lambda: _collected(query)), source.schema, question)
 
-    def tally(self, frame: Any, question: Question) -> Tally:
+    def tally(self, frame: Any, question: Selection) -> Tally:
         """See `Engine.tally`."""
         source = self.source(frame)
         rows = source.marked(question)
@@ -49,7 +48,7 @@ class NarwhalsEngine:
     def units(self, frame: Any, unit: tuple[str, ...]) -> Units:
         """See `Engine.units`."""
         source = self.source(frame)
-        rows = source.selected(Question(unit=unit))
+        rows = source.selected(Selection(unit=unit))
         named = zip(numbered("u", len(unit)), unit, strict=True)
         texts = [short for short, name in named if family(source.schema[name]) == "text"]
 
@@ -70,7 +69,7 @@ def _collected(query: nw.LazyFrame[Any]) -> Any:
     return query.collect(backend="pyarrow").to_native()
 
 
-def cell_counts(answer: Any, schema: Mapping[str, Any], question: Question) -> CellCounts:
+def cell_counts(answer: Any, schema: Mapping[str, Any], question: Selection) -> CellCounts:
     """Return the counts in a table of (b0, b1, …, n, missing_unit, several_cells), one row per cell."""
     import pyarrow.compute as pc
 

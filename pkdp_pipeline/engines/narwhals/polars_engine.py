@@ -18,9 +18,8 @@ from pkdp_pipeline.engines.narwhals.engine import NarwhalsEngine, cell_counts
 from pkdp_pipeline.engines.narwhals.source import Source, asked
 from pkdp_pipeline.engines.narwhals.statements import cells_query, most_frequent, numbered
 from pkdp_pipeline.engines.places import WIDEST, counted_by_place
-from pkdp_pipeline.engines.question import DRAWN, CellCounts, Question
-
-__all__ = ["ENGINE", "PolarsEngine"]
+from pkdp_pipeline.engines.question import DRAWN, CellCounts
+from pkdp_pipeline.model.question import Selection
 
 
 class PolarsEngine(NarwhalsEngine):
@@ -30,7 +29,7 @@ class PolarsEngine(NarwhalsEngine):
         """See `NarwhalsEngine.source`."""
         return Source(asked(partial(_typed, frame)))
 
-    def cells(self, frame: Any, question: Question) -> CellCounts:
+    def cells(self, frame: Any, question: Selection) -> CellCounts:
         """See `Engine.cells`."""
         if question.one_cell == "first" or not question.unit:
             return super().cells(frame, question)
@@ -60,7 +59,7 @@ def _typed(frame: pl.DataFrame | pl.LazyFrame) -> pl.LazyFrame:
     return lazy.with_columns(untyped) if untyped else lazy
 
 
-def _counted(rows: nw.LazyFrame[Any], question: Question, schema: Mapping[str, Any], *, eager: bool) -> pl.DataFrame:
+def _counted(rows: nw.LazyFrame[Any], question: Selection, schema: Mapping[str, Any], *, eager: bool) -> pl.DataFrame:
     """Return the answer in the fastest way for these types."""
     if eager and len(question.unit) == 1:
         # The frame is in memory already: its columns are named, not copied.
@@ -90,14 +89,14 @@ def _by_hash(rows: pl.DataFrame, cell: list[str]) -> pl.DataFrame | None:
     )
 
 
-def _by_pair(rows: nw.LazyFrame[Any], question: Question) -> pl.DataFrame:
+def _by_pair(rows: nw.LazyFrame[Any], question: Selection) -> pl.DataFrame:
     """Count by way of the distinct pairs of unit and cell: the faster way for text and for several columns."""
     query = cells_query(rows, units=len(question.unit), keys=len(question.by), one_cell="error")
     counted: pl.DataFrame = query.to_native().collect(engine="streaming")
     return counted
 
 
-def _by_cell(rows: nw.LazyFrame[Any], question: Question) -> pl.DataFrame:
+def _by_cell(rows: nw.LazyFrame[Any], question: Selection) -> pl.DataFrame:
     """Count by way of each cell's distinct units: the faster way for whole numbers and the like.
 
     A unit is in several cells just when the cells have more units than there are.

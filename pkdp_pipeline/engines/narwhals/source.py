@@ -11,11 +11,9 @@ import narwhals.stable.v2 as nw
 
 from pkdp_pipeline.engines.narwhals.columns import comparable, condition, nameable, opened
 from pkdp_pipeline.engines.narwhals.statements import numbered
-from pkdp_pipeline.engines.question import Question
 from pkdp_pipeline.errors import ConfigError, PkdpError
 from pkdp_pipeline.model.predicate.columns import check_columns
-
-__all__ = ["Source", "asked"]
+from pkdp_pipeline.model.question import Selection
 
 Answer = TypeVar("Answer")
 
@@ -31,7 +29,7 @@ class Source:
     def __init__(self, frame: Any) -> None:
         self._lazy, self.schema = asked(lambda: opened(frame))
 
-    def columns(self, question: Question) -> dict[str, nw.Expr]:
+    def columns(self, question: Selection) -> dict[str, nw.Expr]:
         """Return u0, u1, … (unit), b0, b1, … (by) and o0, o1, … (order_by).
 
         Raises
@@ -48,15 +46,15 @@ class Source:
             for short, name in zip(numbered(letter, len(names)), names, strict=True)
         }
 
-    def _condition(self, question: Question) -> nw.Expr | None:
+    def _condition(self, question: Selection) -> nw.Expr | None:
         return condition(question.where, self.schema, spark=self._lazy.implementation.is_spark_like())
 
-    def selected(self, question: Question) -> nw.LazyFrame[Any]:
+    def selected(self, question: Selection) -> nw.LazyFrame[Any]:
         """Return `columns` of the rows that satisfy ``where``."""
         columns, satisfied = self.columns(question), self._condition(question)
         return asked(lambda: (self._lazy if satisfied is None else self._lazy.filter(satisfied)).select(**columns))
 
-    def marked(self, question: Question) -> nw.LazyFrame[Any]:
+    def marked(self, question: Selection) -> nw.LazyFrame[Any]:
         """Return `columns` of all rows, and ``hit``: whether a row satisfies ``where``."""
         columns, satisfied = self.columns(question), self._condition(question)
         if satisfied is not None:

@@ -10,15 +10,14 @@ from pkdp_pipeline.engines.codes import MOST, answered, counted_by_code, joinabl
 from pkdp_pipeline.engines.narwhals.engine import NarwhalsEngine, cell_counts
 from pkdp_pipeline.engines.narwhals.source import asked
 from pkdp_pipeline.engines.narwhals.statements import numbered
-from pkdp_pipeline.engines.question import CellCounts, Question
-
-__all__ = ["ENGINE", "SparkEngine"]
+from pkdp_pipeline.engines.question import CellCounts
+from pkdp_pipeline.model.question import Selection
 
 
 class SparkEngine(NarwhalsEngine):
     """Counts the distinct units of a `pyspark.sql.DataFrame`; only counted cells leave Spark."""
 
-    def cells(self, frame: Any, question: Question) -> CellCounts:
+    def cells(self, frame: Any, question: Selection) -> CellCounts:
         """See `Engine.cells`."""
         if question.one_cell == "error" and question.unit:
             source = self.source(frame)

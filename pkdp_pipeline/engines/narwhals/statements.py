@@ -9,8 +9,6 @@ import narwhals.stable.v2 as nw
 from pkdp_pipeline.engines.question import DRAWN, SPACES
 from pkdp_pipeline.errors import ArgumentError
 
-__all__ = ["alike_query", "cells_query", "most_frequent", "numbered", "spaced_query", "tally_query"]
-
 Rows: TypeAlias = "nw.LazyFrame[Any]"
 
 

@@ -21,8 +21,6 @@ try:
 except ImportError:  # before Airflow 3.2
     from airflow.exceptions import AirflowException, AirflowFailException
 
-__all__ = ["PublishOperator"]
-
 
 class PublishOperator(BaseOperator):  # type: ignore[misc]  # Airflow is not installed where types are checked
     """Publish one day of a job, or replay what was published.

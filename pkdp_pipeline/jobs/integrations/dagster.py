@@ -17,8 +17,6 @@ from pkdp_pipeline.jobs.integrations import attempt, day_of, public
 from pkdp_pipeline.jobs.reporting import markdown_table
 from pkdp_pipeline.jobs.session import JobSession
 
-__all__ = ["release_assets"]
-
 _ROWS_SHOWN = 50
 
 

@@ -23,7 +23,8 @@ from pkdp_pipeline.jobs.outputs.tables import TableStore, check_tables, replace_
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.jobs.job import Job, ReleaseTable
+    from pkdp_pipeline.jobs.job import Job
+    from pkdp_pipeline.jobs.tables import ReleaseTable
 
 __all__ = [
     "DATABASES",

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from pkdp_pipeline.jobs.job import Job
 
-__all__ = ["in_duckdb"]
-
 _KEY = "output.duckdb"
 _TYPES = {
     "text": "VARCHAR",

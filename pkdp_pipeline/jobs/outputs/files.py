@@ -22,20 +22,6 @@ from pkdp_pipeline.releases.release import Release
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.tables import OutputTable
 
-__all__ = [
-    "FORMATS",
-    "LOCK_FILE",
-    "csv_bytes",
-    "day_folders",
-    "is_writable",
-    "job_lock",
-    "make_folder",
-    "remove_leftovers",
-    "remove_leftovers_in",
-    "write_atomically",
-    "write_files",
-]
-
 _DAY_FOLDER = re.compile(r"\d{4}-\d{2}-\d{2}")
 """The names of the folders that hold a day's files."""
 

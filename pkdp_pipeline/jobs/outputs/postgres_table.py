@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from pkdp_pipeline.jobs.job import Job
 
-__all__ = ["in_postgres"]
-
 _KEY = "output.postgres"
 _LEDGER = "pkdp"
 _LONGEST = 63

@@ -21,16 +21,6 @@ from pkdp_pipeline.releases.release import Release
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs.job import Job
 
-__all__ = [
-    "REGISTRY",
-    "PublicColumn",
-    "TableStore",
-    "check_names",
-    "check_tables",
-    "does_not_fit",
-    "replace_period",
-]
-
 REGISTRY = "pkdp_releases"
 """The table that says which release a period's rows are."""
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.jobs.job import Job, PeriodTable
     from pkdp_pipeline.jobs.source_tables import FileSourceTable
 
-__all__ = ["CsvSource"]
-
 Answer = TypeVar("Answer")
 
 _KEPT = "pkdp_kept"

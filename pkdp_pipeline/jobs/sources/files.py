@@ -20,17 +20,6 @@ if TYPE_CHECKING:
 
     from pkdp_pipeline.jobs.job import Job
 
-__all__ = [
-    "agreed_columns",
-    "agreed_parquet_columns",
-    "check_parquet_columns",
-    "escaped",
-    "files_of",
-    "no_parquet",
-    "open_parquet",
-    "shown",
-]
-
 _DIGITS = 38
 
 

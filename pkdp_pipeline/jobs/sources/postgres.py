@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from pkdp_pipeline.jobs.job import Job, PeriodTable
 
-__all__ = ["PostgresColumn", "PostgresSource", "column_of"]
-
 _PLAIN: Mapping[str, Kind] = {
     "bool": "boolean",
     "int2": "number",

@@ -23,19 +23,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.jobs.job import PeriodTable
     from pkdp_pipeline.jobs.source_tables import DuckDBSourceTable
 
-__all__ = [
-    "DaySource",
-    "FetchedSource",
-    "RelationSource",
-    "connect",
-    "disconnect",
-    "kind_of",
-    "newest_day",
-    "on_day",
-    "open_duckdb",
-    "pandas_rows",
-]
-
 Answer = TypeVar("Answer")
 
 _KINDS: Mapping[str, Kind] = {

@@ -21,20 +21,6 @@ if TYPE_CHECKING:
 
     from pkdp_pipeline.jobs.job import Job, PeriodTable
 
-__all__ = [
-    "DAYS",
-    "HOLDS",
-    "Kind",
-    "Source",
-    "check_named",
-    "check_unique",
-    "declared_columns",
-    "needed_columns",
-    "newest_kind",
-    "no_such_column",
-    "period_kind",
-]
-
 Kind = Literal["date", "timestamp", "instant", "text", "number", "real", "boolean", "other"]
 """What a column holds, as far as a job has to know. An instant is a timestamp in a time zone."""
 

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.jobs.job import Job, PeriodTable
     from pkdp_pipeline.jobs.source_tables import FileSourceTable
 
-__all__ = ["CsvForSpark", "SparkSource"]
-
 Answer = TypeVar("Answer")
 
 #: Settings of a session that a job starts; PYSPARK_SUBMIT_ARGS and a session of the caller's come before them.

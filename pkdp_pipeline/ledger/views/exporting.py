@@ -16,8 +16,6 @@ from pkdp_pipeline.ledger.chain import Event, Journal, checked
 from pkdp_pipeline.ledger.views.reading import Reading
 from pkdp_pipeline.model.version import VERSION
 
-__all__ = ["SCHEMA", "exported", "write_out"]
-
 SCHEMA = "pkdp-ledger/1"
 """Name and version of the JSON form; `pkdp_pipeline/schemas/ledger.v1.json` describes it."""
 

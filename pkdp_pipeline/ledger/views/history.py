@@ -19,8 +19,6 @@ from pkdp_pipeline.ledger.totals import LedgerTotals
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.facts import Facts
 
-__all__ = ["History", "Line", "Point", "read_history", "spending"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
     from pkdp_pipeline.ledger.postgres_database import PostgresDatabase
 
-__all__ = ["Reading", "chosen_units", "open_for_reading", "stated_total"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:

@@ -13,8 +13,6 @@ from pkdp_pipeline.ledger.account import Bundle
 from pkdp_pipeline.ledger.totals import LedgerTotals
 from pkdp_pipeline.model.budget import Budget
 
-__all__ = ["MOST_MORE", "Spent", "how_many_more", "spent"]
-
 MOST_MORE = 3650
 """More further releases than this are not counted."""
 

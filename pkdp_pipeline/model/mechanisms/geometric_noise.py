@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from pkdp_pipeline.model.arguments import positive_real
 
-__all__ = ["GeometricNoise"]
-
 
 @dataclass(frozen=True, slots=True)
 class GeometricNoise:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pkdp_pipeline.model.mechanisms.geometric_noise import GeometricNoise
 from pkdp_pipeline.model.mechanisms.suppression import check_steps
 
-__all__ = ["Histogram"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histogram:

@@ -8,16 +8,6 @@ from fractions import Fraction
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.mechanisms.geometric_noise import GeometricNoise
 
-__all__ = [
-    "LARGEST_EPSILON",
-    "SMALLEST_EPSILON",
-    "chance_of_at_least",
-    "check_noise",
-    "mean_absolute",
-    "mean_absolute_where_at_least",
-    "noise_scale",
-]
-
 #: Below this epsilon a draw could leave the 64-bit integers; above it that has probability below 1e-4000.
 SMALLEST_EPSILON = 1e-15
 #: Above this epsilon fewer than one draw in 1e21 differs from 0.

@@ -8,8 +8,6 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.model.mechanisms.geometric_noise import GeometricNoise
 
-__all__ = ["check_steps"]
-
 _MOST = 10**10
 """More than there are people."""
 

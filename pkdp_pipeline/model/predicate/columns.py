@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.predicate.tree import Column, Predicate, constant_family
 
-__all__ = ["check_columns", "check_families", "twins"]
-
 _LISTED = 20
 
 

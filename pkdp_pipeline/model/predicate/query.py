@@ -23,8 +23,6 @@ from pkdp_pipeline.model.predicate.tree import (
     disjunction,
 )
 
-__all__ = ["from_query"]
-
 _OPERATORS: dict[type[ast.cmpop], Operator] = {
     ast.Eq: "==",
     ast.NotEq: "==",

@@ -12,21 +12,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-__all__ = [
-    "FLIPPED",
-    "Column",
-    "Condition",
-    "Conjunction",
-    "Constant",
-    "Disjunction",
-    "Operator",
-    "Predicate",
-    "among",
-    "conjunction",
-    "constant_family",
-    "disjunction",
-]
-
 #: A real number is finite.
 Constant: TypeAlias = str | bool | int | float
 Operator: TypeAlias = Literal["==", "<", "<=", ">", ">=", "in", "isna"]

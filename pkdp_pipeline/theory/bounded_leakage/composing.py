@@ -16,17 +16,6 @@ from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.theorems.rounding import float_above, sum_above
 from pkdp_pipeline.theory.numbers import BITS, ball_of, exact_above, exact_end, read_epsilon, read_guarantee
 
-__all__ = [
-    "advanced_composition",
-    "along_path",
-    "basic_composition",
-    "beside_private_leakage",
-    "best_composition",
-    "big_world",
-    "chained",
-    "given_leakage",
-]
-
 _STEP_BY_STEP = 1000
 """Longer paths use the closed form, which is larger only where it comes near 1."""
 

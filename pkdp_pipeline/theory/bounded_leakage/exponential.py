@@ -15,8 +15,6 @@ from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
 from pkdp_pipeline.theory.bounded_leakage.leakage_pair import LeakagePair, Neighbours, Seen, read_neighbours
 from pkdp_pipeline.theory.numbers import BITS, ball_of, exact_above, exact_end, read_growth, read_law, read_number
 
-__all__ = ["ExponentialMechanism"]
-
 _BASE_BITS = 64
 """Binary digits after the point of the base of exact weights."""
 

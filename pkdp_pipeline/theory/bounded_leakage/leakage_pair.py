@@ -20,8 +20,6 @@ from pkdp_pipeline.theory.numbers import (
     read_law,
 )
 
-__all__ = ["LeakagePair", "Neighbours", "Seen", "one_record_apart", "read_neighbours"]
-
 Seen: TypeAlias = tuple[Hashable, Hashable]
 """(output, leaked value)."""
 

@@ -19,30 +19,6 @@ from pkdp_pipeline.model.arguments import positive_real, probability, whole_numb
 from pkdp_pipeline.theorems.rounding import ball_above
 from pkdp_pipeline.theory.numbers import read_number
 
-__all__ = [
-    "approximate_to_approximately_zero_concentrated",
-    "approximate_to_probabilistic",
-    "approximately_zero_concentrated_to_delta",
-    "kl_to_total_variation",
-    "mean_to_zero_concentrated",
-    "probabilistic_to_approximate",
-    "pure_to_kl",
-    "pure_to_mean_concentrated",
-    "pure_to_renyi",
-    "pure_to_total_variation",
-    "pure_to_zero_concentrated",
-    "renyi_to_delta",
-    "renyi_to_epsilon",
-    "renyi_to_epsilon_simple",
-    "truncated_to_epsilon",
-    "zero_concentrated_of_group",
-    "zero_concentrated_to_delta",
-    "zero_concentrated_to_epsilon",
-    "zero_concentrated_to_epsilon_simple",
-    "zero_concentrated_to_kl",
-    "zero_concentrated_to_renyi",
-]
-
 _BITS = 192
 _STEPS = 90
 """Steps of a search for the best order; any order is sound."""

@@ -16,17 +16,6 @@ from pkdp_pipeline.theorems.rounding import ball_above, float_above
 from pkdp_pipeline.theory.numbers import read_epsilon, read_number
 from pkdp_pipeline.theory.privacy_loss.side import LossSide
 
-__all__ = [
-    "CHI_SQUARED",
-    "HELLINGER",
-    "JENSEN_SHANNON",
-    "KULLBACK_LEIBLER",
-    "TOTAL_VARIATION",
-    "ConvexFunction",
-    "alpha_divergence",
-    "divergence_above",
-]
-
 _BITS = 256
 _ATOMS = 4096
 

@@ -19,8 +19,6 @@ from pkdp_pipeline.theory.privacy_loss.pairs import Law, certified_sides, explic
 from pkdp_pipeline.theory.privacy_loss.renyi import concentration, lowered, renyi_above, smallest_rho, whole_law
 from pkdp_pipeline.theory.privacy_loss.side import LossSide, crossing, exceeding_above
 
-__all__ = ["Order", "PrivacyLoss"]
-
 Order = Literal["either", "first", "second"]
 
 

@@ -24,8 +24,6 @@ from pkdp_pipeline.theorems.worst_case import NoiseCurve
 from pkdp_pipeline.theory.numbers import ball_of, read_law, read_number
 from pkdp_pipeline.theory.privacy_loss.side import LossSide, thinned
 
-__all__ = ["Law", "certified_sides", "explicit_sides"]
-
 _FINE = 0.01
 """Cells of a grid, in standard deviations of the loss; it widens the loss by a few millionths."""
 

@@ -20,8 +20,6 @@ import numpy as np
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
 from pkdp_pipeline.theory.privacy_loss.side import LossSide, log_sum_above
 
-__all__ = ["concentration", "lowered", "renyi_above", "smallest_rho", "supremum_above", "whole_law"]
-
 _TERMS = 18
 """Terms of the series for small exponents: the first one left out is below 0.5^20/20! of the first one."""
 

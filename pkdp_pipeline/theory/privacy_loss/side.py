@@ -11,8 +11,6 @@ import numpy as np
 from pkdp_pipeline.theorems.bound import smallest_epsilon
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
 
-__all__ = ["LossSide", "crossing", "exceeding_above", "log_sum_above", "thinned"]
-
 _MOST = 16_384
 """Most atoms that are summed again and again; more are put together two by two, with both masses kept."""
 

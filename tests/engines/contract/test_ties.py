@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from adapters import adapters
 
-from pkdp_pipeline.engines import Question, engine_for
+from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.model.keys import canonical_key
 
 FRAMES = [pytest.param(one, marks=one.marks, id=one.name) for one in adapters() if not one.other]
@@ -27,7 +27,7 @@ def rows_of(keys, units=None):
 
 def counted(adapter, rows, one_cell="most_frequent", by=("cell",)):
     with adapter.frame(rows) as frame:
-        answer = engine_for(frame).cells(frame, Question(unit=("unit",), by=by, one_cell=one_cell))
+        answer = engine_for(frame).cells(frame, Selection(unit=("unit",), by=by, one_cell=one_cell))
         keys = [tuple(map(canonical_key, key)) for key in answer.keys.itertuples(index=False)]
         return dict(zip(keys, answer.counts.tolist(), strict=True))
 

@@ -97,5 +97,5 @@ def test_what_is_wrong_with_the_terms_is_told_in_toml(job_file, basic):
     with pytest.raises(ConfigError, match="no rule takes once_per_unit and one_day_protected together") as caught:
         load_job(job_file(both + basic))
     assert "bounded_participation with independent_given_habits" in str(caught.value)
-    with pytest.raises(ConfigError, match=r"write budget = \{ epsilon = 1.0, delta = 1e-6 \}"):
+    with pytest.raises(ConfigError, match=r"budget\[1\]: epsilon of a budget must be finite and at least 0"):
         load_job(job_file("budget = { epsilon = -1.0, delta = 1e-6 }\n" + basic))

@@ -505,7 +505,7 @@ def test_the_line_of_the_documentation_works(files):
     token = add_token(files / "tokens", "ana")
     (files / "ana.header").write_text(f"Authorization: Bearer {token}\n")
     with serving(files) as port:
-        line = line.replace(":8765", f":{port}").replace("flights", "events").replace("50", "20")
+        line = line.replace("flights", "events").replace("50", "20").replace(":8765", f":{port}")
         subprocess.run(line + " --silent", shell=True, cwd=files, check=True)
     assert read_release(files / "answer.parquet").value == 62
 

@@ -105,7 +105,7 @@ def _single(file: Opened, ledger: str | None, effort: Effort) -> Iterator[Claim]
 def _report(file: Opened, ledger: str | None, effort: Effort) -> Iterator[Claim]:
     document, claims = file.document, list(report_claims(file))
     yield from claims
-    if len(claims) == 1:  # its structure is not that of a report
+    if claims[0].outcome == "fail":  # its structure is not that of a report
         return
     promised: list[Certificate | None] = []
     carried = sum(promise["certificate"] is not None for promise in document["promises"])
@@ -127,7 +127,7 @@ def _certified(document: dict[str, Any], prefix: str, effort: Effort) -> tuple[l
     """Return all claims of one certificate, and it with its parts where they could be made again."""
     claims, nested = certificate_claims(document, prefix)
     try:
-        claims += attack_claims(nested, effort, prefix) if nested else ()
+        claims += list(attack_claims(nested, effort, prefix)) if nested else ()  # all of them, or none
     except BREAKS as error:
         why = f"The attackers of what it names cannot be written down ({type(error).__name__})."
         words = "No declared attacker learns more than the file says."

@@ -1,5 +1,8 @@
-"""Hashes that stand for cells, where a unit's are joined bit by bit: what comes out shows whether it has one cell.
+"""Cells as whole numbers: how units that have one cell each are counted without another look at them.
 
+By place: units that are whole numbers close together each have a place in an array, which holds their cell.
+
+By code: hashes stand for cells, and a unit's are joined bit by bit: what comes out shows whether it has one cell.
 The cells are few and are read first, each with its hash. No hash of theirs has all the bits of another's, or this is
 not tried. Then the joined bits of several hashes are nobody's: whose they were would have all the bits of each of
 them, and so would be each of them. So a unit whose joined bits are a cell's hash has that cell in every row, and
@@ -9,6 +12,8 @@ nothing here depends on hashes being different, but for how fast the answer come
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,11 +36,109 @@ def counted_by_code(codes: _Hashes, often: Mapping[int, int]) -> npt.NDArray[np.
     return counts if counts.sum() == sum(often.values()) else None
 
 
-def answered(cells: Any, counts: npt.NDArray[np.int64], *, missing_unit: bool) -> Any:
-    """Return an Arrow table of cells with what a query about units of one cell each adds: n and the two answers."""
+def answered(cells: Any, counts: npt.NDArray[np.int64], *, missing_unit: bool, several_cells: bool = False) -> Any:
+    """Return an Arrow table of cells with what a query about units in cells adds: n and the two answers."""
     import pyarrow as pa
 
     answer = cells.append_column("n", pa.array(counts, pa.int64()))
-    for name, value in (("missing_unit", missing_unit), ("several_cells", False)):
+    for name, value in (("missing_unit", missing_unit), ("several_cells", several_cells)):
         answer = answer.append_column(name, pa.array(np.full(len(counts), value)))
     return answer
+
+
+#: Numbers that span less than this are close together, however few they are.
+WIDEST = 1 << 20
+#: More places than this are not kept, however many rows there are.
+_MOST = 1 << 28
+#: Rows looked at together: their arrays stay in the processor's caches.
+_CHUNK = 1 << 17
+_THREADS = 2
+
+_Integers = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """The places of the whole numbers from `least` on; `homes` holds their cells, or -1."""
+
+    least: int
+    homes: npt.NDArray[np.int32]
+
+    @classmethod
+    def between(cls, least: int, most: int, *, rows: int) -> Places | None:
+        """Return empty places for these numbers, or None where so many rows do not pay for them."""
+        span = most - least + 1
+        if span > min(_MOST, max(WIDEST, 4 * rows)) or not -(2**62) < least <= most < 2**62:
+            return None
+        return cls(least, np.full(span, -1, dtype=np.int32))
+
+    def settle(self, units: _Integers, cells: _Integers) -> bool:
+        """Put units into their places; return False when one is found in another cell, or has no place.
+
+        Parameters
+        ----------
+        units : integer array, one per row
+        cells : integer array, one per row
+            From 0 to 2^31 - 1.
+        """
+        places = units.astype(np.int64, copy=False)
+        places = places - self.least if self.least else places
+        if not len(places) or int(places.min()) < 0 or int(places.max()) >= len(self.homes):
+            return not len(places)
+        cells = cells.astype(np.int32, copy=False)
+        held = self.homes[places]
+        moved = np.flatnonzero(held != cells)
+        if not len(moved):
+            return True
+        if (held[moved] >= 0).any():
+            return False
+        places, cells = places[moved], cells[moved]
+        self.homes[places] = cells
+        return not (self.homes[places] != cells).any()
+
+    @property
+    def settled(self) -> npt.NDArray[np.int32]:
+        """The cell of every unit that has one."""
+        return self.homes[self.homes >= 0]
+
+
+def counted_by_place(units: _Integers, cells: _Integers, size: int) -> tuple[npt.NDArray[np.int64], bool] | None:
+    """Return how many distinct units each cell has, and whether a unit has several cells.
+
+    One pass writes every row's cell to its unit's place, another sees whether it is still there.
+
+    Parameters
+    ----------
+    units : integer array, one per row
+        At least one; none missing.
+    cells : integer array, one per row
+        Below `size`, which fits 32 bits.
+    size : int
+
+    Returns
+    -------
+    (integer array of length `size`, bool) or None
+        None where the units lie too far apart; they are counted another way.
+    """
+    least, most = int(units.min()), int(units.max())
+    found = Places.between(least, most, rows=len(units))
+    if found is None or size >= 2**31:
+        return None
+    places = units.astype(np.int64, copy=False)
+    places = places - least if least else places
+    found.homes[places] = cells
+    return np.bincount(found.settled, minlength=size), _moved(found.homes, places, cells)
+
+
+def _moved(homes: _Integers, places: _Integers, cells: _Integers) -> bool:
+    """Return whether a row's cell is not the one at its place; two threads look, since looking waits for memory."""
+
+    def looked(start: int) -> bool:
+        rows = slice(start, start + _CHUNK)
+        return bool((homes.take(places[rows]) != cells[rows]).any())
+
+    starts = range(0, len(places), _CHUNK)
+    if len(starts) < _THREADS:
+        return any(map(looked, starts))
+    with ThreadPoolExecutor(_THREADS) as threads:
+        return any(threads.map(looked, starts))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.model.question import Selection
 
 if TYPE_CHECKING:
@@ -41,6 +43,26 @@ class CellCounts:
     missing_unit: bool
     several_cells: bool
 
+    @classmethod
+    def of(cls, answer: Any, by: Sequence[str], public: Callable[[Any, str], pd.Series[Any]]) -> CellCounts:
+        """Read an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell.
+
+        `public` gives the keys of a column, by its name, their public dtype.
+        """
+        import pandas as pd
+        import pyarrow.compute as pc
+
+        several_cells = bool(pc.any(answer["several_cells"]).as_py())
+        # A cell that only rows without a unit mention has nobody in it.
+        counted = answer.slice(0, 0) if several_cells else answer.filter(pc.greater(answer["n"], 0))
+        keys = {name: public(counted[short], name) for name, short in zip(by, numbered("b", len(by)), strict=True)}
+        return cls(
+            keys=pd.DataFrame(keys, copy=False),
+            counts=counted["n"].to_numpy().astype("int64"),
+            missing_unit=bool(pc.any(answer["missing_unit"]).as_py()),
+            several_cells=several_cells,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
@@ -49,6 +71,16 @@ class Tally:
     satisfying: int
     population: int
     missing_unit: bool
+
+    @classmethod
+    def of(cls, answer: Any) -> Tally:
+        """Read an Arrow table of (satisfying, population, missing_unit) with one row, or none for no units."""
+        values = (answer.to_pylist() or [{}])[0]
+        return cls(
+            satisfying=int(values.get("satisfying") or 0),
+            population=int(values.get("population") or 0),
+            missing_unit=bool(values.get("missing_unit")),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,3 +116,16 @@ class Engine(Protocol):
     def units(self, frame: Any, unit: tuple[str, ...]) -> Units:
         """Look at the unit's columns in every row."""
         ...
+
+
+def numbered(letter: str, columns: int) -> list[str]:
+    """Return the names of that many columns of the rows that are counted, for example u0 and u1."""
+    return [f"{letter}{position}" for position in range(columns)]
+
+
+def not_counted(problem: str) -> ConfigError:
+    """Return what to say where an engine fails, whose own words could quote the data."""
+    return ConfigError(
+        f"the frame could not be counted ({problem}); check that its engine or connection is open and free, that it "
+        "can be read from start to end, and that where compares columns with constants of their own type."
+    )

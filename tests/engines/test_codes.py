@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.engines.codes import MOST, counted_by_code, joinable
-from pkdp_pipeline.engines.duckdb.relation_engine import cells_by_code
-from pkdp_pipeline.engines.duckdb.relation_rows import RelationRows
+from pkdp_pipeline.engines.duckdb.rows import Rows
 from pkdp_pipeline.errors import ConfigError
 
 QUESTION = Selection(unit=("u",), by=("c",))
@@ -65,12 +64,11 @@ def connection():
 
 def rows_of(relation, unit=("u",), by=("c",)):
     selected = [f"{column} AS u{i}" for i, column in enumerate(unit)]
-    return RelationRows(relation, (*selected, *(f"{column} AS b{i}" for i, column in enumerate(by))))
+    return Rows(relation, (*selected, *(f"{column} AS b{i}" for i, column in enumerate(by))))
 
 
 def by_code(relation, unit=("u",), by=("c",)):
-    kinds = [str(dict(zip(relation.columns, relation.types, strict=True))[column]) for column in unit]
-    return cells_by_code(rows_of(relation, unit, by), kinds=kinds, keys=len(by))
+    return rows_of(relation, unit, by).cells_by_code(len(unit), len(by))
 
 
 @tells_plans
@@ -132,21 +130,21 @@ def test_hashes_that_tell_nothing_change_no_answer(connection, monkeypatch):
     """With the same hash for all cells, or hashes that are part of each other, another way gives the answer."""
     relation = connection.table("stored")
     expected = engine_for(relation).cells(relation, QUESTION)
-    plain = RelationRows.run
+    plain = Rows.run
     for hashed in ("0::UBIGINT", "(hash({0}) & 3)::UBIGINT", "((1::UBIGINT << (hash({0}) % 60)) - 1)::UBIGINT"):
 
         def run(self, statement, hashed=hashed):
             return plain(self, statement.replace("hash(b0, 1)", hashed.format("b0")))
 
-        monkeypatch.setattr(RelationRows, "run", run)
-        monkeypatch.setattr(RelationRows, "batches", lambda self, statement: iter([run(self, statement)]))
+        monkeypatch.setattr(Rows, "run", run)
+        monkeypatch.setattr(Rows, "batches", lambda self, statement: iter([run(self, statement)]))
         for unit in ("u", "name"):
             counted = engine_for(relation).cells(relation, Selection(unit=(unit,), by=("c",)))
             assert sorted(counted.counts) == sorted(expected.counts)
 
 
 def test_rows_that_change_between_two_readings_change_no_answer(connection, monkeypatch):
-    relation, plain = connection.table("stored"), RelationRows.run
+    relation, plain = connection.table("stored"), Rows.run
 
     def run(self, statement):
         answer = plain(self, statement)
@@ -154,7 +152,7 @@ def test_rows_that_change_between_two_readings_change_no_answer(connection, monk
             connection.execute("INSERT INTO stored (u, name, c) VALUES (9999, 'new', 'new cell')")
         return answer
 
-    monkeypatch.setattr(RelationRows, "run", run)
+    monkeypatch.setattr(Rows, "run", run)
     for unit in ("u", "name"):
         assert by_code(relation, (unit,)) is None
         connection.execute("DELETE FROM stored WHERE u = 9999")

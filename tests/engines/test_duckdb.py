@@ -19,7 +19,7 @@ from thorough import examples
 
 from pkdp_pipeline.engines import ENGINES, Selection, engine_for
 from pkdp_pipeline.engines.duckdb.predicate import predicate_sql
-from pkdp_pipeline.engines.duckdb.relation_rows import asked as told_by_duckdb
+from pkdp_pipeline.engines.duckdb.rows import asked as told_by_duckdb
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 from pkdp_pipeline.model.keys import canonical_key
 from pkdp_pipeline.model.predicate import from_query

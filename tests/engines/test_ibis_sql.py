@@ -58,7 +58,7 @@ def compiled(monkeypatch):
             sent.append(str(ibis.to_sql(query.to_native(), dialect=dialect)))
             raise CompiledError
 
-        monkeypatch.setattr(narwhals_engine, "_collected", capture)
+        monkeypatch.setattr(narwhals_engine, "collected", capture)
         ask = narwhals_engine.ENGINE.tally if tally else narwhals_engine.ENGINE.cells
         with pytest.raises(CompiledError):
             ask(ibis.table(schema, name="visits"), question)

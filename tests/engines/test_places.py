@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkdp_pipeline.engines import Selection, engine_for
-from pkdp_pipeline.engines.places import WIDEST, Places, counted_by_place, tallied_by_place
+from pkdp_pipeline.engines.codes import WIDEST, Places, counted_by_place
 
 SIZE = 4
 
@@ -37,14 +37,11 @@ def test_units_with_a_place_are_counted_once(rows, shift, kind):
     shift=st.sampled_from([0, 7, -(2**61), 2**61]),
 )
 def test_units_with_a_place_are_tallied_once(rows, shift):
-    units = np.array([unit + shift for unit, _ in rows], dtype=np.int64)
-    hits = np.array([hit for _, hit in rows])
-    satisfying = {unit for unit, hit in rows if hit}
-    assert tallied_by_place(units, hits) == (len(satisfying), len({unit for unit, _ in rows}))
-    frame = pd.DataFrame({"u": units, "hit": hits})
-    question = Selection(unit=("u",), where="hit")
-    by_place = engine_for(frame).tally(frame, question)
-    assert by_place == engine_for(frame).tally(frame.astype({"u": "Int64"}), question)
+    frame = pd.DataFrame({"u": [unit + shift for unit, _ in rows], "hit": [hit for _, hit in rows]})
+    tally = engine_for(frame).tally(frame, Selection(unit=("u",), where="hit"))
+    assert tally.satisfying == len({unit for unit, hit in rows if hit})
+    assert tally.population == len({unit for unit, _ in rows})
+    assert not tally.missing_unit
 
 
 @pytest.mark.parametrize(
@@ -61,7 +58,6 @@ def test_units_far_apart_have_no_places(units):
     frame = pd.DataFrame({"u": units, "c": ["x", "y"]})
     cells = engine_for(frame).cells(frame, Selection(unit=("u",), by=("c",)))
     assert cells.counts.tolist() == [1, 1]
-    assert tallied_by_place(units, np.array([True, False])) is None
     tally = engine_for(frame).tally(frame, Selection(unit=("u",), where="c == 'x'"))
     assert (tally.satisfying, tally.population) == (1, 2)
 

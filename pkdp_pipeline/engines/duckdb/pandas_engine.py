@@ -1,8 +1,8 @@
-"""Counting the units of a pandas frame: columns become codes in pandas, NumPy or DuckDB counts them."""
+"""Counting the units of a pandas frame: columns become Arrow arrays under which equal values are one value."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from numbers import Number
@@ -12,133 +12,110 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pkdp_pipeline.engines.duckdb.cell_codes import CellCodes, encode_cells
-from pkdp_pipeline.engines.duckdb.connecting import connect
 from pkdp_pipeline.engines.duckdb.selection import plain, selected_rows
-from pkdp_pipeline.engines.duckdb.statements import alike_statement, cells_statement, numbered, tally_statement
-from pkdp_pipeline.engines.places import counted_by_place, tallied_by_place
-from pkdp_pipeline.engines.question import DRAWN, SPACES, CellCounts, Tally, Units
-from pkdp_pipeline.errors import ArgumentError, ConfigError
+from pkdp_pipeline.engines.memory import cells_in_memory, tally_in_memory, units_in_memory
+from pkdp_pipeline.engines.question import DRAWN, CellCounts, Tally, Units, not_counted
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.keys import canonical_key, key_dtype, kind_of_dtype
 from pkdp_pipeline.model.predicate.columns import check_columns
 from pkdp_pipeline.model.question import Selection
 
 
 @dataclass(frozen=True, slots=True)
 class PandasEngine:
-    """Counts the distinct units of a `pandas.DataFrame` with a private, in-memory DuckDB."""
+    """Counts the distinct units of a `pandas.DataFrame` in memory."""
 
     def cells(self, frame: pd.DataFrame, question: Selection) -> CellCounts:
         """See `Engine.cells`."""
-        for argument, names in (
-            ("unit", question.unit),
-            ("by", question.by),
-            ("order_by", question.order_by),
-        ):
-            check_columns(argument, names, list(frame.columns))
+        for argument in ("unit", "by", "order_by"):
+            check_columns(argument, getattr(question, argument), list(frame.columns))
         selected = selected_rows(frame, question.where)
-        wanted = dict.fromkeys((*question.unit, *question.by, *question.order_by))
-        read = {name: plain(frame[name]) for name in wanted}
+        read = {name: plain(frame[name]) for name in (*question.unit, *question.by, *question.order_by)}
         rows = {name: column if selected is None else column.loc[selected] for name, column in read.items()}
-        codes = encode_cells([rows[name] for name in question.by], ordered=question.one_cell != "error")
-        counted = _by_place([rows[name] for name in question.unit], codes, question)
-        if counted is not None:
-            return counted
-        columns = _unit_columns(rows, question)
-        packed = question.one_cell == "error" and bool(question.unit)
-        columns["b0"] = codes.packed() if packed else codes.codes
-        for position, name in enumerate(question.order_by):
-            columns[f"o{position}"] = _ranks(rows[name])
-        if question.one_cell in DRAWN:
-            columns["pick"] = codes.spelled()
-        statement = cells_statement(
-            units=len(question.unit),
-            keys=1,
-            one_cell=question.one_cell,
-            orders=len(question.order_by),
-            pick="pick",
-            packed_bits=codes.bits if packed else None,
-        )
-        answer = _aggregate(columns, statement)
-        return _cell_counts(answer, codes, question)
+        columns = _units((rows[name] for name in question.unit), as_text=question.one_cell in DRAWN)
+        columns |= {f"b{i}": _keys(rows[name]) for i, name in enumerate(question.by)}
+        columns |= {f"o{i}": _ranks(rows[name]) for i, name in enumerate(question.order_by)}
+        answer = cells_in_memory(_table(columns), question, _spelling)
+        return CellCounts.of(answer, question.by, lambda keys, name: _public(keys, rows[name].dtype))
 
     def tally(self, frame: pd.DataFrame, question: Selection) -> Tally:
         """See `Engine.tally`."""
         check_columns("unit", question.unit, list(frame.columns))
         selected = selected_rows(frame, question.where)
-        units = {name: plain(frame[name]) for name in question.unit}
-        hits = np.ones(len(frame), dtype=bool) if selected is None else selected
-        if len(units) == 1 and _has_places(*units.values()):
-            tallied = tallied_by_place(next(iter(units.values())).to_numpy(), hits)
-            if tallied is not None:
-                return Tally(satisfying=tallied[0], population=tallied[1], missing_unit=False)
-        columns = _unit_columns(units, question)
-        columns["hit"] = hits
-        answer = _aggregate(columns, tally_statement(units=len(question.unit)))
-        satisfying, population, missing = (answer[name].iloc[0] for name in answer.columns)
-        return Tally(satisfying=int(satisfying), population=int(population), missing_unit=bool(missing))
+        columns = _units(plain(frame[name]) for name in question.unit)
+        columns["hit"] = np.ones(len(frame), dtype=bool) if selected is None else selected
+        return tally_in_memory(_table(columns), len(question.unit))
 
     def units(self, frame: pd.DataFrame, unit: tuple[str, ...]) -> Units:
         """See `Engine.units`."""
         check_columns("unit", unit, list(frame.columns))
         columns = [frame[name] for name in unit]
-        if any(map(holds_several_types, columns)):
+        if any(map(_holds_several_types, columns)):
             return Units(mixed=True)
-        texts = {
-            name: column for name, column in zip(numbered("u", len(unit)), columns, strict=True) if holds_text(column)
-        }
-        if not any(map(has_spaces, texts.values())):
+        texts = {f"u{i}": column for i, column in enumerate(columns) if _holds_text(column)}
+        if not texts:
             return Units()
-        rows = _unit_columns({name: plain(frame[name]) for name in unit}, Selection(unit=unit))
-        rows |= {name: column.astype("str").array for name, column in texts.items()}
-        answer = _aggregate(rows, alike_statement(units=len(unit), texts=list(texts)))
-        return Units(alike=bool(answer["alike"].iloc[0]))
+        rows = _units(map(plain, columns)) | {name: column.astype("str") for name, column in texts.items()}
+        return units_in_memory(_table(rows), len(unit), list(texts))
 
 
 ENGINE = PandasEngine()
 
 
-def _by_place(units: list[pd.Series[Any]], codes: CellCodes, question: Selection) -> CellCounts | None:
-    """Count units that are whole numbers close together; None for others and for other rules."""
-    if question.one_cell != "error" or len(units) != 1 or not _has_places(units[0]):
-        return None
-    found = counted_by_place(units[0].to_numpy(), codes.codes, codes.size)
-    if found is None:
-        return None
-    counts, several_cells = found
-    held = np.flatnonzero(counts) if not several_cells else np.empty(0, dtype=np.int64)
-    keys = codes.decode(held)
-    return CellCounts(
-        keys=pd.DataFrame(dict(zip(question.by, keys, strict=True)), copy=False),
-        counts=counts[held],
-        missing_unit=False,
-        several_cells=several_cells,
-    )
+def _table(columns: dict[str, Any]) -> Any:
+    """Return an Arrow table; what Arrow says of a value it cannot hold is not passed on."""
+    import pyarrow as pa
+
+    problem = ""
+    try:
+        return pa.table({name: pa.array(column, from_pandas=True) for name, column in columns.items()})
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        problem = type(error).__name__
+    raise not_counted(problem)
 
 
-def _has_places(units: pd.Series[Any]) -> bool:
-    """Return whether there are units, all whole numbers of NumPy's, none of which can be missing."""
-    return bool(len(units)) and isinstance(units.dtype, np.dtype) and units.dtype.kind in "iu"
+def _keys(column: pd.Series[Any]) -> Any:
+    """Return a by-column without categories, in which NaN is missing and 0.0 is -0.0."""
+    kind = kind_of_dtype(column.dtype)
+    if kind is None:
+        raise ArgumentError(
+            f"by column {column.name!r} has dtype {column.dtype}, which cannot name cells; convert it, for example "
+            "with astype('str')."
+        )
+    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "empty"):
+        raise ArgumentError(
+            f"by column {column.name!r} has dtype object and does not hold text alone; give it one dtype, for example "
+            "with astype('str'), convert_dtypes() or pd.to_datetime."
+        )
+    if kind == "real":
+        return column.to_numpy(dtype="float64", na_value=np.nan) + 0.0
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return column
+    named = key_dtype(column.dtype)
+    return column if column.dtype == named else column.astype(named)
 
 
-def _cell_counts(answer: pd.DataFrame, codes: CellCodes, question: Selection) -> CellCounts:
-    several_cells = bool(answer["several_cells"].any())
-    # A cell that only rows without a unit mention has nobody in it.
-    held = answer.loc[(answer["n"] > 0) & (not several_cells)].sort_values("b0")
-    keys = codes.decode(held["b0"].to_numpy())
-    return CellCounts(
-        keys=pd.DataFrame(dict(zip(question.by, keys, strict=True)), copy=False),
-        counts=held["n"].to_numpy(dtype=np.int64),
-        missing_unit=bool(answer["missing_unit"].any()),
-        several_cells=several_cells,
-    )
+def _public(keys: Any, dtype: Any) -> pd.Series[Any]:
+    public: pd.Series[Any] = pd.Series(pd.arrays.ArrowExtensionArray(keys)).astype(key_dtype(dtype))
+    return public
 
 
-def _unit_columns(rows: Mapping[str, pd.Series[Any]], question: Selection) -> dict[str, Any]:
-    names = numbered("u", len(question.unit))
-    as_text = question.one_cell in DRAWN
-    return {
-        name: _unit_column(rows[column], as_text=as_text) for name, column in zip(names, question.unit, strict=True)
-    }
+def _spelling(values: Any) -> list[str]:
+    """Spell keys as DuckDB spells them, but for times with fractions of a second."""
+    return [_spelled(canonical_key(key)) for key in values.to_pandas(types_mapper=pd.ArrowDtype)]
+
+
+def _spelled(key: Any) -> str:
+    if isinstance(key, pd.Timestamp) and key.tz is not None:
+        key = key.tz_convert(None)
+    text = str(key).lower() if isinstance(key, bool) else str(key)
+    if isinstance(key, float):
+        text = text.removesuffix(".0")
+    return f"{len(text)}:{text}"
+
+
+def _units(columns: Iterable[pd.Series[Any]], *, as_text: bool = False) -> dict[str, Any]:
+    return {f"u{i}": _unit_column(column, as_text=as_text) for i, column in enumerate(columns)}
 
 
 def _unit_column(column: pd.Series[Any], *, as_text: bool) -> Any:
@@ -180,29 +157,11 @@ def _factorized(column: pd.Series[Any], *, sort: bool = False) -> tuple[npt.NDAr
     )
 
 
-def _aggregate(columns: dict[str, Any], statement: str) -> pd.DataFrame:
-    """Run one statement over ``pkdp_rows`` in a connection of its own, which is closed again."""
-    import duckdb
-
-    problem = ""
-    connection = connect()
-    try:
-        connection.register("pkdp_rows", pd.DataFrame(columns, copy=False))
-        answer: pd.DataFrame = connection.sql(statement).to_arrow_table().to_pandas()
-        return answer
-    except duckdb.Error as error:
-        problem = type(error).__name__
-    finally:
-        connection.close()
-    # The engine's own text could quote the data.
-    raise ConfigError(f"the frame could not be counted ({problem}); check the dtypes of the columns it is asked for.")
-
-
 #: What pandas calls columns of objects that may have several types; to it a time among dates is a date.
 _PERHAPS_MIXED = frozenset({"mixed", "mixed-integer", "date"})
 
 
-def holds_several_types(column: pd.Series[Any]) -> bool:
+def _holds_several_types(column: pd.Series[Any]) -> bool:
     """Return whether values are of several types, such as text and numbers; all numbers are of one type."""
     values = _values(column)
     if values.dtype != object or pd.api.types.infer_dtype(values, skipna=True) not in _PERHAPS_MIXED:
@@ -210,7 +169,7 @@ def holds_several_types(column: pd.Series[Any]) -> bool:
     return len({_type(value) for value in values[values.notna()]}) > 1
 
 
-def holds_text(column: pd.Series[Any]) -> bool:
+def _holds_text(column: pd.Series[Any]) -> bool:
     """Return whether values are text."""
     import pyarrow as pa
 
@@ -219,15 +178,6 @@ def holds_text(column: pd.Series[Any]) -> bool:
         kind = values.dtype.pyarrow_dtype
         return any(is_text(kind) for is_text in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
     return isinstance(values.dtype, pd.StringDtype) or pd.api.types.infer_dtype(values, skipna=True) == "string"
-
-
-def has_spaces(column: pd.Series[Any]) -> bool:
-    """Return whether a text has spaces around it."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    texts = pa.array(_values(column), type=pa.large_string(), from_pandas=True)
-    return bool(pc.any(pc.not_equal(pc.utf8_trim(texts, SPACES), texts)).as_py())
 
 
 def _values(column: pd.Series[Any]) -> Any:

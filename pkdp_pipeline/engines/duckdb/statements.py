@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pkdp_pipeline.engines.question import SPACES
+from pkdp_pipeline.engines.question import SPACES, numbered
 from pkdp_pipeline.errors import ArgumentError
 
 
@@ -21,11 +21,6 @@ def quoted(name: str) -> str:
 def literal(text: str) -> str:
     """Return text as a SQL string."""
     return "'" + text.replace("'", "''") + "'"
-
-
-def numbered(letter: str, columns: int) -> list[str]:
-    """Return the names of that many columns in ``pkdp_rows``, for example u0 and u1."""
-    return [f"{letter}{position}" for position in range(columns)]
 
 
 def spelled(names: list[str]) -> str:
@@ -41,13 +36,10 @@ def spelled(names: list[str]) -> str:
     return " || ".join(f"coalesce(length({text}) || ':' || {text}, '-')" for text in texts)
 
 
-def cells_statement(
-    *, units: int, keys: int, one_cell: str, orders: int = 0, pick: str = "", packed_bits: int | None = None
-) -> str:
+def cells_statement(*, units: int, keys: int, one_cell: str, orders: int = 0, pick: str = "") -> str:
     """Return what follows ``WITH pkdp_rows AS (…)`` for (b0, b1, …, n, missing_unit, several_cells) per cell.
 
-    `pick` is SQL for the cell's name as text. `packed_bits` says that ``b0`` is the cell: a whole number of so
-    many bits, with its complement in as many bits above it.
+    `pick` is SQL for the cell's name as text, by default as DuckDB spells it.
     """
     cell = ", ".join(numbered("b", keys))
     if units == 0:
@@ -55,13 +47,13 @@ def cells_statement(
             f"SELECT {cell}, count(*) AS n, false AS missing_unit, false AS several_cells "
             f"FROM pkdp_rows GROUP BY {cell}"
         )
-    missing = _missing(units)
-    if one_cell == "error" and packed_bits is None:
+    if one_cell == "error":
         return _pairs_statement(units, keys)
+    nobody = missing(units)
+    rows = _one_row_per_unit(units, keys, one_cell, orders, pick or spelled(numbered("b", keys)))
     return (
-        f"SELECT {cell}, count(*) FILTER (WHERE NOT ({missing})) AS n, bool_or({missing}) AS missing_unit, "
-        f"bool_or(several AND NOT ({missing})) AS several_cells "
-        f"FROM ({_one_row_per_unit(units, keys, one_cell, orders, pick, packed_bits)}) GROUP BY {cell}"
+        f"SELECT {cell}, count(*) FILTER (WHERE NOT ({nobody})) AS n, bool_or({nobody}) AS missing_unit, "
+        f"false AS several_cells FROM ({rows}) GROUP BY {cell}"
     )
 
 
@@ -73,10 +65,10 @@ def tally_statement(*, units: int) -> str:
             "FROM pkdp_rows"
         )
     unit = ", ".join(numbered("u", units))
-    missing = _missing(units)
+    nobody = missing(units)
     return (
-        f"SELECT count(*) FILTER (WHERE hit AND NOT ({missing})) AS satisfying, "
-        f"count(*) FILTER (WHERE NOT ({missing})) AS population, coalesce(bool_or({missing}), false) AS missing_unit "
+        f"SELECT count(*) FILTER (WHERE hit AND NOT ({nobody})) AS satisfying, "
+        f"count(*) FILTER (WHERE NOT ({nobody})) AS population, coalesce(bool_or({nobody}), false) AS missing_unit "
         f"FROM (SELECT {unit}, bool_or(hit) AS hit FROM pkdp_rows GROUP BY {unit})"
     )
 
@@ -105,7 +97,7 @@ def alike_statement(*, units: int, texts: Sequence[str]) -> str:
     )
     differ = " OR ".join(f"min({name}) <> max({name})" for name in names)
     return (
-        f"SELECT count(*) > 0 AS alike FROM (SELECT 1 FROM pkdp_rows WHERE NOT ({_missing(units)}) "
+        f"SELECT count(*) > 0 AS alike FROM (SELECT 1 FROM pkdp_rows WHERE NOT ({missing(units)}) "
         f"GROUP BY {trimmed} HAVING {differ})"
     )
 
@@ -116,32 +108,25 @@ def _pairs_statement(units: int, keys: int) -> str:
     The pairs are found once, as a count of distinct units per cell finds them. Units are told apart by GROUP BY
     alone, which knows what a collation takes for equal; hashes do not, nor does DuckDB 1's count(DISTINCT …).
     """
-    unit, cell, missing = ", ".join(numbered("u", units)), ", ".join(numbered("b", keys)), _missing(units)
-    units_found = f"SELECT {unit} FROM pkdp_pairs WHERE NOT ({missing}) GROUP BY {unit}"
-    n = f"count(*) FILTER (WHERE NOT ({missing}))"
+    unit, cell, nobody = ", ".join(numbered("u", units)), ", ".join(numbered("b", keys)), missing(units)
+    units_found = f"SELECT {unit} FROM pkdp_pairs WHERE NOT ({nobody}) GROUP BY {unit}"
+    n = f"count(*) FILTER (WHERE NOT ({nobody}))"
     return (
         f", pkdp_pairs AS MATERIALIZED (SELECT DISTINCT {unit}, {cell} FROM pkdp_rows) "
-        f"SELECT {cell}, {n} AS n, bool_or({missing}) AS missing_unit, "
+        f"SELECT {cell}, {n} AS n, bool_or({nobody}) AS missing_unit, "
         f"sum({n}) OVER () > (SELECT count(*) FROM ({units_found})) AS several_cells FROM pkdp_pairs GROUP BY {cell}"
     )
 
 
-def _missing(units: int) -> str:
+def missing(units: int) -> str:
+    """Return SQL for whether a row's unit is missing."""
     return " OR ".join(f"{name} IS NULL" for name in numbered("u", units))
 
 
-def _one_row_per_unit(units: int, keys: int, one_cell: str, orders: int, pick: str, packed_bits: int | None) -> str:
-    """Return the query for (unit, cell, several): `several` where a unit has several cells and no rule chose."""
+def _one_row_per_unit(units: int, keys: int, one_cell: str, orders: int, pick: str) -> str:
+    """Return the query for (unit, cell) with the cell that the rule chooses."""
     unit, cells = ", ".join(numbered("u", units)), numbered("b", keys)
     cell = ", ".join(cells)
-    if packed_bits is not None:
-        # One cheap aggregate gives the cell and shows whether it is the only one: only then is the upper half
-        # still the complement of the lower.
-        mask = f"{(1 << packed_bits) - 1}::UBIGINT"
-        joined = f"SELECT {unit}, bit_or(b0)::UBIGINT AS b FROM pkdp_rows GROUP BY {unit}"
-        return (
-            f"SELECT {unit}, b & {mask} AS b0, b >> {packed_bits} <> {mask} - (b & {mask}) AS several FROM ({joined})"
-        )
     rows = "pkdp_rows"
     if one_cell == "most_frequent":
         rows = (
@@ -159,7 +144,7 @@ def _one_row_per_unit(units: int, keys: int, one_cell: str, orders: int, pick: s
     values = [f"{name} := {name}" for name in cells]
     chosen = ", ".join(f"chosen.{name} AS {name}" for name in cells)
     best = f"min(struct_pack({', '.join([*fields, *values])})) AS chosen"
-    return f"SELECT {unit}, {chosen}, false AS several FROM (SELECT {unit}, {best} FROM {rows} GROUP BY {unit})"
+    return f"SELECT {unit}, {chosen} FROM (SELECT {unit}, {best} FROM {rows} GROUP BY {unit})"
 
 
 def _missing_last(names: list[str]) -> list[str]:

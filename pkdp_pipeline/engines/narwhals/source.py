@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import narwhals.stable.v2 as nw
 
-from pkdp_pipeline.engines.narwhals.columns import comparable, condition, nameable, opened
-from pkdp_pipeline.engines.narwhals.statements import numbered
-from pkdp_pipeline.errors import ConfigError, PkdpError
+from pkdp_pipeline.engines.narwhals.columns import comparable, condition, family, nameable, opened
+from pkdp_pipeline.engines.question import not_counted, numbered
+from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.model.predicate.columns import check_columns
 from pkdp_pipeline.model.question import Selection
 
@@ -28,6 +28,11 @@ class Source:
 
     def __init__(self, frame: Any) -> None:
         self._lazy, self.schema = asked(lambda: opened(frame))
+
+    def texts(self, unit: tuple[str, ...]) -> list[str]:
+        """Return which of u0, u1, … hold text."""
+        named = zip(numbered("u", len(unit)), unit, strict=True)
+        return [short for short, name in named if family(self.schema[name]) == "text"]
 
     def columns(self, question: Selection) -> dict[str, nw.Expr]:
         """Return u0, u1, … (unit), b0, b1, … (by) and o0, o1, … (order_by).
@@ -59,12 +64,9 @@ class Source:
         columns, satisfied = self.columns(question), self._condition(question)
         if satisfied is not None:
             return asked(lambda: self._lazy.select(**columns, hit=satisfied))
-        return asked(
-            lambda: self._lazy.select(**columns).with_columns(hit=nw.lit(True)) if columns else self._counted()
-        )
-
-    def _counted(self) -> nw.LazyFrame[Any]:
-        return self._lazy.with_columns(hit=nw.lit(True)).select("hit")
+        if not columns:
+            return asked(lambda: self._lazy.with_columns(hit=nw.lit(True)).select("hit"))
+        return asked(lambda: self._lazy.select(**columns).with_columns(hit=nw.lit(True)))
 
 
 def asked(question: Callable[[], Answer]) -> Answer:
@@ -77,10 +79,7 @@ def asked(question: Callable[[], Answer]) -> Answer:
         raise
     except BaseException as error:  # some engines' failures are no Exception
         problem = type(error).__name__
-    raise ConfigError(
-        f"the frame could not be counted ({problem}); check that its engine is running, that the frame can be read "
-        "from start to end, and that where compares columns with constants of their own type."
-    )
+    raise not_counted(problem)
 
 
 #: Loggers by which PySpark writes what the JVM said, which can quote a value.

@@ -7,25 +7,21 @@ from typing import Any
 import numpy as np
 
 from pkdp_pipeline.engines.codes import MOST, answered, counted_by_code, joinable
-from pkdp_pipeline.engines.narwhals.engine import NarwhalsEngine, cell_counts
-from pkdp_pipeline.engines.narwhals.source import asked
-from pkdp_pipeline.engines.narwhals.statements import numbered
-from pkdp_pipeline.engines.question import CellCounts
+from pkdp_pipeline.engines.narwhals.engine import NarwhalsEngine
+from pkdp_pipeline.engines.question import numbered
 from pkdp_pipeline.model.question import Selection
 
 
 class SparkEngine(NarwhalsEngine):
     """Counts the distinct units of a `pyspark.sql.DataFrame`; only counted cells leave Spark."""
 
-    def cells(self, frame: Any, question: Selection) -> CellCounts:
-        """See `Engine.cells`."""
+    def _counted(self, rows: Any, question: Selection, frame: Any) -> Any:
         if question.one_cell == "error" and question.unit:
-            source = self.source(frame)
-            rows = source.selected(question).to_native()
-            answer = asked(lambda: _by_code(rows, units=len(question.unit), keys=len(question.by)))
+            units, keys = len(question.unit), len(question.by)
+            answer = _by_code(rows.to_native(), units=units, keys=keys)
             if answer is not None:
-                return cell_counts(answer, source.schema, question)
-        return super().cells(frame, question)
+                return answer
+        return super()._counted(rows, question, frame)
 
 
 ENGINE = SparkEngine()

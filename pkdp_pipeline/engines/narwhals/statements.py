@@ -6,24 +6,20 @@ from typing import Any, TypeAlias
 
 import narwhals.stable.v2 as nw
 
-from pkdp_pipeline.engines.question import DRAWN, SPACES
+from pkdp_pipeline.engines.question import DRAWN, SPACES, numbered
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.question import Selection
 
 Rows: TypeAlias = "nw.LazyFrame[Any]"
 
 
-def numbered(letter: str, columns: int) -> list[str]:
-    """Return the names of that many columns of the rows, for example u0 and u1."""
-    return [f"{letter}{position}" for position in range(columns)]
-
-
-def cells_query(rows: Rows, *, units: int, keys: int, one_cell: str, orders: int = 0) -> Rows:
+def cells_query(rows: Rows, question: Selection) -> Rows:
     """Return the query for (b0, b1, …, n, missing_unit, several_cells), one row per cell."""
-    unit, cell = numbered("u", units), numbered("b", keys)
-    if not units:
+    unit, cell = numbered("u", len(question.unit)), numbered("b", len(question.by))
+    if not unit:
         nobody = nw.lit(False)
         return rows.group_by(*cell).agg(nw.len().alias("n")).with_columns(missing_unit=nobody, several_cells=nobody)
-    if one_cell == "error":
+    if question.one_cell == "error":
         # One grouping by unit, so that the rows change places once. A unit has one cell where the smallest is the
         # largest, column by column, and no key is missing in some of its rows only.
         homes = rows.group_by(*unit).agg(
@@ -34,7 +30,7 @@ def cells_query(rows: Rows, *, units: int, keys: int, one_cell: str, orders: int
         )
         several = nw.any_horizontal(*(_differs(name) for name in cell), ignore_nulls=True)
     else:
-        homes = _chosen(rows, unit, cell, one_cell, numbered("o", orders))
+        homes = _chosen(rows, unit, cell, question.one_cell, numbered("o", len(question.order_by)))
         several = nw.lit(False)
     missing = _missing(unit)
     marked = homes.select(*cell, present=(~missing).cast(nw.Int64), missing=missing, several=several & ~missing)

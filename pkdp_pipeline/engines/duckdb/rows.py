@@ -1,0 +1,212 @@
+"""The rows that a question is about, as DuckDB reads them, and how they are counted.
+
+A statement is about ``pkdp_rows``, with the columns ``u0, u1, …`` (the unit), ``b0, b1, …`` (the cell), ``o0, o1, …``
+(what comes first) and ``hit`` (whether a row satisfies a predicate). Rows of a relation are read by two statements at
+most, and by several only where they are stored.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pkdp_pipeline.engines.codes import MOST, Places, answered, counted_by_code, joinable
+from pkdp_pipeline.engines.duckdb.statements import (
+    alike_statement,
+    cells_statement,
+    missing,
+    spaced_statement,
+    tally_statement,
+)
+from pkdp_pipeline.engines.question import Tally, Units, not_counted, numbered
+from pkdp_pipeline.errors import TemporaryError
+from pkdp_pipeline.model.question import Selection
+
+if TYPE_CHECKING:
+    import duckdb
+
+Answer = TypeVar("Answer")
+
+#: Rows in a batch of a stream: their arrays stay in the processor's caches.
+_BATCH = 1 << 17
+#: The operators of a plan that reads stored rows once, one by one.
+_SCANS = frozenset({"PROJECTION", "FILTER", "SEQ_SCAN", "TABLE_SCAN", "PARQUET_SCAN", "READ_PARQUET"})
+
+_Hashes = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """What ``pkdp_rows`` names in a statement: columns of a relation, where a condition holds.
+
+    Parameters
+    ----------
+    relation : duckdb.DuckDBPyRelation
+    selected : tuple of str
+        SQL for the columns, such as ``"id" AS u0``.
+    condition : str
+        SQL.
+    """
+
+    relation: duckdb.DuckDBPyRelation
+    selected: tuple[str, ...] = ("*",)
+    condition: str = "true"
+
+    def cells(self, question: Selection) -> Any:
+        """Return an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell."""
+        units, keys = len(question.unit), len(question.by)
+        if question.one_cell == "error" and units and (coded := self.cells_by_code(units, keys)) is not None:
+            return coded
+        return self.run(
+            cells_statement(units=units, keys=keys, one_cell=question.one_cell, orders=len(question.order_by))
+        )
+
+    def tally(self, units: int) -> Tally:
+        """Count the units that have a hit among their rows, and all."""
+        return Tally.of(self.run(tally_statement(units=units)))
+
+    def units(self, units: int, texts: list[str]) -> Units:
+        """See `Engine.units`; `texts` are those of the unit's columns that hold text."""
+        if not texts or not self.run(spaced_statement(texts))["spaced"][0].as_py():
+            return Units()
+        return self.alike(units, texts)
+
+    def alike(self, units: int, texts: list[str]) -> Units:
+        """Return whether two units are one when the columns of text among theirs are trimmed."""
+        return Units(alike=self.run(alike_statement(units=units, texts=texts))["alike"][0].as_py())
+
+    def run(self, statement: str) -> Any:
+        """Return the answer to what follows ``WITH pkdp_rows AS (…)`` as an Arrow table."""
+        with self._query(statement) as query:
+            return asked(lambda: query().to_arrow_table())
+
+    def batches(self, statement: str) -> Iterator[Any]:
+        """Yield such an answer as Arrow record batches, while DuckDB goes on reading."""
+        with self._query(statement) as query:
+            batches = iter(asked(lambda: query().to_arrow_reader(_BATCH)))
+            while (batch := asked(lambda: next(batches, None))) is not None:
+                yield batch
+
+    def is_stored(self) -> bool:
+        """Return whether the rows are read from storage one by one, so that reading them twice is cheap.
+
+        Anything unknown is not, such as a join, a sample, a stream that can be read only once, and all relations in
+        DuckDB 1, which gives no plan here.
+        """
+        with self._query("SELECT * FROM pkdp_rows", explain=True) as query:
+            plan = asked(query)
+            nodes = json.loads(asked(plan.fetchall)[0][1]) if plan is not None else [{"name": "UNKNOWN"}]
+        names = set()
+        while nodes:
+            node = nodes.pop()
+            names.add(node["name"].strip().upper().replace(" ", "_"))
+            nodes.extend(node.get("children", ()))
+        return names <= _SCANS
+
+    @contextmanager
+    def _query(self, statement: str, *, explain: bool = False) -> Iterator[Callable[[], Any]]:
+        import duckdb
+
+        # A name that no table the relation reads can have.
+        source = f"pkdp_source_{secrets.token_hex(8)}"
+        rows = f"SELECT {', '.join(self.selected)} FROM {source} WHERE {self.condition}"
+        verb = "EXPLAIN (FORMAT JSON) " if explain else ""
+        query = f"{verb}WITH pkdp_rows AS NOT MATERIALIZED ({rows}) {statement}"
+        try:
+            yield lambda: self.relation.query(source, query)
+        finally:
+            # DuckDB 1 leaves the name behind as a temporary view.
+            with suppress(duckdb.Error):
+                self.relation.query(source, f"DROP VIEW IF EXISTS {source}")
+
+    def cells_by_code(self, units: int, keys: int) -> Any:
+        """Do what `cells` does for units of one cell each; None where one might have several, or hashes do not help.
+
+        The cells are read first, each with its hash. What is then read of the rows is a unit and a hash; a hash that
+        is no cell's, or more than one cell's, sends the question another way.
+        """
+        import pyarrow as pa
+
+        if not self.is_stored():
+            return None
+        cell = ", ".join(numbered("b", keys))
+        code = f"hash({cell}, 1)"  # alone, the hash of the number 0 is 0, which is part of every other
+        cells = self.run(f"SELECT {cell}, {code} AS code FROM pkdp_rows GROUP BY {cell}")
+        if not 0 < len(cells) <= MOST:
+            return None
+        codes = cells["code"].to_numpy()
+        whole = units == 1 and pa.types.is_integer(self.run("SELECT u0 FROM pkdp_rows LIMIT 0").schema.types[0])
+        counted = (self._by_place(code, codes) if whole else None) or self._by_unit(code, codes, units)
+        if counted is None:
+            return None
+        counts, missing_unit = counted
+        return answered(cells.drop_columns("code"), counts, missing_unit=missing_unit)
+
+    def _by_place(self, code: str, codes: _Hashes) -> tuple[npt.NDArray[np.int64], bool] | None:
+        """Let each whole-numbered unit hold its cell's code in an array that the rows are streamed to."""
+        short = (codes & np.uint64(2**31 - 1)).astype(np.int32)
+        order = np.argsort(short)
+        if (short[order][1:] == short[order][:-1]).any():
+            return None
+        bounds = "min(u0) AS least, max(u0) AS most, count(u0) AS present, count(*) AS n"
+        (found,) = self.run(f"SELECT {bounds} FROM pkdp_rows").to_pylist()
+        places = Places.between(found["least"], found["most"], rows=found["present"]) if found["present"] else None
+        if places is None:
+            return None
+        rows = f"SELECT u0, ({code} & 2147483647)::INTEGER AS code FROM pkdp_rows WHERE u0 IS NOT NULL"
+        for batch in self.batches(rows):
+            if not places.settle(batch.column(0).to_numpy(zero_copy_only=False), batch.column(1).to_numpy()):
+                return None
+        held, often = np.unique(places.settled, return_counts=True)
+        at = order[np.searchsorted(short[order], held).clip(max=len(short) - 1)]
+        if (short[at] != held).any():
+            return None
+        counts = np.zeros(len(codes), dtype=np.int64)
+        counts[at] = often
+        return counts, found["n"] > found["present"]
+
+    def _by_unit(self, code: str, codes: _Hashes, units: int) -> tuple[npt.NDArray[np.int64], bool] | None:
+        """Join the bits of all hashes in a unit's rows."""
+        if not joinable(codes):
+            return None
+        homes, often, missing_unit = self.homes(code, units)
+        if len(homes) > len(codes):
+            return None
+        counts = counted_by_code(codes, dict(zip(homes.tolist(), often.tolist(), strict=True)))
+        return None if counts is None else (counts, missing_unit)
+
+    def homes(self, code: str, units: int) -> tuple[_Hashes, npt.NDArray[np.int64], bool]:
+        """Return the codes that units have, joined bit by bit; how many have each; and whether a unit is missing."""
+        import pyarrow.compute as pc
+
+        unit = ", ".join(numbered("u", units))
+        joined = f"SELECT {unit}, bit_or({code}) AS code FROM pkdp_rows GROUP BY {unit}"
+        home = f"CASE WHEN {missing(units)} THEN NULL ELSE code END::UBIGINT AS home"
+        found = self.run(f"SELECT {home}, count(*) AS n FROM ({joined}) GROUP BY home")
+        present = found.filter(pc.is_valid(found["home"]))
+        return present["home"].to_numpy(), present["n"].to_numpy(), len(present) < len(found)
+
+
+def asked(question: Callable[[], Answer]) -> Answer:
+    """Return what DuckDB answers; what it says when it cannot could quote the data, and is not passed on."""
+    import duckdb
+    import pyarrow as pa
+
+    problem, memory = "", False
+    try:
+        return question()
+    except duckdb.Error as error:
+        problem, memory = type(error).__name__, isinstance(error, duckdb.OutOfMemoryException)
+    except (pa.ArrowException, OSError) as error:
+        problem = "stopped while its rows were read"
+        memory = isinstance(error, MemoryError) or "Out of Memory Error" in str(error)
+    if memory:
+        raise TemporaryError("there is not enough memory to count the frame now; try again when more is free.")
+    raise not_counted(problem)

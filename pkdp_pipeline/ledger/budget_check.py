@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import BudgetExceededError
-from pkdp_pipeline.ledger.account import EVERYTHING, Account, Bundle, Span
+from pkdp_pipeline.ledger.account import Account, Held
 from pkdp_pipeline.ledger.adding_up import unit_named
 from pkdp_pipeline.ledger.rows import Row
 from pkdp_pipeline.ledger.totals import LedgerTotals, delta_of, drawn, epsilon_of
@@ -22,15 +20,6 @@ from pkdp_pipeline.model.wording import Speech, Worded, rounded_up
 _LESS = "Nothing was read or charged. Ask for less (more noise, a larger k, fewer releases)"
 _AGAIN = "The table keeps the certificate it has. Ask about an attacker who knows less"
 _MEASURES = {"partial_knowledge": "partial-knowledge total", "worst_case": "worst-case total"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """What is held to a budget: the releases, the unit, and the window they are in."""
-
-    unit: str
-    held: Mapping[Bundle, int]
-    start: int | None = None
 
 
 class BudgetCheck:
@@ -62,15 +51,12 @@ class BudgetCheck:
         again: bool = False,
     ) -> None:
         self._totals, self._standing, self._row, self._prior, self._again = totals, standing, row, prior, again
-        self._certificate = totals.parts[row.part]
-        span = row.holding.span
-        self._changed: dict[str, list[Span]] = {row.unit: [span]}
-        for group in before.met(span):
-            if len(group) == 1:  # what stood alone until now counts with its worst case only
-                self._changed.setdefault(group[0].unit, []).append(group[0].span)
+        self._changed: dict[str, list[Row] | None] = {row.unit: [row]}
+        for first, *others in before.met(row):
+            if not others:  # what stood alone until now counts with its worst case only
+                self._changed[first.unit] = [*(self._changed.get(first.unit) or ()), first]
         if not totals.terms.evidence and len(before.units) == 1 and before.units != [row.unit]:
-            # From now on these count beside another unit's.
-            self._changed[before.units[0]] = [EVERYTHING]
+            self._changed[before.units[0]] = None  # from now on all of these count beside another unit's
 
     def hold(self) -> None:
         """Hold the totals to the budgets.
@@ -82,33 +68,34 @@ class BudgetCheck:
         NoEvidenceError
             If the releases do not add up.
         """
-        for unit in self._changed:
-            for budget in self._totals.terms.budgets:
-                for asked in self._asked(unit, budget):
-                    self._compare(budget, asked)
-
-    def _asked(self, unit: str, budget: Budget) -> Iterator[_Asked]:
         account = self._totals.account
-        if budget.window_days is None:
-            yield _Asked(unit=unit, held=account.bundles(unit))
-            return
-        for start, held in account.windows(unit, budget.window_days, self._changed[unit]):
-            yield _Asked(unit=unit, held=held, start=start)
+        for unit, changed in self._changed.items():
+            for budget in self._totals.terms.budgets:
+                if budget.window_days is None:
+                    self._compare(budget, unit, None, account.bundles(unit))
+                    continue
+                for start, held in account.windows(unit, budget.window_days, changed):
+                    self._compare(budget, unit, start, held)
 
-    def _compare(self, budget: Budget, asked: _Asked) -> None:
-        if self._totals.within(asked.held, budget):
+    def _compare(self, budget: Budget, unit: str, start: int | None, held: Held) -> None:
+        """Hold releases of a unit, in a window that begins on the day `start`, to a budget."""
+        if self._totals.within(held, budget):
             return
-        total = self._totals.of(asked.held)
+        total = self._totals.of(held)
         for measure in budget.measures:
-            if not delta_of(total, measure, budget.epsilon) <= budget.delta:
-                raise BudgetExceededError(self._refusal(budget, measure, asked, total))
+            if delta_of(total, measure, budget.epsilon) <= budget.delta:
+                continue
+            where, prior = f"data set {self._row.dataset!r}, unit {unit_named(unit)}", self._prior.bundles(unit)
+            if budget.window_days is not None:
+                where += f", {budget.window_days} days"
+                where += "" if start is None else f" from {date.fromordinal(max(1, start)).isoformat()}"
+                prior = self._prior.window(unit, budget.window_days, start)
+            raise BudgetExceededError(self._refusal(budget, measure, where, total, prior=prior, held=held))
 
-    def _refusal(self, budget: Budget, measure: str, asked: _Asked, total: Certificate) -> Worded:
+    def _refusal(
+        self, budget: Budget, measure: str, where: str, total: Certificate, *, prior: Held, held: Held
+    ) -> Worded:
         """Return the message."""
-        where = f"data set {self._row.dataset!r}, unit {unit_named(asked.unit)}"
-        if budget.window_days is not None:
-            where += f", {budget.window_days} days"
-            where += "" if asked.start is None else f" from {date.fromordinal(max(1, asked.start)).isoformat()}"
         subject = f"{self._standing.label!r} (period {self._standing.period})"
         if measure == "worst_case" and total.worst_case_bound is None:
             start = (
@@ -123,14 +110,9 @@ class BudgetCheck:
                 return f"hold only the other total to it with {other}, or put noise on it"
 
             return Worded(lambda say: f"{start}{way(say)}. Nothing was charged.")
-        prior = (
-            self._prior.bundles(asked.unit)
-            if budget.window_days is None
-            else self._prior.window(asked.unit, budget.window_days, asked.start)
-        )
-        alone = _asked_for(self._certificate, measure, budget)
-        together = self._totals.epsilon(asked.held, measure, budget.delta)
-        excess = self._hair(asked.held, budget)
+        alone = _asked_for(self._totals.parts[self._row.part], measure, budget)
+        together = self._totals.epsilon(held, measure, budget.delta)
+        excess = self._hair(held, budget)
         named = _MEASURES[measure] if total.has_partial_knowledge else _MEASURES["worst_case"]
         message = (
             f"{subject} would exceed the budget of {where} for the {named}: prior: epsilon = "
@@ -140,7 +122,7 @@ class BudgetCheck:
         )
         return Worded(lambda say: f"{message}{say.larger_budget}, where you can argue it.")
 
-    def _hair(self, held: Mapping[Bundle, int], budget: Budget) -> str:
+    def _hair(self, held: Held, budget: Budget) -> str:
         """Return a remark where the exact sum is above the budget by less than anybody can see."""
         exact = self._totals.drawn(held)
         if exact is None or exact[1] > Fraction(repr(budget.delta)):

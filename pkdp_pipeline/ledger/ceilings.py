@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from pkdp_pipeline.certificates.certificate import Certificate
-from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.ledger.account import Bundle
-from pkdp_pipeline.ledger.adding_up import add_up
+from pkdp_pipeline.ledger.account import Held
 from pkdp_pipeline.model.budget import Budget
-from pkdp_pipeline.model.evidence import Evidence
-
-Held = Mapping[Bundle, int]
 
 _SPARE = 1.0 - 1e-3
 """What fits this share of a budget's ε leaves more room than rounding on a grid takes (0.05 %)."""
@@ -43,21 +38,17 @@ _lines: OrderedDict[Hashable, _Line] = OrderedDict()
 _one_at_a_time = threading.Lock()
 
 
-def fits_budget(
-    held: Held,
-    parts: Mapping[str, ReleaseCertificate],
-    evidence: tuple[Evidence, ...],
-    budget: Budget,
-    *,
-    beside_others: bool,
-) -> bool:
-    """Return whether what `add_up` gives is within a budget, for each total that is held to it.
+def fits_budget(held: Held, budget: Budget, total_of: Callable[[Held], Certificate], by: Hashable) -> bool:
+    """Return whether what bundles add up to is within a budget, for each total that is held to it.
 
     Parameters
     ----------
-    held, parts, evidence, beside_others
-        See `add_up`.
+    held : mapping of Bundle to int
     budget : Budget
+    total_of : callable
+        Adds bundles up; see `add_up`.
+    by : hashable
+        All that it adds them up by.
 
     Raises
     ------
@@ -71,11 +62,7 @@ def fits_budget(
     is added up a few times only, each time for about twice as many as there are, and near the budget one by one.
     Bundles are named by what they hold, so nothing remembered can be about another certificate. *Rounding*: up.
     """
-
-    def total_of(some: Held) -> Certificate:
-        return add_up(some, parts, evidence, beside_others=beside_others)
-
-    key = (evidence, beside_others, budget.epsilon, budget.delta, budget.measures, frozenset(held))
+    key = (by, budget.epsilon, budget.delta, budget.measures, frozenset(held))
     with _one_at_a_time:
         line = _lines.get(key)
         if line is not None:

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from pkdp_pipeline.ledger.chain import Journal
 from pkdp_pipeline.ledger.database import Database, open_database
-from pkdp_pipeline.ledger.entries import Entries
 from pkdp_pipeline.ledger.ledger import Ledger
+from pkdp_pipeline.ledger.records import Records
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 
 
@@ -29,11 +28,14 @@ def rehearsal(ledger: Ledger) -> Iterator[Ledger]:
     LedgerError, TemporaryError
         If the ledger cannot be used or is locked.
     """
-    database, terms = ledger._database, ledger.terms
+    database, terms = ledger.records.database, ledger.terms
     try:
-        with database.transaction(ledger.dataset):
+        with ledger.records.transaction():
             trial = Ledger(
-                _Within(database), dataset=ledger.dataset, budget=list(terms.budgets), evidence=list(terms.evidence)
+                _Within(database),
+                dataset=ledger.dataset,
+                budget=list(terms.budgets),
+                evidence=list(terms.evidence),
             )
             trial.target = ledger.target
             yield trial
@@ -78,22 +80,19 @@ def copied(location: str, *, dataset: str, budget: Any = None, evidence: Any = N
         database: SqliteDatabase = _Copy(location)
     else:
         database = SqliteDatabase(":memory:")
-        with closing(open_database(location)) as source, source.snapshot():
-            replay(source, database, dataset)
+        with closing(Records(open_database(location), dataset)) as source, source.snapshot():
+            replay(source, database)
     with Ledger(database, dataset=dataset, budget=budget, evidence=evidence) as ledger:
         yield ledger
 
 
-def replay(source: Database, target: Database, dataset: str) -> None:
+def replay(source: Records, database: Database) -> None:
     """Record in an empty ledger what the events of a data set say, held to no budget; its chain is the same."""
-    name = Entries(source).spelled(dataset)
-    if name is None:
-        return
-    entries = Entries(target)
-    with target.transaction(name):
-        entries.register(name)
-        for event in Journal(source).events(name):
-            entries.copy(event)
+    target = Records(database, source.dataset)
+    with target.transaction():
+        for event in source.events():
+            target.register()
+            target.copy(event)
 
 
 class _Copy(SqliteDatabase):

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from pkdp_pipeline.errors import DifferencingError
-from pkdp_pipeline.ledger.account import Account, Holding
+from pkdp_pipeline.ledger.account import Account
 from pkdp_pipeline.ledger.overlap_cases import crossing, overlap, promised
+from pkdp_pipeline.ledger.rows import Row
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.evidence import (
-    BoundedDependence,
-    Evidence,
-    read_evidence,
-)
+from pkdp_pipeline.model.evidence import BoundedDependence, Evidence, read_evidence
 from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import NOISELESS
 
-FactsOf = Callable[[Holding], Facts]
+FactsOf = Callable[[Row], Facts]
 
 _NAMED_FIRST = {"noiseless": 0, "exact count": 1, "total": 1}
 
@@ -31,7 +28,7 @@ def covers_periods(evidence: Iterable[Evidence]) -> bool:
     return any(one.covers_periods for one in evidence)
 
 
-def may_stand_together(releases: Sequence[Holding]) -> bool:
+def may_stand_together(releases: Sequence[Row]) -> bool:
     """Return whether releases whose periods overlap, one leading to the next, may all stand without evidence.
 
     They may when there is one of them, when all are noised, or when a single exact count stands beside pure
@@ -50,7 +47,7 @@ def may_stand_together(releases: Sequence[Holding]) -> bool:
     return exact == 1 and pure and len({one.unit for one in others}) == 1
 
 
-def may_stand_apart(releases: Sequence[Holding]) -> bool:
+def may_stand_apart(releases: Sequence[Row]) -> bool:
     """Return whether releases about different periods may stand without evidence about how periods depend.
 
     They may when all are noised. Totals may be among them where all are about one unit and about attackers who are
@@ -105,19 +102,19 @@ def check_differencing(
     """
     listed = [(one, None) if isinstance(one, Facts) else one for one in others]
     releases = [
-        Holding.of(one, entry=number, told=whom is not None and whom.total_is_known)
+        Row.of(one, id=number, told=whom is not None and whom.total_is_known)
         for number, (one, whom) in enumerate(listed, start=1)
     ]
-    asked = Holding.of(standing, told=attacker is not None and attacker.total_is_known)
-    near = [one for group in Account(releases).met(asked.span) for one in group]
+    asked = Row.of(standing, told=attacker is not None and attacker.total_is_known)
+    near = [one for group in Account(releases).met(asked) for one in group]
     facts = [standing, *(one for one, _ in listed)]
-    check_beside(asked, near, lambda: releases, read_evidence(evidence), lambda one: facts[one.entry], dataset=dataset)
+    check_beside(asked, near, lambda: releases, read_evidence(evidence), lambda one: facts[one.id], dataset=dataset)
 
 
 def check_beside(
-    asked: Holding,
-    near: Sequence[Holding],
-    everything: Callable[[], Iterable[Holding]],
+    asked: Row,
+    near: Sequence[Row],
+    everything: Callable[[], Iterable[Row]],
     evidence: Iterable[Evidence],
     facts: FactsOf,
     *,
@@ -127,14 +124,14 @@ def check_beside(
 
     Parameters
     ----------
-    asked : Holding
-    near : sequence of Holding
+    asked : Row
+    near : sequence of Row
         What is charged in periods that lead to its own.
     everything : callable
         Returns all that is charged; called only where other periods matter.
     evidence : iterable of Evidence
     facts : callable
-        Returns the facts of a holding, those of `asked` too.
+        Returns the facts of a row, those of `asked` too.
     dataset : str
 
     Raises
@@ -142,7 +139,7 @@ def check_beside(
     DifferencingError
     """
     evidence = tuple(evidence)
-    near = sorted(near)
+    near = sorted(near, key=lambda one: one.id)
     if allows_overlap(evidence):
         untold = next((one for one in near if not one.told), None)
         if asked.kind == "total" and untold is not None:
@@ -153,26 +150,26 @@ def check_beside(
     if covers_periods(evidence):
         return
     charged = list(everything())
-    known = {one.entry for one in near}
-    far = sorted((one for one in charged if one.entry not in known), key=lambda one: _NAMED_FIRST.get(one.kind, 2))
+    known = {one.id for one in near}
+    far = sorted((one for one in charged if one.id not in known), key=lambda one: _NAMED_FIRST.get(one.kind, 2))
     if far and not may_stand_apart([asked, *charged]):
         _refuse_crossing(asked, far, facts, dataset)
 
 
-def _refuse_overlap(asked: Holding, near: Sequence[Holding], facts: FactsOf, dataset: str) -> None:
+def _refuse_overlap(asked: Row, near: Sequence[Row], facts: FactsOf, dataset: str) -> None:
     """Raise the error for a release among `near`, whose periods lead to its own."""
-    direct = [one for one in near if one.meets(asked.span)]
+    direct = [one for one in near if one.meets(asked)]
     for one in direct:
         if not may_stand_together([asked, one]):
-            raise DifferencingError(overlap(facts(asked), facts(one), dataset, told=asked.told and one.told))
+            raise DifferencingError(overlap(facts(asked), facts(one), dataset, told=bool(asked.told and one.told)))
     first = next((one for one in near if one.kind in ("exact count", "noiseless")), near[0])
     through = facts(direct[0]) if first not in direct else None
     raise DifferencingError(overlap(facts(asked), facts(first), dataset, through=through, told=True))
 
 
-def _refuse_crossing(asked: Holding, far: Sequence[Holding], facts: FactsOf, dataset: str) -> None:
+def _refuse_crossing(asked: Row, far: Sequence[Row], facts: FactsOf, dataset: str) -> None:
     """Raise the error for a release beside those of other periods; it names the first that is in its way, if any."""
     in_the_way = (one for one in far if not may_stand_apart([asked, one]))
     noiseless = (one for one in far if one.kind in NOISELESS)
     other = next(in_the_way, None) or next(noiseless, far[0])
-    raise DifferencingError(crossing(facts(asked), facts(other), dataset, told=asked.told or other.told))
+    raise DifferencingError(crossing(facts(asked), facts(other), dataset, told=bool(asked.told or other.told)))

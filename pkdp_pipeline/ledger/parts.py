@@ -13,7 +13,6 @@ import numpy as np
 from pkdp_pipeline.certificates.codec import parsed
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
 from pkdp_pipeline.errors import LedgerError
-from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import mechanism_from_dict
 
@@ -84,29 +83,3 @@ def compared(description: str, other: str) -> Literal["milder", "bolder", "neith
     if less and more:
         return "neither"
     return "milder" if less else "bolder" if more else "as bold"
-
-
-class Parts(dict[str, ReleaseCertificate]):
-    """The certificates that a data set's releases count with, read when they are asked for.
-
-    Raises
-    ------
-    LedgerError
-        If one is missing, or is not what its key says.
-    """
-
-    def __init__(self, db: Database, dataset: str) -> None:
-        self._db, self._dataset = db, dataset
-
-    def __missing__(self, key: str) -> ReleaseCertificate:
-        rows = self._db.execute(
-            "SELECT v.certificate FROM entry AS e JOIN event AS v ON v.sequence = e.counts "
-            "WHERE e.dataset = :dataset AND e.part = :key LIMIT 1",
-            dataset=self._dataset,
-            key=key,
-        )
-        description = describe(str(rows[0][0])) if rows else ""
-        if sha256(description) != key:
-            raise LedgerError("the ledger's account refers to a certificate it does not hold: it was altered.")
-        self[key] = certificate_of(description)
-        return self[key]

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from pkdp_pipeline.errors import LedgerError
-from pkdp_pipeline.ledger.account import Holding
 from pkdp_pipeline.ledger.chain import Event
 from pkdp_pipeline.ledger.parts import certificate_of, counted, describe, sha256
 from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import Kind
+from pkdp_pipeline.model.period import Period
+from pkdp_pipeline.model.spelling import folded
 
 State = Literal["reserved", "published", "given_back"]
 
 
-class Row(NamedTuple):
-    """A row of the table ``entry``: what the events say of one reservation; see ``sql/ledger``."""
+def unit_text(unit: Sequence[str]) -> str:
+    """Return a privacy unit as it is compared: its columns in order, as JSON."""
+    return json.dumps(sorted(unit), ensure_ascii=False, separators=(",", ":"))
 
-    id: int
-    dataset: str
-    key: str
-    revision: int
-    state: State
-    published: int | None
-    certificate: int
-    content: int | None
-    counts: int
-    part: str
+
+class Row(NamedTuple):
+    """A row of the table ``entry``: what the events say of one reservation; see ``sql/ledger``.
+
+    Admission and adding up look at `unit`, `kind`, `part`, the period, `source` and `told` only, so that a release
+    that is asked for is a row as well. A period without dates has no days but its folded `label`.
+    """
+
     unit: str
     kind: Kind
     first_day: int | None
@@ -36,14 +36,38 @@ class Row(NamedTuple):
     label: str | None
     source: str | None
     time_zone: str | None
-    told: int
-    leaks: int
+    told: int = 0
+    id: int = 0
+    dataset: str = ""
+    key: str = ""
+    revision: int = 1
+    state: State = "reserved"
+    published: int | None = None
+    certificate: int = 0
+    content: int | None = None
+    counts: int = 0
+    part: str = ""
+    leaks: int = 0
+
+    @classmethod
+    def of(cls, standing: Facts, *, told: bool = False, **stored: Any) -> Row:
+        """Return a release as it is charged, or would be; `told`: its attackers know who is there."""
+        period = Period.parse(standing.period)
+        first, last = period.days() or (None, None)
+        label = folded(period.text) if first is None else None
+        unit, kind, table, time_zone = unit_text(standing.unit), standing.kind, standing.table, standing.time_zone
+        return cls(unit, kind, first, last, label, table, time_zone, int(told), **stored)
 
     @property
-    def holding(self) -> Holding:
-        """The release as adding up looks at it."""
-        days = self.first_day, self.last_day, self.label
-        return Holding(self.id, self.unit, self.kind, self.part, *days, self.source, bool(self.told))
+    def span(self) -> tuple[int | None, int | None, str | None]:
+        """When it is about: days as ordinals, or a folded label."""
+        return self.first_day, self.last_day, self.label
+
+    def meets(self, other: Row) -> bool:
+        """Return whether the periods of two releases overlap. A label meets itself and every dated period."""
+        if self.first_day is None or self.last_day is None or other.first_day is None or other.last_day is None:
+            return None in (self.label, other.label) or self.label == other.label
+        return self.first_day <= other.last_day and other.first_day <= self.last_day
 
 
 def after(row: Row | None, event: Event, certificate: Callable[[int], str]) -> Row:
@@ -55,7 +79,7 @@ def after(row: Row | None, event: Event, certificate: Callable[[int], str]) -> R
         What the events before say of the same key and revision; None where nothing is charged.
     event : Event
     certificate : callable
-        Returns the certificate's text that an event holds; see `Journal.certificate`.
+        Returns the certificate's text that an event holds; see `Records.certificate`.
 
     Raises
     ------
@@ -87,27 +111,9 @@ def _reserved(event: Event) -> Row:
     certified = certificate_of(description)
     if certified.mechanism != standing.mechanism or certified.protects != standing.protects:
         raise LedgerError("the certificate to be charged is not that of the release: certify what is published.")
-    holding = Holding.of(standing)
-    return Row(
-        id=event.sequence,
-        dataset=event.dataset,
-        key=event.key,
-        revision=event.revision,
-        state="reserved",
-        published=None,
-        certificate=event.sequence,
-        content=None,
-        counts=event.sequence,
-        unit=holding.unit,
-        kind=holding.kind,
-        first_day=holding.first,
-        last_day=holding.last,
-        label=holding.label,
-        source=standing.table,
-        time_zone=standing.time_zone,
-        told=int(certified.attacker.total_is_known),
-        **_part(description),
-    )
+    same = {name: getattr(event, name) for name in ("dataset", "key", "revision")}
+    events = dict.fromkeys(("id", "certificate", "counts"), event.sequence)
+    return Row.of(standing, told=certified.attacker.total_is_known, **same, **events, **_part(description))
 
 
 def _part(description: str) -> dict[str, Any]:

@@ -27,7 +27,9 @@ class SqliteDatabase:
     Parameters
     ----------
     path : str
-        A file on a local disk, created when it does not exist, or ``:memory:``.
+        A file on a local disk, or ``:memory:``.
+    create : bool, default True
+        Create a file that does not exist. False: read one that does, and leave its journal mode as it is.
 
     Raises
     ------
@@ -48,12 +50,14 @@ class SqliteDatabase:
     Threads may share an object: one at a time works with it. A process made by ``fork`` must open its own.
     """
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str, *, create: bool = True) -> None:
+        self._path, self._may_change = path, create
         self._file = path
         self._lock = threading.RLock()
         self._busy = False
         self._process = os.getpid()
+        if not create and not os.path.exists(path):
+            raise LedgerError(f"there is no ledger at {path!r}; give the path of one, or a postgresql:// URL.")
         if sqlite3.sqlite_version_info < _LEAST_VERSION:
             needed = ".".join(map(str, _LEAST_VERSION))
             raise LedgerError(f"a ledger needs SQLite {needed}, this Python has {sqlite3.sqlite_version}: renew it.")
@@ -158,7 +162,8 @@ class SqliteDatabase:
             raise LedgerError(
                 f"{self._path!r} is a SQLite file but not a ledger; give the path of a ledger or a new file."
             )
-        self._use_write_ahead_log()
+        if self._may_change:
+            self._use_write_ahead_log()
         self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.execute("PRAGMA fullfsync = ON")  # macOS: a plain fsync does not reach the disk there
         version = self._pragma("user_version")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
@@ -14,11 +14,11 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
-from pkdp_pipeline.ledger.account import Account, Bundle, read_account, unit_text
+from pkdp_pipeline.ledger.account import Account, Held
 from pkdp_pipeline.ledger.adding_up import add_up, unit_named, whole_parts
 from pkdp_pipeline.ledger.ceilings import fits_budget
-from pkdp_pipeline.ledger.database import Database
-from pkdp_pipeline.ledger.parts import Parts
+from pkdp_pipeline.ledger.records import Parts, Records
+from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.mechanisms import GeometricNoise, kind_of
@@ -29,8 +29,6 @@ from pkdp_pipeline.theorems.beside_leakage import WorstBesidePrivate
 from pkdp_pipeline.theorems.rounding import float_above
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
-Held = Mapping[Bundle, int]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerTotals:
@@ -38,47 +36,46 @@ class LedgerTotals:
 
     Parameters
     ----------
+    dataset : str
+        For messages.
     account : Account
-    parts : mapping of str to ReleaseCertificate
+    parts : dict of str to ReleaseCertificate
         The certificates that the account's releases count with.
     terms : Terms
     """
 
+    dataset: str
     account: Account
-    parts: Mapping[str, ReleaseCertificate]
+    parts: dict[str, ReleaseCertificate]
     terms: Terms
 
     @classmethod
-    def read(cls, db: Database, dataset: str, terms: Terms) -> LedgerTotals:
+    def read(cls, records: Records, terms: Terms) -> LedgerTotals:
         """Return those of a data set as it is charged now; inside a transaction or a snapshot."""
-        return cls(account=read_account(db, dataset), parts=Parts(db, dataset), terms=terms)
+        return cls(dataset=records.dataset, account=records.account(), parts=Parts(records), terms=terms)
 
     def of(self, held: Held) -> Certificate:
         """Return what bundles of one unit add up to; raises a `NoEvidenceError` where they do not."""
         return add_up(held, self.parts, self.terms.evidence, beside_others=len(self.account.units) > 1)
 
-    def total(self, dataset: str, unit: object) -> Certificate:
-        """Return what everything adds up to for one privacy unit, with what limits it; see `asked_unit`."""
-        asked = self.asked_unit(dataset, unit)
-        if asked is None or asked not in self.account.units:
+    def total(self, unit: str | None) -> Certificate:
+        """Return what everything adds up to for one privacy unit (see `asked_unit`), with what limits it."""
+        if unit is None or unit not in self.account.units:
             return compose([])
-        return self.of(self.account.bundles(asked)).with_caveats(*self._limits(asked))
+        return self.of(self.account.bundles(unit)).with_caveats(*self._limits(unit))
 
-    def known(
-        self, dataset: str, unit: Sequence[str], first: date | None = None, last: date | None = None
-    ) -> Certificate | None:
+    def known(self, unit: Sequence[str], first: date | None = None, last: date | None = None) -> Certificate | None:
         """Return the total of one unit, or of what is about any of the days from `first` to `last`.
 
         None where the releases do not add up; the total of nothing where there are none.
         """
-        asked = unit_text(unit)
-        if asked not in self.account.units:
-            return compose([])
-        if first is None or last is None:
-            total = self._or_none(self.account.bundles(asked))
-            return None if total is None else total.with_caveats(*self._limits(asked))
-        held = self.account.window(asked, (last - first).days + 1, first.toordinal())
-        return self._or_none(held) if held else compose([])
+        try:
+            if first is None or last is None:
+                return self.total(unit_text(unit))
+            held = self.account.window(unit_text(unit), (last - first).days + 1, first.toordinal())
+            return self.of(held) if held else compose([])
+        except NoEvidenceError:
+            return None
 
     def epsilon(self, held: Held, measure: str, delta: float) -> float:
         """Return the ε at `delta` that bundles add up to, `math.inf` where there is none; rounded up."""
@@ -109,15 +106,10 @@ class LedgerTotals:
         NoEvidenceError
             If they do not add up.
         """
-        exact = self.drawn(held)
-        if (
-            exact is not None
-            and exact[0] <= Fraction(repr(budget.epsilon))
-            and exact[1] <= Fraction(repr(budget.delta))
-        ):
+        epsilon, delta = self.drawn(held) or (math.inf, math.inf)
+        if epsilon <= Fraction(repr(budget.epsilon)) and delta <= Fraction(repr(budget.delta)):
             return True
-        others = len(self.account.units) > 1
-        return fits_budget(held, self.parts, self.terms.evidence, budget, beside_others=others)
+        return fits_budget(held, budget, self.of, (self.terms.evidence, len(self.account.units) > 1))
 
     def all_within(self, held: Held, budgets: Iterable[Budget]) -> bool:
         """Return whether bundles add up, and fit into all budgets."""
@@ -133,13 +125,11 @@ class LedgerTotals:
             return None
         return self.all_within(then + Counter({one: times * days for one, times in (now - then).items()}), budgets)
 
-    def asked_unit(self, dataset: str, unit: object) -> str | None:
+    def asked_unit(self, unit: object) -> str | None:
         """Return the privacy unit that is asked for (see `unit_text`), or the only one; None where there is none.
 
         Parameters
         ----------
-        dataset : str
-            For messages.
         unit : str, sequence of str, EACH_ROW or None
             Columns that name a person; None where the data set has releases for one unit only.
 
@@ -155,15 +145,15 @@ class LedgerTotals:
         if unit is None:
             if len(units) > 1:
                 raise NoEvidenceError(
-                    f"data set {dataset!r} has releases for several privacy units ({named}), and nothing says how one "
-                    "person's records are spread over them: ask for one of them, as in total(unit=…)."
+                    f"data set {self.dataset!r} has releases for several privacy units ({named}), and nothing says how "
+                    "one person's records are spread over them: ask for one of them, as in total(unit=…)."
                 )
             return units[0] if units else None
         columns = () if isinstance(unit, EachRow) else (unit,) if isinstance(unit, str) else unit
         if not isinstance(columns, Sequence) or not all(isinstance(column, str) for column in columns):
             raise ArgumentError("unit must be a column name, a list of column names, pkdp.EACH_ROW, or None.")
         if unit_text(columns) not in units and units:
-            raise ArgumentError(f"unit must be one of those that data set {dataset!r} has releases for: {named}.")
+            raise ArgumentError(f"unit must be one of those that data set {self.dataset!r} has releases for: {named}.")
         return unit_text(columns)
 
     def _or_none(self, held: Held) -> Certificate | None:

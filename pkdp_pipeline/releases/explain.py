@@ -219,7 +219,7 @@ def explain(by: str | Sequence[str] | None = None, where: Any = None, **options:
 
 def _sums(ledger: Ledger, unit: tuple[str, ...]) -> tuple[Certificate | None, list[Spent]]:
     """Return what a unit's releases add up to, and what is used of the budgets."""
-    from pkdp_pipeline.ledger.account import unit_text
+    from pkdp_pipeline.ledger.rows import unit_text
     from pkdp_pipeline.ledger.views.spent import spent
 
     return ledger.known_total(unit), spent(ledger.totals(), unit_text(unit))

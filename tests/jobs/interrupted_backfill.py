@@ -87,7 +87,7 @@ def prepare(stop: dict, begun: int) -> None:
 
         def reserved(self, *arguments, **names):
             found = reserve(self, *arguments, **names)
-            inside = type(self._database).__name__ == "_Within"  # a rehearsal, which charges nothing
+            inside = type(self.records.database).__name__ == "_Within"  # a rehearsal, which charges nothing
             calls.extend([] if inside else [1])
             if len(calls) == which and not inside:
                 now()

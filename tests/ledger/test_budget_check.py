@@ -313,7 +313,7 @@ def test_bounded_dependence_is_held_to_the_budget():
 @pytest.mark.parametrize("order", [list(range(60)), list(range(60))[::-1], sorted(range(60), key=lambda n: n % 7)])
 def test_windows_that_add_up_from_the_same_are_added_up_once(order, monkeypatch):
     counted, nothing = [], compose([certified(noised(1e-9), AttackerModel(), "presence")])
-    monkeypatch.setattr(ceilings, "add_up", lambda *_, **__: counted.append(1) or nothing)
+    monkeypatch.setattr(totals, "add_up", lambda *_, **__: counted.append(1) or nothing)
     monkeypatch.setattr(ceilings, "_lines", OrderedDict())
     book = opened(Budget(1.0, 1e-6, part="partial_knowledge", window_days=30), evidence=(OneDayProtected(),))
     for number in order:

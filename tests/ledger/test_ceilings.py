@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections import Counter, OrderedDict
 
 import pytest
@@ -24,6 +25,7 @@ PARTS = {
     "table": certify(Histogram(k=90), AttackerModel(p_max=0.3)),
     "large": certify(Histogram(k=1500), AttackerModel(p_max=0.3)),
 }
+SUMS = []
 ALONE = {key: Bundle.of("alone", {key: 1}) for key in PARTS}
 BUDGETS = (
     Budget(1.0, 1e-6, part="partial_knowledge"),
@@ -40,11 +42,9 @@ def nothing_remembered(monkeypatch):
 
 @pytest.fixture
 def sums(monkeypatch):
-    """Count what is added up."""
+    """Record what is added up."""
     found = []
-    monkeypatch.setattr(
-        ceilings, "add_up", lambda held, *rest, **names: found.append(dict(held)) or add_up(held, *rest, **names)
-    )
+    monkeypatch.setattr(sys.modules[__name__], "SUMS", found)
     return found
 
 
@@ -56,8 +56,12 @@ def afresh(held, evidence, budget):
     )
 
 
-def answer(held, evidence, budget):
-    return fits_budget(held, PARTS, evidence, budget, beside_others=False)
+def answer(held, evidence, budget, *, others=False):
+    def total_of(some):
+        SUMS.append(dict(some))
+        return add_up(some, PARTS, evidence, beside_others=others)
+
+    return fits_budget(held, budget, total_of, (evidence, others))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -111,7 +115,7 @@ def test_what_fits_is_remembered_for_its_own_question_only(sums):
     assert len(sums) == 2
     assert not answer({ALONE["more"]: 5}, evidence, BUDGETS[3])
     assert len(sums) == 3
-    assert fits_budget(fewer, PARTS, evidence, BUDGETS[1], beside_others=True)
+    assert answer(fewer, evidence, BUDGETS[1], others=True)
     assert len(sums) == 4
 
 

@@ -12,15 +12,15 @@ from tempfile import NamedTemporaryFile
 from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.ledger.chain import Event, Journal, checked
-from pkdp_pipeline.ledger.views.reading import Reading
+from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.ledger.chain import Event, checked
 from pkdp_pipeline.model.version import VERSION
 
 SCHEMA = "pkdp-ledger/1"
 """Name and version of the JSON form; `pkdp_pipeline/schemas/ledger.v1.json` describes it."""
 
 
-def exported(reading: Reading) -> Iterator[str]:
+def exported(ledger: Ledger) -> Iterator[str]:
     """Yield the JSON text piece by piece; each event is a line, checked to continue the chain.
 
     Raises
@@ -28,7 +28,6 @@ def exported(reading: Reading) -> Iterator[str]:
     LedgerError
         If the chain is broken; the text ends there and is no JSON.
     """
-    ledger = reading.ledger
     opening = {
         "schema": SCHEMA,
         "library": {"name": "pkdp_pipeline", "version": VERSION},
@@ -38,7 +37,7 @@ def exported(reading: Reading) -> Iterator[str]:
     }
     yield json.dumps(opening, indent=1).removesuffix("\n}") + ',\n "events": ['
     before = "\n"
-    for event in checked(Journal(reading.database).events(ledger.dataset), dataset=ledger.dataset):
+    for event in checked(ledger.records.events(), dataset=ledger.dataset):
         yield before + json.dumps(_facts(event))
         before = ",\n"
     yield "\n]}\n"

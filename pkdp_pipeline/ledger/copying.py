@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import sqlite3
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from pkdp_pipeline.ledger.database import Database, open_database
 from pkdp_pipeline.ledger.ledger import Ledger
@@ -77,7 +73,7 @@ def copied(location: str, *, dataset: str, budget: Any = None, evidence: Any = N
         If there is a ledger that cannot be read.
     """
     if "://" not in location:
-        database: SqliteDatabase = _Copy(location)
+        database = SqliteDatabase(location, copy=True)
     else:
         database = SqliteDatabase(":memory:")
         with closing(Records(open_database(location), dataset)) as source, source.snapshot():
@@ -93,46 +89,3 @@ def replay(source: Records, database: Database) -> None:
         for event in source.events():
             target.register()
             target.copy(event)
-
-
-class _Copy(SqliteDatabase):
-    """An SQLite ledger copied into memory."""
-
-    def __init__(self, path: str) -> None:
-        self._original = path
-        super().__init__(":memory:")
-
-    def _prepare(self) -> None:
-        self._path = self._original
-        if Path(self._original).exists():
-            with self._errors():
-                _copy(self._original, self._connection)
-        super()._prepare()
-
-    def _is_new(self) -> bool:
-        return not Path(self._original).exists()
-
-    def _file_identity(self) -> tuple[int, int] | None:
-        return None
-
-
-def _copy(path: str, target: sqlite3.Connection) -> None:
-    """Copy the pages of a file that other processes may be writing to."""
-    address = f"file:{quote(str(Path(path).absolute()))}?mode=ro"
-    # Where there is no log, SQLite would create one to read; with immutable it does not, and relies on nobody writing.
-    quiet = _state(path)
-    if quiet is not None:
-        with closing(sqlite3.connect(f"{address}&immutable=1", uri=True)) as source:
-            source.backup(target)
-        if _state(path) == quiet:
-            return
-    with closing(sqlite3.connect(address, uri=True)) as source:
-        source.backup(target)
-
-
-def _state(path: str) -> tuple[int, int] | None:
-    """Return size and time of a file without a write-ahead log; None where there is one."""
-    if Path(f"{path}-wal").exists():
-        return None
-    status = os.stat(path)
-    return status.st_size, status.st_mtime_ns

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.certificates.target import Asked, read_target
 from pkdp_pipeline.errors import ArgumentError, TemporaryError
-from pkdp_pipeline.ledger.admission import Admission, admit, least_admission
+from pkdp_pipeline.ledger.admission import Admission, least_admission
 from pkdp_pipeline.ledger.chain import GENESIS
 from pkdp_pipeline.ledger.charging import Charging, hold_recertified, name_others
 from pkdp_pipeline.ledger.database import Database, open_database
@@ -163,17 +163,6 @@ class Ledger:
             for row in self.records.account(asked).rows
             if row.state == "published" and row.meets(asked)
         ]
-
-    def check(self, standing: Facts, attacker: AttackerModel | None = None) -> Admission:
-        """Refuse a `standing` that cannot be beside what is charged already; it needs no data, and charges nothing.
-
-        Call it only when `find` has no entry of the same key: the rule is about different releases. `attacker` is
-        whom it is to be certified against; None: one who is not told who is there. Returns whether anything stands
-        beside it, and whether its certificate may claim more than the worst case; raises a `DifferencingError`.
-        """
-        told = attacker is not None and attacker.total_is_known
-        with self.records.snapshot():
-            return admit(self.records, standing, self.terms, told=told)
 
     def admission(self, entry: Entry) -> Admission:
         """Return what stands beside the charged `entry` now, and what a new certificate of it may claim."""

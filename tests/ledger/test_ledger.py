@@ -25,7 +25,7 @@ from pkdp_pipeline.errors import (
     TemporaryError,
 )
 from pkdp_pipeline.ledger import Entry, Ledger, Reservation
-from pkdp_pipeline.ledger.admission import Admission
+from pkdp_pipeline.ledger.admission import Admission, admit
 from pkdp_pipeline.ledger.chain import GENESIS
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
@@ -210,8 +210,8 @@ def test_an_offer_may_read_the_ledger_but_not_change_it(path):
 
 def test_differencing_is_checked_again_inside_the_transaction(path):
     with Ledger.open(path) as one, Ledger.open(path) as other:
-        assert one.check(standing("a")) == Admission(alone=True, claims=True)
-        assert other.check(standing("b")).alone
+        assert admit(one.records, standing("a"), one.terms) == Admission(alone=True, claims=True)
+        assert admit(other.records, standing("b"), other.terms).alone
         publish(one, "a", standing("a"))
         with pytest.raises(DifferencingError):
             publish(other, "b", standing("b"))
@@ -222,11 +222,11 @@ def test_data_sets_do_not_see_each_other(path):
     with Ledger.open(path, dataset="flights", evidence=HABITS) as ledger:
         publish(ledger)
         with pytest.raises(DifferencingError):
-            ledger.check(standing("another view"))
+            admit(ledger.records, standing("another view"), ledger.terms)
         assert [other.label for other in ledger.beside(standing("another view"))] == ["by carrier"]
         reservation = reserve(ledger, "later", standing(period="2014"))
     with Ledger.open(path, dataset="ships") as ledger:
-        assert ledger.check(standing("another view")).alone
+        assert admit(ledger.records, standing("another view"), ledger.terms).alone
         assert ledger.beside(standing("another view")) == []
         assert list(ledger.entries()) == []
         assert ledger.find("key") is None

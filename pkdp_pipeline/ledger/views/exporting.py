@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
@@ -57,30 +56,20 @@ def write_out(pieces: Iterable[str], out: Path, *, ledger: str) -> None:
         if out.exists() and Path(ledger).exists() and out.samefile(ledger):
             raise ArgumentError("--out is the ledger itself; name another file.")
     try:
-        # Where a symbolic link leads is what is meant.
-        out = out.resolve()
-        if out.exists() and not out.is_file() and not out.is_dir():
-            with out.open("w", encoding="utf-8") as stream:
+        out = out.resolve()  # where a symbolic link leads is what is meant
+        whole = not out.exists() or out.is_file() or out.is_dir()
+        target = out.with_name(f".{out.name}.{os.getpid()}.partial") if whole else out
+        try:
+            with target.open("w", encoding="utf-8") as stream:
                 stream.writelines(pieces)
-            return
-        with NamedTemporaryFile("w", encoding="utf-8", dir=out.parent, prefix=f".{out.name}.", delete=False) as part:
-            try:
-                part.writelines(pieces)
-                part.close()
-                os.chmod(part.name, 0o666 & ~_umask())
-                os.replace(part.name, out)
-            except BaseException:
-                part.close()
-                os.unlink(part.name)
-                raise
+            if whole:
+                os.replace(target, out)
+        except BaseException:
+            if whole:
+                target.unlink(missing_ok=True)
+            raise
     except OSError as error:
         raise ConfigError(f"--out {str(out)!r} cannot be written: {error.strerror}.") from error
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
 
 
 def _facts(event: Event) -> dict[str, Any]:

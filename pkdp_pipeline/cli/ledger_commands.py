@@ -49,9 +49,8 @@ def show(
     from pkdp_pipeline.display.ledger.showing import show_document
     from pkdp_pipeline.display.ledger.words import changed_since, term_changes
     from pkdp_pipeline.display.terminal.screen import Screen
-    from pkdp_pipeline.ledger.views.history import read_history, spending
+    from pkdp_pipeline.ledger.views.history import read_history, spending, spent
     from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading
-    from pkdp_pipeline.ledger.views.spent import spent
 
     with open_for_reading(location, dataset) as ledger, ledger.records.snapshot():
         history = read_history(ledger)
@@ -87,8 +86,8 @@ def total(
     from pkdp_pipeline.display.ledger.words import changed_since, command, term_changes
     from pkdp_pipeline.display.terminal.screen import Screen
     from pkdp_pipeline.ledger.adding_up import unit_named
+    from pkdp_pipeline.ledger.views.history import spent
     from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading
-    from pkdp_pipeline.ledger.views.spent import spent
 
     with open_for_reading(location, dataset) as ledger, ledger.records.snapshot():
         totals, name, terms = ledger.totals(), ledger.dataset, ledger.terms
@@ -190,8 +189,7 @@ def export(
     """Export all public facts as JSON, or an entry for the public registry of deployments as YAML."""
     from pkdp_pipeline.display.ledger.registry import registry_text
     from pkdp_pipeline.display.terminal.screen import Screen
-    from pkdp_pipeline.ledger.views.exporting import exported, write_out
-    from pkdp_pipeline.ledger.views.reading import open_for_reading
+    from pkdp_pipeline.ledger.views.reading import exported, open_for_reading, write_out
 
     if form not in ("json", "registry"):
         raise ArgumentError(f"--format must be json or registry, got {form!r}.")

@@ -13,8 +13,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from pkdp_pipeline.ledger.parts import sha256
-from pkdp_pipeline.ledger.rows import Row
+from pkdp_pipeline.ledger.rows import Row, sha256
 
 Beside = Literal["alone", "same unit", "other units"]
 

@@ -10,10 +10,10 @@ import pytest
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.ledger import ceilings
+from pkdp_pipeline.ledger import totals
 from pkdp_pipeline.ledger.account import Bundle
 from pkdp_pipeline.ledger.adding_up import add_up
-from pkdp_pipeline.ledger.ceilings import fits_budget
+from pkdp_pipeline.ledger.totals import fits_budget
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import BoundedParticipation, IndependentGivenHabits, OneDayProtected
@@ -37,7 +37,7 @@ BUDGETS = (
 
 @pytest.fixture(autouse=True)
 def nothing_remembered(monkeypatch):
-    monkeypatch.setattr(ceilings, "_lines", OrderedDict())
+    monkeypatch.setattr(totals, "_lines", OrderedDict())
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def test_what_does_not_add_up_is_an_error_and_remembers_nothing():
 
 
 def test_what_is_remembered_stays_small():
-    for number in range(ceilings._MOST_LINES + 50):
+    for number in range(totals._MOST_LINES + 50):
         budget = Budget(1.0 + number / 1000, 1e-6, part="worst_case")
         assert answer({ALONE["counts"]: 1}, (), budget)
-    assert len(ceilings._lines) == ceilings._MOST_LINES
+    assert len(totals._lines) == totals._MOST_LINES

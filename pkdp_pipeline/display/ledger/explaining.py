@@ -29,10 +29,9 @@ from pkdp_pipeline.display.terminal.screen import Screen
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.adding_up import unit_named
-from pkdp_pipeline.ledger.differencing import allows_overlap, covers_periods
+from pkdp_pipeline.ledger.admission import allows_overlap, covers_periods
 from pkdp_pipeline.ledger.rows import Row
-from pkdp_pipeline.ledger.views.history import History
-from pkdp_pipeline.ledger.views.spent import MOST_MORE, Spent, how_many_more, spent
+from pkdp_pipeline.ledger.views.history import MOST_MORE, History, Spent, how_many_more, spent
 from pkdp_pipeline.model.evidence import (
     KINDS,
     BoundedDependence,

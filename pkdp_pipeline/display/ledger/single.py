@@ -10,7 +10,7 @@ from pkdp_pipeline.display.ledger.words import amount, command, mechanism_words,
 from pkdp_pipeline.display.terminal.screen import Screen
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.ledger import Entry, Ledger
-from pkdp_pipeline.ledger.parts import certificate_of, counted, describe
+from pkdp_pipeline.ledger.rows import certificate_of, counted, describe
 from pkdp_pipeline.model.plain_text import exactly
 
 _LEAST = 4

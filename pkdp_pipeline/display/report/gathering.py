@@ -23,8 +23,7 @@ from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.adding_up import unit_named
 from pkdp_pipeline.ledger.rows import unit_text
-from pkdp_pipeline.ledger.views.history import History, spending
-from pkdp_pipeline.ledger.views.spent import Spent, spent
+from pkdp_pipeline.ledger.views.history import History, Spent, spending, spent
 from pkdp_pipeline.model.plain_text import printable
 from pkdp_pipeline.model.version import VERSION
 

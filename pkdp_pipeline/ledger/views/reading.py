@@ -1,16 +1,23 @@
-"""Reading: a ledger that exists, opened to be read; nothing is created or written."""
+"""Reading: a ledger that exists, opened to be read, and its events as JSON; nothing is created or written in it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
 
-from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.adding_up import unit_named
+from pkdp_pipeline.ledger.chain import Event, checked
 from pkdp_pipeline.ledger.database import open_database
 from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.model.spelling import folded
+from pkdp_pipeline.model.version import VERSION
 
 
 @contextmanager
@@ -67,3 +74,82 @@ def chosen_units(units: Sequence[str], columns: Sequence[str], *, each_row: bool
         named = "; ".join(map(unit_named, units)) or "none, nothing is published"
         raise ArgumentError(f"--unit must be a privacy unit the data set has releases for: {named}.")
     return [asked]
+
+
+SCHEMA = "pkdp-ledger/1"
+"""Name and version of the JSON form; `pkdp_pipeline/schemas/ledger.v1.json` describes it."""
+
+
+def exported(ledger: Ledger) -> Iterator[str]:
+    """Yield the JSON text piece by piece; each event is a line, checked to continue the chain.
+
+    Raises
+    ------
+    LedgerError
+        If the chain is broken; the text ends there and is no JSON.
+    """
+    opening = {
+        "schema": SCHEMA,
+        "library": {"name": "pkdp_pipeline", "version": VERSION},
+        "dataset": ledger.dataset,
+        "head": ledger.head(),
+        "terms": ledger.terms.to_dict(),
+    }
+    yield json.dumps(opening, indent=1).removesuffix("\n}") + ',\n "events": ['
+    before = "\n"
+    for event in checked(ledger.records.events(), dataset=ledger.dataset):
+        yield before + json.dumps(_facts(event))
+        before = ",\n"
+    yield "\n]}\n"
+
+
+def write_out(pieces: Iterable[str], out: Path, *, ledger: str) -> None:
+    """Write a text to a file, which appears when it is complete; a device or a pipe is written to as it is.
+
+    Raises
+    ------
+    ArgumentError
+        If the file is the ledger.
+    ConfigError
+        If it cannot be written.
+    """
+    with suppress(OSError):
+        if out.exists() and Path(ledger).exists() and out.samefile(ledger):
+            raise ArgumentError("--out is the ledger itself; name another file.")
+    try:
+        out = out.resolve()  # where a symbolic link leads is what is meant
+        whole = not out.exists() or out.is_file() or out.is_dir()
+        target = out.with_name(f".{out.name}.{os.getpid()}.partial") if whole else out
+        try:
+            with target.open("w", encoding="utf-8") as stream:
+                stream.writelines(pieces)
+            if whole:
+                os.replace(target, out)
+        except BaseException:
+            if whole:
+                target.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise ConfigError(f"--out {str(out)!r} cannot be written: {error.strerror}.") from error
+
+
+def _facts(event: Event) -> dict[str, Any]:
+    """Return an event with its JSON texts as JSON; the released bytes stand by their sha256."""
+    return {
+        "position": event.position,
+        "kind": event.kind,
+        "key": event.key,
+        "revision": event.revision,
+        "standing": _read(event.standing),
+        "terms": _read(event.terms),
+        "certificate": _read(event.certificate),
+        "release_id": event.release_id,
+        "content_sha256": None if event.content is None else hashlib.sha256(event.content).hexdigest(),
+        "created_at": event.created_at,
+        "previous": event.previous,
+        "hash": event.hash,
+    }
+
+
+def _read(text: str | None) -> Any:
+    return None if text is None else json.loads(text)

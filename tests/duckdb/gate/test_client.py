@@ -178,7 +178,6 @@ def test_a_token_is_for_one_host_alone(scene: Scene) -> None:
         (b"SSH-2.0-OpenSSH\r\n", "cannot be reached"),
         (b"HTTP/1.1 200 OK\r\n\r\n" + b" " * (2**26 + 1), "larger than"),
     ],
-    ids=range(9),  # not what is sent: some of it is long
 )
 def test_what_is_no_gate(scene: Scene, content: bytes, told: str) -> None:
     with answering(content) as (url, _), pytest.raises(PkdpError, match=told):

@@ -22,7 +22,7 @@ from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.jobs.written import certificates_of, check_ledger
 from pkdp_pipeline.ledger import Entry, Ledger
-from pkdp_pipeline.ledger.account import unit_text
+from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.evidence import BoundedDependence, SamePeople
 from pkdp_pipeline.model.plain_text import key_text, printable, table_line
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
     from pkdp_pipeline.display.content import Audience, CheckLine, Report
     from pkdp_pipeline.display.report.published import DayTotal, Subject
-    from pkdp_pipeline.ledger.views.history import History, Line
-    from pkdp_pipeline.ledger.views.reading import Reading
+    from pkdp_pipeline.ledger.views.history import History
     from pkdp_pipeline.releases.release import Release
 
 _FILE = "report.html"
@@ -75,15 +74,15 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
     choice("audience", audience, ("public", "auditor"))
     probability("delta", delta)
     with ExitStack() as held:
-        reading = held.enter_context(_opened(job))
-        held.enter_context(reading.database.snapshot())
-        check_ledger(job, reading.ledger, certificates_of(job))
-        ledger, history = reading.ledger, read_history(reading.ledger)
+        ledger = held.enter_context(_opened(job))
+        held.enter_context(ledger.records.snapshot())
+        check_ledger(job, ledger, certificates_of(job))
+        history = read_history(ledger)
         subject = _subject(job, ledger, history, day, audience)
         if not subject.entries:
             raise NothingPublishedError(_nothing(job))
         return gather(
-            reading,
+            ledger,
             history,
             subject,
             period=None if day is None else day.isoformat(),
@@ -140,17 +139,17 @@ def write_report(job: Job, day: date | None) -> Path:
 
 
 @contextmanager
-def _opened(job: Job) -> Iterator[Reading]:
+def _opened(job: Job) -> Iterator[Ledger]:
     from pkdp_pipeline.ledger.views.reading import open_for_reading
 
     if "://" not in job.ledger and not Path(job.ledger).exists():
         raise NothingPublishedError(_nothing(job))
     with ExitStack() as held:
         try:
-            reading = held.enter_context(open_for_reading(job.ledger, job.dataset))
+            ledger = held.enter_context(open_for_reading(job.ledger, job.dataset))
         except ArgumentError:  # it holds other data sets only
             raise NothingPublishedError(_nothing(job)) from None
-        yield reading
+        yield ledger
 
 
 def _nothing(job: Job) -> str:
@@ -165,7 +164,7 @@ def _subject(job: Job, ledger: Ledger, history: History, day: date | None, audie
     from pkdp_pipeline.display.report.published import Subject
 
     held = _held(job, ledger, history)
-    newest = max((line.standing.period for line in history.lines if line.holding.entry in held), default=None)
+    newest = max((line.standing.period for line in history.lines if line.sequence in held), default=None)
     about = day if day is not None or newest is None else date.fromisoformat(newest)
     suffixes = (*(one for one in ("parquet", "csv") if one in job.output.formats), "certificate.json")
     return Subject(
@@ -197,11 +196,11 @@ def _held(job: Job, ledger: Ledger, history: History) -> Mapping[int, str]:
     for period in {line.standing.period for line in published}:
         with suppress(ValueError):  # a month, or a label: not a period of a job
             names |= {one.request.key(ledger.dataset): one.name for one in requests_of(job, date.fromisoformat(period))}
-    return {line.holding.entry: names[line.key] for line in published if line.key in names}
+    return {line.sequence: names[line.key] for line in published if line.key in names}
 
 
-def _meets(line: Line, day: date) -> bool:
-    first, last = line.holding.first, line.holding.last
+def _meets(line: Entry, day: date) -> bool:
+    first, last = line.row.first_day, line.row.last_day
     return first is None or last is None or first <= day.toordinal() <= last
 
 
@@ -219,7 +218,7 @@ def _together(job: Job, ledger: Ledger, history: History, held: Mapping[int, str
         # What is declared covers releases about one day too.
         with suppress(NoEvidenceError):
             total = history.of_some(unit_text(job.unit), lines)
-    own = all(line.holding.entry in held for line in lines)
+    own = all(line.sequence in held for line in lines)
     return DayTotal(total=total, reason="" if total is not None else found.sentence(day), own=own)
 
 

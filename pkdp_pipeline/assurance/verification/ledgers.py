@@ -16,9 +16,8 @@ from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.model.wording import rounded_up
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.ledger import Entry
+    from pkdp_pipeline.ledger import Entry, Ledger
     from pkdp_pipeline.ledger.chain import Event
-    from pkdp_pipeline.ledger.views.reading import Reading
 
 _CHAIN = "The ledger's chain and everything derived from it are intact."
 _HOLDS = "The ledger holds exactly this."
@@ -54,25 +53,25 @@ def without_ledger(kind: Kind) -> Iterator[Claim]:
 
 
 def ledger_claims(
-    location: str, dataset: str | None, head: str | None, further: Callable[[Reading], Iterator[Claim]]
+    location: str, dataset: str | None, head: str | None, further: Callable[[Ledger], Iterator[Claim]]
 ) -> Iterator[Claim]:
     """Yield whether a ledger has the data set that a file names and verifies, with its head; then what is further."""
     from pkdp_pipeline.ledger.chain import GENESIS
     from pkdp_pipeline.ledger.views.reading import open_for_reading
 
     def chain() -> tuple[str, dict[str, str]]:
-        reading.ledger.verify()
-        return "Verified from its first event to its last.", {"head": reading.ledger.head()}
+        ledger.verify()
+        return "Verified from its first event to its last.", {"head": ledger.head()}
 
     def names() -> tuple[str, dict[str, str]]:
         assert head is not None
-        reading.ledger.verify(head, contents=False)
+        ledger.verify(head, contents=False)
         first = "It is the start of every chain: nothing was charged before."
         return first if head == GENESIS else "It does.", {"head": head}
 
     with ExitStack() as opened:
         try:
-            reading = opened.enter_context(open_for_reading(location, dataset))
+            ledger = opened.enter_context(open_for_reading(location, dataset))
         except ArgumentError:
             if dataset is None:
                 raise
@@ -82,27 +81,25 @@ def ledger_claims(
         yield chained
         if head is not None and chained.outcome == "pass":
             yield from checked(("ledger.head", _HEAD, names))
-        yield from further(reading)
+        yield from further(ledger)
 
 
-def held_claims(reading: Reading, file: Opened, certificate: Certificate | None) -> Iterator[Claim]:
+def held_claims(ledger: Ledger, file: Opened, certificate: Certificate | None) -> Iterator[Claim]:
     """Yield whether the ledger holds a release's bytes, or a certificate, and what stands beside it by now."""
-    with reading.database.snapshot():
-        event, entry = _found(reading, file)
-        yield from checked(("ledger.holds", _HOLDS, functools.partial(_holds, reading, event, entry, file)))
+    with ledger.records.snapshot():
+        event, entry = _found(ledger, file)
+        yield from checked(("ledger.holds", _HOLDS, functools.partial(_holds, ledger, event, entry, file)))
     if entry is not None and isinstance(certificate, ReleaseCertificate):
-        yield from checked(("ledger.standing", _STANDING, functools.partial(_standing, reading, entry, certificate)))
+        yield from checked(("ledger.standing", _STANDING, functools.partial(_standing, ledger, entry, certificate)))
 
 
-def _found(reading: Reading, file: Opened) -> tuple[Event | None, Entry | None]:
+def _found(ledger: Ledger, file: Opened) -> tuple[Event | None, Entry | None]:
     """Return the latest event that holds the file, its bytes or its certificate, and the entry that this is about."""
-    from pkdp_pipeline.ledger.chain import Journal
-
     event = None
-    for each in Journal(reading.database).events(reading.ledger.dataset):
+    for each in ledger.records.events():
         if (each.content == file.content) if file.kind == "release" else _states(each.certificate, file.document):
             event = each
-    for entry in () if event is None else reading.ledger.entries():
+    for entry in () if event is None else ledger.entries():
         if event is not None and (entry.key, entry.revision) == (event.key, event.revision):
             return event, entry
     return event, None
@@ -115,11 +112,9 @@ def _states(text: str | None, document: dict[str, Any]) -> bool:
         return False
 
 
-def _holds(
-    reading: Reading, event: Event | None, entry: Entry | None, file: Opened
-) -> str | tuple[str, dict[str, int]]:
+def _holds(ledger: Ledger, event: Event | None, entry: Entry | None, file: Opened) -> str | tuple[str, dict[str, int]]:
     if event is None:
-        if file.kind == "certificate" and _is_total(reading, file):
+        if file.kind == "certificate" and _is_total(ledger, file):
             return "It is the total of everything that is charged by now."
         raise BrokenError(_NO_SUCH[file.kind])
     if entry is None:
@@ -134,8 +129,8 @@ def _holds(
     return f"It holds this {what}: {where}.{newer}", {"event": event.sequence}
 
 
-def _standing(reading: Reading, entry: Entry, certificate: ReleaseCertificate) -> str:
-    allowed = reading.ledger.admission(entry)
+def _standing(ledger: Ledger, entry: Entry, certificate: ReleaseCertificate) -> str:
+    allowed = ledger.admission(entry)
     newest = Certificate.from_json(entry.certificate)
     for one, other in ((certificate, newest), (certificate.worst_case, newest.worst_case)):
         for epsilon in _AT:
@@ -156,14 +151,12 @@ def _standing(reading: Reading, entry: Entry, certificate: ReleaseCertificate) -
     return f"{alone}: what it claims is what it may claim."
 
 
-def _is_total(reading: Reading, file: Opened) -> bool:
+def _is_total(ledger: Ledger, file: Opened) -> bool:
     """Return whether a certificate is a total of the ledger."""
-    from pkdp_pipeline.ledger.account import units_of
-    from pkdp_pipeline.ledger.views.reading import stated_total
-
-    for unit in units_of(reading.database, reading.ledger.dataset):
+    totals = ledger.totals()
+    for unit in totals.account.units:
         try:
-            total = stated_total(reading, unit)
+            total = totals.total(unit)
         except NoEvidenceError:
             continue
         # Its numbers are compared elsewhere: another processor may have computed them.

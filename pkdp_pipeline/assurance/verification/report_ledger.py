@@ -24,9 +24,8 @@ from pkdp_pipeline.releases.release import Release
 if TYPE_CHECKING:
     import pandas as pd
 
-    from pkdp_pipeline.ledger import Entry
+    from pkdp_pipeline.ledger import Entry, Ledger
     from pkdp_pipeline.ledger.views.history import History
-    from pkdp_pipeline.ledger.views.reading import Reading
 
 _HOLDS = "The ledger holds every release that the report shows, with this table and these terms."
 _TOTAL = "The report's total is what the ledger's releases add up to."
@@ -35,19 +34,19 @@ _POINTS = "The points over time are what the ledger's releases add up to after e
 _SECONDS = 600.0
 
 
-def report_ledger_claims(reading: Reading, document: dict[str, Any]) -> Iterator[Claim]:
+def report_ledger_claims(ledger: Ledger, document: dict[str, Any]) -> Iterator[Claim]:
     """Yield whether a report's releases, total and points are those of the ledger."""
     from pkdp_pipeline.ledger.views.history import read_history
 
-    with reading.database.snapshot():
-        entries = {entry.release_id: entry for entry in reading.ledger.entries() if entry.state == "published"}
-        history = read_history(reading.ledger)
+    with ledger.records.snapshot():
+        entries = {entry.release_id: entry for entry in ledger.entries() if entry.state == "published"}
+        history = read_history(ledger)
         yield from checked(("ledger.holds", _HOLDS, functools.partial(_releases, entries, document)))
         yield from checked(("ledger.series", _SERIES, functools.partial(_series, entries.values(), document)))
         account = document["ledger"]
         units = (unit for unit in history.units if ", ".join(map(printable, json.loads(unit))) == account["unit"])
         unit = next(units, None)
-        total = next(checked(("ledger.total", _TOTAL, functools.partial(_total, reading, history, unit, document))))
+        total = next(checked(("ledger.total", _TOTAL, functools.partial(_total, ledger, history, unit, document))))
         yield total
         if unit is not None and account["head"] == history.head:
             yield from checked(("ledger.points", _POINTS, functools.partial(_points, history, unit, document)))
@@ -76,13 +75,11 @@ def _releases(entries: dict[str | None, Entry], document: dict[str, Any]) -> str
 _differences = functools.partial(differences, none_is_infinite=True, rounding=lambda path: SEARCHED)
 
 
-def _total(reading: Reading, history: History, unit: str | None, document: dict[str, Any]) -> str:
-    from pkdp_pipeline.ledger.chain import Journal
-    from pkdp_pipeline.ledger.views.reading import stated_total
+def _total(ledger: Ledger, history: History, unit: str | None, document: dict[str, Any]) -> str:
 
     account = document["ledger"]
     if account["head"] != history.head:
-        known = account["head"] in {event.hash for event in Journal(reading.database).events(history.dataset)}
+        known = account["head"] in {event.hash for event in ledger.records.events()}
         raise (UncheckedError if known else BrokenError)(
             f"The report names {'an earlier head of' if known else 'no head of'} the ledger, so its total cannot be "
             "compared: make the report again."
@@ -91,7 +88,7 @@ def _total(reading: Reading, history: History, unit: str | None, document: dict[
         raise BrokenError("The ledger holds no releases for the unit that the report names.")
     stored = account["total"]
     try:
-        total = stated_total(reading, unit)
+        total = ledger.totals().total(unit)
     except NoEvidenceError:
         if stored is None:
             return "There is none: the releases do not add up."

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
-from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, Shape, counted_shapes, histogram_shapes, is_admitted
+from pkdp_pipeline.assurance.attacks.crowd import (
+    Crowd,
+    Group,
+    Shape,
+    counted_shapes,
+    histogram_shapes,
+    is_admitted,
+    knows_total,
+)
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count
@@ -43,11 +50,6 @@ def matching(certificate: ReleaseCertificate, epsilon: float) -> tuple[Crowd, ..
             if sum(group.people for group in crowd.unknown) <= MOST_PEOPLE and is_admitted(crowd, certificate):
                 found[knows_total(crowd, certificate.attacker)] = None
     return tuple(found)
-
-
-def knows_total(crowd: Crowd, attacker: AttackerModel) -> Crowd:
-    """Return the crowd with what is declared to be known beside the release: the total, where that leaks."""
-    return replace(crowd, sees_total=True) if attacker.total_is_known else crowd
 
 
 def worst_numbers(k: int, p: float, epsilon: float) -> tuple[int, int]:

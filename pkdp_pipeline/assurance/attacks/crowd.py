@@ -316,11 +316,10 @@ def _with(certificate: ReleaseCertificate, people: int) -> Iterator[Crowd]:
     cells, shapes, lives = _kinds(certificate)
     for unknown in _groups(shapes, people):
         for known, controlled in _known(certificate, shapes, cells):
-            for first, second in lives:
-                crowd = Crowd(
-                    cells=cells, unknown=unknown, known=known, controlled=controlled, first=first, second=second
-                )
-                yield from (crowd, crowd.reversed())
+            crowd = Crowd(
+                cells=cells, unknown=unknown, known=known, controlled=controlled, first=lives[0], second=lives[1]
+            )
+            yield from (crowd, crowd.reversed())
     if cells == 1 and people > 1 and len(shapes) == 2:
         (high,), (low,) = shapes
         steps = (low + (high - low) * (people - at) / people for at in range(people))
@@ -329,13 +328,12 @@ def _with(certificate: ReleaseCertificate, people: int) -> Iterator[Crowd]:
         yield from (crowd, crowd.reversed())
 
 
-def _kinds(certificate: ReleaseCertificate) -> tuple[int, tuple[Shape, ...], tuple[tuple[Life, Life], ...]]:
+def _kinds(certificate: ReleaseCertificate) -> tuple[int, tuple[Shape, ...], tuple[Life, Life]]:
     """Return (cells, what one person may be, the target's lives)."""
-    attacker = certificate.attacker
     if isinstance(certificate.mechanism, Count):
-        return 1, counted_shapes(attacker), ((0, None),)
-    value = certificate.protects == "value"
-    return 2, histogram_shapes(attacker, certificate.protects, 2), ((0, 1),) if value else ((0, None),)
+        return 1, counted_shapes(certificate.attacker), (0, None)
+    shapes = histogram_shapes(certificate.attacker, certificate.protects, 2)
+    return 2, shapes, (0, 1 if certificate.protects == "value" else None)
 
 
 def _groups(shapes: tuple[Shape, ...], people: int) -> Iterator[tuple[Group, ...]]:

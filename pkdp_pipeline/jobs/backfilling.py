@@ -11,21 +11,14 @@ from typing import TYPE_CHECKING
 
 from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.records import JobResult
 from pkdp_pipeline.jobs.requests import requests_of
-from pkdp_pipeline.jobs.session import JobResult, JobSession
+from pkdp_pipeline.jobs.session import JobSession
 from pkdp_pipeline.jobs.stopping import Stopping
 from pkdp_pipeline.ledger import Ledger
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedDay:
-    """A day that failed, and why."""
-
-    day: date
-    error: PkdpError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +31,7 @@ class BackfillResult:
         Days on which something was published now.
     replayed : tuple of datetime.date
         Days that were published before; no data was read and nothing was charged.
-    failed : tuple of FailedDay
+    failed : tuple of JobResult
         Days whose input check failed, with `keep_going`; else the one that stopped it.
     total : Certificate or None
         What everything that the ledger holds about the job's unit adds up to; None where it does not add up.
@@ -52,7 +45,7 @@ class BackfillResult:
 
     published: tuple[date, ...]
     replayed: tuple[date, ...]
-    failed: tuple[FailedDay, ...]
+    failed: tuple[JobResult, ...]
     total: Certificate | None
     report: Path | None = None
     stopped: PkdpError | None = None
@@ -66,7 +59,7 @@ def backfill(
     *,
     revise: bool = False,
     keep_going: bool = False,
-    progress: Callable[[JobResult | FailedDay], None] | None = None,
+    progress: Callable[[JobResult], None] | None = None,
     stopping: Stopping | None = None,
 ) -> BackfillResult:
     """Publish the days of a period in order; days that were published before are replayed.
@@ -84,7 +77,7 @@ def backfill(
     keep_going : bool, default False
         After a day whose input check fails, go on with the next one.
     progress : callable, optional
-        Called after each day with its `JobResult`, or with a `FailedDay`.
+        Called after each day with its `JobResult`; that of a day that failed has the error.
     stopping : Stopping, optional
         Decides where a signal takes effect.
 
@@ -96,7 +89,7 @@ def backfill(
         See `run_job`: the error of the first day that fails. The days before it are published.
     """
     days = days_of(first, last)
-    with JobSession(job, stopping=stopping) as session:
+    with JobSession(job, day=first, stopping=stopping) as session:
         result = backfill_days(session, days, revise=revise, keep_going=keep_going, progress=progress)
     error = result.stopped or result.unreported
     if error is not None:
@@ -110,19 +103,18 @@ def backfill_days(
     *,
     revise: bool = False,
     keep_going: bool = False,
-    progress: Callable[[JobResult | FailedDay], None] | None = None,
+    progress: Callable[[JobResult], None] | None = None,
 ) -> BackfillResult:
     """Do what `backfill` does in a session that is open; the result has the errors, and none is raised."""
     ended: dict[bool, list[date]] = {False: [], True: []}
-    failed: list[FailedDay] = []
+    failed: list[JobResult] = []
     stopped = unreported = total = report = None
     for day in days:
-        done: JobResult | FailedDay
         try:
             done = session.run(day, revise=revise, report=False)
             ended[done.replayed].append(day)
         except PkdpError as error:
-            done = FailedDay(day=day, error=error)
+            done = JobResult(job=session.job, day=day, error=error)
             failed.append(done)
             stopped = None if keep_going and isinstance(error, InputCheckError) else error
         if progress is not None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
     from pkdp_pipeline.display.content import Audience, CheckLine, Report
     from pkdp_pipeline.display.report.published import DayTotal, Subject
+    from pkdp_pipeline.jobs.records import JobResult
     from pkdp_pipeline.ledger.views.history import History, Line
     from pkdp_pipeline.ledger.views.reading import Reading
     from pkdp_pipeline.releases.release import Release
@@ -296,23 +297,17 @@ class Together:
         return f"{held}. {self.total.sentence()} What several periods add up to is stated by the ledger's total."
 
 
-def summarise(
-    job: Job,
-    day: date,
-    releases: Sequence[tuple[ReleaseTable, Release]],
-    together: Together | None,
-    head: str,
-) -> str:
+def summarise(result: JobResult, head: str) -> str:
     """Return the summary; it is made from what is public only, so a replay makes the same one.
 
     `head` is the hash of the ledger's event that holds the last release, for `pkdp ledger verify --head`.
     """
-    lines = [f"# {job.dataset}, {day.isoformat()}", ""]
-    for asked, release in releases:
-        lines += [f"## {asked.name}", "", describe(job, asked), "", *markdown_table(release.table)]
+    lines = [f"# {result.job.dataset}, {result.day.isoformat()}", ""]
+    for asked, release in ((one.asked, one.release) for one in result.releases):
+        lines += [f"## {asked.name}", "", describe(result.job, asked), "", *markdown_table(release.table)]
         lines += ["", *noise_line(release), release.certificate.sentence(), "", f"Release `{release.id}`.", ""]
-    if together is not None:
-        lines += ["## Together", "", together.sentence(day), ""]
+    if result.together is not None:
+        lines += ["## Together", "", result.together.sentence(result.day), ""]
     lines += [
         f"Hash of the last of these releases in the ledger's chain: `{head}`. Whether a ledger still has it, and all "
         "before it: `pkdp ledger verify LEDGER --head` with this hash.",

@@ -48,7 +48,7 @@ def run(
     ] = False,
 ) -> None:
     """Publish what a job asks for on one date, or replay what it has published."""
-    from pkdp_pipeline.cli.job_views import print_day, print_result
+    from pkdp_pipeline.cli.job_views import print_result
     from pkdp_pipeline.jobs import load_job
     from pkdp_pipeline.jobs.backfilling import missed_days
 
@@ -66,7 +66,8 @@ def run(
         days[:0] = missed_days(job, day) if catch_up else ()
         try:
             for earlier in days[:-1]:
-                _unheard(print_day, sys.stdout)(session.run(earlier))
+                done = session.run(earlier)
+                _unheard(typer.echo, sys.stdout)(f"{earlier.isoformat()}: {done.outcome}")
         except InputCheckError as error:
             raise InputCheckError(
                 f"{error} It is a day that was missed; {day.isoformat()} comes after it and was not begun. To go on "

@@ -35,7 +35,7 @@ _OUTCOMES = {"publish": "published", "replay": "replayed"}
 
 def print_result(result: JobResult) -> None:
     """Print one day: its tables with their guarantees, and what the ledger adds up to."""
-    console = _console()
+    console = Console(markup=False, highlight=False, emoji=False)
     for published in result.releases:
         _print_release(console, result.day, published)
     if result.together is not None:
@@ -50,11 +50,6 @@ def print_result(result: JobResult) -> None:
     console.print(f"Files in {result.summary.parent}", soft_wrap=True)
     if result.report is not None:
         console.print(f"Report: {result.report}", soft_wrap=True)
-
-
-def print_day(done: JobResult) -> None:
-    """Print one line about a day that was caught up with."""
-    _console().print(f"{done.day.isoformat()}: {'replayed' if done.replayed else 'published'}", soft_wrap=True)
 
 
 def print_plan(job: Job, plan: Plan, report: str | None = None, way_out: str | None = None) -> None:
@@ -75,7 +70,7 @@ def print_plan(job: Job, plan: Plan, report: str | None = None, way_out: str | N
         screen.head(f"{refused.day.isoformat()} would be refused")
         screen.say(str(refused.refused))
         if plan.unreached:
-            screen.say(f"{_days(plan.unreached)} after it would not be reached.")
+            screen.say(f"{number_of(plan.unreached, 'day')} after it would not be reached.")
         if way_out is not None:
             screen.say("The smallest change that makes it certifiable:")
             screen.command(way_out)
@@ -95,14 +90,15 @@ def print_backfill(job: Job, days: Sequence[date], result: BackfillResult) -> No
     """Print what became of the days of a backfill, and what the ledger adds up to."""
     screen = Screen()
     first, last = days[0].isoformat(), days[-1].isoformat()
-    screen.title(f"{job.dataset}, {first if len(days) == 1 else f'{first} to {last} ({_days(len(days))})'}")
+    period = first if len(days) == 1 else f"{first} to {last} ({number_of(len(days), 'day')})"
+    screen.title(f"{job.dataset}, {period}")
     screen.head("Days")
     counts = {"published": len(result.published), "replayed": len(result.replayed), "failed": len(result.failed)}
     counts["not reached"] = len(days) - sum(counts.values())
     named = ", ".join(one.day.isoformat() for one in result.failed[:_LISTED])
     more = " and others, named above" if len(result.failed) > _LISTED else ""
     which = {"failed": f": {named}{more}"}
-    screen.pairs((name, _days(count) + which.get(name, "")) for name, count in counts.items() if count)
+    screen.pairs((name, number_of(count, "day") + which.get(name, "")) for name, count in counts.items() if count)
     screen.head("The ledger now")
     screen.say("Its releases do not add up: no evidence says how." if result.total is None else result.total.sentence())
     screen.head("Files")
@@ -121,8 +117,8 @@ def _print_release(console: Console, day: date, published: JobRelease) -> None:
     console.print(table)
     if not rows:
         console.print("Nothing reached the rule for publishing.")
-    for line in filter(None, noise_line(published.release)):
-        console.print(line)
+    if noise := noise_line(published.release):
+        console.print(noise)
     console.print(published.release.certificate.sentence())
     replayed = "replayed: published before; no data was read, nothing was charged."
     console.print(f"{replayed if published.release.replayed else 'published, and charged to the ledger.'}\n")
@@ -146,14 +142,6 @@ def total_words(total: Certificate | None) -> str:
         return "nothing is published"
     epsilon = total.epsilon(DELTA)
     return amount(epsilon) if epsilon < math.inf else no_epsilon(DELTA, total.delta(1.0))
-
-
-def _days(number: int) -> str:
-    return number_of(number, "day")
-
-
-def _console() -> Console:
-    return Console(markup=False, highlight=False, emoji=False)
 
 
 _SECONDS = 30.0

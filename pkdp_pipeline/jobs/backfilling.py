@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class BackfillResult:
-    """What a backfill has done.
+    """What a backfill has done; it is filled while it goes on.
 
     Parameters
     ----------
@@ -43,10 +43,10 @@ class BackfillResult:
         Why there is no report.
     """
 
-    published: tuple[date, ...]
-    replayed: tuple[date, ...]
-    failed: tuple[JobResult, ...]
-    total: Certificate | None
+    published: tuple[date, ...] = ()
+    replayed: tuple[date, ...] = ()
+    failed: tuple[JobResult, ...] = ()
+    total: Certificate | None = None
     report: Path | None = None
     stopped: PkdpError | None = None
     unreported: PkdpError | None = None
@@ -106,39 +106,32 @@ def backfill_days(
     progress: Callable[[JobResult], None] | None = None,
 ) -> BackfillResult:
     """Do what `backfill` does in a session that is open; the result has the errors, and none is raised."""
-    ended: dict[bool, list[date]] = {False: [], True: []}
-    failed: list[JobResult] = []
-    stopped = unreported = total = report = None
+    result = BackfillResult()
     for day in days:
         try:
             done = session.run(day, revise=revise, report=False)
-            ended[done.replayed].append(day)
+            if done.replayed:
+                result.replayed += (day,)
+            else:
+                result.published += (day,)
         except PkdpError as error:
             done = JobResult(job=session.job, day=day, error=error)
-            failed.append(done)
-            stopped = None if keep_going and isinstance(error, InputCheckError) else error
+            result.failed += (done,)
+            result.stopped = None if keep_going and isinstance(error, InputCheckError) else error
         if progress is not None:
             progress(done)
-        if stopped is not None:
+        if result.stopped is not None:
             break
-    if isinstance(stopped, TemporaryError):
+    if isinstance(result.stopped, TemporaryError):
         session.stopping.check()  # a signal came during the wait
     # What stopped it, such as a locked ledger, may stop this as well.
-    with nullcontext() if stopped is None else suppress(PkdpError):
-        total = session.total()
+    with nullcontext() if result.stopped is None else suppress(PkdpError):
+        result.total = session.total()
     try:
-        report = session.write_report()
+        result.report = session.write_report()
     except PkdpError as error:
-        unreported = error
-    return BackfillResult(
-        published=tuple(ended[False]),
-        replayed=tuple(ended[True]),
-        failed=tuple(failed),
-        total=total,
-        report=report,
-        stopped=stopped,
-        unreported=unreported,
-    )
+        result.unreported = error
+    return result
 
 
 def days_of(first: date, last: date) -> tuple[date, ...]:
@@ -151,7 +144,7 @@ def days_of(first: date, last: date) -> tuple[date, ...]:
     """
     if last < first:
         raise ArgumentError(f"the last day, {last.isoformat()}, is before the first, {first.isoformat()}: swap them.")
-    return _between(first, last)
+    return tuple(map(date.fromordinal, range(first.toordinal(), last.toordinal() + 1)))
 
 
 def missed_days(job: Job, day: date) -> tuple[date, ...]:
@@ -175,9 +168,5 @@ def missed_days(job: Job, day: date) -> tuple[date, ...]:
             periods.add(date.fromisoformat(text))
     for earlier in sorted((one for one in periods if one < day), reverse=True):
         if all(one.request.key(dataset) in held for one in requests_of(job, earlier)):
-            return _between(earlier + timedelta(days=1), day - timedelta(days=1))
+            return days_of(earlier, day)[1:-1]
     return ()
-
-
-def _between(first: date, last: date) -> tuple[date, ...]:
-    return tuple(map(date.fromordinal, range(first.toordinal(), last.toordinal() + 1)))

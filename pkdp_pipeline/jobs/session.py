@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from pkdp_pipeline.display.figures import need_matplotlib
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.checks import CheckedDay, check_input, check_output
 from pkdp_pipeline.jobs.dry_run import plan_day
@@ -18,7 +19,7 @@ from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, remove_leftovers, write_atomically, write_outputs
 from pkdp_pipeline.jobs.outputs.files import job_lock
 from pkdp_pipeline.jobs.records import JobRelease, JobResult, check_records, forget_rows, keep_rows, recorded
-from pkdp_pipeline.jobs.reporting import NothingPublishedError, Together, check_report, summarise, write_report
+from pkdp_pipeline.jobs.reporting import NothingPublishedError, Together, summarise, write_report
 from pkdp_pipeline.jobs.requests import NamedRequest, check_together, in_job_words, is_published, requests_of
 from pkdp_pipeline.jobs.sources import Source, open_source
 from pkdp_pipeline.jobs.stopping import Stopping, interruptible
@@ -106,7 +107,8 @@ class JobSession:
         )
         check_ledger(job, self._ledger, certificates)
         check_outputs(job)
-        check_report(job)
+        if job.output.report:
+            need_matplotlib()
         forget_rows(job)
         self._new_ledger = next(self._ledger.entries(), None) is None
         if self._new_ledger:

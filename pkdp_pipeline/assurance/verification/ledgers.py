@@ -226,7 +226,7 @@ def _total(ledger: Ledger, history: History, unit: str | None, document: dict[st
         raise BrokenError("The ledger holds no releases for the unit that the report names.")
     stored = account["total"]
     try:
-        total = stated_total(ledger, unit)
+        total = ledger.totals().total(unit)
     except NoEvidenceError:
         if stored is None:
             return "There is none: the releases do not add up."

@@ -9,7 +9,7 @@ import shlex
 import sys
 import zoneinfo
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ParamSpec, TextIO
 
@@ -20,7 +20,6 @@ from pkdp_pipeline.errors import REFUSED, ArgumentError, InputCheckError, PkdpEr
 
 if TYPE_CHECKING:
     from pkdp_pipeline.jobs import Job, JobSession
-    from pkdp_pipeline.jobs.stopping import Stopping
 
 P = ParamSpec("P")
 
@@ -49,35 +48,34 @@ def run(
     ] = False,
 ) -> None:
     """Publish what a job asks for on one date, or replay what it has published."""
-    from pkdp_pipeline.cli.job_views import print_day, print_result
+    from pkdp_pipeline.cli.job_views import print_result
     from pkdp_pipeline.jobs import load_job
     from pkdp_pipeline.jobs.backfilling import missed_days
-    from pkdp_pipeline.jobs.records import recorded
 
     if catch_up and revise:
         raise ArgumentError("--catch-up and --revise exclude each other: missed days have nothing to revise.")
     job = load_job(job_file)
     day = chosen_day("--date", date, job)
+    days = [day]
     if dry_run:
-        missed = missed_days(job, day) if catch_up else ()
-        named = f"report.html of {'each of these dates' if missed else day.isoformat()}"
-        _plan(job_file, job, (*missed, day), named, revise=revise)
+        days[:0] = missed_days(job, day) if catch_up else ()
+        named = "each of these dates" if days[1:] else day.isoformat()
+        _plan(job_file, job, days, f"report.html of {named}", revise=revise)
         return
-    with _stoppable() as stopping, ExitStack() as held:
-        with recorded(job, day, success=False):
-            missed = missed_days(job, day) if catch_up else ()
-        held.enter_context(_with_way_out(job_file, (*missed, day), revise=revise))
-        session = held.enter_context(_session(job, (*missed, day)[0], stopping))
+    with _session(job_file, job, days, revise=revise) as session:
+        days[:0] = missed_days(job, day) if catch_up else ()
         try:
-            for earlier in missed:
-                _unheard(print_day, sys.stdout)(session.run(earlier))
+            for earlier in days[:-1]:
+                done = session.run(earlier)
+                _unheard(typer.echo, sys.stdout)(f"{earlier.isoformat()}: {done.outcome}")
         except InputCheckError as error:
             raise InputCheckError(
                 f"{error} It is a day that was missed; {day.isoformat()} comes after it and was not begun. To go on "
                 "without the missed days, leave --catch-up out once."
             ) from None
         result = session.run(day, revise=revise)
-        _unheard(print_result, sys.stdout)(result, session.total())
+        result.total = session.total()
+        _unheard(print_result, sys.stdout)(result)
 
 
 def backfill(
@@ -94,8 +92,7 @@ def backfill(
     ] = False,
 ) -> None:
     """Publish the dates of a period in order; after a stop or a crash the same command goes on where it was."""
-    from pkdp_pipeline.cli.job_progress import Watch
-    from pkdp_pipeline.cli.job_views import print_backfill
+    from pkdp_pipeline.cli.job_views import Watch, print_backfill
     from pkdp_pipeline.jobs import load_job
     from pkdp_pipeline.jobs.backfilling import backfill_days, days_of
 
@@ -104,23 +101,20 @@ def backfill(
     if dry_run:
         _plan(job_file, job, days, "report.html about everything published", revise=revise)
         return
-    with_way_out = _with_way_out(job_file, days, revise=revise)
-    with _stoppable() as stopping, with_way_out, _session(job, days[0], stopping) as session:
+    with _session(job_file, job, days, revise=revise) as session:
         with Watch(len(days)) as watch:
             saw = _unheard(watch.saw, sys.stderr)
             result = backfill_days(session, days, revise=revise, keep_going=keep_going, progress=saw)
         _unheard(print_backfill, sys.stdout)(job, days, result)
-    if result.stopped is not None:
-        if (way := _way_out(job_file, days, result.stopped, revise=revise)) is not None:
-            typer.echo(f"pkdp: {_SMALLEST} {way}", err=True)
-        raise typer.Exit(exit_code(result.stopped))
-    if not result.failed:
-        if result.unreported is not None:
+    if result.unreported is not None and result.stopped is None:
+        if not result.failed:
             raise result.unreported
-        return
-    if result.unreported is not None:
         typer.echo(f"pkdp: {result.unreported}", err=True)
-    raise typer.Exit(exit_code(result.failed[0].error))
+    if result.stopped is not None and (way := _way_out(job_file, days, result.stopped, revise=revise)):
+        typer.echo(f"pkdp: {_SMALLEST} {way}", err=True)
+    error = result.stopped or next((one.error for one in result.failed), None)
+    if error is not None:
+        raise typer.Exit(exit_code(error))
 
 
 def _plan(job_file: Path, job: Job, days: Sequence[datetime.date], report: str, *, revise: bool) -> None:
@@ -158,15 +152,19 @@ def _way_out(job_file: Path, days: Sequence[datetime.date], error: PkdpError, *,
 
 
 @contextmanager
-def _stoppable() -> Iterator[Stopping]:
-    """Let SIGTERM and Ctrl-C take effect where nothing is left half done, and end with their exit codes."""
+def _session(job_file: Path, job: Job, days: Sequence[datetime.date], *, revise: bool) -> Iterator[JobSession]:
+    """Open a job's session and show its remarks; SIGTERM and Ctrl-C take effect where nothing is left half done."""
+    from pkdp_pipeline.jobs import JobSession
     from pkdp_pipeline.jobs.stopping import Stopped, Stopping
 
     stopping = Stopping()
     try:
-        with stopping.listening():
+        with stopping.listening(), _with_way_out(job_file, days, revise=revise):
             try:
-                yield stopping
+                with JobSession(job, day=days[0], stopping=stopping) as session:
+                    for remark in session.remarks:
+                        typer.echo(f"pkdp: {remark}", err=True)
+                    yield session
             except TemporaryError:
                 stopping.check()  # a signal came during the wait: repeating is not what is wanted
                 raise
@@ -177,20 +175,6 @@ def _stoppable() -> Iterator[Stopping]:
             err=True,
         )
         raise typer.Exit(stopped.exit_code) from None
-
-
-@contextmanager
-def _session(job: Job, first: datetime.date, stopping: Stopping) -> Iterator[JobSession]:
-    """Open a job's session, and tell the curator what is remarkable about it."""
-    from pkdp_pipeline.jobs import JobSession
-    from pkdp_pipeline.jobs.records import recorded
-
-    with ExitStack() as held:
-        with recorded(job, first, success=False):
-            session = held.enter_context(JobSession(job, stopping=stopping))
-        for remark in session.remarks:
-            typer.echo(f"pkdp: {remark}", err=True)
-        yield session
 
 
 def _unheard(show: Callable[P, None], stream: TextIO) -> Callable[P, None]:

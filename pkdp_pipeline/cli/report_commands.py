@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from pkdp_pipeline.cli.options import AtDelta, JobFile
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.arguments import choice
 
 if TYPE_CHECKING:
+    from pkdp_pipeline.display.content import Audience
+    from pkdp_pipeline.display.report import Format
     from pkdp_pipeline.jobs import Job
 
 
@@ -42,11 +45,8 @@ def report(
     from pkdp_pipeline.jobs.reporting import report_of
     from pkdp_pipeline.ledger.views.reading import write_out
 
-    chosen = next((one for one in FORMATS if one == form), None)
-    if chosen is None:
-        raise ArgumentError(f"--format must be html, md or json, got {form!r}.")
-    if audience not in ("public", "auditor"):
-        raise ArgumentError(f"--audience must be public or auditor, got {audience!r}.")
+    choice("--format", form, FORMATS)
+    choice("--audience", audience, ("public", "auditor"))
     if form == "html" and out is None:
         raise ArgumentError("--format html is written to a file: name one with --out, or ask for --format md.")
     job = load_job(job_file)
@@ -55,8 +55,8 @@ def report(
     if form == "html":
         need_matplotlib()
     day = None if date is None else chosen_day("--date", date, job)
-    made = report_of(job, day, audience="auditor" if audience == "auditor" else "public", delta=delta)
-    text = render(made, chosen)
+    made = report_of(job, day, audience=cast("Audience", audience), delta=delta)
+    text = render(made, cast("Format", form))
     if out is None:
         typer.echo(text, nl=False)
         return
@@ -66,28 +66,22 @@ def report(
 
 def _check_out(job: Job, out: Path) -> None:
     """Refuse to write over what the job lives on."""
-    for name, file in _own_files(job):
+    for file in _own_files(job):
         same = out.resolve() == file.resolve()
         with suppress(OSError):
             same = same or out.samefile(file) or (file.is_dir() and out.resolve().is_relative_to(file.resolve()))
         if same:
-            raise ArgumentError(f"--out is {name}, and would be overwritten: name another file.")
+            raise ArgumentError(f"--out is the job's own, {file.name}, and would be overwritten: name another file.")
 
 
-def _own_files(job: Job) -> Iterator[tuple[str, Path]]:
-    yield "the job file", Path(job.file)
+def _own_files(job: Job) -> Iterator[Path]:
+    """Yield what the job reads and writes, reports aside, which may lie among what is published."""
+    yield Path(job.file)
     if "://" not in job.ledger:
-        yield from (("the ledger", Path(f"{job.ledger}{suffix}")) for suffix in ("", "-wal", "-shm", "-journal"))
-    yield from (("the source", file) for file in job.source.own_files())
-    # Reports may lie among what is published, and nothing else may be written over.
+        yield from (Path(f"{job.ledger}{suffix}") for suffix in ("", "-wal", "-shm", "-journal"))
+    yield from job.source.own_files()
     for published in Path(job.output.directory).glob("*/*"):
-        name = published.name
-        if published.suffix in (".parquet", ".csv") or name == "summary.md" or name.endswith(".certificate.json"):
-            yield "a published file", published
-    places = {
-        "in the folder of retention": job.retention and job.retention.directory,
-        "in the folder of records": job.records and job.records.directory,
-        "the file of output.duckdb": job.output.duckdb,
-        "the file of checks.expectations": job.checks.expectations,
-    }
-    yield from ((name, Path(place)) for name, place in places.items() if place)
+        if published.name.endswith((".parquet", ".csv", ".certificate.json")) or published.name == "summary.md":
+            yield published
+    folders = [table.directory for table in (job.retention, job.records) if table is not None]
+    yield from (Path(place) for place in (*folders, job.output.duckdb, job.checks.expectations) if place)

@@ -20,10 +20,9 @@ from typer.testing import CliRunner
 
 from pkdp_pipeline.cli import job_commands
 from pkdp_pipeline.cli import main as cli
-from pkdp_pipeline.cli.job_progress import Watch
+from pkdp_pipeline.cli.job_views import Watch
 from pkdp_pipeline.errors import InputCheckError, TemporaryError
-from pkdp_pipeline.jobs import load_job
-from pkdp_pipeline.jobs.backfilling import FailedDay
+from pkdp_pipeline.jobs import JobResult, load_job
 from pkdp_pipeline.jobs.outputs.files import job_lock
 from pkdp_pipeline.ledger import Ledger
 
@@ -266,8 +265,8 @@ def test_version():
     assert re.fullmatch(r"pkdp \d+\.\d+\.\d+\S*\n", pkdp("--version").stdout)
 
 
-def failed(day: int) -> FailedDay:
-    return FailedDay(day=datetime.date(2020, 1, day), error=InputCheckError("column 'town' must exist"))
+def failed(day: int) -> JobResult:
+    return JobResult(job=None, day=datetime.date(2020, 1, day), error=InputCheckError("column 'town' must exist"))
 
 
 def test_without_a_terminal_there_is_a_line_now_and_then_with_the_time_left():

@@ -21,7 +21,6 @@ from pkdp_pipeline.display.ledger.words import (
     number_of,
     state_words,
 )
-from pkdp_pipeline.display.terminal.chart import Mark, columns_chart
 from pkdp_pipeline.display.terminal.screen import Screen
 from pkdp_pipeline.ledger import Entry
 from pkdp_pipeline.ledger.adding_up import unit_named
@@ -36,6 +35,7 @@ Growth = Sequence[tuple[str, Sequence[Point], Sequence[Spent]]]
 """For each privacy unit its total after each period, and its budgets."""
 
 _WIDE = 110
+_POINTS = 9
 
 
 def opening(history: History, location: str) -> tuple[str, str]:
@@ -199,31 +199,19 @@ def _growth(
     screen: Screen, points: Sequence[Point], budgets: Sequence[Spent], delta: float, *, one_day: bool, beside: str
 ) -> None:
     last = points[-1]
-    heights = [point.epsilon for point in points]
-    if all(height == math.inf for height in heights):
+    finite = [point.epsilon for point in points if point.epsilon < math.inf]
+    comparable = sorted({one.budget.epsilon for one in budgets if _is_whole(one) and one.budget.delta == delta})
+    if finite:
+        most, steps = max(*finite, *comparable, 1e-300), min(len(points), _POINTS) - 1
+        shown = [points[len(points) - 1 - step * (len(points) - 1) // max(1, steps)] for step in range(steps, -1, -1)]
+        rows = [(point.period, screen.bar(min(1.0, point.epsilon / most)), amount(point.epsilon)) for point in shown]
+        rows += [("budget", screen.bar(epsilon / most), exactly(epsilon)) for epsilon in comparable]
+        screen.table(("up to", "", "ε"), rows, right=("ε",))
+    else:
         screen.say(
             "There is nothing to draw: the releases do not add up with what is declared."
             if last.at_one is None
             else f"There is nothing to draw: {no_epsilon(delta, last.at_one)}. --delta asks at a larger δ."
-        )
-    else:
-        comparable = [one for one in budgets if one.budget.delta == delta and one.budget.window_days is None]
-        marks = [
-            Mark(
-                height=one.budget.epsilon, name="budget" if one.measure == "partial_knowledge" else "worst-case budget"
-            )
-            for one in comparable
-        ]
-        by_height = {mark.height: mark for mark in reversed(marks)}
-        screen.lines(
-            columns_chart(
-                heights,
-                list(by_height.values()),
-                width=screen.width - 4,
-                first=points[0].period,
-                last=last.period,
-                plain=screen.plain,
-            )
         )
     worst = "none" if last.worst_case == math.inf else f"ε = {amount(last.worst_case)}"
     # Not to be taken for what all of them tell together.
@@ -238,10 +226,14 @@ def _growth(
     if budgets:
         screen.head("Budgets")
         screen.budgets(budgets)
-        whole = [one.budget for one in budgets if one.budget.window_days is None]
-        away = sorted({exactly(budget.delta) for budget in whole if budget.delta != delta})
+        away = sorted({exactly(one.budget.delta) for one in budgets if _is_whole(one) and one.budget.delta != delta})
         if away:
-            screen.say(f"A budget is drawn in the chart of its own δ: --delta {', --delta '.join(away)}.")
+            screen.say(f"A budget is drawn beside the totals at its own δ: --delta {', --delta '.join(away)}.")
+
+
+def _is_whole(one: Spent) -> bool:
+    """Return whether a budget is for the total of all days."""
+    return one.budget.window_days is None
 
 
 def print_total(screen: Screen, total: Certificate, terms: Terms, budgets: Sequence[Spent], *, delta: float) -> None:

@@ -81,7 +81,7 @@ class PublishOperator(BaseOperator):  # type: ignore[misc]  # Airflow is not ins
     def _publish(self) -> dict[str, Any]:
         job, last, stopping = load_job(self.job), day_of(self.date), Stopping()
         # Airflow's own handler of SIGTERM lets a task run on until it is killed.
-        with stopping.listening(), JobSession(job, stopping=stopping) as session:
+        with stopping.listening(), JobSession(job, day=last, stopping=stopping) as session:
             for remark in session.remarks:
                 self.log.warning("%s", remark)
             missed = missed_days(job, last) if self.catch_up else ()

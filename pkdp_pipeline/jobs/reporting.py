@@ -173,9 +173,9 @@ def _together(job: Job, ledger: Ledger, history: History, own: Mapping[int, str]
     lines = [
         line
         for line in history.lines
-        if line.holding.first is None
-        or line.holding.last is None
-        or line.holding.first <= day.toordinal() <= line.holding.last
+        if line.row.first_day is None
+        or line.row.last_day is None
+        or line.row.first_day <= day.toordinal() <= line.row.last_day
     ]
     declared = any(isinstance(one, BoundedDependence) for one in ledger.terms.evidence)
     if total is None and declared and {entry.unit for entry in beside} == {job.unit}:

@@ -168,7 +168,7 @@ def _value(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
     singles = [shape for shape in shapes if shape[1] == 0.0 < shape[0]]
     for known, controlled, one, other in _in_two_cells(attacker, k, shapes):
         # Everybody the same; about as many as would be worst for either cell alone.
-        unknown = [
+        unknown: list[tuple[Group, ...]] = [
             (Group(people=_capped(attacker, people), chances=shape),)
             for shape in shapes
             for people in _numbers(shape, one, other, epsilon)

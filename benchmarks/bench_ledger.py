@@ -43,7 +43,7 @@ def main() -> None:
         with Ledger.open(path, evidence=pkdp.IndependentGivenHabits()) as ledger:
             times = [timed(lambda number=number: append(ledger, number, release)) for number in range(TIMED)]
             print(f"{'one charge and its release':44s} {1e3 * statistics.median(times):9.2f} ms (median of {TIMED})")
-            ledger._database.execute("PRAGMA synchronous = OFF")
+            ledger.records.database.execute("PRAGMA synchronous = OFF")
             for number in range(TIMED, entries):
                 append(ledger, number, release)
         print(f"after {entries} entries, {path.stat().st_size / 1e6:.0f} MB:")

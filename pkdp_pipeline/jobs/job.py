@@ -20,7 +20,7 @@ from pkdp_pipeline.jobs.tables import (
     RetentionTable,
 )
 from pkdp_pipeline.ledger import Budget
-from pkdp_pipeline.ledger.differencing import allows_overlap
+from pkdp_pipeline.ledger.admission import allows_overlap
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, read_evidence
 from pkdp_pipeline.releases.options import (

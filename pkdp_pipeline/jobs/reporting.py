@@ -25,7 +25,7 @@ from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.jobs.written import certificates_of, check_ledger
 from pkdp_pipeline.ledger import Entry, Ledger
-from pkdp_pipeline.ledger.account import unit_text
+from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.ledger.views.history import History, read_history
 from pkdp_pipeline.ledger.views.reading import open_for_reading
 from pkdp_pipeline.model.arguments import choice, probability
@@ -79,15 +79,14 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
         if "://" not in job.ledger and not Path(job.ledger).exists():
             raise _nothing(job)
         try:
-            reading = held.enter_context(open_for_reading(job.ledger, job.dataset))
+            ledger = held.enter_context(open_for_reading(job.ledger, job.dataset))
         except ArgumentError:  # it holds other data sets only
             raise _nothing(job) from None
-        held.enter_context(reading.database.snapshot())
-        ledger = reading.ledger
+        held.enter_context(ledger.records.snapshot())
         check_ledger(job, ledger, certificates_of(job))
         history = read_history(ledger)
         entries = _published(job, ledger, history)
-        periods = [line.standing.period for line in history.lines if line.holding.entry in entries]
+        periods = [line.standing.period for line in history.lines if line.sequence in entries]
         if not periods:
             raise _nothing(job)
         about = day or date.fromisoformat(max(periods))
@@ -104,7 +103,7 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
             checks=_checks(job, about) if audience == "auditor" else (),
         )
         return gather(
-            reading,
+            ledger,
             history,
             subject,
             period=None if day is None else day.isoformat(),
@@ -161,7 +160,7 @@ def _published(job: Job, ledger: Ledger, history: History) -> Mapping[int, str]:
     for period in {line.standing.period for line in published}:
         with suppress(ValueError):  # a month, or a label: not a period of a job
             names |= {one.request.key(ledger.dataset): one.name for one in requests_of(job, date.fromisoformat(period))}
-    return {line.holding.entry: names[line.key] for line in published if line.key in names}
+    return {line.sequence: names[line.key] for line in published if line.key in names}
 
 
 def _together(job: Job, ledger: Ledger, history: History, own: Mapping[int, str], day: date) -> DayTotal | None:
@@ -174,9 +173,9 @@ def _together(job: Job, ledger: Ledger, history: History, own: Mapping[int, str]
     lines = [
         line
         for line in history.lines
-        if line.holding.first is None
-        or line.holding.last is None
-        or line.holding.first <= day.toordinal() <= line.holding.last
+        if line.row.first_day is None
+        or line.row.last_day is None
+        or line.row.first_day <= day.toordinal() <= line.row.last_day
     ]
     declared = any(isinstance(one, BoundedDependence) for one in ledger.terms.evidence)
     if total is None and declared and {entry.unit for entry in beside} == {job.unit}:
@@ -184,7 +183,7 @@ def _together(job: Job, ledger: Ledger, history: History, own: Mapping[int, str]
         with suppress(NoEvidenceError):
             total = history.of_some(unit_text(job.unit), lines)
     reason = "" if total is not None else found.sentence(day)
-    return DayTotal(total=total, reason=reason, own=all(line.holding.entry in own for line in lines))
+    return DayTotal(total=total, reason=reason, own=all(line.sequence in own for line in lines))
 
 
 def _checks(job: Job, day: date) -> tuple[CheckLine, ...]:

@@ -14,7 +14,6 @@ from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import day_folders, write_atomically
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.admission import check_time_zone
-from pkdp_pipeline.ledger.chain import Journal
 from pkdp_pipeline.model.spelling import folded
 
 OWNER_FILE = ".pkdp.job"
@@ -88,7 +87,7 @@ def check_ledger(job: Job, ledger: Ledger, certificates: Certificates) -> None:
     ConfigError
         Naming releases that it misses.
     """
-    check_time_zone(ledger._database, ledger.dataset, job.period.time_zone)
+    check_time_zone(ledger.records, job.period.time_zone)
     # They say the data set and where in the chain they stand, unless somebody else has written them.
     contexts = {where: content["context"] for where, content in certificates.items()}
     heads = {
@@ -96,16 +95,14 @@ def check_ledger(job: Job, ledger: Ledger, certificates: Certificates) -> None:
         for where, context in contexts.items()
         if isinstance(context.get("dataset"), str) and isinstance(context.get("head"), str)
     }
-    journal = Journal(ledger._database)
-    known = journal.certificates_after(ledger.dataset, heads.values())
+    ends = dict(_summaries(job))
+    known = ledger.records.certificates_after({*heads.values(), *ends.values()})
     lost = [
         where
         for where, head in heads.items()
         if all(json.loads(text) != certificates[where] for text in known.get(head, ()))
     ]
-    ends = dict(_summaries(job))
-    there = journal.among(ledger.dataset, ends.values())
-    lost += [where for where, head in ends.items() if head not in there]
+    lost += [where for where, head in ends.items() if head not in known]
     if not lost:
         return
     lost.sort()

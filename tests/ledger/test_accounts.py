@@ -288,7 +288,7 @@ def test_admit_says_what_stands_beside_and_whether_more_than_the_worst_case_may_
     book = Book(Terms(evidence=(IndependentGivenHabits(),)))
 
     def admit(mechanism, period, terms=book.terms):
-        return admit_to(book.database, "flights", standing(mechanism, period, where="a"), terms)
+        return admit_to(book.records, standing(mechanism, period, where="a"), terms)
 
     everything, nothing = Admission(alone=True, claims=True), Admission(alone=False, claims=False)
     excepted = Admission(alone=False, claims=True)
@@ -387,7 +387,7 @@ def test_any_sequence_leaves_the_state_that_a_rebuild_gives(steps):
             else:
                 book.recertify(entry, AttackerModel(p_max=0.3, p_min=0.3, unknown=100 + rest[0] % 3))
         book.verify()
-    groups = sorted(sorted(one.entry for one in group) for group in book.components())
+    groups = sorted(sorted(one.id for one in group) for group in book.components())
     assert groups == connected({number: one.standing for number, one in book.kept.items()})
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pkdp_pipeline.engines.duckdb.cell_codes import CellCodes, encode_cells
-from pkdp_pipeline.engines.duckdb.connecting import connect
+from pkdp_pipeline.engines.duckdb.connecting import counting
 from pkdp_pipeline.engines.duckdb.selection import plain, selected_rows
 from pkdp_pipeline.engines.duckdb.statements import alike_statement, cells_statement, numbered, tally_statement
 from pkdp_pipeline.engines.places import counted_by_place, tallied_by_place
@@ -184,16 +184,15 @@ def _aggregate(columns: dict[str, Any], statement: str) -> pd.DataFrame:
     """Run one statement over ``pkdp_rows`` in a connection of its own, which is closed again."""
     import duckdb
 
+    rows = pd.DataFrame(columns, copy=False)
     problem = ""
-    connection = connect()
     try:
-        connection.register("pkdp_rows", pd.DataFrame(columns, copy=False))
-        answer: pd.DataFrame = connection.sql(statement).to_arrow_table().to_pandas()
-        return answer
+        with counting(len(rows)) as connection:
+            connection.register("pkdp_rows", rows)
+            answer: pd.DataFrame = connection.sql(statement).to_arrow_table().to_pandas()
+            return answer
     except duckdb.Error as error:
         problem = type(error).__name__
-    finally:
-        connection.close()
     # The engine's own text could quote the data.
     raise ConfigError(f"the frame could not be counted ({problem}); check the dtypes of the columns it is asked for.")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 import pandas as pd
 
-from pkdp_pipeline.engines.duckdb.connecting import connect
+from pkdp_pipeline.engines.duckdb.connecting import counting
 from pkdp_pipeline.engines.duckdb.relation_engine import ENGINE as RELATIONS
 from pkdp_pipeline.engines.narwhals.source import Source, asked
 from pkdp_pipeline.engines.narwhals.statements import numbered
@@ -38,7 +38,7 @@ class ArrowEngine:
         _check_names(frame, question)
         rows = Source(asked(partial(_typed, frame))).marked(question)
         table = asked(lambda: _readable(rows.collect(backend="pyarrow").to_native()))
-        with connect() as connection:
+        with counting(table.num_rows) as connection:
             relation = asked(lambda: connection.from_arrow(table))
             return RELATIONS.tally(relation, Selection(unit=tuple(numbered("u", len(question.unit))), where="hit"))
 
@@ -48,7 +48,7 @@ class ArrowEngine:
         _check_names(frame, question)
         rows = Source(asked(partial(_typed, frame))).selected(question)
         table = asked(lambda: _readable(rows.collect(backend="pyarrow").to_native()))
-        with connect() as connection:
+        with counting(table.num_rows) as connection:
             return RELATIONS.units(asked(lambda: connection.from_arrow(table)), tuple(numbered("u", len(unit))))
 
 
@@ -65,7 +65,7 @@ def cells_of_rows(rows: Any, schema: Mapping[str, Any], question: Selection) -> 
         order_by=tuple(numbered("o", len(question.order_by))),
         where="hit",
     )
-    with connect() as connection:
+    with counting(table.num_rows) as connection:
         relation = asked(lambda: connection.from_arrow(table))
         counted = RELATIONS.cells(relation, renamed)
     keys = {

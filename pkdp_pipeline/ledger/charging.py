@@ -72,7 +72,7 @@ class Charging:
 
     def _reserved(self, revision: int) -> Reservation:
         certificate = self._offered(self.records.head())
-        row = self.records.record(
+        charged = self.records.record(
             "reserved",
             self.key,
             revision,
@@ -80,8 +80,9 @@ class Charging:
             certificate=certificate.to_json(),
             terms=json_text(self.terms.to_dict()),
         )
-        _hold_charged(self.records, row, self.standing, self.terms)
-        return Reservation(self.records.read(row.id), certificate)
+        entry = self.records.read(charged.id)
+        _hold_charged(self.records, entry, self.terms)
+        return Reservation(entry, certificate)
 
     def _taken_over(self, left: Row) -> Reservation:
         """Finish what another run of the same request has reserved, charged once.
@@ -93,7 +94,7 @@ class Charging:
         entry = self.records.read(left.id)
         certificate = self._offered(entry.head, instead_of=left.id)
         if (self.terms, certificate.to_json()) == (entry.terms, entry.certificate):
-            _hold_charged(self.records, left, entry.standing, self.terms)
+            _hold_charged(self.records, entry, self.terms)
             return Reservation(entry, certificate)
         self.records.record("given_back", self.key, left.revision)
         return self._reserved(left.revision)
@@ -118,7 +119,7 @@ def name_others(records: Records) -> None:
         )
 
 
-def _hold_charged(records: Records, row: Row, standing: Facts, terms: Terms) -> None:
+def _hold_charged(records: Records, entry: Entry, terms: Terms) -> None:
     """Refuse a release just charged that does not add up with the others, or exceeds a budget.
 
     Raises
@@ -130,6 +131,7 @@ def _hold_charged(records: Records, row: Row, standing: Facts, terms: Terms) -> 
         If the release cannot be added up with the evidence declared, or takes the total away that there was, or
         there is a budget and no total. The caller rolls the transaction back.
     """
+    row = entry.row
     if terms.evidence:
         # The evidence may be about another kind of release, which no total could hold.
         component = Account(records.account(row).component(row.id))
@@ -141,20 +143,19 @@ def _hold_charged(records: Records, row: Row, standing: Facts, terms: Terms) -> 
     totals = LedgerTotals.read(records, terms)
     before = totals.account.without(row.id)
     _check_still_adds_up(records, totals, before, row)
-    BudgetCheck(totals, standing, row, before, before).hold()
+    BudgetCheck(totals, entry, before, before).hold()
 
 
-def hold_recertified(
-    records: Records, row: Row, former: Row, standing: Facts, *, recorded: Terms, terms: Terms
-) -> None:
+def hold_recertified(records: Records, entry: Entry, former: Row, *, recorded: Terms, terms: Terms) -> None:
     """Refuse a release's new certificate that takes the total away, or exceeds a budget.
 
     Parameters
     ----------
     records : Records
-    row, former : Row
-        The entry as it is and as it was; one that counts as before leaves the totals as they are.
-    standing : Facts
+    entry : Entry
+        The release as it is; one that counts as before leaves the totals as they are.
+    former : Row
+        As it was.
     recorded : Terms
         Under which the releases must add up as before.
     terms : Terms
@@ -168,13 +169,14 @@ def hold_recertified(
     NoEvidenceError
         If with the new certificate the releases do not add up any more.
     """
+    row = entry.row
     if row.part == former.part:
         return
     description, earlier = (describe(records.certificate(one.counts)) for one in (row, former))
     how = compared(description, earlier)
     if terms.budgets and how == "neither":
         raise BudgetExceededError(
-            f"{standing.label!r} (period {standing.period}) counts in the budgets with a certificate that it has, "
+            f"{entry.label!r} (period {entry.period}) counts in the budgets with a certificate that it has, "
             "and the new one promises more in one respect and less in another: certify it for an attacker who "
             "knows more in every respect, or less."
         )
@@ -184,7 +186,7 @@ def hold_recertified(
     before = others.plus(former)
     _check_still_adds_up(records, totals, before, row)
     if how != "as bold":
-        BudgetCheck(replace(totals, terms=terms), standing, row, before, others, again=True).hold()
+        BudgetCheck(replace(totals, terms=terms), entry, before, others, again=True).hold()
 
 
 def _is_new(records: Records, row: Row, terms: Terms) -> bool:
@@ -222,6 +224,7 @@ _AGAIN = "The table keeps the certificate it has. Ask about an attacker who know
 _MEASURES = {"partial_knowledge": "partial-knowledge total", "worst_case": "worst-case total"}
 
 
+@dataclass(frozen=True, slots=True)
 class BudgetCheck:
     """What one release adds up to with all others, held to the budgets.
 
@@ -229,8 +232,7 @@ class BudgetCheck:
     ----------
     totals : LedgerTotals
         With the release in it.
-    standing : Facts
-    row : Row
+    entry : Entry
         The release.
     before : Account
         What was charged already.
@@ -240,23 +242,11 @@ class BudgetCheck:
         Whether it was charged already, and gets another certificate.
     """
 
-    def __init__(
-        self,
-        totals: LedgerTotals,
-        standing: Facts,
-        row: Row,
-        before: Account,
-        prior: Account,
-        *,
-        again: bool = False,
-    ) -> None:
-        self._totals, self._standing, self._row, self._prior, self._again = totals, standing, row, prior, again
-        self._changed: dict[str, list[Row] | None] = {row.unit: [row]}
-        for first, *others in before.met(row):
-            if not others:  # what stood alone until now counts with its worst case only
-                self._changed[first.unit] = [*(self._changed.get(first.unit) or ()), first]
-        if not totals.terms.evidence and len(before.units) == 1 and before.units != [row.unit]:
-            self._changed[before.units[0]] = None  # from now on all of these count beside another unit's
+    totals: LedgerTotals
+    entry: Entry
+    before: Account
+    prior: Account
+    again: bool = False
 
     def hold(self) -> None:
         """Hold the totals to the budgets.
@@ -268,35 +258,41 @@ class BudgetCheck:
         NoEvidenceError
             If the releases do not add up.
         """
-        account = self._totals.account
-        for unit, changed in self._changed.items():
-            for budget in self._totals.terms.budgets:
+        account, row, units = self.totals.account, self.entry.row, self.before.units
+        changed: dict[str, list[Row] | None] = {row.unit: [row]}
+        for first, *others in self.before.met(row):
+            if not others:  # what stood alone until now counts with its worst case only
+                changed[first.unit] = [*(changed.get(first.unit) or ()), first]
+        if not self.totals.terms.evidence and len(units) == 1 and units != [row.unit]:
+            changed[units[0]] = None  # from now on all of these count beside another unit's
+        for unit, rows in changed.items():
+            for budget in self.totals.terms.budgets:
                 if budget.window_days is None:
                     self._compare(budget, unit, None, account.bundles(unit))
                     continue
-                for start, held in account.windows(unit, budget.window_days, changed):
+                for start, held in account.windows(unit, budget.window_days, rows):
                     self._compare(budget, unit, start, held)
 
     def _compare(self, budget: Budget, unit: str, start: int | None, held: Held) -> None:
         """Hold releases of a unit, in a window that begins on the day `start`, to a budget."""
-        if self._totals.within(held, budget):
+        if self.totals.within(held, budget):
             return
-        total = self._totals.of(held)
+        total = self.totals.of(held)
         for measure in budget.measures:
             if delta_of(total, measure, budget.epsilon) <= budget.delta:
                 continue
-            where, prior = f"data set {self._row.dataset!r}, unit {unit_named(unit)}", self._prior.bundles(unit)
+            where, prior = f"data set {self.entry.dataset!r}, unit {unit_named(unit)}", self.prior.bundles(unit)
             if budget.window_days is not None:
                 where += f", {budget.window_days} days"
                 where += "" if start is None else f" from {date.fromordinal(max(1, start)).isoformat()}"
-                prior = self._prior.window(unit, budget.window_days, start)
+                prior = self.prior.window(unit, budget.window_days, start)
             raise BudgetExceededError(self._refusal(budget, measure, where, total, prior=prior, held=held))
 
     def _refusal(
         self, budget: Budget, measure: str, where: str, total: Certificate, *, prior: Held, held: Held
     ) -> Worded:
         """Return the message."""
-        subject = f"{self._standing.label!r} (period {self._standing.period})"
+        subject = f"{self.entry.label!r} (period {self.entry.period})"
         if measure == "worst_case" and total.worst_case_bound is None:
             start = (
                 f"{subject} has no guarantee against any attacker, or stands in a total that has none, and the budget "
@@ -310,21 +306,21 @@ class BudgetCheck:
                 return f"hold only the other total to it with {other}, or put noise on it"
 
             return Worded(lambda say: f"{start}{way(say)}. Nothing was charged.")
-        alone = _asked_for(self._totals.parts[self._row.part], measure, budget)
-        together = self._totals.epsilon(held, measure, budget.delta)
+        alone = _asked_for(self.totals.parts[self.entry.row.part], measure, budget)
+        together = self.totals.epsilon(held, measure, budget.delta)
         excess = self._hair(held, budget)
         named = _MEASURES[measure] if total.has_partial_knowledge else _MEASURES["worst_case"]
         message = (
             f"{subject} would exceed the budget of {where} for the {named}: prior: epsilon = "
-            f"{_shown(self._totals.epsilon(prior, measure, budget.delta))}, requested: {alone}, together: "
+            f"{_shown(self.totals.epsilon(prior, measure, budget.delta))}, requested: {alone}, together: "
             f"{_shown(together)}, allowed: {budget.epsilon!r} (all at delta = {budget.delta!r}){excess}. "
-            f"{_AGAIN if self._again else _LESS}, or "
+            f"{_AGAIN if self.again else _LESS}, or "
         )
         return Worded(lambda say: f"{message}{say.larger_budget}, where you can argue it.")
 
     def _hair(self, held: Held, budget: Budget) -> str:
         """Return a remark where the exact sum is above the budget by less than anybody can see."""
-        exact = self._totals.drawn(held)
+        exact = self.totals.drawn(held)
         if exact is None or exact[1] > Fraction(repr(budget.delta)):
             return ""
         excess = exact[0] - Fraction(repr(budget.epsilon))

@@ -321,9 +321,10 @@ class Ledger:
             self._allowed(entry).check_claims(certificate)
             recorded = self.records.terms()
             fields = {"certificate": certificate_json, "release_id": release_id, "content": content}
-            row = self._record("recertified", entry, **fields)
-            hold_recertified(self.records, row, current.row, entry.standing, recorded=recorded, terms=self.terms)
-            return self.records.read(entry.sequence)
+            self._record("recertified", entry, **fields)
+            newest = self.records.read(entry.sequence)
+            hold_recertified(self.records, newest, current.row, recorded=recorded, terms=self.terms)
+            return newest
 
     def unreadable(self) -> frozenset[str]:
         """Return the tables of the data set that were found to be unreadable."""

@@ -912,7 +912,7 @@ def test_what_is_given_is_said_wherever_the_ledger_is_read(tmp_path):
         FRAME.pkdp.histogram("carrier", k=60, ledger=ledger, **asked)
         FRAME.pkdp.count(ledger=ledger, **asked)
     shown, added, explained = (words(run(command, path).stdout) for command in ("show", "total", "explain"))
-    assert "exact total · ε = 0 alone" in words(run("show", path, width=80).stdout)
+    assert "mechanism: exact total; ε at δ = 1e-6: 0;" in words(run("show", path, width=80).stdout)
     assert "All of this is given the number of people present" in shown
     assert "Given the number of people present" in added
     assert "exact totals are given (docs/composition.md, rule 7)" in added

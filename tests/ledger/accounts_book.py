@@ -87,8 +87,8 @@ class Book:
         with self.records.transaction():
             if former.state == "reserved":
                 former = self._record("published", kept.key, release_id="id", content=b"bytes")
-            row = self._record("recertified", kept.key, certificate=certificate, release_id="id", content=b"bytes")
-            hold_recertified(self.records, row, former, kept.standing, recorded=self.terms, terms=self.terms)
+            self._record("recertified", kept.key, certificate=certificate, release_id="id", content=b"bytes")
+            hold_recertified(self.records, self.records.read(entry), former, recorded=self.terms, terms=self.terms)
 
     def total(self, unit=None, evidence=None):
         terms = self.terms if evidence is None else Terms(evidence=evidence)

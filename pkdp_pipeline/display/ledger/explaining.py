@@ -138,15 +138,7 @@ def _parts(screen: Screen, history: History, unit: str, delta: float) -> None:
                 amount(one.worst_case.epsilon(delta)),
             ]
         )
-    if screen.width >= 90:
-        screen.table(columns, rows, right=("times", "against anyone, ε"))
-    else:
-        for often, published, noise, attacker, alone, worst in rows:
-            more = "" if noise == "none" else f", noise {noise}"
-            screen.item(
-                f"{often} × {published}{more}. Attacker: {attacker}. Alone: {alone}; against anyone: "
-                f"{'none' if worst == 'none' else f'ε = {worst}'}."
-            )
+    screen.records(columns, rows, wide=90, right=("times", "against anyone, ε"))
     rest = len(counts) - _GROUPS
     if rest > 0:
         times = counts.total() - sum(number for _, number in counts.most_common(_GROUPS))

@@ -163,36 +163,23 @@ def _finite(epsilon: float) -> float | None:
 
 def _releases(screen: Screen, history: History, lines: Sequence[Entry], delta: float) -> None:
     own = {line.row.part: alone_words(history.parts[line.row.part], delta) for line in lines}
-    if screen.width >= _WIDE:
-        epsilon = f"ε at δ = {exactly(delta)}"
-        header = ["entry", "period", "release", "mechanism", "noise", epsilon, "state", "rev.", "id"]
-        rows = [
-            [
-                str(line.sequence),
-                line.standing.period,
-                line.standing.label,
-                mechanism_words(line.standing.mechanism, line.standing.protects),
-                noise_words(line.standing.mechanism),
-                own[line.row.part].removeprefix("ε = "),
-                state_words(line.state),
-                str(line.revision),
-                (line.release_id or "")[:12],
-            ]
-            for line in lines
+    epsilon = f"ε at δ = {exactly(delta)}"
+    header = ["entry", "period", "release", "mechanism", "noise", epsilon, "state", "rev.", "id"]
+    rows = [
+        [
+            str(line.sequence),
+            line.period,
+            line.label,
+            mechanism_words(line.standing.mechanism, line.standing.protects),
+            noise_words(line.standing.mechanism),
+            own[line.row.part].removeprefix("ε = "),
+            state_words(line.state),
+            str(line.revision),
+            (line.release_id or "")[:12],
         ]
-        screen.table(header, rows, right=("entry", epsilon, "rev."))
-        return
-    for line in lines:
-        mechanism = line.standing.mechanism
-        noise = "" if mechanism.noise is None else f", noise {noise_words(mechanism)}"
-        again = "" if line.revision == 1 else f" · revision {line.revision}"
-        state = "" if line.state == "published" else f" · {state_words(line.state)}"
-        screen.say(f"{line.standing.period}  {line.standing.label}  {(line.release_id or '')[:12]}")
-        screen.say(
-            f"{mechanism_words(mechanism, line.standing.protects)}{noise} · {own[line.row.part]} alone · no. "
-            f"{line.sequence}{again}{state}",
-            indent=4,
-        )
+        for line in lines
+    ]
+    screen.records(header, rows, wide=_WIDE, right=("entry", epsilon, "rev."))
 
 
 def _growth(

@@ -135,21 +135,10 @@ def write_out(pieces: Iterable[str], out: Path, *, ledger: str) -> None:
 
 def _facts(event: Event) -> dict[str, Any]:
     """Return an event with its JSON texts as JSON; the released bytes stand by their sha256."""
-    return {
-        "position": event.position,
-        "kind": event.kind,
-        "key": event.key,
-        "revision": event.revision,
-        "standing": _read(event.standing),
-        "terms": _read(event.terms),
-        "certificate": _read(event.certificate),
-        "release_id": event.release_id,
-        "content_sha256": None if event.content is None else hashlib.sha256(event.content).hexdigest(),
-        "created_at": event.created_at,
-        "previous": event.previous,
-        "hash": event.hash,
-    }
+    facts = {name: getattr(event, name) for name in _PUBLIC}
+    facts |= {name: json.loads(facts[name]) for name in ("standing", "terms", "certificate") if facts[name] is not None}
+    digest = None if event.content is None else hashlib.sha256(event.content).hexdigest()
+    return {**facts, "content_sha256": digest}
 
 
-def _read(text: str | None) -> Any:
-    return None if text is None else json.loads(text)
+_PUBLIC = tuple(name for name in Event.__dataclass_fields__ if name not in ("sequence", "dataset", "content"))

@@ -30,7 +30,7 @@ from pkdp_pipeline.errors import (
 )
 from pkdp_pipeline.jobs.dry_run import DELTA
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.lineage import append_event, check_lineage, instant
+from pkdp_pipeline.jobs.lineage import append_event, instant, need_openlineage
 from pkdp_pipeline.jobs.loading import misplaced
 from pkdp_pipeline.jobs.outputs.files import is_writable, make_folder, write_atomically
 from pkdp_pipeline.jobs.sources import Source, needed_columns
@@ -228,20 +228,22 @@ def recorded(result: JobResult) -> Iterator[None]:
 
 
 def check_records(job: Job) -> None:
-    """Refuse private places inside the public one, and places for records and lineage that cannot be used.
+    """Refuse what would keep a run from being recorded, before anything is charged; nothing is written.
 
     Raises
     ------
     ConfigError
+        If private places are inside the public one, records or lineage cannot be written, or openlineage-python is
+        not installed.
     """
     if wrong := misplaced(job):  # a folder may have become a link since the file was read
         raise ConfigError("\n  ".join(["the job cannot be run:", *wrong]))
-    folder = job.records and job.records.directory
-    if folder and not is_writable(Path(folder), folder=True):
-        raise ConfigError(
-            f"records.directory {folder!r} cannot be written to: choose another folder, or check its permissions."
-        )
-    check_lineage(job)
+    for key in ("directory", "lineage"):
+        place = getattr(job.records, key, None)
+        if place is not None and not is_writable(Path(place), folder=key == "directory"):
+            raise ConfigError(f"records.{key} {place!r} cannot be written: choose another, or check its permissions.")
+    if job.records is not None and job.records.lineage is not None:
+        need_openlineage()
 
 
 _SUFFIX = ".rows.parquet"

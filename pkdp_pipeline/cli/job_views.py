@@ -9,24 +9,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 from rich.text import Text
 
+from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.display.ledger.words import amount, no_epsilon, number_of
 from pkdp_pipeline.display.terminal.screen import Screen
+from pkdp_pipeline.jobs import Job, JobRelease, JobResult
+from pkdp_pipeline.jobs.backfilling import BackfillResult
 from pkdp_pipeline.jobs.dry_run import DELTA, Plan, PlannedDay
 from pkdp_pipeline.jobs.reporting import noise_line, public_rows
 from pkdp_pipeline.model.plain_text import exactly
-
-if TYPE_CHECKING:
-    from pkdp_pipeline.certificates.certificate import Certificate
-    from pkdp_pipeline.jobs import Job, JobRelease, JobResult
-    from pkdp_pipeline.jobs.backfilling import BackfillResult
 
 _ROWS_SHOWN = 20
 _LISTED = 5
@@ -166,8 +164,7 @@ class Watch:
         self._console = console or Console(file=sys.stderr, markup=False, highlight=False, emoji=False)
         columns = (TextColumn("{task.description:<10}"), BarColumn(bar_width=None), MofNCompleteColumn())
         left = (TextColumn("days"), TimeRemainingColumn(compact=True), TextColumn("left"))
-        # The time left is estimated from the days of the last hour.
-        hour = 3600.0
+        hour = 3600.0  # from whose days the time left is estimated
         self._bar = Progress(
             *columns, *left, console=self._console, expand=True, get_time=clock, speed_estimate_period=hour
         )

@@ -1,4 +1,4 @@
-"""The commands ``pkdp run`` and ``pkdp backfill``, and their dry runs."""
+"""The commands ``pkdp run`` and ``pkdp backfill``, their dry runs, and ``pkdp report``, which reads no data."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ import sys
 import zoneinfo
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ParamSpec, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO, cast
 
 import typer
 
-from pkdp_pipeline.cli.options import JobFile
+from pkdp_pipeline.cli.options import AtDelta, JobFile
 from pkdp_pipeline.errors import REFUSED, ArgumentError, InputCheckError, PkdpError, TemporaryError, exit_code
+from pkdp_pipeline.model.arguments import choice
 
 if TYPE_CHECKING:
+    from pkdp_pipeline.display.content import Audience
+    from pkdp_pipeline.display.report import Format
     from pkdp_pipeline.jobs import Job, JobSession
-
-P = ParamSpec("P")
 
 _DATE = "DATE"
 _SMALLEST = "The smallest change that makes it certifiable:"
@@ -67,7 +69,7 @@ def run(
         try:
             for earlier in days[:-1]:
                 done = session.run(earlier)
-                _unheard(typer.echo, sys.stdout)(f"{earlier.isoformat()}: {done.outcome}")
+                _show(sys.stdout, typer.echo, f"{earlier.isoformat()}: {done.outcome}")
         except InputCheckError as error:
             raise InputCheckError(
                 f"{error} It is a day that was missed; {day.isoformat()} comes after it and was not begun. To go on "
@@ -75,7 +77,7 @@ def run(
             ) from None
         result = session.run(day, revise=revise)
         result.total = session.total()
-        _unheard(print_result, sys.stdout)(result)
+        _show(sys.stdout, print_result, result)
 
 
 def backfill(
@@ -103,9 +105,9 @@ def backfill(
         return
     with _session(job_file, job, days, revise=revise) as session:
         with Watch(len(days)) as watch:
-            saw = _unheard(watch.saw, sys.stderr)
+            saw = partial(_show, sys.stderr, watch.saw)
             result = backfill_days(session, days, revise=revise, keep_going=keep_going, progress=saw)
-        _unheard(print_backfill, sys.stdout)(job, days, result)
+        _show(sys.stdout, print_backfill, job, days, result)
     if result.unreported is not None and result.stopped is None:
         if not result.failed:
             raise result.unreported
@@ -177,20 +179,14 @@ def _session(job_file: Path, job: Job, days: Sequence[datetime.date], *, revise:
         raise typer.Exit(stopped.exit_code) from None
 
 
-def _unheard(show: Callable[P, None], stream: TextIO) -> Callable[P, None]:
+def _show(stream: TextIO, show: Callable[..., None], *what: object) -> None:
     """Let what is done stand, and go on, where it cannot be shown: nobody reads on, or the disk of a log is full."""
-
-    def shown(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            show(*args, **kwargs)
-        except (OSError, SystemExit):  # Rich makes an exit of a pipe that is closed
-            with suppress(OSError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-                typer.echo(
-                    "pkdp: not all that was done can be shown: the output is closed, or its disk full.", err=True
-                )
-
-    return shown
+    try:
+        show(*what)
+    except (OSError, SystemExit):  # Rich makes an exit of a pipe that is closed
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            typer.echo("pkdp: not all that was done can be shown: the output is closed, or its disk full.", err=True)
 
 
 def chosen_day(option: str, text: str, job: Job) -> datetime.date:
@@ -204,3 +200,70 @@ def chosen_day(option: str, text: str, job: Job) -> datetime.date:
     raise ArgumentError(
         f"{option} must be written YYYY-MM-DD, and be in the calendar, or be today or yesterday; got {text!r}."
     )
+
+
+def report(
+    job_file: JobFile,
+    *,
+    date: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATE", help="The report of one date: YYYY-MM-DD, today or yesterday; without it, of all."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write it there; html is always written to a file.")
+    ] = None,
+    form: Annotated[str, typer.Option("--format", metavar="html|md|json", help="A page, Markdown or JSON.")] = "html",
+    audience: Annotated[
+        str, typer.Option(metavar="public|auditor", help="For an auditor: with the input checks.")
+    ] = "public",
+    delta: AtDelta = 1e-6,
+) -> None:
+    """Report what a job has published and what that promises; no data are read, the ledger is."""
+    from pkdp_pipeline.display.figures import need_matplotlib
+    from pkdp_pipeline.display.report import FORMATS, render
+    from pkdp_pipeline.jobs import load_job
+    from pkdp_pipeline.jobs.reporting import report_of
+    from pkdp_pipeline.ledger.views.reading import write_out
+
+    choice("--format", form, FORMATS)
+    choice("--audience", audience, ("public", "auditor"))
+    if form == "html" and out is None:
+        raise ArgumentError("--format html is written to a file: name one with --out, or ask for --format md.")
+    job = load_job(job_file)
+    if out is not None:
+        _check_out(job, out)
+    if form == "html":
+        need_matplotlib()
+    day = None if date is None else chosen_day("--date", date, job)
+    made = report_of(job, day, audience=cast("Audience", audience), delta=delta)
+    text = render(made, cast("Format", form))
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    write_out([text], out, ledger=job.ledger)
+    typer.echo(f"The report of {made.title}, {made.period}, is in {out}.")
+
+
+def _check_out(job: Job, out: Path) -> None:
+    """Refuse to write over what the job lives on."""
+    for file in _own_files(job):
+        same = out.resolve() == file.resolve()
+        with suppress(OSError):
+            same = same or out.samefile(file) or (file.is_dir() and out.resolve().is_relative_to(file.resolve()))
+        if same:
+            raise ArgumentError(f"--out is the job's own, {file.name}, and would be overwritten: name another file.")
+
+
+def _own_files(job: Job) -> Iterator[Path]:
+    """Yield what the job reads and writes, reports aside, which may lie among what is published."""
+    yield Path(job.file)
+    if "://" not in job.ledger:
+        yield from (Path(f"{job.ledger}{suffix}") for suffix in ("", "-wal", "-shm", "-journal"))
+    yield from job.source.own_files()
+    for published in Path(job.output.directory).glob("*/*"):
+        if published.name.endswith((".parquet", ".csv", ".certificate.json")) or published.name == "summary.md":
+            yield published
+    folders = [table.directory for table in (job.retention, job.records) if table is not None]
+    yield from (Path(place) for place in (*folders, job.output.duckdb, job.checks.expectations) if place)

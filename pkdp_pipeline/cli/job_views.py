@@ -9,28 +9,27 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 from rich.text import Text
 
+from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.display.ledger.words import amount, no_epsilon, number_of
 from pkdp_pipeline.display.terminal.screen import Screen
+from pkdp_pipeline.jobs import Job, JobRelease, JobResult
+from pkdp_pipeline.jobs.backfilling import BackfillResult
 from pkdp_pipeline.jobs.dry_run import DELTA, Plan, PlannedDay
 from pkdp_pipeline.jobs.reporting import noise_line, public_rows
 from pkdp_pipeline.model.plain_text import exactly
 
-if TYPE_CHECKING:
-    from pkdp_pipeline.certificates.certificate import Certificate
-    from pkdp_pipeline.jobs import Job, JobRelease, JobResult
-    from pkdp_pipeline.jobs.backfilling import BackfillResult
-
 _ROWS_SHOWN = 20
 _LISTED = 5
 _OUTCOMES = {"publish": "published", "replay": "replayed"}
+_SECONDS = 30.0  # of silence between two lines about a backfill
 
 
 def print_result(result: JobResult) -> None:
@@ -95,10 +94,11 @@ def print_backfill(job: Job, days: Sequence[date], result: BackfillResult) -> No
     screen.head("Days")
     counts = {"published": len(result.published), "replayed": len(result.replayed), "failed": len(result.failed)}
     counts["not reached"] = len(days) - sum(counts.values())
-    named = ", ".join(one.day.isoformat() for one in result.failed[:_LISTED])
-    more = " and others, named above" if len(result.failed) > _LISTED else ""
-    which = {"failed": f": {named}{more}"}
-    screen.pairs((name, number_of(count, "day") + which.get(name, "")) for name, count in counts.items() if count)
+    words = {name: number_of(count, "day") for name, count in counts.items() if count}
+    if result.failed:
+        words["failed"] += f": {', '.join(one.day.isoformat() for one in result.failed[:_LISTED])}"
+        words["failed"] += " and others, named above" if len(result.failed) > _LISTED else ""
+    screen.pairs(words.items())
     screen.head("The ledger now")
     screen.say("Its releases do not add up: no evidence says how." if result.total is None else result.total.sentence())
     screen.head("Files")
@@ -144,10 +144,6 @@ def total_words(total: Certificate | None) -> str:
     return amount(epsilon) if epsilon < math.inf else no_epsilon(DELTA, total.delta(1.0))
 
 
-_SECONDS = 30.0
-"""How long there is silence between two lines."""
-
-
 class Watch:
     """Counts the days of a backfill and shows how far it is; use it as a context manager.
 
@@ -164,13 +160,15 @@ class Watch:
     def __init__(
         self, days: int, *, console: Console | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._days, self._ended, self._clock = days, 0, clock
+        self._clock, self._spoken = clock, clock()
         self._console = console or Console(file=sys.stderr, markup=False, highlight=False, emoji=False)
         columns = (TextColumn("{task.description:<10}"), BarColumn(bar_width=None), MofNCompleteColumn())
         left = (TextColumn("days"), TimeRemainingColumn(compact=True), TextColumn("left"))
-        self._bar = Progress(*columns, *left, console=self._console, expand=True)
+        hour = 3600.0  # from whose days the time left is estimated
+        self._bar = Progress(
+            *columns, *left, console=self._console, expand=True, get_time=clock, speed_estimate_period=hour
+        )
         self._task = self._bar.add_task("starting", total=days)
-        self._begun = self._spoken = clock()
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
@@ -183,18 +181,12 @@ class Watch:
 
     def saw(self, done: JobResult) -> None:
         """Count a day that has ended; one that failed is told at once."""
-        self._ended += 1
+        day = done.day.isoformat()
         if done.error is not None:
-            self._console.print(f"pkdp: {done.day.isoformat()}: {done.error}", soft_wrap=True)
-        if self._ended == 1:
-            self._begun = self._clock()  # the first day takes longer: everything is imported and opened
-        if self._console.is_terminal:
-            self._bar.update(self._task, advance=1, description=done.day.isoformat())
-        elif self._clock() - self._spoken >= _SECONDS:
+            self._console.print(f"pkdp: {day}: {done.error}", soft_wrap=True)
+        self._bar.update(self._task, advance=1, description=day)
+        if not self._console.is_terminal and self._clock() - self._spoken >= _SECONDS:
             self._spoken = self._clock()
-            self._console.print(f"pkdp: {self._line(done.day)}", soft_wrap=True)
-
-    def _line(self, day: date) -> str:
-        each = (self._spoken - self._begun) / max(1, self._ended - 1)
-        left = timedelta(seconds=round(each * (self._days - self._ended)))
-        return f"{self._ended} of {self._days} days, up to {day.isoformat()}; about {left} left."
+            (task,) = self._bar.tasks
+            left = "" if task.time_remaining is None else f"; about {timedelta(seconds=task.time_remaining)} left"
+            self._console.print(f"pkdp: {task.completed:.0f} of {task.total} days, up to {day}{left}.", soft_wrap=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime, time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +17,12 @@ from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo
 
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs.outputs.files import is_writable, make_folder
+from pkdp_pipeline.jobs.outputs.files import make_folder
 from pkdp_pipeline.model.version import VERSION
 
 if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
 
-    from pkdp_pipeline.jobs.job import Job
     from pkdp_pipeline.jobs.records import JobResult
 
 _PRODUCER = f"urn:pkdp-pipeline:{VERSION}"
@@ -33,26 +33,14 @@ def instant(moment: datetime) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def check_lineage(job: Job) -> None:
-    """Refuse what would keep events from being written, before anything is charged; nothing is written.
-
-    Raises
-    ------
-    ConfigError
-        If openlineage-python is not installed, or the file cannot be written.
-    """
-    if job.records is None or job.records.lineage is None:
-        return
-    try:
-        found = importlib.util.find_spec("openlineage.client") is not None
-    except ImportError:
-        found = False
-    if not found:
-        raise ConfigError(
-            "records.lineage needs openlineage-python, which is not installed: pip install 'pkdp-pipeline[lineage]'."
-        )
-    if not is_writable(Path(job.records.lineage)):
-        raise _not_writable(job.records.lineage, "choose another file, or check permissions")
+def need_openlineage() -> None:
+    """Refuse to go on without openlineage-python: a `ConfigError`."""
+    with suppress(ImportError):
+        if importlib.util.find_spec("openlineage.client") is not None:
+            return
+    raise ConfigError(
+        "records.lineage needs openlineage-python, which is not installed: pip install 'pkdp-pipeline[lineage]'."
+    )
 
 
 def append_event(result: JobResult, kind: str) -> None:
@@ -61,12 +49,11 @@ def append_event(result: JobResult, kind: str) -> None:
     Raises
     ------
     ConfigError
-        As of `check_lineage`.
+        If it cannot be written.
     """
     records = result.job.records
     if records is None or records.lineage is None:
         return
-    check_lineage(result.job)
     from openlineage.client.transport.file import FileConfig, FileTransport
 
     problem = ""
@@ -80,11 +67,7 @@ def append_event(result: JobResult, kind: str) -> None:
     except RuntimeError:  # the transport turns every error into this
         problem = "the disk may be full"
     if problem:
-        raise _not_writable(records.lineage, problem)
-
-
-def _not_writable(file: str, problem: str) -> ConfigError:
-    return ConfigError(f"records.lineage {file!r} cannot be written: {problem}.")
+        raise ConfigError(f"records.lineage {records.lineage!r} cannot be written: {problem}.")
 
 
 def _event(result: JobResult, kind: str, namespace: str) -> RunEvent:

@@ -18,19 +18,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pkdp_pipeline.errors import (
-    BudgetExceededError,
-    ConfigError,
-    DifferencingError,
-    InputCheckError,
-    NoEvidenceError,
-    NotCertifiableError,
-    PkdpError,
-    exit_code,
-)
+from pkdp_pipeline.errors import REFUSED, ConfigError, InputCheckError, PkdpError, exit_code
 from pkdp_pipeline.jobs.dry_run import DELTA
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.lineage import append_event, check_lineage, instant
+from pkdp_pipeline.jobs.lineage import append_event, instant, need_openlineage
 from pkdp_pipeline.jobs.loading import misplaced
 from pkdp_pipeline.jobs.outputs.files import is_writable, make_folder, write_atomically
 from pkdp_pipeline.jobs.sources import Source, needed_columns
@@ -42,8 +33,6 @@ from pkdp_pipeline.releases.release import Release
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
     from pkdp_pipeline.jobs.reporting import Together
-
-_REFUSED = (BudgetExceededError, DifferencingError, InputCheckError, NoEvidenceError, NotCertifiableError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,11 +122,18 @@ class JobResult:
         return all(one.release.replayed for one in self.releases)
 
     @property
+    def exit_code(self) -> int:
+        """The exit code of a command that ends with it."""
+        if self.error is None:
+            return 0
+        return self.error.exit_code if isinstance(self.error, Stopped) else exit_code(self.error)
+
+    @property
     def outcome(self) -> Literal["published", "replayed", "refused", "failed"]:
         """How it ended: refused by the input or a rule of privacy, or failed for another reason."""
         if self.error is None:
             return "replayed" if self.replayed else "published"
-        return "refused" if isinstance(self.error, _REFUSED) else "failed"
+        return "refused" if self.exit_code == REFUSED or isinstance(self.error, InputCheckError) else "failed"
 
     @property
     def message(self) -> str | None:
@@ -147,7 +143,6 @@ class JobResult:
     def to_json(self) -> str:
         """Return the record of the run as JSON, as `pkdp_pipeline/schemas/run.v1.json` describes it."""
         job, error = self.job, self.error
-        code = 0 if error is None else error.exit_code if isinstance(error, Stopped) else exit_code(error)
         document: dict[str, Any] = {
             "record": "pkdp.run.v1",
             "run": self.run,
@@ -158,7 +153,7 @@ class JobResult:
             "started": instant(self.started),
             "ended": None if self.ended is None else instant(self.ended),
             "outcome": self.outcome,
-            "exit_code": code,
+            "exit_code": self.exit_code,
             "error": None if error is None else {"kind": type(error).__name__, "message": self.message},
             "delta": DELTA,
             "releases": [one.facts() for one in self.releases],
@@ -228,20 +223,22 @@ def recorded(result: JobResult) -> Iterator[None]:
 
 
 def check_records(job: Job) -> None:
-    """Refuse private places inside the public one, and places for records and lineage that cannot be used.
+    """Refuse what would keep a run from being recorded, before anything is charged; nothing is written.
 
     Raises
     ------
     ConfigError
+        If private places are inside the public one, records or lineage cannot be written, or openlineage-python is
+        not installed.
     """
     if wrong := misplaced(job):  # a folder may have become a link since the file was read
         raise ConfigError("\n  ".join(["the job cannot be run:", *wrong]))
-    folder = job.records and job.records.directory
-    if folder and not is_writable(Path(folder), folder=True):
-        raise ConfigError(
-            f"records.directory {folder!r} cannot be written to: choose another folder, or check its permissions."
-        )
-    check_lineage(job)
+    for key in ("directory", "lineage"):
+        place = getattr(job.records, key, None)
+        if place is not None and not is_writable(Path(place), folder=key == "directory"):
+            raise ConfigError(f"records.{key} {place!r} cannot be written: choose another, or check its permissions.")
+    if job.records is not None and job.records.lineage is not None:
+        need_openlineage()
 
 
 _SUFFIX = ".rows.parquet"

@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from pkdp_pipeline.display.figures import need_matplotlib
@@ -84,9 +83,7 @@ class JobSession:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._held.close()
 
     def _open(self, opening: ExitStack) -> None:

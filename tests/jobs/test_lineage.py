@@ -16,8 +16,8 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ConfigError, InputCheckError
 from pkdp_pipeline.jobs import JobRelease, JobResult, load_job, run_job
 from pkdp_pipeline.jobs.job import ReleaseTable
-from pkdp_pipeline.jobs.lineage import append_event, check_lineage
-from pkdp_pipeline.jobs.records import recorded
+from pkdp_pipeline.jobs.lineage import append_event
+from pkdp_pipeline.jobs.records import check_records, recorded
 
 DAY = date(2020, 1, 1)
 LINEAGE = '[records]\ndirectory = "runs"\nlineage = "lineage.jsonl"\nnamespace = "statistics"\n'
@@ -172,23 +172,23 @@ def test_without_the_package_nothing_is_charged(job, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "openlineage", None)
     with pytest.raises(ConfigError, match=r"pip install 'pkdp-pipeline\[lineage\]'"):
-        check_lineage(job)
+        check_records(job)
     with pytest.raises(ConfigError, match=r"pip install 'pkdp-pipeline\[lineage\]'"):
         run_job(job, DAY)
     assert not Path(job.ledger).exists()
 
 
 def test_a_file_that_cannot_be_written_is_refused(job, tmp_path):
-    check_lineage(job)
+    check_records(job)
     (tmp_path / "lineage.jsonl").mkdir()
     with pytest.raises(ConfigError, match=r"records\.lineage"):
-        check_lineage(job)
+        check_records(job)
     with pytest.raises(ConfigError, match=r"records\.lineage"):
         append_event(JobResult(job=job, day=DAY), "START")
 
 
 def test_a_job_without_lineage_imports_nothing(job_file):
     job = load_job(job_file())
-    check_lineage(job)
+    check_records(job)
     append_event(JobResult(job=job, day=DAY), "START")
     assert not list(Path(job.file).parent.glob("*.jsonl"))

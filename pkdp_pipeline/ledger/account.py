@@ -11,6 +11,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from pkdp_pipeline.ledger.rows import Row, sha256
@@ -70,7 +71,7 @@ class Account:
     @cached_property
     def components(self) -> list[list[Row]]:
         """The releases whose periods overlap, each leading to the next, as one list each."""
-        dated = sorted((row for row in self.rows if row.first_day is not None), key=lambda row: (row.first_day, row.id))
+        dated = sorted((row for row in self.rows if row.first_day is not None), key=attrgetter("first_day"))
         labelled: dict[str | None, list[Row]] = defaultdict(list)
         for row in self.rows:
             if row.first_day is None:
@@ -152,13 +153,14 @@ class Account:
             yield None, _bundled(undated)
 
     def _alike(self, unit: str, only: Container[int] | None = None) -> list[_Alike]:
-        found = []
-        for number, group in enumerate(self.components):
-            beside = _beside(group)
-            own = (row for row in group if row.unit == unit and (only is None or row.id in only))
-            often = Counter((row.first_day, row.last_day, row.part) for row in own)
-            found += [_Alike(first, last, number, beside, part, n) for (first, last, part), n in often.items()]
-        return found
+        often = Counter(
+            (row.first_day, row.last_day, number, beside, row.part)
+            for number, group in enumerate(self.components)
+            for beside in [_beside(group)]
+            for row in group
+            if row.unit == unit and (only is None or row.id in only)
+        )
+        return [_Alike(*what, times) for what, times in often.items()]
 
 
 class _Alike(NamedTuple):
@@ -178,9 +180,9 @@ class _Alike(NamedTuple):
 def _bundled(several: Iterable[_Alike]) -> Counter[Bundle]:
     parts: dict[tuple[int, Beside], Counter[str]] = defaultdict(Counter)
     alone: Counter[str] = Counter()
-    for one in several:
-        often = alone if one.beside == "alone" else parts[one.component, one.beside]
-        often[one.part] += one.times
+    for _, _, component, beside, part, times in several:
+        often = alone if beside == "alone" else parts[component, beside]
+        often[part] += times
     found = Counter(Bundle.of(beside, often) for (_, beside), often in parts.items())
     return found + Counter({Bundle("alone", ((part, 1),)): times for part, times in alone.items()})
 

@@ -158,11 +158,8 @@ class Ledger:
         A release with the same standing is among them once it is published.
         """
         asked = Row.of(standing)
-        return [
-            self.records.read(row.id)
-            for row in self.records.account(asked).rows
-            if row.state == "published" and row.meets(asked)
-        ]
+        found = (self.records.read(row.id) for row in self.records.account(asked).rows if row.meets(asked))
+        return sorted((one for one in found if one.state == "published"), key=lambda one: one.sequence)
 
     def admission(self, entry: Entry) -> Admission:
         """Return what stands beside the charged `entry` now, and what a new certificate of it may claim."""

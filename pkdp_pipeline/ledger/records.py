@@ -32,6 +32,7 @@ _STORE = (
 )
 _ENTRY = f"SELECT {_NAMES} FROM entry WHERE dataset = :dataset AND "
 _CHARGED = f"{_ENTRY}state <> 'given_back'"
+_COUNTED = Row._fields[: Row._fields.index("part") + 1]
 _EVENT = ", ".join(Event.__dataclass_fields__)
 _FULL = f"""
     SELECT {", ".join(f"e.{name}" for name in Row._fields)}, r.standing, r.terms, {{}},
@@ -254,16 +255,17 @@ class Records:
         ledger.
         """
         first, last = (None, None) if near is None else (near.first_day, near.last_day)
+        charged = _CHARGED.replace(_NAMES, ", ".join(_COUNTED))
         if first is not None and last is not None and not self.execute(f"{_CHARGED} AND label IS NOT NULL LIMIT 1"):
-            query = f"{_CHARGED} AND last_day >= :first AND first_day <= :last"
+            query = f"{charged} AND last_day >= :first AND first_day <= :last"
             for _ in range(_STEPS):
-                account = Account(map(Row._make, self.execute(query, first=first, last=last)))
+                account = Account(Row(*one) for one in self.execute(query, first=first, last=last))
                 reached = first, last
                 first = min([first, *(row.first_day or 0 for row in account.rows)])
                 last = max([last, *(row.last_day or 0 for row in account.rows)])
                 if reached == (first, last):
                     return account
-        return Account(map(Row._make, self.execute(f"{_CHARGED} ORDER BY id")))
+        return Account(Row(*one) for one in self.execute(f"{charged} ORDER BY id"))
 
     def facts(self, entry: int) -> Facts:
         """Return what an entry is about."""

@@ -100,8 +100,8 @@ def unit_text(unit: Sequence[str]) -> str:
 class Row(NamedTuple):
     """A row of the table ``entry``: what the events say of one reservation; see ``sql/ledger``.
 
-    Admission and adding up look at `unit`, `kind`, `part`, the period, `source` and `told` only, so that a release
-    that is asked for is a row as well. A period without dates has no days but its folded `label`.
+    Admission and adding up look at the fields up to `part` only: a release that is asked for is a row as well, and an
+    account reads no more of those that are charged. A period without dates has no days but its folded `label`.
     """
 
     unit: str
@@ -110,18 +110,18 @@ class Row(NamedTuple):
     last_day: int | None
     label: str | None
     source: str | None
-    time_zone: str | None
     told: int = 0
     id: int = 0
+    part: str = ""
+    state: State = "reserved"
+    time_zone: str | None = None
     dataset: str = ""
     key: str = ""
     revision: int = 1
-    state: State = "reserved"
     published: int | None = None
     certificate: int = 0
     content: int | None = None
     counts: int = 0
-    part: str = ""
     leaks: int = 0
 
     @classmethod
@@ -130,8 +130,8 @@ class Row(NamedTuple):
         period = Period.parse(standing.period)
         first, last = period.days() or (None, None)
         label = folded(period.text) if first is None else None
-        unit, kind, table, time_zone = unit_text(standing.unit), standing.kind, standing.table, standing.time_zone
-        return cls(unit, kind, first, last, label, table, time_zone, int(told), **stored)
+        unit, kind, stored["time_zone"] = unit_text(standing.unit), standing.kind, standing.time_zone
+        return cls(unit, kind, first, last, label, standing.table, int(told), **stored)
 
     @property
     def span(self) -> tuple[int | None, int | None, str | None]:

@@ -98,7 +98,7 @@ class Book:
         compare(self.records)
 
     def state(self):
-        return [(*row[:8], row.part) for row in self.records.account().rows]
+        return [(*row[:7], row.part) for row in self.records.account().rows]
 
     def bundles(self):
         account = self.records.account()

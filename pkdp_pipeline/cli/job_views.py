@@ -107,12 +107,12 @@ def print_backfill(job: Job, days: Sequence[date], result: BackfillResult) -> No
 
 
 def _print_release(console: Console, day: date, published: JobRelease) -> None:
-    header, rows = public_rows(published.release.table)
+    header, rows, more = public_rows(published.release.table, _ROWS_SHOWN)
     table = Table(*(Column(Text(name)) for name in header[:-1]), Column(Text(header[-1]), justify="right"))
-    for row in rows[:_ROWS_SHOWN]:
+    for row in rows:
         table.add_row(*map(Text, row))
-    if len(rows) > _ROWS_SHOWN:
-        table.caption = f"and {len(rows) - _ROWS_SHOWN} more in the file"
+    if more:
+        table.caption = f"and {more} more in the file"
     console.print(f"{published.asked.name}, {day.isoformat()}")
     console.print(table)
     if not rows:

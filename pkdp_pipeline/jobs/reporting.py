@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pkdp_pipeline.certificates.release_certificate import release_certificate
 from pkdp_pipeline.display.content import Audience, CheckLine, Report
 from pkdp_pipeline.display.report.plain_words import asked_sentence, noise_sentence
 from pkdp_pipeline.display.report.published import DayTotal, Subject
+from pkdp_pipeline.display.report.tables import published_table
 from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, NoEvidenceError, PkdpError
 from pkdp_pipeline.jobs.checks import stated_rules
 from pkdp_pipeline.jobs.environment import public_address
@@ -30,7 +30,7 @@ from pkdp_pipeline.ledger.views.history import History, read_history
 from pkdp_pipeline.ledger.views.reading import open_for_reading
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.evidence import BoundedDependence, SamePeople
-from pkdp_pipeline.model.plain_text import key_text, printable, table_line
+from pkdp_pipeline.model.plain_text import in_markdown, table_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -270,12 +270,11 @@ def summarise(result: JobResult, head: str) -> str:
 
 def markdown_table(table: pd.DataFrame, most: int | None = None) -> list[str]:
     """Return the lines of a public table in Markdown, with `most` rows at most."""
-    header, rows = public_rows(table)
-    lines = [_table_line(header), _table_line(["---"] * (len(header) - 1) + ["---:"])]
-    lines += [_table_line(row) for row in rows[:most]] or ["", "Nothing reached the rule for publishing."]
-    if most is not None and len(rows) > most:
-        lines += ["", f"{len(rows) - most} rows more are in the files."]
-    return lines
+    header, rows, more = public_rows(table, len(table) if most is None else most)
+    listed = [header, ["---"] * (len(header) - 1) + ["---:"], *rows]
+    lines = [table_line([*map(in_markdown, cells)]) for cells in listed]
+    lines += [] if rows else ["", "Nothing reached the rule for publishing."]
+    return [*lines, "", f"{more} rows more are in the files."] if more else lines
 
 
 def describe(job: Job, asked: ReleaseTable) -> str:
@@ -288,19 +287,9 @@ def noise_line(release: Release) -> str:
     return "" if release.certificate.mechanism.noise is None else noise_sentence(release.error)
 
 
-def public_rows(table: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
-    """Return a public table as text: column names, then rows; a missing count reads "suppressed".
-
-    Keys are shown as in a report: different texts stay different.
-    """
-    import pandas as pd
-
-    rows = []
-    for row in table.itertuples(index=False, name=None):
-        *cell, count = row
-        rows.append([*map(key_text, cell), "suppressed" if pd.isna(count) else str(count)])
-    return [printable(column) for column in table.columns], rows
-
-
-def _table_line(cells: Sequence[str]) -> str:
-    return table_line([re.sub(r"([\\|<`*_])", r"\\\1", cell) for cell in cells])
+def public_rows(table: pd.DataFrame, most: int) -> tuple[list[str], list[list[str]], int]:
+    """Return a public table as a report shows it: columns, `most` rows at most, and how many rows more there are."""
+    shown = published_table(table, most)
+    counts = ["suppressed" if count is None else str(count) for count in shown.counts]
+    rows = [[*keys, count] for keys, count in zip(shown.keys, counts, strict=True)]
+    return [*shown.columns, str(table.columns[-1])], rows, shown.more

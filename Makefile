@@ -102,7 +102,8 @@ test-processors: $(DEV)
 # What meets DuckDB most, with DuckDB 1.5. The rest of the package does not know which DuckDB there is.
 test-duckdb1: $(DUCKDB1)
 	$(BIN1)/python -m pytest -n $(WORKERS) -m "$(ALONE)" \
-		$(wildcard tests/duckdb) tests/engines \
+		$(wildcard tests/duckdb/test_*.py) $(addprefix tests/duckdb/gate/test_,gate.py escapes.py client.py) \
+		tests/engines \
 		$(wildcard $(addprefix tests/jobs/test_,source*.py outputs*.py job_values.py running.py session.py)) \
 		$(addprefix tests/releases/test_,accessor.py derived.py publish.py release.py)
 

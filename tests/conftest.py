@@ -76,6 +76,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a test after a long value's parameter: a name is sent between processes, and printed."""
+    return argname if isinstance(val, (str, bytes)) and len(val) > 300 else None
+
+
 @pytest.fixture(autouse=True)
 def _default_target(request, monkeypatch):
     """Ask for what users are held to, in tests marked ``default_target``."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from pkdp_pipeline.display.ledger.words import number_of, term_changes
 from pkdp_pipeline.errors import ArgumentError, LedgerError
-from pkdp_pipeline.ledger.chain import GENESIS, Journal
+from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.ledger.chain import GENESIS
 from pkdp_pipeline.ledger.sealed import check_table
-from pkdp_pipeline.ledger.views.reading import Reading
 from pkdp_pipeline.releases.release import Release
 
 
@@ -34,7 +34,7 @@ class Checked:
     remarks: tuple[str, ...]
 
 
-def check(reading: Reading, *, head: str | None) -> Checked:
+def check(ledger: Ledger, *, head: str | None) -> Checked:
     """Check a data set's ledger and recompute what its releases promise.
 
     Raises
@@ -51,13 +51,12 @@ def check(reading: Reading, *, head: str | None) -> Checked:
             "--head of 64 zeros says nothing: it stands before the first event of every ledger, and a ledger's first "
             "release names it. Give the head that verify printed, or one that a later release or a run names."
         )
-    ledger = reading.ledger
     ledger.verify(head)
     last, held, unreadable = None, None, []
     kinds: Counter[str] = Counter()
     recomputed: dict[str, str] = {}
-    with reading.database.snapshot():
-        for event in Journal(reading.database).events(ledger.dataset):
+    with ledger.records.snapshot():
+        for event in ledger.records.events():
             last = event.hash
             kinds[event.kind] += 1
             held = event.position if event.hash == head else held
@@ -70,7 +69,7 @@ def check(reading: Reading, *, head: str | None) -> Checked:
                 _recompute(release, recomputed)
             except ArgumentError as error:
                 raise LedgerError(f"the release of event {event.sequence} does not hold: {error}") from error
-        changes = tuple(term_changes(reading))
+        changes = tuple(term_changes(ledger))
     events, charged = kinds.total(), kinds["reserved"] - kinds["given_back"]
     waiting = charged - kinds["published"]
     public = f" ({waiting:,} of them charged and not public)" if waiting else ""

@@ -1,4 +1,4 @@
-"""The commands ``pkdp run`` and ``pkdp backfill``, and their dry runs."""
+"""The commands ``pkdp run`` and ``pkdp backfill``, their dry runs, and ``pkdp report``, which reads no data."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ import shlex
 import sys
 import zoneinfo
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ParamSpec, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO, cast
 
 import typer
 
-from pkdp_pipeline.cli.options import JobFile
-from pkdp_pipeline.errors import REFUSED, ArgumentError, InputCheckError, PkdpError, TemporaryError, exit_code
+from pkdp_pipeline.cli.options import AtDelta, JobFile
+from pkdp_pipeline.errors import REFUSED, ArgumentError, PkdpError, TemporaryError, exit_code
+from pkdp_pipeline.model.arguments import choice
 
 if TYPE_CHECKING:
+    from pkdp_pipeline.display.content import Audience
+    from pkdp_pipeline.display.report import Format
     from pkdp_pipeline.jobs import Job, JobSession
-    from pkdp_pipeline.jobs.stopping import Stopping
-
-P = ParamSpec("P")
 
 _DATE = "DATE"
 _SMALLEST = "The smallest change that makes it certifiable:"
@@ -49,35 +50,28 @@ def run(
     ] = False,
 ) -> None:
     """Publish what a job asks for on one date, or replay what it has published."""
-    from pkdp_pipeline.cli.job_views import print_day, print_result
+    from pkdp_pipeline.cli.job_views import print_result
     from pkdp_pipeline.jobs import load_job
-    from pkdp_pipeline.jobs.backfilling import missed_days
-    from pkdp_pipeline.jobs.records import recorded
+    from pkdp_pipeline.jobs.backfilling import missed_days, run_missed
 
     if catch_up and revise:
         raise ArgumentError("--catch-up and --revise exclude each other: missed days have nothing to revise.")
     job = load_job(job_file)
     day = chosen_day("--date", date, job)
+    days = [day]
     if dry_run:
-        missed = missed_days(job, day) if catch_up else ()
-        named = f"report.html of {'each of these dates' if missed else day.isoformat()}"
-        _plan(job_file, job, (*missed, day), named, revise=revise)
+        days[:0] = missed_days(job, day) if catch_up else ()
+        named = "each of these dates" if days[1:] else day.isoformat()
+        _plan(job_file, job, days, f"report.html of {named}", revise=revise)
         return
-    with _stoppable() as stopping, ExitStack() as held:
-        with recorded(job, day, success=False):
-            missed = missed_days(job, day) if catch_up else ()
-        held.enter_context(_with_way_out(job_file, (*missed, day), revise=revise))
-        session = held.enter_context(_session(job, (*missed, day)[0], stopping))
-        try:
-            for earlier in missed:
-                _unheard(print_day, sys.stdout)(session.run(earlier))
-        except InputCheckError as error:
-            raise InputCheckError(
-                f"{error} It is a day that was missed; {day.isoformat()} comes after it and was not begun. To go on "
-                "without the missed days, leave --catch-up out once."
-            ) from None
-        result = session.run(day, revise=revise)
-        _unheard(print_result, sys.stdout)(result, session.total())
+    with _session(job_file, job, days, revise=revise) as session:
+        days[:0] = missed_days(job, day) if catch_up else ()
+        for result in [session.run(day, revise=True)] if revise else run_missed(session, days[:-1], day):
+            if result.day < day:
+                _show(sys.stdout, typer.echo, f"{result.day.isoformat()}: {result.outcome}")
+            else:
+                result.total = session.total()
+                _show(sys.stdout, print_result, result)
 
 
 def backfill(
@@ -94,8 +88,7 @@ def backfill(
     ] = False,
 ) -> None:
     """Publish the dates of a period in order; after a stop or a crash the same command goes on where it was."""
-    from pkdp_pipeline.cli.job_progress import Watch
-    from pkdp_pipeline.cli.job_views import print_backfill
+    from pkdp_pipeline.cli.job_views import Watch, print_backfill
     from pkdp_pipeline.jobs import load_job
     from pkdp_pipeline.jobs.backfilling import backfill_days, days_of
 
@@ -104,23 +97,20 @@ def backfill(
     if dry_run:
         _plan(job_file, job, days, "report.html about everything published", revise=revise)
         return
-    with_way_out = _with_way_out(job_file, days, revise=revise)
-    with _stoppable() as stopping, with_way_out, _session(job, days[0], stopping) as session:
+    with _session(job_file, job, days, revise=revise) as session:
         with Watch(len(days)) as watch:
-            saw = _unheard(watch.saw, sys.stderr)
+            saw = partial(_show, sys.stderr, watch.saw)
             result = backfill_days(session, days, revise=revise, keep_going=keep_going, progress=saw)
-        _unheard(print_backfill, sys.stdout)(job, days, result)
-    if result.stopped is not None:
-        if (way := _way_out(job_file, days, result.stopped, revise=revise)) is not None:
-            typer.echo(f"pkdp: {_SMALLEST} {way}", err=True)
-        raise typer.Exit(exit_code(result.stopped))
-    if not result.failed:
-        if result.unreported is not None:
+        _show(sys.stdout, print_backfill, job, days, result)
+    if result.unreported is not None and result.stopped is None:
+        if not result.failed:
             raise result.unreported
-        return
-    if result.unreported is not None:
         typer.echo(f"pkdp: {result.unreported}", err=True)
-    raise typer.Exit(exit_code(result.failed[0].error))
+    if result.stopped is not None and (way := _way_out(job_file, days, result.stopped, revise=revise)):
+        typer.echo(f"pkdp: {_SMALLEST} {way}", err=True)
+    error = result.stopped or next((one.error for one in result.failed), None)
+    if error is not None:
+        raise typer.Exit(exit_code(error))
 
 
 def _plan(job_file: Path, job: Job, days: Sequence[datetime.date], report: str, *, revise: bool) -> None:
@@ -158,15 +148,19 @@ def _way_out(job_file: Path, days: Sequence[datetime.date], error: PkdpError, *,
 
 
 @contextmanager
-def _stoppable() -> Iterator[Stopping]:
-    """Let SIGTERM and Ctrl-C take effect where nothing is left half done, and end with their exit codes."""
+def _session(job_file: Path, job: Job, days: Sequence[datetime.date], *, revise: bool) -> Iterator[JobSession]:
+    """Open a job's session and show its remarks; SIGTERM and Ctrl-C take effect where nothing is left half done."""
+    from pkdp_pipeline.jobs import JobSession
     from pkdp_pipeline.jobs.stopping import Stopped, Stopping
 
     stopping = Stopping()
     try:
-        with stopping.listening():
+        with stopping.listening(), _with_way_out(job_file, days, revise=revise):
             try:
-                yield stopping
+                with JobSession(job, day=days[0], stopping=stopping) as session:
+                    for remark in session.remarks:
+                        typer.echo(f"pkdp: {remark}", err=True)
+                    yield session
             except TemporaryError:
                 stopping.check()  # a signal came during the wait: repeating is not what is wanted
                 raise
@@ -179,34 +173,14 @@ def _stoppable() -> Iterator[Stopping]:
         raise typer.Exit(stopped.exit_code) from None
 
 
-@contextmanager
-def _session(job: Job, first: datetime.date, stopping: Stopping) -> Iterator[JobSession]:
-    """Open a job's session, and tell the curator what is remarkable about it."""
-    from pkdp_pipeline.jobs import JobSession
-    from pkdp_pipeline.jobs.records import recorded
-
-    with ExitStack() as held:
-        with recorded(job, first, success=False):
-            session = held.enter_context(JobSession(job, stopping=stopping))
-        for remark in session.remarks:
-            typer.echo(f"pkdp: {remark}", err=True)
-        yield session
-
-
-def _unheard(show: Callable[P, None], stream: TextIO) -> Callable[P, None]:
+def _show(stream: TextIO, show: Callable[..., None], *what: object) -> None:
     """Let what is done stand, and go on, where it cannot be shown: nobody reads on, or the disk of a log is full."""
-
-    def shown(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            show(*args, **kwargs)
-        except (OSError, SystemExit):  # Rich makes an exit of a pipe that is closed
-            with suppress(OSError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-                typer.echo(
-                    "pkdp: not all that was done can be shown: the output is closed, or its disk full.", err=True
-                )
-
-    return shown
+    try:
+        show(*what)
+    except (OSError, SystemExit):  # Rich makes an exit of a pipe that is closed
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            typer.echo("pkdp: not all that was done can be shown: the output is closed, or its disk full.", err=True)
 
 
 def chosen_day(option: str, text: str, job: Job) -> datetime.date:
@@ -220,3 +194,70 @@ def chosen_day(option: str, text: str, job: Job) -> datetime.date:
     raise ArgumentError(
         f"{option} must be written YYYY-MM-DD, and be in the calendar, or be today or yesterday; got {text!r}."
     )
+
+
+def report(
+    job_file: JobFile,
+    *,
+    date: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATE", help="The report of one date: YYYY-MM-DD, today or yesterday; without it, of all."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write it there; html is always written to a file.")
+    ] = None,
+    form: Annotated[str, typer.Option("--format", metavar="html|md|json", help="A page, Markdown or JSON.")] = "html",
+    audience: Annotated[
+        str, typer.Option(metavar="public|auditor", help="For an auditor: with the input checks.")
+    ] = "public",
+    delta: AtDelta = 1e-6,
+) -> None:
+    """Report what a job has published and what that promises; no data are read, the ledger is."""
+    from pkdp_pipeline.display.figures import need_matplotlib
+    from pkdp_pipeline.display.report import FORMATS, render
+    from pkdp_pipeline.jobs import load_job
+    from pkdp_pipeline.jobs.reporting import report_of
+    from pkdp_pipeline.ledger.views.reading import write_out
+
+    choice("--format", form, FORMATS)
+    choice("--audience", audience, ("public", "auditor"))
+    if form == "html" and out is None:
+        raise ArgumentError("--format html is written to a file: name one with --out, or ask for --format md.")
+    job = load_job(job_file)
+    if out is not None:
+        _check_out(job, out)
+    if form == "html":
+        need_matplotlib()
+    day = None if date is None else chosen_day("--date", date, job)
+    made = report_of(job, day, audience=cast("Audience", audience), delta=delta)
+    text = render(made, cast("Format", form))
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    write_out([text], out, ledger=job.ledger)
+    typer.echo(f"The report of {made.title}, {made.period}, is in {out}.")
+
+
+def _check_out(job: Job, out: Path) -> None:
+    """Refuse to write over what the job lives on."""
+    for file in _own_files(job):
+        same = out.resolve() == file.resolve()
+        with suppress(OSError):
+            same = same or out.samefile(file) or (file.is_dir() and out.resolve().is_relative_to(file.resolve()))
+        if same:
+            raise ArgumentError(f"--out is the job's own, {file.name}, and would be overwritten: name another file.")
+
+
+def _own_files(job: Job) -> Iterator[Path]:
+    """Yield what the job reads and writes, reports aside, which may lie among what is published."""
+    yield Path(job.file)
+    if "://" not in job.ledger:
+        yield from (Path(f"{job.ledger}{suffix}") for suffix in ("", "-wal", "-shm", "-journal"))
+    yield from job.source.own_files()
+    for published in Path(job.output.directory).glob("*/*"):
+        if published.name.endswith((".parquet", ".csv", ".certificate.json")) or published.name == "summary.md":
+            yield published
+    folders = [table.directory for table in (job.retention, job.records) if table is not None]
+    yield from (Path(place) for place in (*folders, job.output.duckdb, job.checks.expectations) if place)

@@ -1,45 +1,47 @@
-"""What the commands about jobs print: public tables and guarantees, plans, and what a backfill has done."""
+"""What the commands about jobs print: public tables and guarantees, plans, and how far a backfill is."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import date
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date, timedelta
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Self
 
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 from rich.text import Text
 
+from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.display.ledger.words import amount, no_epsilon, number_of
 from pkdp_pipeline.display.terminal.screen import Screen
+from pkdp_pipeline.jobs import Job, JobRelease, JobResult
+from pkdp_pipeline.jobs.backfilling import BackfillResult
 from pkdp_pipeline.jobs.dry_run import DELTA, Plan, PlannedDay
 from pkdp_pipeline.jobs.reporting import noise_line, public_rows
 from pkdp_pipeline.model.plain_text import exactly
 
-if TYPE_CHECKING:
-    from pkdp_pipeline.certificates.certificate import Certificate
-    from pkdp_pipeline.jobs import Job, JobRelease, JobResult
-    from pkdp_pipeline.jobs.backfilling import BackfillResult
-
 _ROWS_SHOWN = 20
 _LISTED = 5
 _OUTCOMES = {"publish": "published", "replay": "replayed"}
+_SECONDS = 30.0  # of silence between two lines about a backfill
 
 
-def print_result(result: JobResult, total: Certificate | None) -> None:
+def print_result(result: JobResult) -> None:
     """Print one day: its tables with their guarantees, and what the ledger adds up to."""
-    console = _console()
+    console = Console(markup=False, highlight=False, emoji=False)
     for published in result.releases:
         _print_release(console, result.day, published)
     if result.together is not None:
         console.print(result.together.sentence(result.day), "\n", sep="")
     here = len(result.releases) if result.together is None else result.together.releases
-    if isinstance(total, ComposedCertificate) and total.releases > here:
-        console.print(f"The ledger so far. {total.sentence()}\n")
+    if isinstance(result.total, ComposedCertificate) and result.total.releases > here:
+        console.print(f"The ledger so far. {result.total.sentence()}\n")
     if result.new_ledger:
         console.print(
             "A new ledger was started for this data set: nothing was known to be published about these people before."
@@ -47,11 +49,6 @@ def print_result(result: JobResult, total: Certificate | None) -> None:
     console.print(f"Files in {result.summary.parent}", soft_wrap=True)
     if result.report is not None:
         console.print(f"Report: {result.report}", soft_wrap=True)
-
-
-def print_day(done: JobResult) -> None:
-    """Print one line about a day that was caught up with."""
-    _console().print(f"{done.day.isoformat()}: {'replayed' if done.replayed else 'published'}", soft_wrap=True)
 
 
 def print_plan(job: Job, plan: Plan, report: str | None = None, way_out: str | None = None) -> None:
@@ -72,7 +69,7 @@ def print_plan(job: Job, plan: Plan, report: str | None = None, way_out: str | N
         screen.head(f"{refused.day.isoformat()} would be refused")
         screen.say(str(refused.refused))
         if plan.unreached:
-            screen.say(f"{_days(plan.unreached)} after it would not be reached.")
+            screen.say(f"{number_of(plan.unreached, 'day')} after it would not be reached.")
         if way_out is not None:
             screen.say("The smallest change that makes it certifiable:")
             screen.command(way_out)
@@ -92,14 +89,16 @@ def print_backfill(job: Job, days: Sequence[date], result: BackfillResult) -> No
     """Print what became of the days of a backfill, and what the ledger adds up to."""
     screen = Screen()
     first, last = days[0].isoformat(), days[-1].isoformat()
-    screen.title(f"{job.dataset}, {first if len(days) == 1 else f'{first} to {last} ({_days(len(days))})'}")
+    period = first if len(days) == 1 else f"{first} to {last} ({number_of(len(days), 'day')})"
+    screen.title(f"{job.dataset}, {period}")
     screen.head("Days")
     counts = {"published": len(result.published), "replayed": len(result.replayed), "failed": len(result.failed)}
     counts["not reached"] = len(days) - sum(counts.values())
-    named = ", ".join(one.day.isoformat() for one in result.failed[:_LISTED])
-    more = " and others, named above" if len(result.failed) > _LISTED else ""
-    which = {"failed": f": {named}{more}"}
-    screen.pairs((name, _days(count) + which.get(name, "")) for name, count in counts.items() if count)
+    words = {name: number_of(count, "day") for name, count in counts.items() if count}
+    if result.failed:
+        words["failed"] += f": {', '.join(one.day.isoformat() for one in result.failed[:_LISTED])}"
+        words["failed"] += " and others, named above" if len(result.failed) > _LISTED else ""
+    screen.pairs(words.items())
     screen.head("The ledger now")
     screen.say("Its releases do not add up: no evidence says how." if result.total is None else result.total.sentence())
     screen.head("Files")
@@ -108,18 +107,18 @@ def print_backfill(job: Job, days: Sequence[date], result: BackfillResult) -> No
 
 
 def _print_release(console: Console, day: date, published: JobRelease) -> None:
-    header, rows = public_rows(published.release.table)
+    header, rows, more = public_rows(published.release.table, _ROWS_SHOWN)
     table = Table(*(Column(Text(name)) for name in header[:-1]), Column(Text(header[-1]), justify="right"))
-    for row in rows[:_ROWS_SHOWN]:
+    for row in rows:
         table.add_row(*map(Text, row))
-    if len(rows) > _ROWS_SHOWN:
-        table.caption = f"and {len(rows) - _ROWS_SHOWN} more in the file"
+    if more:
+        table.caption = f"and {more} more in the file"
     console.print(f"{published.asked.name}, {day.isoformat()}")
     console.print(table)
     if not rows:
         console.print("Nothing reached the rule for publishing.")
-    for line in filter(None, noise_line(published.release)):
-        console.print(line)
+    if noise := noise_line(published.release):
+        console.print(noise)
     console.print(published.release.certificate.sentence())
     replayed = "replayed: published before; no data was read, nothing was charged."
     console.print(f"{replayed if published.release.replayed else 'published, and charged to the ledger.'}\n")
@@ -145,9 +144,49 @@ def total_words(total: Certificate | None) -> str:
     return amount(epsilon) if epsilon < math.inf else no_epsilon(DELTA, total.delta(1.0))
 
 
-def _days(number: int) -> str:
-    return number_of(number, "day")
+class Watch:
+    """Counts the days of a backfill and shows how far it is; use it as a context manager.
 
+    Parameters
+    ----------
+    days : int
+        How many there are.
+    console : rich.console.Console, optional
+        Default: standard error.
+    clock : callable, optional
+        Seconds since any moment.
+    """
 
-def _console() -> Console:
-    return Console(markup=False, highlight=False, emoji=False)
+    def __init__(
+        self, days: int, *, console: Console | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._clock, self._spoken = clock, clock()
+        self._console = console or Console(file=sys.stderr, markup=False, highlight=False, emoji=False)
+        columns = (TextColumn("{task.description:<10}"), BarColumn(bar_width=None), MofNCompleteColumn())
+        left = (TextColumn("days"), TimeRemainingColumn(compact=True), TextColumn("left"))
+        hour = 3600.0  # from whose days the time left is estimated
+        self._bar = Progress(
+            *columns, *left, console=self._console, expand=True, get_time=clock, speed_estimate_period=hour
+        )
+        self._task = self._bar.add_task("starting", total=days)
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._console.is_terminal:
+            self._bar.stop()
+
+    def saw(self, done: JobResult) -> None:
+        """Count a day that has ended; one that failed is told at once."""
+        day = done.day.isoformat()
+        if done.error is not None:
+            self._console.print(f"pkdp: {day}: {done.error}", soft_wrap=True)
+        self._bar.update(self._task, advance=1, description=day)
+        if not self._console.is_terminal and self._clock() - self._spoken >= _SECONDS:
+            self._spoken = self._clock()
+            (task,) = self._bar.tasks
+            left = "" if task.time_remaining is None else f"; about {timedelta(seconds=task.time_remaining)} left"
+            self._console.print(f"pkdp: {task.completed:.0f} of {task.total} days, up to {day}{left}.", soft_wrap=True)

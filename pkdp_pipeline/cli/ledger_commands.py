@@ -49,12 +49,11 @@ def show(
     from pkdp_pipeline.display.ledger.showing import show_document
     from pkdp_pipeline.display.ledger.words import changed_since, term_changes
     from pkdp_pipeline.display.terminal.screen import Screen
-    from pkdp_pipeline.ledger.views.history import read_history, spending
+    from pkdp_pipeline.ledger.views.history import read_history, spending, spent
     from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading
-    from pkdp_pipeline.ledger.views.spent import spent
 
-    with open_for_reading(location, dataset) as reading, reading.database.snapshot():
-        history = read_history(reading.ledger)
+    with open_for_reading(location, dataset) as ledger, ledger.records.snapshot():
+        history = read_history(ledger)
         units = chosen_units(history.units, unit or (), each_row=each_row)
         seconds = SECONDS / max(1, len(units))
         growth = [
@@ -65,7 +64,7 @@ def show(
             )
             for one in units
         ]
-        where, changed = reading.ledger.location, changed_since(term_changes(reading))
+        where, changed = ledger.location, changed_since(term_changes(ledger))
     if as_json:
         _print([show_document(history, growth, delta=delta), "\n"])
     else:
@@ -87,11 +86,11 @@ def total(
     from pkdp_pipeline.display.ledger.words import changed_since, command, term_changes
     from pkdp_pipeline.display.terminal.screen import Screen
     from pkdp_pipeline.ledger.adding_up import unit_named
-    from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading, stated_total
-    from pkdp_pipeline.ledger.views.spent import spent
+    from pkdp_pipeline.ledger.views.history import spent
+    from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading
 
-    with open_for_reading(location, dataset) as reading, reading.database.snapshot():
-        totals, name, terms = reading.ledger.totals(), reading.ledger.dataset, reading.ledger.terms
+    with open_for_reading(location, dataset) as ledger, ledger.records.snapshot():
+        totals, name, terms = ledger.totals(), ledger.dataset, ledger.terms
         units = chosen_units(totals.account.units, unit or (), each_row=each_row) or ["[]"]
         if as_json and len(units) > 1:
             named = "; ".join(map(unit_named, units))
@@ -99,8 +98,8 @@ def total(
                 f"data set {name!r} has releases for several privacy units, each with its own total: choose one with "
                 f"--unit or --each-row: {named}."
             )
-        found = [(one, stated_total(reading, one), spent(totals, one, seconds=SECONDS)) for one in units]
-        where, changed = reading.ledger.location, changed_since(term_changes(reading))
+        found = [(one, totals.total(one), spent(totals, one, seconds=SECONDS)) for one in units]
+        where, changed = ledger.location, changed_since(term_changes(ledger))
     if as_json:
         _print([found[0][1].to_json(), "\n"])
         return
@@ -137,14 +136,14 @@ def explain(
 
     if key is not None and entry is not None:
         raise ArgumentError("--key and --entry name the same thing: give one of them.")
-    with open_for_reading(location, dataset) as reading, reading.database.snapshot():
+    with open_for_reading(location, dataset) as ledger, ledger.records.snapshot():
         screen = Screen()
         if key is not None or entry is not None:
-            explain_entry(screen, reading, found_entry(reading, key=key, entry=entry), delta=delta)
+            explain_entry(screen, ledger, found_entry(ledger, key=key, entry=entry), delta=delta)
             return
-        history = read_history(reading.ledger)
+        history = read_history(ledger)
         units = chosen_units(history.units, unit or (), each_row=each_row)
-        explain_total(screen, reading, history, units, delta=delta, seconds=SECONDS)
+        explain_total(screen, ledger, history, units, delta=delta, seconds=SECONDS)
 
 
 @ledger_app.command()
@@ -162,9 +161,9 @@ def verify(
     from pkdp_pipeline.display.terminal.screen import Screen
     from pkdp_pipeline.ledger.views.reading import open_for_reading
 
-    with open_for_reading(location, dataset) as reading:
-        found = check(reading, head=None if head is None else head.strip().lower())
-        again, name = verify_command(reading, found.head), reading.ledger.dataset
+    with open_for_reading(location, dataset) as ledger:
+        found = check(ledger, head=None if head is None else head.strip().lower())
+        again, name = verify_command(ledger, found.head), ledger.dataset
     screen = Screen()
     typer.echo(f"{name}: chain of {number_of(found.events, 'event')} intact, head {found.head}")
     if not found.events:
@@ -190,23 +189,22 @@ def export(
     """Export all public facts as JSON, or an entry for the public registry of deployments as YAML."""
     from pkdp_pipeline.display.ledger.registry import registry_text
     from pkdp_pipeline.display.terminal.screen import Screen
-    from pkdp_pipeline.ledger.views.exporting import exported, write_out
-    from pkdp_pipeline.ledger.views.reading import open_for_reading
+    from pkdp_pipeline.ledger.views.reading import exported, open_for_reading, write_out
 
     if form not in ("json", "registry"):
         raise ArgumentError(f"--format must be json or registry, got {form!r}.")
     if form == "json" and (unit or each_row):
         raise ArgumentError("--unit and --each-row are for --format registry: the JSON holds the events of all units.")
-    with open_for_reading(location, dataset) as reading, reading.database.snapshot():
+    with open_for_reading(location, dataset) as ledger, ledger.records.snapshot():
         if form == "json":
-            pieces: Iterable[str] = exported(reading)
+            pieces: Iterable[str] = exported(ledger)
         else:
             plain = out is None and Screen().plain
-            pieces = [registry_text(reading, unit or (), each_row=each_row, plain=plain)]
+            pieces = [registry_text(ledger, unit or (), each_row=each_row, plain=plain)]
         if out is None:
             _print(pieces)
         else:
-            write_out(pieces, out, ledger=reading.ledger.location)
+            write_out(pieces, out, ledger=ledger.location)
 
 
 def _print(pieces: Iterable[str]) -> None:

@@ -19,11 +19,10 @@ from rich.console import Console
 
 from pkdp_pipeline.cli.audit_commands import audit_app
 from pkdp_pipeline.cli.gate_commands import gate_app
-from pkdp_pipeline.cli.job_commands import backfill, run
+from pkdp_pipeline.cli.job_commands import backfill, report, run
 from pkdp_pipeline.cli.ledger_commands import ledger_app
 from pkdp_pipeline.cli.options import AsJson, Protects, for_mechanisms
 from pkdp_pipeline.cli.plan_commands import plan_app
-from pkdp_pipeline.cli.report_commands import report
 from pkdp_pipeline.cli.schema_commands import schema
 from pkdp_pipeline.cli.verify_commands import verify
 from pkdp_pipeline.errors import PkdpError, exit_code

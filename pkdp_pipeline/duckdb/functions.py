@@ -161,11 +161,12 @@ def _create_functions(connection: duckdb.DuckDBPyConnection, reference: weakref.
     import duckdb
     import pyarrow as pa
 
+    taken = set()
     for former in _registered(connection):
-        # Only the connection that registered a function can remove it.
-        with suppress(duckdb.InvalidInputException):
+        try:
             connection.remove_function(former)
-    taken = set(_registered(connection))
+        except duckdb.InvalidInputException:  # only the connection that registered a function can remove it
+            taken.add(former)
     suffixes = ("", *(f"_{number}" for number in range(2, len(taken) + 3)))
     suffix = next(free for free in suffixes if taken.isdisjoint(name + free for name in INTERNAL))
     used = {name: name + suffix for name in INTERNAL}

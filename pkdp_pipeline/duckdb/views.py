@@ -41,7 +41,10 @@ def linking_views(connection: duckdb.DuckDBPyConnection, unit: Collection[str]) 
     unit : collection of str
         Empty where each row is a person.
     """
-    views, functions = _catalog(connection)
+    views = _views(connection)
+    if not views:
+        return {}
+    functions = _functions(connection)
     columns: dict[Place, set[str]] = {}
     for *place, column in connection.execute(
         "SELECT database_name, schema_name, table_name, column_name FROM duckdb_columns() WHERE NOT internal"
@@ -72,7 +75,7 @@ def linking_parts(connection: duckdb.DuckDBPyConnection, query: str, catalog: _C
     list of str
         In words, each once; empty where nothing was found. What macros and tables of other kinds do is not seen.
     """
-    views, functions = catalog or _catalog(connection)
+    views, functions = catalog or (_views(connection), _functions(connection))
     ((database, schema),) = connection.execute("SELECT current_database(), current_schema()").fetchall()
     found: dict[str, None] = {}
     waiting, seen = [(query, (database, schema))], set()
@@ -96,9 +99,12 @@ def linking_parts(connection: duckdb.DuckDBPyConnection, query: str, catalog: _C
 _Catalog = tuple[dict[Place, str], dict[str, bool]]
 
 
-def _catalog(connection: duckdb.DuckDBPyConnection) -> _Catalog:
-    views = {(row[0], row[1], row[2]): row[3] for row in connection.execute(_VIEWS).fetchall()}
-    return views, dict(connection.execute(_FUNCTIONS).fetchall())
+def _views(connection: duckdb.DuckDBPyConnection) -> dict[Place, str]:
+    return {(row[0], row[1], row[2]): row[3] for row in connection.execute(_VIEWS).fetchall()}
+
+
+def _functions(connection: duckdb.DuckDBPyConnection) -> dict[str, bool]:
+    return dict(connection.execute(_FUNCTIONS).fetchall())
 
 
 def _view(node: dict[str, Any], views: Iterable[Place], home: tuple[str, str]) -> Place | None:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pkdp_pipeline.engines.codes import WIDEST, answered, counted_by_place
-from pkdp_pipeline.engines.duckdb.connecting import connect
+from pkdp_pipeline.engines.duckdb.connecting import counting
 from pkdp_pipeline.engines.duckdb.rows import Rows, asked
 from pkdp_pipeline.engines.duckdb.statements import cells_statement, spelled
 from pkdp_pipeline.engines.question import DRAWN, SPACES, Tally, Units, numbered
@@ -57,8 +57,8 @@ def cells_in_memory(table: Any, question: Selection, spelling: Spelling | None =
     statement = cells_statement(
         units=units, keys=1, one_cell=rule, orders=len(question.order_by), pick="pick" if rule in DRAWN else ""
     )
-    with _rows(rows) as counting:
-        counted = counting.run(statement)
+    with _rows(rows) as selected:
+        counted = selected.run(statement)
     counts = np.zeros(cells.size, dtype=np.int64)
     counts[counted["b0"].to_numpy()] = counted["n"].to_numpy()
     return cells.answer(counts, missing_unit=bool(pc.any(counted["missing_unit"]).as_py()))
@@ -94,7 +94,7 @@ def _rows(table: Any) -> Iterator[Rows]:
         if pa.types.is_timestamp(kind) and kind.tz is not None:
             # As a point in time without a zone: DuckDB's own type for these keeps no nanoseconds.
             table = table.set_column(position, field.name, table.column(position).cast(pa.timestamp(kind.unit)))
-    with connect() as connection:
+    with counting(len(table)) as connection:
         yield Rows(asked(lambda: connection.from_arrow(table)))
 
 

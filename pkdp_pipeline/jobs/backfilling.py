@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.job import Job
+from pkdp_pipeline.jobs.records import JobResult
 from pkdp_pipeline.jobs.requests import requests_of
-from pkdp_pipeline.jobs.session import JobResult, JobSession
+from pkdp_pipeline.jobs.session import JobSession
 from pkdp_pipeline.jobs.stopping import Stopping
 from pkdp_pipeline.ledger import Ledger
 
@@ -20,17 +21,9 @@ if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedDay:
-    """A day that failed, and why."""
-
-    day: date
-    error: PkdpError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class BackfillResult:
-    """What a backfill has done.
+    """What a backfill has done; it is filled while it goes on.
 
     Parameters
     ----------
@@ -38,7 +31,7 @@ class BackfillResult:
         Days on which something was published now.
     replayed : tuple of datetime.date
         Days that were published before; no data was read and nothing was charged.
-    failed : tuple of FailedDay
+    failed : tuple of JobResult
         Days whose input check failed, with `keep_going`; else the one that stopped it.
     total : Certificate or None
         What everything that the ledger holds about the job's unit adds up to; None where it does not add up.
@@ -50,10 +43,10 @@ class BackfillResult:
         Why there is no report.
     """
 
-    published: tuple[date, ...]
-    replayed: tuple[date, ...]
-    failed: tuple[FailedDay, ...]
-    total: Certificate | None
+    published: tuple[date, ...] = ()
+    replayed: tuple[date, ...] = ()
+    failed: tuple[JobResult, ...] = ()
+    total: Certificate | None = None
     report: Path | None = None
     stopped: PkdpError | None = None
     unreported: PkdpError | None = None
@@ -66,7 +59,7 @@ def backfill(
     *,
     revise: bool = False,
     keep_going: bool = False,
-    progress: Callable[[JobResult | FailedDay], None] | None = None,
+    progress: Callable[[JobResult], None] | None = None,
     stopping: Stopping | None = None,
 ) -> BackfillResult:
     """Publish the days of a period in order; days that were published before are replayed.
@@ -84,7 +77,7 @@ def backfill(
     keep_going : bool, default False
         After a day whose input check fails, go on with the next one.
     progress : callable, optional
-        Called after each day with its `JobResult`, or with a `FailedDay`.
+        Called after each day with its `JobResult`; that of a day that failed has the error.
     stopping : Stopping, optional
         Decides where a signal takes effect.
 
@@ -96,7 +89,7 @@ def backfill(
         See `run_job`: the error of the first day that fails. The days before it are published.
     """
     days = days_of(first, last)
-    with JobSession(job, stopping=stopping) as session:
+    with JobSession(job, day=first, stopping=stopping) as session:
         result = backfill_days(session, days, revise=revise, keep_going=keep_going, progress=progress)
     error = result.stopped or result.unreported
     if error is not None:
@@ -110,43 +103,35 @@ def backfill_days(
     *,
     revise: bool = False,
     keep_going: bool = False,
-    progress: Callable[[JobResult | FailedDay], None] | None = None,
+    progress: Callable[[JobResult], None] | None = None,
 ) -> BackfillResult:
     """Do what `backfill` does in a session that is open; the result has the errors, and none is raised."""
-    ended: dict[bool, list[date]] = {False: [], True: []}
-    failed: list[FailedDay] = []
-    stopped = unreported = total = report = None
+    result = BackfillResult()
     for day in days:
-        done: JobResult | FailedDay
         try:
             done = session.run(day, revise=revise, report=False)
-            ended[done.replayed].append(day)
+            if done.replayed:
+                result.replayed += (day,)
+            else:
+                result.published += (day,)
         except PkdpError as error:
-            done = FailedDay(day=day, error=error)
-            failed.append(done)
-            stopped = None if keep_going and isinstance(error, InputCheckError) else error
+            done = JobResult(job=session.job, day=day, error=error)
+            result.failed += (done,)
+            result.stopped = None if keep_going and isinstance(error, InputCheckError) else error
         if progress is not None:
             progress(done)
-        if stopped is not None:
+        if result.stopped is not None:
             break
-    if isinstance(stopped, TemporaryError):
+    if isinstance(result.stopped, TemporaryError):
         session.stopping.check()  # a signal came during the wait
     # What stopped it, such as a locked ledger, may stop this as well.
-    with nullcontext() if stopped is None else suppress(PkdpError):
-        total = session.total()
+    with nullcontext() if result.stopped is None else suppress(PkdpError):
+        result.total = session.total()
     try:
-        report = session.write_report()
+        result.report = session.write_report()
     except PkdpError as error:
-        unreported = error
-    return BackfillResult(
-        published=tuple(ended[False]),
-        replayed=tuple(ended[True]),
-        failed=tuple(failed),
-        total=total,
-        report=report,
-        stopped=stopped,
-        unreported=unreported,
-    )
+        result.unreported = error
+    return result
 
 
 def days_of(first: date, last: date) -> tuple[date, ...]:
@@ -159,7 +144,29 @@ def days_of(first: date, last: date) -> tuple[date, ...]:
     """
     if last < first:
         raise ArgumentError(f"the last day, {last.isoformat()}, is before the first, {first.isoformat()}: swap them.")
-    return _between(first, last)
+    return tuple(map(date.fromordinal, range(first.toordinal(), last.toordinal() + 1)))
+
+
+def run_missed(session: JobSession, missed: Sequence[date], day: date) -> Iterator[JobResult]:
+    """Publish the days that were missed, and then `day`; yield what becomes of each.
+
+    Raises
+    ------
+    InputCheckError
+        If the input check of a missed day fails; the message says how to go on without it.
+    PkdpError
+        See `run_job`.
+    """
+    for earlier in missed:
+        try:
+            result = session.run(earlier)
+        except InputCheckError as error:
+            raise InputCheckError(
+                f"{error} It is {earlier.isoformat()}, a day that was missed; {day.isoformat()} comes after it and was "
+                "not begun. To go on without the missed days, leave catch-up out once."
+            ) from None
+        yield result
+    yield session.run(day)
 
 
 def missed_days(job: Job, day: date) -> tuple[date, ...]:
@@ -183,9 +190,5 @@ def missed_days(job: Job, day: date) -> tuple[date, ...]:
             periods.add(date.fromisoformat(text))
     for earlier in sorted((one for one in periods if one < day), reverse=True):
         if all(one.request.key(dataset) in held for one in requests_of(job, earlier)):
-            return _between(earlier + timedelta(days=1), day - timedelta(days=1))
+            return days_of(earlier, day)[1:-1]
     return ()
-
-
-def _between(first: date, last: date) -> tuple[date, ...]:
-    return tuple(map(date.fromordinal, range(first.toordinal(), last.toordinal() + 1)))

@@ -14,7 +14,7 @@ from pkdp_pipeline.jobs.requests import check_together, in_job_words, requests_o
 from pkdp_pipeline.jobs.written import check_folder, check_ledger
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.copying import copied
-from pkdp_pipeline.ledger.parts import certificate_of, describe
+from pkdp_pipeline.ledger.rows import certificate_of, describe
 from pkdp_pipeline.releases.publication import Publication
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -14,7 +15,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, St
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger.postgres_errors import trouble_of
 
-_SCHEMES = ("postgresql", "postgres")
 _NO_FILE = re.compile(r"\s*postgres(ql)?(\+\w+)?:|.*\b(password|passwd|pwd|sslpassword|host|dbname)\s*=", re.I | re.S)
 """What is meant for a PostgreSQL server and is no address; as a file's name it would show its password."""
 
@@ -33,13 +33,11 @@ def from_environment(value: object) -> object:
     ValueError
         If it is not set, or is only a part of the value. The message never holds what it is set to.
     """
-    if isinstance(value, str) and re.fullmatch(r"\$\w+", value):
-        raise ValueError('an environment variable is written with braces, such as "${PKDP_DATABASE}".')
-    if not isinstance(value, str) or "${" not in value:
+    if not isinstance(value, str) or ("${" not in value and not re.fullmatch(r"\$\w+", value)):
         return value
     found = _VARIABLE.fullmatch(value)
     if found is None:
-        raise ValueError('an environment variable must be the whole value, such as "${PKDP_DATABASE}".')
+        raise ValueError('an environment variable must be the whole value, in braces, such as "${PKDP_DATABASE}".')
     content = os.environ.get(found[1], "")
     if not content:
         raise ValueError(f"the environment variable {found[1]} is not set; set it where the job runs.")
@@ -54,15 +52,11 @@ def local(path: object) -> object:
     ValueError
         If it is an address, or something that a shell would replace and this library does not.
     """
-    if isinstance(path, str):
-        if "://" in path:
-            raise ValueError("must be a path on this machine, not an address.")
-        if "${" in path:
-            raise ValueError("may not hold an environment variable: these are read in ledger and postgres only.")
-        if path.startswith("~"):
-            raise ValueError("must be a whole path or one relative to the job file: ~ is not replaced.")
-        if "\x00" in path:
-            raise ValueError("must be a path.")
+    if isinstance(path, str) and (path.startswith("~") or any(mark in path for mark in ("://", "${", "\x00"))):
+        raise ValueError(
+            "must be a path on this machine, whole or relative to the job file: not an address; ~ is not replaced, and "
+            "environment variables are read in ledger and postgres only."
+        )
     return path
 
 
@@ -93,35 +87,27 @@ def refusal(place: str, error: Exception, fixes: Mapping[str, str]) -> PkdpError
     return ConfigError(f"{place} cannot be used (SQLSTATE {state}): {fix}.")
 
 
-def _postgres(value: object) -> object:
+def _read(value: object, *, file: bool) -> object:
+    """Return an address, out of the environment where it is there, or the path of a file where one may be given."""
     value = from_environment(value)
-    if isinstance(value, str):
-        _check(value)
-    return value
-
-
-def _ledger(value: object) -> object:
-    value = from_environment(value)
-    if isinstance(value, str) and "://" in value:
-        _check(value)
+    if not isinstance(value, str):
         return value
-    if isinstance(value, str) and _NO_FILE.match(value):
-        raise ValueError(f"is neither a file nor an address of a PostgreSQL database: {_ENCODE}")
-    return local(value)
-
-
-def _check(address: str) -> None:
+    if file and "://" not in value:
+        if _NO_FILE.match(value):
+            raise ValueError(f"is neither a file nor an address of a PostgreSQL database: {_ENCODE}")
+        return local(value)
     parts: SplitResult | None = None
     try:
-        parts = urlsplit(address)
+        parts = urlsplit(value)
         readable = parts.port is None or parts.port > 0
     except ValueError:
         readable = False
-    if parts is not None and parts.scheme.partition("+")[0] not in _SCHEMES:
+    if parts is not None and parts.scheme.partition("+")[0] not in ("postgresql", "postgres"):
         raise ValueError("must be the address of a PostgreSQL database: postgresql://user@host:5432/database.")
     # An @ further on, or a fragment, is the rest of a password that was cut at one of its characters.
     if parts is None or not readable or parts.fragment or "@" in parts.path + parts.query:
         raise ValueError(f"the address cannot be read: {_ENCODE}")
+    return value
 
 
 def _shown(value: str) -> str:
@@ -139,7 +125,7 @@ PathName = Annotated[str, StringConstraints(min_length=1), BeforeValidator(local
 Address = Annotated[
     str,
     StringConstraints(min_length=1),
-    BeforeValidator(_postgres),
+    BeforeValidator(partial(_read, file=False)),
     PlainSerializer(_shown),
     Field(examples=["${PKDP_DATABASE}", "postgresql://statistics@db.example.org/warehouse"]),
 ]
@@ -148,7 +134,7 @@ Address = Annotated[
 LedgerName = Annotated[
     str,
     StringConstraints(min_length=1),
-    BeforeValidator(_ledger),
+    BeforeValidator(partial(_read, file=True)),
     AfterValidator(_placed),
     PlainSerializer(_shown),
     Field(examples=["ledger.sqlite", "${PKDP_LEDGER}"]),

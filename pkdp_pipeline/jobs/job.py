@@ -19,19 +19,15 @@ from pkdp_pipeline.jobs.tables import (
     ReleaseTable,
     RetentionTable,
 )
-from pkdp_pipeline.ledger import Budget
-from pkdp_pipeline.ledger.differencing import allows_overlap
+from pkdp_pipeline.ledger.admission import allows_overlap
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.evidence import Evidence, read_evidence
 from pkdp_pipeline.releases.options import (
     AttackerTable,
-    BudgetTable,
     Columns,
-    Declared,
+    Declarations,
     Name,
     Table,
     TargetEntry,
-    one_or_list,
 )
 
 
@@ -62,7 +58,7 @@ _NOT_EXACT = ", without epsilon or shared_by (with them it is not the exact numb
 _TOTAL = "an exact total promises nothing about what an attacker is unsure of"
 
 
-class Job(Table):
+class Job(Declarations):
     """A job file; its paths are absolute once `load_job` has read it.
 
     Notes
@@ -117,18 +113,6 @@ class Job(Table):
     attacker: AttackerTable | None = Field(
         default=None, description="What is assumed about the attacker; argued, and never estimated from these data."
     )
-    evidence: tuple[Declared, ...] = Field(
-        default=(),
-        strict=False,
-        description="How the releases of different days depend on one another; a table, or a list of them.",
-        json_schema_extra=one_or_list,
-    )
-    budget: tuple[BudgetTable, ...] = Field(
-        default=(),
-        strict=False,
-        description="What all releases of the data set may add up to; a table, or a list.",
-        json_schema_extra=one_or_list,
-    )
     target: TargetEntry | None = Field(
         default=None,
         description="What each release has to promise at least; without it a finite epsilon at delta = 1e-6. "
@@ -179,16 +163,6 @@ class Job(Table):
     def alone(self) -> bool:
         """Whether there is one release only, exact totals aside: beside these another one keeps what it promises."""
         return len([release for release in self.release if release.kind != "total"]) <= 1
-
-    @field_validator("evidence", "budget", mode="before")
-    @classmethod
-    def _one_or_several(cls, value: object) -> object:
-        return [value] if isinstance(value, dict) else value
-
-    @model_validator(mode="after")
-    def _evidence_fits_together(self) -> Self:
-        self.declared()
-        return self
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
@@ -250,14 +224,6 @@ class Job(Table):
     def _the_engine_reads_the_source(self) -> Self:
         self.source.check_engine(self.engine)
         return self
-
-    def declared(self) -> tuple[Evidence, ...]:
-        """Return the declared evidence."""
-        return read_evidence([table.evidence() for table in self.evidence])
-
-    def budgets(self) -> tuple[Budget, ...]:
-        """Return the declared budgets."""
-        return tuple(table.budget() for table in self.budget)
 
     def asked_target(self) -> Asked:
         """Return what each release has to promise at least."""

@@ -1,4 +1,4 @@
-"""What is kept for the curator: a record of every run, and where the job asks for it a private copy of a day's rows."""
+"""Records: what becomes of one day, which is returned, recorded and appended as lineage; and private copies of rows."""
 
 from __future__ import annotations
 
@@ -12,25 +12,16 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pkdp_pipeline.errors import (
-    BudgetExceededError,
-    ConfigError,
-    DifferencingError,
-    InputCheckError,
-    NoEvidenceError,
-    NotCertifiableError,
-    PkdpError,
-    exit_code,
-)
+from pkdp_pipeline.errors import REFUSED, ConfigError, InputCheckError, PkdpError, exit_code
 from pkdp_pipeline.jobs.dry_run import DELTA
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.lineage import append_event, check_lineage
+from pkdp_pipeline.jobs.lineage import append_event, instant, need_openlineage
 from pkdp_pipeline.jobs.loading import misplaced
 from pkdp_pipeline.jobs.outputs.files import is_writable, make_folder, write_atomically
 from pkdp_pipeline.jobs.sources import Source, needed_columns
@@ -39,114 +30,135 @@ from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.releases.release import Release
 
-_SCHEMA = "pkdp.run.v1"
-_REFUSED = (BudgetExceededError, DifferencingError, InputCheckError, NoEvidenceError, NotCertifiableError)
+if TYPE_CHECKING:
+    from pkdp_pipeline.certificates.certificate import Certificate
+    from pkdp_pipeline.jobs.reporting import Together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseRecord:
-    """One release of a run.
+class JobRelease:
+    """One release of a job and the files it was written to."""
 
-    Parameters
-    ----------
-    name : str
-        Its name in the job file.
-    id : str
-    charged : bool
-        Whether this run charged it; False where the ledger had it already.
-    epsilon : float or None
-        The certified ε at δ = 1e-6; None where no ε reaches it.
-    sentence : str
-        The guarantee in words.
-    """
+    asked: ReleaseTable
+    release: Release
+    files: tuple[Path, ...] = ()
 
-    name: str
-    id: str
-    charged: bool
-    epsilon: float | None
-    sentence: str
-
-    @classmethod
-    def of(cls, name: str, release: Release) -> ReleaseRecord:
-        """Record a release under its name in the job file."""
-        epsilon = release.certificate.epsilon(DELTA)
-        return cls(
-            name=name,
-            id=release.id,
-            charged=not release.replayed,
-            epsilon=epsilon if math.isfinite(epsilon) else None,
-            sentence=release.certificate.sentence(DELTA),
-        )
+    def facts(self) -> dict[str, Any]:
+        """Return name, id, whether this run charged it, the certified ε at δ = 1e-6 or None, and the guarantee."""
+        certificate = self.release.certificate
+        epsilon = certificate.epsilon(DELTA)
+        return {
+            "name": self.asked.name,
+            "id": self.release.id,
+            "charged": not self.release.replayed,
+            "epsilon": epsilon if math.isfinite(epsilon) else None,
+            "sentence": certificate.sentence(DELTA),
+        }
 
 
 @dataclass(slots=True, kw_only=True)
-class RunRecord:
-    """What one run of a job does; it is filled while the run goes on.
+class JobResult:
+    """What becomes of one date; it is filled while the run goes on.
 
     Parameters
     ----------
+    job : Job
     day : datetime.date
     run : str
         UUID of the run; its lineage events have the same.
     started, ended : datetime.datetime
         In UTC; `ended` is None while it runs.
-    published : list of (ReleaseTable, Release)
+    releases : tuple of JobRelease
+        What was published or replayed so far.
     checks : sequence of (str, bool)
         Rules about the input and whether the day kept them; nothing of what was found.
-    files : sequence of path-like
+    new_ledger : bool
+        Whether the ledger held nothing about this data set before. Where something was expected, its path or
+        the data set's name is wrong.
+    together : Together or None
+        What everything adds up to that the ledger holds about these people on this date, when that is more
+        than one release.
     head : str or None
-        Hash of the ledger's last event about the day.
-    outcome : {"published", "replayed", "refused", "failed"} or None
-    exit_code : int
-    error : PkdpError class name and message, or None
-        An error that is not one of ours has its kind alone: its words may quote data.
+        Hash of the ledger's event that holds the last of these releases; ``pkdp ledger verify --head`` finds
+        out whether a ledger still has it. None until the files are written.
+    report : pathlib.Path or None
+        The date's report, where ``[output] report`` asks for it.
+    total : Certificate or None
+        What everything that the ledger holds about the job's unit adds up to, under the declared evidence; None
+        where it does not add up, and for a day of a longer session, whose `JobSession.total` tells it.
+    error : BaseException or None
+        What ended it.
     """
 
+    job: Job
     day: date
     run: str = field(default_factory=lambda: str(uuid.uuid4()))
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     ended: datetime | None = None
-    published: list[tuple[ReleaseTable, Release]] = field(default_factory=list)
+    releases: tuple[JobRelease, ...] = ()
     checks: Sequence[tuple[str, bool]] = ()
-    files: Sequence[str | os.PathLike[str]] = ()
+    new_ledger: bool = False
+    together: Together | None = None
     head: str | None = None
-    outcome: Literal["published", "replayed", "refused", "failed"] | None = None
-    exit_code: int = 0
-    error: tuple[str, str | None] | None = None
+    report: Path | None = None
+    total: Certificate | None = None
+    error: BaseException | None = None
 
     @property
-    def releases(self) -> tuple[ReleaseRecord, ...]:
-        """What is recorded of the releases."""
-        return tuple(ReleaseRecord.of(asked.name, release) for asked, release in self.published)
+    def summary(self) -> Path:
+        """Where the date's summary is."""
+        return Path(self.job.output.directory) / self.day.isoformat() / "summary.md"
 
-    def end(self, error: BaseException | None = None) -> None:
-        """Note how the run ended."""
-        self.ended = datetime.now(UTC)
-        if error is None:
-            self.outcome = "replayed" if all(release.replayed for _, release in self.published) else "published"
-            return
-        self.outcome = "refused" if isinstance(error, _REFUSED) else "failed"
-        self.exit_code = error.exit_code if isinstance(error, Stopped) else exit_code(error)
-        self.error = (type(error).__name__, str(error) if isinstance(error, PkdpError) else None)
+    @property
+    def files(self) -> list[Path]:
+        """The files that were written, or are as they would be written."""
+        files = [file for one in self.releases for file in one.files]
+        ends = [self.summary] if self.head is not None else []
+        return [*files, *ends, *filter(None, [self.report])]
 
-    def to_json(self, job: Job) -> str:
-        """Return the record as JSON, as `pkdp_pipeline/schemas/run.v1.json` describes it."""
+    @property
+    def replayed(self) -> bool:
+        """Whether everything was published before: no data was read and nothing was charged."""
+        return all(one.release.replayed for one in self.releases)
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of a command that ends with it."""
+        if self.error is None:
+            return 0
+        return self.error.exit_code if isinstance(self.error, Stopped) else exit_code(self.error)
+
+    @property
+    def outcome(self) -> Literal["published", "replayed", "refused", "failed"]:
+        """How it ended: refused by the input or a rule of privacy, or failed for another reason."""
+        if self.error is None:
+            return "replayed" if self.replayed else "published"
+        return "refused" if self.exit_code == REFUSED or isinstance(self.error, InputCheckError) else "failed"
+
+    @property
+    def message(self) -> str | None:
+        """The error's words; None where it is not one of ours, since its words may quote data."""
+        return str(self.error) if isinstance(self.error, PkdpError) else None
+
+    def to_json(self) -> str:
+        """Return the record of the run as JSON, as `pkdp_pipeline/schemas/run.v1.json` describes it."""
+        job, error = self.job, self.error
         document: dict[str, Any] = {
-            "record": _SCHEMA,
+            "record": "pkdp.run.v1",
             "run": self.run,
             "job": job.name,
             "dataset": job.dataset,
             "digest": job.digest,
             "day": self.day.isoformat(),
-            "started": _written(self.started),
-            "ended": None if self.ended is None else _written(self.ended),
+            "started": instant(self.started),
+            "ended": None if self.ended is None else instant(self.ended),
             "outcome": self.outcome,
             "exit_code": self.exit_code,
-            "error": None if self.error is None else {"kind": self.error[0], "message": self.error[1]},
+            "error": None if error is None else {"kind": type(error).__name__, "message": self.message},
             "delta": DELTA,
-            "releases": [asdict(release) for release in self.releases],
+            "releases": [one.facts() for one in self.releases],
             "checks": [{"rule": rule, "passed": passed} for rule, passed in self.checks],
-            "files": [os.fspath(file) for file in self.files],
+            "files": list(map(str, self.files)),
             "head": self.head,
             "versions": {
                 "pkdp_pipeline": VERSION,
@@ -157,7 +169,7 @@ class RunRecord:
         }
         return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
-    def write(self, job: Job) -> Path | None:
+    def write(self) -> Path | None:
         """Write the record, readable by its owner alone; return where, or None where the job keeps none.
 
         Raises
@@ -165,51 +177,45 @@ class RunRecord:
         ConfigError
             If it cannot be written.
         """
-        if job.records is None or job.records.directory is None:
+        if self.job.records is None or self.job.records.directory is None:
             return None
-        folder = Path(job.records.directory)
+        folder = Path(self.job.records.directory)
         make_folder(folder, 0o700)
         # What killed runs have left; a younger one may belong to another job that is writing its own record.
         for leftover in folder.glob(".*.json.partial"):
-            if leftover.name < f".{_stamp(self.started - timedelta(days=1))}":
+            if leftover.name < f".{self.started - timedelta(days=1):{_STAMP}}":
                 with suppress(OSError):
                     leftover.unlink(missing_ok=True)
-        path = folder / f"{_stamp(self.started)}-{self.run}.json"
-        write_atomically(path, self.to_json(job).encode(), 0o600)
+        path = folder / f"{self.started:{_STAMP}}-{self.run}.json"
+        write_atomically(path, self.to_json().encode(), 0o600)
         return path
 
 
-@contextmanager
-def recorded(job: Job, day: date, *, success: bool = True) -> Iterator[RunRecord]:
-    """Record what is done inside, noted in what this yields; a job without ``[records]`` writes nothing.
+_STAMP = "%Y%m%dT%H%M%SZ"
 
-    Without `success`, only that it ended before the run itself began: an error is recorded, success is not.
+
+@contextmanager
+def recorded(result: JobResult) -> Iterator[None]:
+    """Record how what is done inside ends; a job without ``[records]`` writes nothing.
 
     Raises
     ------
     ConfigError
         If what went well cannot be recorded. An error from inside is passed on, recorded or not.
     """
-    record = RunRecord(day=day)
-    if success:
-        append_event(job, record, "START")
+    append_event(result, "START")
     try:
-        yield record
+        yield
     except BaseException as error:
+        result.ended, result.error = datetime.now(UTC), error
         with suppress(PkdpError):
-            if not success:
-                check_records(job)
-                append_event(job, record, "START")
-            record.end(error)
-            record.write(job)
-            append_event(job, record, "FAIL")
+            result.write()
+            append_event(result, "FAIL")
         raise
-    if not success:
-        return
+    result.ended = datetime.now(UTC)
     try:
-        record.end()
-        record.write(job)
-        append_event(job, record, "COMPLETE")
+        result.write()
+        append_event(result, "COMPLETE")
     except PkdpError as error:
         raise type(error)(
             f"{error} The releases themselves are published, charged once, and written: only the record is missing."
@@ -217,36 +223,23 @@ def recorded(job: Job, day: date, *, success: bool = True) -> Iterator[RunRecord
 
 
 def check_records(job: Job) -> None:
-    """Refuse private places inside the public one, and places for records and lineage that cannot be used.
+    """Refuse what would keep a run from being recorded, before anything is charged; nothing is written.
 
     Raises
     ------
     ConfigError
+        If private places are inside the public one, records or lineage cannot be written, or openlineage-python is
+        not installed.
     """
     if wrong := misplaced(job):  # a folder may have become a link since the file was read
         raise ConfigError("\n  ".join(["the job cannot be run:", *wrong]))
-    if job.records is None:
-        return
-    if job.records.directory is not None:
-        folder = Path(job.records.directory)
-        if not is_writable(folder, folder=True):
-            raise ConfigError(
-                f"records.directory {str(folder)!r} cannot be written to: choose another folder, or check the "
-                "permissions of this one."
-            )
-    check_lineage(job)
+    for key in ("directory", "lineage"):
+        place = getattr(job.records, key, None)
+        if place is not None and not is_writable(Path(place), folder=key == "directory"):
+            raise ConfigError(f"records.{key} {place!r} cannot be written: choose another, or check its permissions.")
+    if job.records is not None and job.records.lineage is not None:
+        need_openlineage()
 
-
-def _stamp(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}"
-
-
-def _written(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-_DAY = 86_400
-"""Seconds."""
 
 _SUFFIX = ".rows.parquet"
 
@@ -259,16 +252,15 @@ def check_retention(job: Job) -> None:
     ConfigError
         If the copy may not be kept there; nothing was written.
     """
-    if job.retention is None:
+    folder = Path(job.retention.directory) if job.retention else None
+    if folder is None or not folder.exists():
         return
-    folder = Path(job.retention.directory)
-    if folder.exists():
-        found = folder.stat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
-            raise ConfigError(
-                f"retention.directory {str(folder)!r} must be a folder that its owner alone, who runs the job, can "
-                f"open: chmod 700 {str(folder)!r}, or choose one that does not exist yet."
-            )
+    found = folder.stat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        raise ConfigError(
+            f"retention.directory {str(folder)!r} must be a folder that its owner alone, who runs the job, can "
+            f"open: chmod 700 {str(folder)!r}, or choose one that does not exist yet."
+        )
 
 
 def keep_rows(job: Job, source: Source, day: date) -> None:
@@ -284,12 +276,12 @@ def keep_rows(job: Job, source: Source, day: date) -> None:
     check_retention(job)
     folder = Path(job.retention.directory)
     rows = source.pandas(job.period, day, needed_columns(job, source.columns))
+    content, problem = b"", ""
     try:
-        content: bytes | None = rows.to_parquet(index=False)
-        problem = ""
+        content = rows.to_parquet(index=False)
     except Exception as error:  # whose words can quote a row
-        content, problem = None, type(error).__name__
-    if content is None:
+        problem = type(error).__name__
+    if problem:
         raise ConfigError(f"the copy of the rows of {day.isoformat()} in {str(folder)!r} cannot be made: {problem}.")
     make_folder(folder, 0o700)
     write_atomically(folder / f"{_stem(job)}{day.isoformat()}{_SUFFIX}", content, 0o600)
@@ -304,13 +296,14 @@ def forget_rows(job: Job) -> None:
     Raises
     ------
     ConfigError
-        If one cannot be deleted.
+        If others can read the folder, or a copy cannot be deleted.
     """
     if job.retention is None:
         return
-    oldest = time.time() - job.retention.days * _DAY
+    check_retention(job)
+    oldest = time.time() - job.retention.days * 86_400
     ours = re.compile(re.escape(_stem(job)) + r"\d{4}-\d{2}-\d{2}" + re.escape(_SUFFIX))
-    problem: str | None = None
+    problem = None
     try:
         for file in Path(job.retention.directory).glob("*"):
             left_over = file.name.startswith(".") and ours.fullmatch(file.name[1:].removesuffix(".partial"))

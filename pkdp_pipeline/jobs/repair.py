@@ -19,8 +19,8 @@ from pkdp_pipeline.jobs.edits import Edit, Edits, at, diff, distance, edited, ke
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.loading import job_text, load_job, read_job
 from pkdp_pipeline.jobs.requests import check_together, is_published, requests_of
+from pkdp_pipeline.ledger.admission import covers_periods
 from pkdp_pipeline.ledger.copying import copied
-from pkdp_pipeline.ledger.differencing import covers_periods
 from pkdp_pipeline.theorems.bound import least_whole
 
 Kind = Literal["change", "less", "question"]

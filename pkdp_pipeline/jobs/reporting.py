@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pkdp_pipeline.certificates.composed import ComposedCertificate, compose
 from pkdp_pipeline.certificates.release_certificate import release_certificate
+from pkdp_pipeline.display.content import Audience, CheckLine, Report
 from pkdp_pipeline.display.report.plain_words import asked_sentence, noise_sentence
+from pkdp_pipeline.display.report.published import DayTotal, Subject
+from pkdp_pipeline.display.report.tables import published_table
 from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, NoEvidenceError, PkdpError
+from pkdp_pipeline.jobs.checks import stated_rules
 from pkdp_pipeline.jobs.environment import public_address
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import make_folder, write_atomically
@@ -22,19 +25,18 @@ from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.jobs.written import certificates_of, check_ledger
 from pkdp_pipeline.ledger import Entry, Ledger
-from pkdp_pipeline.ledger.account import unit_text
+from pkdp_pipeline.ledger.rows import unit_text
+from pkdp_pipeline.ledger.views.history import History, read_history
+from pkdp_pipeline.ledger.views.reading import open_for_reading
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.evidence import BoundedDependence, SamePeople
-from pkdp_pipeline.model.plain_text import key_text, printable, table_line
+from pkdp_pipeline.model.plain_text import in_markdown, table_line
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from pkdp_pipeline.certificates.certificate import Certificate
-    from pkdp_pipeline.display.content import Audience, CheckLine, Report
-    from pkdp_pipeline.display.report.published import DayTotal, Subject
-    from pkdp_pipeline.ledger.views.history import History, Line
-    from pkdp_pipeline.ledger.views.reading import Reading
+    from pkdp_pipeline.jobs.records import JobResult
     from pkdp_pipeline.releases.release import Release
 
 _FILE = "report.html"
@@ -70,41 +72,45 @@ def report_of(job: Job, day: date | None = None, *, audience: Audience = "public
         If the ledger cannot be read.
     """
     from pkdp_pipeline.display.report.gathering import gather
-    from pkdp_pipeline.ledger.views.history import read_history
 
     choice("audience", audience, ("public", "auditor"))
     probability("delta", delta)
     with ExitStack() as held:
-        reading = held.enter_context(_opened(job))
-        held.enter_context(reading.database.snapshot())
-        check_ledger(job, reading.ledger, certificates_of(job))
-        ledger, history = reading.ledger, read_history(reading.ledger)
-        subject = _subject(job, ledger, history, day, audience)
-        if not subject.entries:
-            raise NothingPublishedError(_nothing(job))
+        if "://" not in job.ledger and not Path(job.ledger).exists():
+            raise _nothing(job)
+        try:
+            ledger = held.enter_context(open_for_reading(job.ledger, job.dataset))
+        except ArgumentError:  # it holds other data sets only
+            raise _nothing(job) from None
+        held.enter_context(ledger.records.snapshot())
+        check_ledger(job, ledger, certificates_of(job))
+        history = read_history(ledger)
+        entries = _published(job, ledger, history)
+        periods = [line.standing.period for line in history.lines if line.sequence in entries]
+        if not periods:
+            raise _nothing(job)
+        about = day or date.fromisoformat(max(periods))
+        folder = Path(job.output.directory, about.isoformat())
+        subject = Subject(
+            title=job.dataset,
+            job=job.name,
+            digest=job.digest,
+            unit=job.unit,
+            asked={release.name: describe(job, release) for release in job.release},
+            entries=entries,
+            suffixes=(*(form for form in ("parquet", "csv") if form in job.output.formats), "certificate.json"),
+            files=frozenset(f"{folder.name}/{path.name}" for path in folder.glob("*")),
+            checks=_checks(job, about) if audience == "auditor" else (),
+        )
         return gather(
-            reading,
+            ledger,
             history,
             subject,
             period=None if day is None else day.isoformat(),
-            together=None if day is None else _together(job, ledger, history, subject.entries, day),
+            together=None if day is None else _together(job, ledger, history, entries, day),
             audience=audience,
             delta=delta,
         )
-
-
-def check_report(job: Job) -> None:
-    """Refuse a report that could not be drawn, before anything is charged.
-
-    Raises
-    ------
-    ConfigError
-        If the extra ``report`` is not installed.
-    """
-    if job.output.report:
-        from pkdp_pipeline.display.figures import need_matplotlib
-
-        need_matplotlib()
 
 
 def report_place(job: Job, day: date | None) -> Path:
@@ -139,115 +145,60 @@ def write_report(job: Job, day: date | None) -> Path:
     return place
 
 
-@contextmanager
-def _opened(job: Job) -> Iterator[Reading]:
-    from pkdp_pipeline.ledger.views.reading import open_for_reading
-
-    if "://" not in job.ledger and not Path(job.ledger).exists():
-        raise NothingPublishedError(_nothing(job))
-    with ExitStack() as held:
-        try:
-            reading = held.enter_context(open_for_reading(job.ledger, job.dataset))
-        except ArgumentError:  # it holds other data sets only
-            raise NothingPublishedError(_nothing(job)) from None
-        yield reading
-
-
-def _nothing(job: Job) -> str:
+def _nothing(job: Job) -> NothingPublishedError:
     location = public_address(job.ledger) if "://" in job.ledger else job.ledger
-    return (
+    return NothingPublishedError(
         f"the ledger {location!r} holds nothing that this job has published about {job.dataset!r}, and a report is "
         "about what is published: publish a date first, with pkdp run; or correct ledger or dataset in the job file."
     )
 
 
-def _subject(job: Job, ledger: Ledger, history: History, day: date | None, audience: Audience) -> Subject:
-    from pkdp_pipeline.display.report.published import Subject
-
-    held = _held(job, ledger, history)
-    newest = max((line.standing.period for line in history.lines if line.holding.entry in held), default=None)
-    about = day if day is not None or newest is None else date.fromisoformat(newest)
-    suffixes = (*(one for one in ("parquet", "csv") if one in job.output.formats), "certificate.json")
-    return Subject(
-        title=job.dataset,
-        job=job.name,
-        digest=job.digest,
-        unit=job.unit,
-        asked={one.name: describe(job, one) for one in job.release},
-        entries=held,
-        suffixes=suffixes,
-        files=frozenset() if about is None else _files(job, about),
-        checks=_checks(job, about) if audience == "auditor" and about is not None else (),
-    )
-
-
-def _files(job: Job, day: date) -> frozenset[str]:
-    """Return which files the output directory has of a date, relative to it."""
-    folder = day.isoformat()
-    try:
-        return frozenset(f"{folder}/{path.name}" for path in Path(job.output.directory, folder).iterdir())
-    except OSError:  # not there, or not to be read
-        return frozenset()
-
-
-def _held(job: Job, ledger: Ledger, history: History) -> Mapping[int, str]:
-    """Return the names that the job has for entries of the ledger: for those that are published, and its own."""
+def _published(job: Job, ledger: Ledger, history: History) -> Mapping[int, str]:
+    """Return which published entries of the ledger are releases of the job, with their names."""
     published = [line for line in history.lines if line.state == "published"]
     names: dict[str, str] = {}
     for period in {line.standing.period for line in published}:
         with suppress(ValueError):  # a month, or a label: not a period of a job
             names |= {one.request.key(ledger.dataset): one.name for one in requests_of(job, date.fromisoformat(period))}
-    return {line.holding.entry: names[line.key] for line in published if line.key in names}
+    return {line.sequence: names[line.key] for line in published if line.key in names}
 
 
-def _meets(line: Line, day: date) -> bool:
-    first, last = line.holding.first, line.holding.last
-    return first is None or last is None or first <= day.toordinal() <= last
-
-
-def _together(job: Job, ledger: Ledger, history: History, held: Mapping[int, str], day: date) -> DayTotal | None:
-    from pkdp_pipeline.display.report.published import DayTotal
-
+def _together(job: Job, ledger: Ledger, history: History, own: Mapping[int, str], day: date) -> DayTotal | None:
+    """Return what everything about a day adds up to; `own` are the job's entries."""
     beside = ledger.beside(requests_of(job, day)[0].request.facts())
     found = Together.of(beside)
     if found is None:
         return None
     total: Certificate | None = found.total
-    lines = [line for line in history.lines if _meets(line, day)]
+    lines = [
+        line
+        for line in history.lines
+        if line.row.first_day is None
+        or line.row.last_day is None
+        or line.row.first_day <= day.toordinal() <= line.row.last_day
+    ]
     declared = any(isinstance(one, BoundedDependence) for one in ledger.terms.evidence)
     if total is None and declared and {entry.unit for entry in beside} == {job.unit}:
         # What is declared covers releases about one day too.
         with suppress(NoEvidenceError):
             total = history.of_some(unit_text(job.unit), lines)
-    own = all(line.holding.entry in held for line in lines)
-    return DayTotal(total=total, reason="" if total is not None else found.sentence(day), own=own)
+    reason = "" if total is not None else found.sentence(day)
+    return DayTotal(total=total, reason=reason, own=all(line.sequence in own for line in lines))
 
 
 def _checks(job: Job, day: date) -> tuple[CheckLine, ...]:
-    """Return the rules that the data of a day were held to: as recorded, else as the job file has them.
+    """Return the rules that the data of a day were held to: as the last run that published it has recorded them.
 
-    Without a record they are those that stop the job: nothing is published of a day that breaks one.
+    Without a record they are those of the job file that stop it: nothing is published of a day that breaks one.
     """
-    from pkdp_pipeline.display.content import CheckLine
-    from pkdp_pipeline.jobs.checks import stated_rules
-
-    recorded = _recorded_checks(job, day)
-    if recorded is not None:
-        return tuple(CheckLine(rule=one["rule"], passed=one["passed"]) for one in recorded)
-    return tuple(CheckLine(rule=rule, passed=True) for rule in stated_rules(job, day))
-
-
-def _recorded_checks(job: Job, day: date) -> Sequence[Mapping[str, Any]] | None:
-    """Return the checks of the latest recorded run that published the day; None where there is no such record."""
-    if job.records is None or job.records.directory is None:
-        return None
-    for file in sorted(Path(job.records.directory).glob("[0-9]*.json"), reverse=True):
+    folder = job.records and job.records.directory
+    about = [job.name, job.dataset, day.isoformat(), "published"]
+    for file in sorted(Path(folder).glob("[0-9]*.json"), reverse=True) if folder else ():
         with suppress(OSError, ValueError, LookupError, TypeError):
             found = json.loads(file.read_bytes())
-            about = (found["job"], found["dataset"], found["day"], found["outcome"])
-            if about == (job.name, job.dataset, day.isoformat(), "published") and found["checks"]:
-                return [{"rule": str(one["rule"]), "passed": one["passed"] is True} for one in found["checks"]]
-    return None
+            if [found[key] for key in ("job", "dataset", "day", "outcome")] == about and found["checks"]:
+                return tuple(CheckLine(rule=str(one["rule"]), passed=one["passed"] is True) for one in found["checks"])
+    return tuple(CheckLine(rule=rule, passed=True) for rule in stated_rules(job, day))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,21 +223,21 @@ class Together:
         """Add up ledger entries; None for a single one, whose own certificate says everything."""
         if len(entries) < 2:
             return None
+        total, reason = None, ""
         if len({entry.unit for entry in entries}) > 1:
             reason = "they protect different units, so their guarantees are not added up here"
-            return cls(releases=len(entries), total=None, reason=reason)
-        parts = []
-        # An exact total takes nothing from the one release that is certified given it.
-        single = sum(not entry.standing.total for entry in entries) == 1
-        for entry in entries:
-            certificate = release_certificate(entry.certificate)
-            noised = certificate.worst_case_bound is not None
-            # Beside another release only the noise of a noised one stands.
-            parts.append(certificate.worst_case_only() if noised and not single else certificate)
-        try:
-            return cls(releases=len(entries), total=compose(parts, SamePeople()))
-        except NoEvidenceError:
-            return cls(releases=len(entries), total=None, reason="nothing declared says what they add up to")
+        else:
+            # An exact total takes nothing from the one release that is certified given it. Beside another release
+            # only the noise of a noised one stands.
+            single = sum(not entry.standing.total for entry in entries) == 1
+            parts = [release_certificate(entry.certificate) for entry in entries]
+            if not single:
+                parts = [part if part.worst_case_bound is None else part.worst_case_only() for part in parts]
+            try:
+                total = compose(parts, SamePeople())
+            except NoEvidenceError:
+                reason = "nothing declared says what they add up to"
+        return cls(releases=len(entries), total=total, reason=reason)
 
     def sentence(self, day: date) -> str:
         """Return the total in words; numbers are rounded up."""
@@ -296,23 +247,19 @@ class Together:
         return f"{held}. {self.total.sentence()} What several periods add up to is stated by the ledger's total."
 
 
-def summarise(
-    job: Job,
-    day: date,
-    releases: Sequence[tuple[ReleaseTable, Release]],
-    together: Together | None,
-    head: str,
-) -> str:
+def summarise(result: JobResult, head: str) -> str:
     """Return the summary; it is made from what is public only, so a replay makes the same one.
 
     `head` is the hash of the ledger's event that holds the last release, for `pkdp ledger verify --head`.
     """
-    lines = [f"# {job.dataset}, {day.isoformat()}", ""]
-    for asked, release in releases:
-        lines += [f"## {asked.name}", "", describe(job, asked), "", *markdown_table(release.table)]
-        lines += ["", *noise_line(release), release.certificate.sentence(), "", f"Release `{release.id}`.", ""]
-    if together is not None:
-        lines += ["## Together", "", together.sentence(day), ""]
+    lines = [f"# {result.job.dataset}, {result.day.isoformat()}", ""]
+    for asked, release in ((one.asked, one.release) for one in result.releases):
+        lines += [f"## {asked.name}", "", describe(result.job, asked), "", *markdown_table(release.table)]
+        if noise := noise_line(release):
+            lines += ["", noise]
+        lines += ["", release.certificate.sentence(), "", f"Release `{release.id}`.", ""]
+    if result.together is not None:
+        lines += ["## Together", "", result.together.sentence(result.day), ""]
     lines += [
         f"Hash of the last of these releases in the ledger's chain: `{head}`. Whether a ledger still has it, and all "
         "before it: `pkdp ledger verify LEDGER --head` with this hash.",
@@ -323,12 +270,11 @@ def summarise(
 
 def markdown_table(table: pd.DataFrame, most: int | None = None) -> list[str]:
     """Return the lines of a public table in Markdown, with `most` rows at most."""
-    header, rows = public_rows(table)
-    lines = [_table_line(header), _table_line(["---"] * (len(header) - 1) + ["---:"])]
-    lines += [_table_line(row) for row in rows[:most]] or ["", "Nothing reached the rule for publishing."]
-    if most is not None and len(rows) > most:
-        lines += ["", f"{len(rows) - most} rows more are in the files."]
-    return lines
+    header, rows, more = public_rows(table, len(table) if most is None else most)
+    listed = [header, ["---"] * (len(header) - 1) + ["---:"], *rows]
+    lines = [table_line([*map(in_markdown, cells)]) for cells in listed]
+    lines += [] if rows else ["", "Nothing reached the rule for publishing."]
+    return [*lines, "", f"{more} rows more are in the files."] if more else lines
 
 
 def describe(job: Job, asked: ReleaseTable) -> str:
@@ -336,26 +282,14 @@ def describe(job: Job, asked: ReleaseTable) -> str:
     return asked_sentence(", ".join(job.unit), asked.by, asked.where, asked)
 
 
-def noise_line(release: Release) -> list[str]:
-    """Return a line on how far noise may have moved the counts, and an empty one; nothing without noise."""
-    if release.certificate.mechanism.noise is None:
-        return []
-    return [noise_sentence(release.error), ""]
+def noise_line(release: Release) -> str:
+    """Return a sentence on how far noise may have moved the counts; nothing without noise."""
+    return "" if release.certificate.mechanism.noise is None else noise_sentence(release.error)
 
 
-def public_rows(table: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
-    """Return a public table as text: column names, then rows; a missing count reads "suppressed".
-
-    Keys are shown as in a report: different texts stay different.
-    """
-    import pandas as pd
-
-    rows = []
-    for row in table.itertuples(index=False, name=None):
-        *cell, count = row
-        rows.append([*map(key_text, cell), "suppressed" if pd.isna(count) else str(count)])
-    return [printable(column) for column in table.columns], rows
-
-
-def _table_line(cells: Sequence[str]) -> str:
-    return table_line([re.sub(r"([\\|<`*_])", r"\\\1", cell) for cell in cells])
+def public_rows(table: pd.DataFrame, most: int) -> tuple[list[str], list[list[str]], int]:
+    """Return a public table as a report shows it: columns, `most` rows at most, and how many rows more there are."""
+    shown = published_table(table, most)
+    counts = ["suppressed" if count is None else str(count) for count in shown.counts]
+    rows = [[*keys, count] for keys, count in zip(shown.keys, counts, strict=True)]
+    return [*shown.columns, str(table.columns[-1])], rows, shown.more

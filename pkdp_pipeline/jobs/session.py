@@ -4,82 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from pkdp_pipeline.display.figures import need_matplotlib
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.checks import CheckedDay, check_input, check_output
 from pkdp_pipeline.jobs.dry_run import plan_day
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, remove_leftovers, write_atomically, write_outputs
 from pkdp_pipeline.jobs.outputs.files import job_lock
-from pkdp_pipeline.jobs.records import RunRecord, check_records, check_retention, forget_rows, keep_rows, recorded
-from pkdp_pipeline.jobs.reporting import NothingPublishedError, Together, check_report, summarise, write_report
+from pkdp_pipeline.jobs.records import JobRelease, JobResult, check_records, forget_rows, keep_rows, recorded
+from pkdp_pipeline.jobs.reporting import NothingPublishedError, Together, summarise, write_report
 from pkdp_pipeline.jobs.requests import NamedRequest, check_together, in_job_words, is_published, requests_of
 from pkdp_pipeline.jobs.sources import Source, open_source
 from pkdp_pipeline.jobs.stopping import Stopping, interruptible
-from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.jobs.written import check_folder, check_ledger, own
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.copying import rehearsal
 from pkdp_pipeline.releases.publish import Counted, publish
-from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobRelease:
-    """One release of a job and the files it was written to."""
-
-    asked: ReleaseTable
-    release: Release
-    files: tuple[Path, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobResult:
-    """What one date has published.
-
-    Parameters
-    ----------
-    day : datetime.date
-    releases : tuple of JobRelease
-    together : Together or None
-        What everything adds up to that the ledger holds about these people on this date, when that is more
-        than one release.
-    summary : pathlib.Path
-    new_ledger : bool
-        Whether the ledger held nothing about this data set before. Where something was expected, its path or
-        the data set's name is wrong.
-    total : Certificate or None
-        What everything that the ledger holds about the job's unit adds up to, under the declared evidence; None
-        where it does not add up, and for a day of a longer session, whose `JobSession.total` tells it.
-    head : str
-        Hash of the ledger's event that holds the last of these releases; ``pkdp ledger verify --head`` finds
-        out whether a ledger still has it.
-    report : pathlib.Path or None
-        The date's report, where ``[output] report`` asks for it.
-    """
-
-    day: date
-    releases: tuple[JobRelease, ...]
-    together: Together | None
-    summary: Path
-    new_ledger: bool
-    total: Certificate | None
-    head: str
-    report: Path | None = None
-
-    @property
-    def replayed(self) -> bool:
-        """Whether everything was published before: no data was read and nothing was charged."""
-        return all(entry.release.replayed for entry in self.releases)
 
 
 class JobSession:
@@ -91,88 +40,111 @@ class JobSession:
     Parameters
     ----------
     job : Job
+    day : datetime.date, optional
+        The first day that it is opened for: where it cannot be opened, that is recorded of this day.
     stopping : Stopping, optional
         Decides where a signal takes effect; also an attribute.
 
     Attributes
     ----------
+    job : Job
     remarks : tuple of str
         What the curator should know before the first day: a ledger that holds other terms.
 
     Raises
     ------
     ConfigError, DifferencingError
-        On entering, if the job's releases cannot stand together; nothing was opened.
+        On entering, if the job's releases cannot stand together, or a place that it writes to cannot be used.
     LedgerError, TemporaryError
-        On entering, if another run holds the lock, or the ledger cannot be used.
+        On entering, if another run holds the lock, or the ledger or an output cannot be used.
     """
 
-    def __init__(self, job: Job, *, stopping: Stopping | None = None) -> None:
-        self._job = job
+    def __init__(self, job: Job, *, day: date | None = None, stopping: Stopping | None = None) -> None:
+        self.job, self._day = job, day
         self.stopping = stopping or Stopping()
         self._held = ExitStack()
         self._ledger: Ledger
+        self._new_ledger = False
         self._source: Source | None = None
-        self._checked = self._known = False
         self.remarks: tuple[str, ...] = ()
 
     def __enter__(self) -> Self:
-        job = self._job
-        check_together(job)  # nothing is opened to find out
-        with self._held as opening:
-            folder = Path(job.output.directory)
-            make_folder(folder)
-            opening.enter_context(job_lock(folder))
-            certificates = check_folder(job)
-            remove_leftovers(folder)
-            self._ledger = opening.enter_context(_open_ledger(job))
-            check_ledger(job, self._ledger, certificates)
-            self.remarks = _remarks(job)
-            self._held = opening.pop_all()
+        job = self.job
+        try:
+            with self._held as opening:
+                self._open(opening)
+                self._held = opening.pop_all()
+        except BaseException as error:
+            if self._day is not None:
+                with suppress(PkdpError):
+                    check_records(job)
+                    with recorded(JobResult(job=job, day=self._day)):
+                        raise error
+            raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._held.close()
+
+    def _open(self, opening: ExitStack) -> None:
+        """Open and check all but the source."""
+        job, folder = self.job, Path(self.job.output.directory)
+        check_together(job)  # nothing is opened to find out
+        check_records(job)
+        make_folder(folder)
+        opening.enter_context(job_lock(folder))
+        certificates = check_folder(job)
+        remove_leftovers(folder)
+        if "://" not in job.ledger:
+            make_folder(Path(job.ledger).parent)
+        budgets, evidence = job.budgets(), job.declared()
+        # What a job does not declare stays as the ledger has it.
+        self._ledger = opening.enter_context(
+            Ledger.open(job.ledger, dataset=job.dataset, budget=budgets or None, evidence=evidence or None)
+        )
+        check_ledger(job, self._ledger, certificates)
+        check_outputs(job)
+        if job.output.report:
+            need_matplotlib()
+        forget_rows(job)
+        self._new_ledger = next(self._ledger.entries(), None) is None
+        if self._new_ledger:
+            return
+        with self._as_recorded() as ledger:
+            known = ledger.terms
+        terms = (("evidence", evidence, known.evidence), ("budget", budgets, known.budgets))
+        self.remarks = tuple(
+            f"the job declares another {key} than the ledger has recorded for data set {job.dataset!r}: the next "
+            "release is charged under the job's, and so is everything before it. What it was: pkdp ledger show."
+            for key, declared, before in terms
+            if declared and declared != before
+        )
+
+    def _as_recorded(self) -> Ledger:
+        """Open the ledger under the terms that it has recorded, which a replay does not change."""
+        return Ledger.open(self.job.ledger, dataset=self.job.dataset)
 
     def run(self, day: date, *, revise: bool = False, report: bool = True) -> JobResult:
         """Publish what the job asks for on one date, or show again what it has published; see `run_job`.
 
         Without `report` the date gets no report of its own, whatever the job says: see `write_report`.
         """
-        job = self._job
         self.stopping.check()
-        if not self._checked:
-            check_records(job)
-        with recorded(job, day) as record:
-            if not self._checked:
-                check_outputs(job)
-                check_report(job)
-                check_retention(job)
-                forget_rows(job)
-                self._checked = True
-            named = requests_of(job, day)
-            new_ledger = not self._known and next(self._ledger.entries(), None) is None
-            to_read = self._refuse(named, day, revise=revise)
-            self._publish(named, to_read, record, revise=revise)
-            self._known = True
-            result = self._write(day, named, record.published, new_ledger=new_ledger)
-            record.files = [*(file for one in result.releases for file in one.files), result.summary]
-            if report and job.output.report:
-                with _published():
-                    result = replace(result, report=write_report(job, day))
-                record.files = [*record.files, *filter(None, (result.report,))]
-            record.head = result.head
+        result = JobResult(job=self.job, day=day, new_ledger=self._new_ledger)
+        with recorded(result):
+            named = requests_of(self.job, day)
+            self._publish(named, self._to_read(named, day, revise=revise), result, revise=revise)
+            self._new_ledger = False
+            self._write(named, result, report=report and self.job.output.report)
         return result
 
     def total(self) -> Certificate | None:
         """Return what everything the ledger holds about the job's unit adds up to; None where it does not.
 
-        It is under the terms that the ledger has recorded, which a replay does not change.
+        It is under the terms that the ledger has recorded.
         """
-        with Ledger.open(self._job.ledger, dataset=self._job.dataset) as ledger:
-            return ledger.known_total(self._job.unit)
+        with self._as_recorded() as ledger:
+            return ledger.known_total(self.job.unit)
 
     def write_report(self) -> Path | None:
         """Write the report of all that the job has published, where ``[output] report`` asks for it; return where.
@@ -184,39 +156,37 @@ class JobSession:
         PkdpError
             If it cannot be made or written; what is published stays published.
         """
-        if not self._job.output.report:
+        if not self.job.output.report:
             return None
         try:
             with _published():
-                return write_report(self._job, None)
+                return write_report(self.job, None)
         except NothingPublishedError:
             return None
 
-    def _refuse(self, named: Sequence[NamedRequest], day: date, *, revise: bool) -> list[NamedRequest]:
+    def _to_read(self, named: Sequence[NamedRequest], day: date, *, revise: bool) -> list[NamedRequest]:
         """Refuse what may not be published, all of the day together; return the releases that need data."""
         if not revise and all(is_published(self._ledger, one) for one in named):
             return []
         with rehearsal(self._ledger) as trial:
-            planned = plan_day(self._job, trial, day, revise=revise)
+            planned = plan_day(self.job, trial, day, revise=revise)
         if planned.refused is not None:
             raise planned.refused
         return [one for one, made in zip(named, planned.releases, strict=True) if made.outcome == "publish"]
 
     def _publish(
-        self, named: Sequence[NamedRequest], to_read: Sequence[NamedRequest], record: RunRecord, *, revise: bool
+        self, named: Sequence[NamedRequest], to_read: Sequence[NamedRequest], result: JobResult, *, revise: bool
     ) -> None:
-        """Check the day where data are needed, and publish release after release; `record` is filled on the way."""
-        day, published, checked = record.day, record.published, None
-        if to_read:
-            checked = self._check(to_read, record)
+        """Check the day where data are needed, and publish release after release; `result` is filled on the way."""
+        checked = self._check(to_read, result) if to_read else None
 
         def counted(one: NamedRequest) -> Counted:
-            held = checked
-            if held is None or one.name not in held.counted:
-                held = self._check([one], record)  # another run took its reservation back meanwhile
-            return held.counted[one.name]
+            found = checked
+            if found is None or one.name not in found.counted:
+                found = self._check([one], result)  # another run took its reservation back meanwhile
+            return found.counted[one.name]
 
-        for asked, one in zip(self._job.release, named, strict=True):
+        for asked, one in zip(self.job.release, named, strict=True):
             self.stopping.check()
             try:
                 with in_job_words(one.name):
@@ -229,54 +199,40 @@ class JobSession:
                         **one.terms,
                     )
             except PkdpError as error:
-                if not published:
+                if not result.releases:
                     raise
                 with suppress(PkdpError):
-                    write_outputs(self._job, day, published)
-                others = ", ".join(repr(made.name) for made, _ in published)
+                    _write_outputs(result)
+                others = ", ".join(repr(made.asked.name) for made in result.releases)
                 about = str(error).removeprefix(f"release {one.name!r}: ")
                 raise type(error)(
                     f"release {one.name!r}: {about} Only {others} was published before it; running again replays that."
                 ) from error
             check_output(release, asked)
-            published.append((asked, release))
+            result.releases += (JobRelease(asked=asked, release=release),)
 
-    def _write(
-        self,
-        day: date,
-        named: Sequence[NamedRequest],
-        releases: Sequence[tuple[ReleaseTable, Release]],
-        *,
-        new_ledger: bool,
-    ) -> JobResult:
+    def _write(self, named: Sequence[NamedRequest], result: JobResult, *, report: bool) -> None:
         beside = self._ledger.beside(named[0].request.facts())
-        head, together = beside[-1].hash, Together.of(beside)
-        summary = Path(self._job.output.directory) / day.isoformat() / "summary.md"
+        head, result.together = beside[-1].hash, Together.of(beside)
         with _published():
-            own(self._job)
-            files = write_outputs(self._job, day, releases)
-            write_atomically(summary, summarise(self._job, day, releases, together, head).encode())
-        return JobResult(
-            day=day,
-            releases=tuple(JobRelease(asked=one, release=made, files=files[one.name]) for one, made in releases),
-            together=together,
-            summary=summary,
-            new_ledger=new_ledger,
-            total=None,
-            head=head,
-        )
+            own(self.job)
+            _write_outputs(result)
+            write_atomically(result.summary, summarise(result, head).encode())
+            result.head = head
+            if report:
+                result.report = write_report(self.job, result.day)
 
-    def _check(self, named: Sequence[NamedRequest], record: RunRecord) -> CheckedDay:
+    def _check(self, named: Sequence[NamedRequest], result: JobResult) -> CheckedDay:
         """Check the day, count what the releases ask for, and keep a copy of the rows where the job says so."""
         if self._source is None:
-            self._source = open_source(self._job)
+            self._source = open_source(self.job)
             self._held.callback(self._source.close)
         source, verdicts = self._source, list[tuple[str, bool]]()
-        record.checks = verdicts
+        result.checks = verdicts
 
         def look() -> CheckedDay:
-            checked = check_input(source, self._job, record.day, named, verdicts=verdicts)
-            keep_rows(self._job, source, record.day)
+            checked = check_input(source, self.job, result.day, named, verdicts=verdicts)
+            keep_rows(self.job, source, result.day)
             return checked
 
         # The source is open: DuckDB ends the process when it is interrupted while it is imported.
@@ -314,10 +270,15 @@ def run_job(job: Job, day: date, *, revise: bool = False, stopping: Stopping | N
         If the source, the output folder or the ledger cannot be used; a `TemporaryError` also where another run
         publishes into the same folder.
     """
-    with ExitStack() as held:
-        with recorded(job, day, success=False):
-            session = held.enter_context(JobSession(job, stopping=stopping))
-        return replace(session.run(day, revise=revise), total=session.total())
+    with JobSession(job, day=day, stopping=stopping) as session:
+        result = session.run(day, revise=revise)
+        result.total = session.total()
+    return result
+
+
+def _write_outputs(result: JobResult) -> None:
+    files = write_outputs(result.job, result.day, [(one.asked, one.release) for one in result.releases])
+    result.releases = tuple(replace(one, files=files[one.asked.name]) for one in result.releases)
 
 
 @contextmanager
@@ -330,23 +291,3 @@ def _published() -> Iterator[None]:
             f"{error} What was asked for is published, and charged once: run again with the same date, and the "
             "outputs are written from the ledger."
         ) from error
-
-
-def _open_ledger(job: Job) -> Ledger:
-    if "://" not in job.ledger:
-        make_folder(Path(job.ledger).parent)
-    # What a job does not declare stays as the ledger has it.
-    return Ledger.open(job.ledger, dataset=job.dataset, budget=job.budgets() or None, evidence=job.declared() or None)
-
-
-def _remarks(job: Job) -> tuple[str, ...]:
-    """Say where the ledger has charged what it holds under other terms than the job's."""
-    with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
-        empty, known = next(ledger.entries(), None) is None, ledger.terms
-    terms = (("evidence", job.declared(), known.evidence), ("budget", job.budgets(), known.budgets))
-    return tuple(
-        f"the job declares another {key} than the ledger has recorded for data set {job.dataset!r}: the next release "
-        "is charged under the job's, and so is everything before it. What it was: pkdp ledger show."
-        for key, declared, before in terms
-        if declared and not empty and declared != before
-    )

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import day_folders, write_atomically
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.admission import check_time_zone
-from pkdp_pipeline.ledger.chain import Journal
 from pkdp_pipeline.model.spelling import folded
 
 OWNER_FILE = ".pkdp.job"
@@ -36,15 +36,27 @@ def check_folder(job: Job) -> Certificates:
     ConfigError
         If it holds releases of another job file, of another data set, or about other units.
     """
-    directory, certificates = Path(job.output.directory), certificates_of(job)
-    own_names = {release.name for release in job.release}
-    _check_owner(job, certificates, {where.partition("/")[2] for where in certificates} <= own_names)
+    directory, certificates = Path(job.output.directory).resolve(), certificates_of(job)
+    names, own_names = {where.partition("/")[2] for where in certificates}, {release.name for release in job.release}
+    owner = this = _seen_from_folder(job)
+    with suppress(OSError):
+        owner = os.fsdecode((directory / OWNER_FILE).read_bytes()).strip()
+    if certificates and this and owner not in ("", this):
+        other = directory / owner
+        # Where there is no such file any more, this job file may be that one under another name.
+        moved = os.path.realpath(other) == os.path.realpath(job.file) if os.path.exists(other) else names <= own_names
+        if not moved:
+            raise ConfigError(
+                f"output.directory {str(directory)!r} holds releases of the job file {owner!r}, and this is {this!r} "
+                "(both as seen from that folder): they would overwrite each other's summary.md. Choose a folder of its "
+                f"own; where the job file was only moved or copied, remove {OWNER_FILE!r} there."
+            )
     for where, certificate in certificates.items():
         context, name = certificate["context"], where.partition("/")[2]
-        other, unit = context.get("dataset"), context.get("unit")
-        if isinstance(other, str) and folded(other) != folded(job.dataset):
+        other_data, unit = context.get("dataset"), context.get("unit")
+        if isinstance(other_data, str) and folded(other_data) != folded(job.dataset):
             raise ConfigError(
-                f"output.directory {str(directory)!r} holds releases of the data set {other!r}, this job's is "
+                f"output.directory {str(directory)!r} holds releases of the data set {other_data!r}, this job's is "
                 f"{job.dataset!r}, and their files would overwrite each other: choose a folder of its own."
             )
         if name in own_names and unit not in (None, list(job.unit)):
@@ -88,56 +100,32 @@ def check_ledger(job: Job, ledger: Ledger, certificates: Certificates) -> None:
     ConfigError
         Naming releases that it misses.
     """
-    check_time_zone(ledger._database, ledger.dataset, job.period.time_zone)
+    check_time_zone(ledger.records, job.period.time_zone)
     # They say the data set and where in the chain they stand, unless somebody else has written them.
-    contexts = {where: content["context"] for where, content in certificates.items()}
-    heads = {
-        where: context["head"]
-        for where, context in contexts.items()
-        if isinstance(context.get("dataset"), str) and isinstance(context.get("head"), str)
-    }
-    journal = Journal(ledger._database)
-    known = journal.certificates_after(ledger.dataset, heads.values())
+    contexts = {where: certificate["context"] for where, certificate in certificates.items()}
+    heads = {where: about["head"] for where, about in contexts.items() if _are_text(about, "dataset", "head")}
+    ends = dict(_summaries(job))
+    known = ledger.records.certificates_after({*heads.values(), *ends.values()})
     lost = [
         where
         for where, head in heads.items()
         if all(json.loads(text) != certificates[where] for text in known.get(head, ()))
     ]
-    ends = dict(_summaries(job))
-    there = journal.among(ledger.dataset, ends.values())
-    lost += [where for where, head in ends.items() if head not in there]
+    lost += [where for where, head in ends.items() if head not in known]
     if not lost:
         return
     lost.sort()
     more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
     raise ConfigError(
         f"output.directory holds releases that the ledger does not know ({', '.join(lost[:_NAMED])}{more}): it was "
-        "restored from an old backup, its end was cut off, or it is another ledger, and what comes next would be "
-        "published without adding up what these have told. If it was moved, correct its path; if a newer one is left, "
-        "put it back, with its -wal file. If it is lost, these releases can be charged no more: go on with a new "
-        "output.directory, and with a budget that leaves room for what they have told. Nothing was read or charged."
+        "restored from an old backup, its end was cut off, or it is another ledger, and the next release would be "
+        "charged as if these had told nothing. Correct its path, or put the newer one back, with its -wal file; if "
+        "it is lost, go on with a new output.directory, and a budget that leaves room for what these have told."
     )
 
 
-def _check_owner(job: Job, certificates: Certificates, own_names: bool) -> None:
-    directory = Path(job.output.directory).resolve()
-    try:
-        owner = os.fsdecode((directory / OWNER_FILE).read_bytes()).strip()
-    except OSError:
-        return
-    this = _seen_from_folder(job)
-    if not certificates or not job.file or owner in ("", this):
-        return
-    other = directory / owner
-    if os.path.exists(other):
-        own_names = os.path.realpath(other) == os.path.realpath(job.file)
-    # Where there is no such file any more, this job file may be that one under another name.
-    if not own_names:
-        raise ConfigError(
-            f"output.directory {str(directory)!r} holds releases of the job file {owner!r}, and this is {this!r} (both "
-            "as seen from that folder): they would overwrite each other's summary.md. Choose a folder of its own; "
-            f"where the job file was only moved or copied, remove {OWNER_FILE!r} there. Nothing was read or charged."
-        )
+def _are_text(context: Mapping[str, Any], *keys: str) -> bool:
+    return all(isinstance(context.get(key), str) for key in keys)
 
 
 def _seen_from_folder(job: Job) -> str:
@@ -158,12 +146,9 @@ def _read(path: Path) -> Mapping[str, Any]:
 def _summaries(job: Job) -> Iterator[tuple[str, str]]:
     """Yield the heads that the summaries of the data set name."""
     for folder in day_folders(Path(job.output.directory)):
-        path = folder / "summary.md"
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, ValueError):
-            continue
-        title = text.partition("\n")[0].removeprefix("# ").rpartition(",")[0]
-        found = _HEAD.findall(text)
-        if found and folded(title) == folded(job.dataset):
-            yield f"{folder.name}/summary.md", found[-1]
+        with suppress(OSError, ValueError):
+            text = (folder / "summary.md").read_text(encoding="utf-8")
+            title = text.partition("\n")[0].removeprefix("# ").rpartition(",")[0]
+            found = _HEAD.findall(text)
+            if found and folded(title) == folded(job.dataset):
+                yield f"{folder.name}/summary.md", found[-1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pkdp_pipeline.ledger.differencing import check_differencing
+from pkdp_pipeline.ledger.admission import check_differencing
 from pkdp_pipeline.ledger.entries import Entry, Reservation
 from pkdp_pipeline.ledger.ledger import Ledger
 from pkdp_pipeline.model.budget import Budget

@@ -10,7 +10,7 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.ledger.account import Bundle
+from pkdp_pipeline.ledger.account import Bundle, Held
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,
@@ -30,9 +30,7 @@ def unit_named(unit: str) -> str:
     return ", ".join(map(repr, columns)) if columns else "each row"
 
 
-def whole_parts(
-    held: Mapping[Bundle, int], parts: Mapping[str, ReleaseCertificate]
-) -> list[tuple[ReleaseCertificate, int]]:
+def whole_parts(held: Held, parts: Mapping[str, ReleaseCertificate]) -> list[tuple[ReleaseCertificate, int]]:
     """Return every different certificate and how often it occurs, whatever stands beside it."""
     often: Counter[str] = Counter()
     for bundle, times in held.items():
@@ -42,7 +40,7 @@ def whole_parts(
 
 
 def add_up(
-    held: Mapping[Bundle, int],
+    held: Held,
     parts: Mapping[str, ReleaseCertificate],
     evidence: tuple[Evidence, ...],
     *,
@@ -85,7 +83,7 @@ def add_up(
 
 
 def _added_up(
-    held: Mapping[Bundle, int],
+    held: Held,
     parts: Mapping[str, ReleaseCertificate],
     evidence: tuple[Evidence, ...],
     *,
@@ -116,10 +114,10 @@ def _added_up(
     return compose(periods, evidence)
 
 
-def _beside_others(held: Mapping[Bundle, int]) -> Mapping[Bundle, int]:
+def _beside_others(held: Held) -> Held:
     found: Counter[Bundle] = Counter()
     for bundle, times in held.items():
-        found[Bundle.of("other units", bundle.parts)] += times
+        found[Bundle("other units", bundle.parts)] += times
     return found
 
 

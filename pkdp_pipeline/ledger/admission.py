@@ -1,21 +1,186 @@
-"""Admission: whether a release may stand beside what is charged, and what its certificate may claim there."""
+"""Admission: what may stand published together about the same people, and what a certificate may claim there.
+
+It looks at no data.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError, DifferencingError, TemporaryError
-from pkdp_pipeline.ledger.account import Holding, read_account
-from pkdp_pipeline.ledger.database import Database
-from pkdp_pipeline.ledger.differencing import allows_overlap, check_beside, may_stand_together
-from pkdp_pipeline.ledger.entries import Entries
-from pkdp_pipeline.ledger.overlap_cases import untold
+from pkdp_pipeline.ledger.account import Account
+from pkdp_pipeline.ledger.overlap_cases import crossing, overlap, promised, untold
+from pkdp_pipeline.ledger.records import Records
+from pkdp_pipeline.ledger.rows import Row
 from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.evidence import BoundedDependence, Evidence, read_evidence
 from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import NOISELESS
+
+FactsOf = Callable[[Row], Facts]
+
+_NAMED_FIRST = {"noiseless": 0, "exact count": 1, "total": 1}
+
+
+def allows_overlap(evidence: Iterable[Evidence]) -> bool:
+    """Return whether noiseless releases may overlap others: only the dependence itself being bounded allows it."""
+    return any(isinstance(one, BoundedDependence) for one in evidence)
+
+
+def covers_periods(evidence: Iterable[Evidence]) -> bool:
+    """Return whether noiseless releases about different periods may be added up."""
+    return any(one.covers_periods for one in evidence)
+
+
+def may_stand_together(releases: Sequence[Row]) -> bool:
+    """Return whether releases whose periods overlap, one leading to the next, may all stand without evidence.
+
+    They may when there is one of them, when all are noised, or when a single exact count stands beside pure
+    noise about the same unit. One total may stand beside any of these but an exact count, where all are about the
+    same unit, table and period, and about attackers who are told it (`docs/composition.md`, rule 7).
+    """
+    if len(releases) <= 1 or not any(one.kind in NOISELESS for one in releases):
+        return True
+    others = [one for one in releases if one.kind != "total"]
+    exact = sum(one.kind == "exact count" for one in others)
+    if len(others) < len(releases):
+        same = len({(one.unit, one.source, one.span) for one in releases}) == 1
+        given = same and not exact and all(one.told for one in releases)
+        return given and len(releases) - len(others) == 1 and may_stand_together(others)
+    pure = all(one.kind in ("exact count", "pure noise") for one in others)
+    return exact == 1 and pure and len({one.unit for one in others}) == 1
+
+
+def may_stand_apart(releases: Sequence[Row]) -> bool:
+    """Return whether releases about different periods may stand without evidence about how periods depend.
+
+    They may when all are noised. Totals may be among them where all are about one unit and about attackers who are
+    told: what noise gives against anybody is then given all totals, and adds up.
+    """
+    if not any(one.kind in NOISELESS for one in releases):
+        return True
+    noised = all(one.kind == "total" or one.kind not in NOISELESS for one in releases)
+    return noised and all(one.told for one in releases) and len({one.unit for one in releases}) == 1
+
+
+def check_differencing(
+    standing: Facts,
+    others: Iterable[Facts | tuple[Facts, AttackerModel]],
+    *,
+    dataset: str,
+    evidence: object = None,
+    attacker: AttackerModel | None = None,
+) -> None:
+    """Refuse a release that cannot stand beside the others of its data set.
+
+    Releases about the same people in overlapping periods may stand together only when noise gives all of them
+    a finite worst case, or when one exact count stands beside pure noise. A noiseless release is protected by
+    what the attacker does not know about the other people, and any other release about them, noised or not,
+    tells some of it. For the same reason a noiseless release in another period needs evidence about how
+    people's periods depend on each other. A total may stand beside what is certified against attackers who are
+    told it.
+
+    Parameters
+    ----------
+    standing : Facts
+        The release asked for.
+    others : iterable of Facts or of (Facts, AttackerModel)
+        Releases of the data set that are published or charged, each with the attacker it is certified
+        against; without one it is an attacker who is not told who is there.
+    dataset : str
+        The data set's name, for the message.
+    evidence : optional
+        What is declared about the data set; see `read_evidence`.
+    attacker : AttackerModel, optional
+        Whom the release is to be certified against. None: one who is not told who is there.
+
+    Raises
+    ------
+    DifferencingError
+        Naming both releases, the case and the ways out.
+
+    Notes
+    -----
+    `docs/composition.md`, rule 7. People are the same when the data set is: predicates, columns and units are
+    not compared to find out whether two releases concern different people.
+    """
+    listed = [(one, None) if isinstance(one, Facts) else one for one in others]
+    releases = [
+        Row.of(one, id=number, told=whom is not None and whom.total_is_known)
+        for number, (one, whom) in enumerate(listed, start=1)
+    ]
+    asked = Row.of(standing, told=attacker is not None and attacker.total_is_known)
+    near = [one for group in Account(releases).met(asked) for one in group]
+    facts = [standing, *(one for one, _ in listed)]
+    check_beside(asked, near, lambda: releases, read_evidence(evidence), lambda one: facts[one.id], dataset=dataset)
+
+
+def check_beside(
+    asked: Row,
+    near: Sequence[Row],
+    everything: Callable[[], Iterable[Row]],
+    evidence: Iterable[Evidence],
+    facts: FactsOf,
+    *,
+    dataset: str,
+) -> None:
+    """Refuse a release that cannot stand beside what is charged.
+
+    Parameters
+    ----------
+    asked : Row
+    near : sequence of Row
+        What is charged in periods that lead to its own.
+    everything : callable
+        Returns all that is charged; called only where other periods matter.
+    evidence : iterable of Evidence
+    facts : callable
+        Returns the facts of a row, those of `asked` too.
+    dataset : str
+
+    Raises
+    ------
+    DifferencingError
+    """
+    evidence = tuple(evidence)
+    near = sorted(near, key=lambda one: one.id)
+    if allows_overlap(evidence):
+        untold = next((one for one in near if not one.told), None)
+        if asked.kind == "total" and untold is not None:
+            raise DifferencingError(promised(facts(asked), facts(untold)))
+        return
+    if not may_stand_together([asked, *near]):
+        _refuse_overlap(asked, near, facts, dataset)
+    if covers_periods(evidence):
+        return
+    charged = list(everything())
+    known = {one.id for one in near}
+    far = sorted((one for one in charged if one.id not in known), key=lambda one: _NAMED_FIRST.get(one.kind, 2))
+    if far and not may_stand_apart([asked, *charged]):
+        _refuse_crossing(asked, far, facts, dataset)
+
+
+def _refuse_overlap(asked: Row, near: Sequence[Row], facts: FactsOf, dataset: str) -> None:
+    """Raise the error for a release among `near`, whose periods lead to its own."""
+    direct = [one for one in near if one.meets(asked)]
+    for one in direct:
+        if not may_stand_together([asked, one]):
+            raise DifferencingError(overlap(facts(asked), facts(one), dataset, told=bool(asked.told and one.told)))
+    first = next((one for one in near if one.kind in ("exact count", "noiseless")), near[0])
+    through = facts(direct[0]) if first not in direct else None
+    raise DifferencingError(overlap(facts(asked), facts(first), dataset, through=through, told=True))
+
+
+def _refuse_crossing(asked: Row, far: Sequence[Row], facts: FactsOf, dataset: str) -> None:
+    """Raise the error for a release beside those of other periods; it names the first that is in its way, if any."""
+    in_the_way = (one for one in far if not may_stand_apart([asked, one]))
+    noiseless = (one for one in far if one.kind in NOISELESS)
+    other = next(in_the_way, None) or next(noiseless, far[0])
+    raise DifferencingError(crossing(facts(asked), facts(other), dataset, told=bool(asked.told or other.told)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,16 +207,40 @@ class Admission:
     covered: bool = False
     total: str | None = None
 
+    def check_told(self, certificate: Certificate) -> None:
+        """Refuse a certificate about an attacker who is not told what a total tells; a `DifferencingError`."""
+        if self.total is None or not isinstance(certificate, ReleaseCertificate):
+            return
+        if not certificate.attacker.total_is_known:
+            raise DifferencingError(untold(self.total))
+
+    def check_claims(self, certificate: Certificate) -> None:
+        """Refuse a new certificate of a charged release that claims more than is allowed by now.
+
+        Raises
+        ------
+        DifferencingError
+            If a total stands beside it, and the certificate is about an attacker who is not told it.
+        TemporaryError
+        """
+        self.check_told(certificate)
+        context = certificate.context if isinstance(certificate, ReleaseCertificate) else None
+        overlooked = context is not None and not context.beside and not self.alone
+        if overlooked or (certificate.has_partial_knowledge and not self.claims):
+            raise TemporaryError(
+                "other releases about these people stand beside it by now, and its new certificate overlooks them: run "
+                "again."
+            )
+
 
 def admit(
-    db: Database, dataset: str, standing: Facts, terms: Terms, *, told: bool = False, instead_of: int | None = None
+    records: Records, standing: Facts, terms: Terms, *, told: bool = False, instead_of: int | None = None
 ) -> Admission:
     """Refuse a release that cannot stand beside what is charged; it needs no data.
 
     Parameters
     ----------
-    db : Database
-    dataset : str
+    records : Records
     standing : Facts
     terms : Terms
     told : bool, default False
@@ -67,94 +256,61 @@ def admit(
         See `check_differencing`.
     """
     if standing.time_zone is not None:  # outside of jobs, periods are said by hand
-        check_time_zone(db, dataset, standing.time_zone, instead_of=instead_of)
-    asked, entries = Holding.of(standing, told=told), Entries(db)
-    near = [one for group in read_account(db, dataset, asked.span).without(instead_of).met(asked.span) for one in group]
+        check_time_zone(records, standing.time_zone, instead_of=instead_of)
+    asked = Row.of(standing, told=told)
+    near = [one for group in records.account(asked).without(instead_of).met(asked) for one in group]
 
-    def everything() -> Sequence[Holding]:
+    def everything() -> Sequence[Row]:
         # Where all that is charged is noised, what other periods hold does not matter.
         some = "SELECT 1 FROM entry WHERE dataset = :dataset AND state <> 'given_back' AND kind IN "
         noiseless = f"({', '.join(map(repr, NOISELESS))}) LIMIT 1"
-        if asked.kind not in NOISELESS and not db.execute(some + noiseless, dataset=dataset):
+        if asked.kind not in NOISELESS and not records.execute(some + noiseless):
             return ()
-        return read_account(db, dataset).without(instead_of).holdings
+        return records.account().without(instead_of).rows
 
-    def facts(one: Holding) -> Facts:
-        return standing if one is asked else entries.standing(one.entry)
+    def facts(one: Row) -> Facts:
+        return standing if one is asked else records.facts(one.id)
 
-    check_beside(asked, near, everything, terms.evidence, facts, dataset=dataset)
-    return _admission(entries, asked, near, terms)
+    check_beside(asked, near, everything, terms.evidence, facts, dataset=records.dataset)
+    return _admission(records, asked, near, terms)
 
 
-def least_admission(db: Database, dataset: str, entry: int, several: Iterable[Terms]) -> Admission:
+def least_admission(records: Records, entry: int, several: Iterable[Terms]) -> Admission:
     """Return what a charged release may claim now, beside all charged since, under each of several terms: the least."""
-    entries = Entries(db)
-    own = entries.row(entry).holding
-    beside = [one for one in read_account(db, dataset, own.span).component(entry) if one.entry != entry]
-    admissions = [_admission(entries, own, beside, terms) for terms in several]
+    own = records.row(entry)
+    beside = [one for one in records.account(own).component(entry) if one.id != entry]
+    admissions = [_admission(records, own, beside, terms) for terms in several]
     return min(admissions, key=lambda one: (one.claims, one.covered))
 
 
-def _admission(entries: Entries, own: Holding, beside: Sequence[Holding], terms: Terms) -> Admission:
+def _admission(records: Records, own: Row, beside: Sequence[Row], terms: Terms) -> Admission:
     """Return what a release may claim beside these."""
     covered, fits = allows_overlap(terms.evidence), may_stand_together([own, *beside])
     only_totals = own.kind != "total" and all(one.kind == "total" for one in beside)
     alone = not beside or (only_totals and fits and not covered)
     claims = alone or covered or (own.kind == "exact count" and fits)
-    telling = next((one for one in sorted(beside) if "total" in (own.kind, one.kind)), None)
-    label = None if telling is None else entries.standing(telling.entry).label
+    telling = min((one.id for one in beside if "total" in (own.kind, one.kind)), default=None)
+    label = None if telling is None else records.facts(telling).label
     return Admission(alone=alone, claims=claims, covered=covered, total=label)
 
 
-def check_time_zone(db: Database, dataset: str, time_zone: str | None, *, instead_of: int | None = None) -> None:
+def check_time_zone(records: Records, time_zone: str | None, *, instead_of: int | None = None) -> None:
     """Refuse days that begin at other instants than those of the data set's releases, as far as these say.
 
     Raises
     ------
     ArgumentError
     """
-    rows = db.execute(
+    rows = records.execute(
         "SELECT time_zone FROM entry WHERE dataset = :dataset AND state <> 'given_back' AND id <> :entry "
         "AND time_zone IS NOT NULL ORDER BY id LIMIT 1",
-        dataset=dataset,
         entry=instead_of or 0,
     )
     known = rows[0][0] if rows else None
     if known not in (None, time_zone):
         found = f"not {time_zone!r}" if time_zone else "and there is none (a column of dates says where they were cut)"
         raise ArgumentError(
-            f"time_zone must be {known!r}, in which the releases of data set {dataset!r} cut their days, "
+            f"time_zone must be {known!r}, in which the releases of data set {records.dataset!r} cut their days, "
             f"{found}: the same date would be about other records, and releases that share records would be "
             "taken for releases of different periods. Nothing was read or charged."
         )
-
-
-def check_claims(allowed: Admission, certificate: Certificate) -> None:
-    """Refuse a new certificate of a charged release that claims more than is allowed by now.
-
-    Raises
-    ------
-    DifferencingError
-        If a total stands beside it, and the certificate is about an attacker who is not told it.
-    TemporaryError
-    """
-    check_told(allowed, certificate)
-    context = certificate.context if isinstance(certificate, ReleaseCertificate) else None
-    overlooked = context is not None and not context.beside and not allowed.alone
-    if overlooked or (certificate.has_partial_knowledge and not allowed.claims):
-        raise TemporaryError(
-            "other releases about these people stand beside it by now, and its new certificate overlooks them: run "
-            "again."
-        )
-
-
-def check_told(allowed: Admission, certificate: Certificate) -> None:
-    """Refuse a certificate about an attacker who is not told what a total tells.
-
-    Raises
-    ------
-    DifferencingError
-    """
-    if allowed.total is None or not isinstance(certificate, ReleaseCertificate) or certificate.attacker.total_is_known:
-        return
-    raise DifferencingError(untold(allowed.total))

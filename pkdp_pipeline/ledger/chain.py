@@ -6,13 +6,8 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
 
 from pkdp_pipeline.errors import LedgerError
-from pkdp_pipeline.ledger.database import Database
-
-_PAGE, _AT_ONCE = 64, 500
 
 GENESIS = "0" * 64
 """What stands in place of a hash before the first event of a data set."""
@@ -122,106 +117,3 @@ def checked(events: Iterable[Event], *, dataset: str, head: str | None = None) -
             f"the chain of data set {dataset!r} does not hold the given head: its end was cut off, or this is another "
             "ledger. Restore the ledger from a backup that holds it."
         )
-
-
-class Journal:
-    """The chains of one database. Append only inside `Database.transaction`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def head(self, dataset: str) -> str:
-        """Return the hash of the data set's last event; 64 zeros when there is none."""
-        return self._end(dataset)[1]
-
-    def terms(self, dataset: str) -> str | None:
-        """Return the terms recorded with the data set's last reservation, as JSON text."""
-        rows = self._database.execute(
-            "SELECT terms FROM event WHERE dataset = :dataset AND terms IS NOT NULL ORDER BY position DESC LIMIT 1",
-            dataset=dataset,
-        )
-        return None if not rows else str(rows[0][0])
-
-    def certificate(self, sequence: int) -> str:
-        """Return the JSON text of the certificate that an event holds."""
-        rows = self._database.execute("SELECT certificate FROM event WHERE sequence = :sequence", sequence=sequence)
-        if not rows or rows[0][0] is None:
-            raise LedgerError(f"event {sequence}, which should hold a certificate, holds none: the ledger was altered.")
-        return str(rows[0][0])
-
-    def append(self, **fields: Any) -> Event:
-        """Append one event to the chain of its data set; fields of `Event` that are left out are None.
-
-        `position` and `previous` are those that follow the chain's end, `created_at` is now unless it is given.
-        """
-        last, previous = self._end(fields["dataset"])
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        fields = {**dict.fromkeys(FIELDS), "created_at": now, **fields, "position": last + 1, "previous": previous}
-        fields["hash"] = event_hash(**fields)
-        names, marks = ", ".join(fields), ", ".join(f":{name}" for name in fields)
-        rows = self._database.execute(f"INSERT INTO event ({names}) VALUES ({marks}) RETURNING sequence", **fields)
-        return Event(sequence=int(rows[0][0]), **fields)
-
-    def events(self, dataset: str) -> Iterator[Event]:
-        """Yield the events of one data set in order, a few at a time in memory."""
-        names = tuple(Event.__dataclass_fields__)
-        query = (
-            f"SELECT {', '.join(names)} FROM event WHERE dataset = :dataset AND position > :position "
-            f"ORDER BY position LIMIT {_PAGE}"
-        )
-        position = -1  # one before what a chain may hold, so that nothing is overlooked
-        while rows := self._database.execute(query, dataset=dataset, position=position):
-            for row in rows:
-                event = Event(**dict(zip(names, row, strict=True)))
-                if not isinstance(event.position, int):
-                    raise LedgerError(f"event {event.sequence} of {dataset!r} has no position: it was altered.")
-                position = event.position
-                yield event
-
-    def unreadable(self, dataset: str) -> frozenset[str]:
-        """Return the tables of the data set that were found to be unreadable."""
-        query = "SELECT key FROM event WHERE dataset = :dataset AND kind = 'unreadable'"
-        return frozenset(str(row[0]) for row in self._database.execute(query, dataset=dataset))
-
-    def among(self, dataset: str, hashes: Iterable[str]) -> set[str]:
-        """Return those of `hashes` that are events of the data set's chain."""
-        query = "SELECT hash FROM event WHERE dataset = :dataset AND hash"
-        return {str(row[0]) for row in self._matching(query, dataset, hashes)}
-
-    def certificates_after(self, dataset: str, heads: Iterable[str]) -> dict[str, list[str]]:
-        """Return, by head, the certificates that the release charged just after it has had; where there is one."""
-        charged = self._matching(
-            "SELECT b.previous, b.key, b.revision, b.certificate FROM event a JOIN event b ON b.dataset = a.dataset "
-            "AND b.position = a.position + 1 WHERE b.kind = 'reserved' AND a.dataset = :dataset AND a.hash",
-            dataset,
-            heads,
-        )
-        charged += self._database.execute(
-            "SELECT previous, key, revision, certificate FROM event WHERE dataset = :dataset AND position = 1 "
-            "AND kind = 'reserved'",
-            dataset=dataset,
-        )
-        anew = self._database.execute(
-            "SELECT key, revision, certificate FROM event WHERE dataset = :dataset AND kind = 'recertified' "
-            "ORDER BY position",
-            dataset=dataset,
-        )
-        return {
-            str(head): [str(text), *(str(later) for *what, later in anew if what == [key, revision])]
-            for head, key, revision, text in charged
-        }
-
-    def _matching(self, query: str, dataset: str, hashes: Iterable[str]) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = []
-        listed = sorted({*hashes} - {GENESIS})
-        for start in range(0, len(listed), _AT_ONCE):
-            given = {f"h{number}": text for number, text in enumerate(listed[start : start + _AT_ONCE])}
-            marks = ", ".join(f":{name}" for name in given)
-            rows += self._database.execute(f"{query} IN ({marks})", dataset=dataset, **given)
-        return rows
-
-    def _end(self, dataset: str) -> tuple[int, str]:
-        rows = self._database.execute(
-            "SELECT position, hash FROM event WHERE dataset = :dataset ORDER BY position DESC LIMIT 1", dataset=dataset
-        )
-        return (0, GENESIS) if not rows else (int(rows[0][0]), str(rows[0][1]))

@@ -1,64 +1,58 @@
-"""Charging: a reservation made, or one that was left taken over; the caller's transaction holds it together."""
+"""Charging: a reservation made or taken over, held to the budgets; the caller's transaction holds it together."""
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import date
+from fractions import Fraction
 from typing import Any
 
+from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import BudgetExceededError, NoEvidenceError
-from pkdp_pipeline.ledger.account import Account, read_account
-from pkdp_pipeline.ledger.adding_up import add_up
-from pkdp_pipeline.ledger.admission import Admission, admit, check_told
-from pkdp_pipeline.ledger.budget_check import BudgetCheck
-from pkdp_pipeline.ledger.chain import Journal, json_text
-from pkdp_pipeline.ledger.database import Database
-from pkdp_pipeline.ledger.entries import Entries, Entry, Reservation
-from pkdp_pipeline.ledger.parts import Parts, certificate_of, compared, describe
-from pkdp_pipeline.ledger.rows import Row
+from pkdp_pipeline.ledger.account import Account, Held
+from pkdp_pipeline.ledger.adding_up import add_up, unit_named
+from pkdp_pipeline.ledger.admission import Admission, admit
+from pkdp_pipeline.ledger.chain import json_text
+from pkdp_pipeline.ledger.entries import Entry, Reservation
+from pkdp_pipeline.ledger.records import Parts, Records
+from pkdp_pipeline.ledger.rows import Row, certificate_of, compared, describe
 from pkdp_pipeline.ledger.terms import Terms
-from pkdp_pipeline.ledger.totals import LedgerTotals
-from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.ledger.totals import LedgerTotals, delta_of, drawn, epsilon_of
+from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.facts import Facts
+from pkdp_pipeline.model.wording import Speech, Worded, rounded_up
 
 _NAMED = 10
 """How many other data sets are named."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Charging:
-    """The charge of one release. Use it only inside `Database.transaction`.
+    """The charge of one release. Use it only inside `Records.transaction`.
 
     Parameters
     ----------
-    database : Database
-    dataset : str
+    records : Records
     key : str
     standing : Facts
     offer : callable
         See `Ledger.reserve`.
     terms : Terms
         Those in force.
-    attacker : AttackerModel, optional
-        Whom the release is to be certified against. None: the certificate offered will say it.
+    told : bool
+        Whether the release is to be certified against attackers who know who is there.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        *,
-        dataset: str,
-        key: str,
-        standing: Facts,
-        offer: Callable[[Admission, str], Any],
-        terms: Terms,
-        attacker: AttackerModel | None = None,
-    ) -> None:
-        self._database, self._dataset, self._key, self._standing = database, dataset, key, standing
-        self._offer, self._terms = offer, terms
-        self._told = attacker is None or attacker.total_is_known
-        self._entries = Entries(database)
+    records: Records
+    key: str
+    standing: Facts
+    offer: Callable[[Admission, str], Any]
+    terms: Terms
+    told: bool
 
     def charge(self, *, revise: bool) -> Reservation | Entry:
         """Reserve the release, or take a reservation over; the entry where it is published and not to be revised.
@@ -68,41 +62,27 @@ class Charging:
         PkdpError
             If it may not be published, see `Ledger.reserve`; the caller rolls the transaction back.
         """
-        if self._entries.register(self._dataset):
-            self._name_others()
-        published = None if revise else self._entries.published(self._dataset, self._key)
+        published = None if revise else self.records.published(self.key)
         if published is not None:
-            return self._entries.read(published)
-        latest = self._entries.charged(self._dataset, self._key)
+            return published
+        latest = self.records.charged(self.key)
         if latest is not None and latest.state == "reserved":
             return self._taken_over(latest)
-        certificate = self._offered(Journal(self._database).head(self._dataset))
-        return self._reserved(certificate, 1 if latest is None else latest.revision + 1)
+        return self._reserved(1 if latest is None else latest.revision + 1)
 
-    def _name_others(self) -> None:
-        """Name the ledger's other data sets where one starts: a name mistyped would be about other people."""
-        others = [name for name in self._entries.datasets() if name != self._dataset]
-        if others:
-            more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
-            named = ", ".join(map(repr, others[:_NAMED])) + more
-            warnings.warn(
-                f"data set {self._dataset!r} starts in a ledger that holds {named}; "
-                "releases of different data sets are never added up. Where the same people are meant, give that name.",
-                stacklevel=2,
-            )
-
-    def _reserved(self, certificate: ReleaseCertificate, revision: int) -> Reservation:
-        row = self._entries.record(
-            dataset=self._dataset,
-            kind="reserved",
-            key=self._key,
-            revision=revision,
-            standing=json_text(self._standing.to_dict()),
+    def _reserved(self, revision: int) -> Reservation:
+        certificate = self._offered(self.records.head())
+        charged = self.records.record(
+            "reserved",
+            self.key,
+            revision,
+            standing=json_text(self.standing.to_dict()),
             certificate=certificate.to_json(),
-            terms=json_text(self._terms.to_dict()),
+            terms=json_text(self.terms.to_dict()),
         )
-        _hold_charged(self._database, row, self._standing, self._terms)
-        return Reservation.of(self._entries.read(row.id), certificate)
+        entry = self.records.read(charged.id)
+        _hold_charged(self.records, entry, self.terms)
+        return Reservation(entry, certificate)
 
     def _taken_over(self, left: Row) -> Reservation:
         """Finish what another run of the same request has reserved, charged once.
@@ -111,25 +91,35 @@ class Charging:
         terms and certificate are those of the reservation, it stands, and its own run may still publish it;
         otherwise it is given back and the release is charged again.
         """
-        entry = self._entries.read(left.id)
+        entry = self.records.read(left.id)
         certificate = self._offered(entry.head, instead_of=left.id)
-        if (self._terms, certificate.to_json()) == (entry.terms, entry.certificate):
-            _hold_charged(self._database, left, entry.standing, self._terms)
-            return Reservation.of(entry, certificate)
-        self._entries.record(dataset=self._dataset, kind="given_back", key=self._key, revision=left.revision)
-        certificate = self._offered(Journal(self._database).head(self._dataset))
-        return self._reserved(certificate, left.revision)
+        if (self.terms, certificate.to_json()) == (entry.terms, entry.certificate):
+            _hold_charged(self.records, entry, self.terms)
+            return Reservation(entry, certificate)
+        self.records.record("given_back", self.key, left.revision)
+        return self._reserved(left.revision)
 
-    def _offered(self, head: str, instead_of: int | None = None) -> Any:
-        allowed = admit(
-            self._database, self._dataset, self._standing, self._terms, told=self._told, instead_of=instead_of
-        )
-        certificate = self._offer(allowed, head).written()
-        check_told(allowed, certificate)
+    def _offered(self, head: str, instead_of: int | None = None) -> ReleaseCertificate:
+        allowed = admit(self.records, self.standing, self.terms, told=self.told, instead_of=instead_of)
+        certificate: ReleaseCertificate = self.offer(allowed, head).written()
+        allowed.check_told(certificate)
         return certificate
 
 
-def _hold_charged(db: Database, row: Row, standing: Facts, terms: Terms) -> None:
+def name_others(records: Records) -> None:
+    """Name the ledger's other data sets where one starts: a name mistyped would be about other people."""
+    others = [name for name in records.datasets() if name != records.dataset]
+    if others:
+        more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+        named = ", ".join(map(repr, others[:_NAMED])) + more
+        warnings.warn(
+            f"data set {records.dataset!r} starts in a ledger that holds {named}; "
+            "releases of different data sets are never added up. Where the same people are meant, give that name.",
+            stacklevel=2,
+        )
+
+
+def _hold_charged(records: Records, entry: Entry, terms: Terms) -> None:
     """Refuse a release just charged that does not add up with the others, or exceeds a budget.
 
     Raises
@@ -141,29 +131,31 @@ def _hold_charged(db: Database, row: Row, standing: Facts, terms: Terms) -> None
         If the release cannot be added up with the evidence declared, or takes the total away that there was, or
         there is a budget and no total. The caller rolls the transaction back.
     """
+    row = entry.row
     if terms.evidence:
         # The evidence may be about another kind of release, which no total could hold.
-        component = Account(read_account(db, row.dataset, row.holding.span).component(row.id))
-        parts = Parts(db, row.dataset)
+        component = Account(records.account(row).component(row.id))
+        parts = Parts(records)
         for unit in component.units:
             add_up(component.bundles(unit), parts, terms.evidence, beside_others=False)
-    if not terms.budgets and not _is_new(db, row, terms):
+    if not terms.budgets and not _is_new(records, row, terms):
         return
-    totals = LedgerTotals.read(db, row.dataset, terms)
+    totals = LedgerTotals.read(records, terms)
     before = totals.account.without(row.id)
-    _check_still_adds_up(db, totals, before, row)
-    BudgetCheck(totals, standing, row, before, before).hold()
+    _check_still_adds_up(records, totals, before, row)
+    BudgetCheck(totals, entry, before, before).hold()
 
 
-def hold_recertified(db: Database, row: Row, former: Row, standing: Facts, *, recorded: Terms, terms: Terms) -> None:
+def hold_recertified(records: Records, entry: Entry, former: Row, *, recorded: Terms, terms: Terms) -> None:
     """Refuse a release's new certificate that takes the total away, or exceeds a budget.
 
     Parameters
     ----------
-    db : Database
-    row, former : Row
-        The entry as it is and as it was; one that counts as before leaves the totals as they are.
-    standing : Facts
+    records : Records
+    entry : Entry
+        The release as it is; one that counts as before leaves the totals as they are.
+    former : Row
+        As it was.
     recorded : Terms
         Under which the releases must add up as before.
     terms : Terms
@@ -177,27 +169,27 @@ def hold_recertified(db: Database, row: Row, former: Row, standing: Facts, *, re
     NoEvidenceError
         If with the new certificate the releases do not add up any more.
     """
+    row = entry.row
     if row.part == former.part:
         return
-    description, earlier = (describe(Journal(db).certificate(one.counts)) for one in (row, former))
+    description, earlier = (describe(records.certificate(one.counts)) for one in (row, former))
     how = compared(description, earlier)
     if terms.budgets and how == "neither":
         raise BudgetExceededError(
-            f"{standing.label!r} (period {standing.period}) counts in the budgets with a certificate that it has, "
+            f"{entry.label!r} (period {entry.period}) counts in the budgets with a certificate that it has, "
             "and the new one promises more in one respect and less in another: certify it for an attacker who "
             "knows more in every respect, or less."
         )
-    parts = Parts(db, row.dataset)
-    parts[former.part] = certificate_of(earlier)  # which no release may count with any more
-    totals = LedgerTotals(account=read_account(db, row.dataset), parts=parts, terms=recorded)
+    totals = LedgerTotals.read(records, recorded)
+    totals.parts[former.part] = certificate_of(earlier)  # which no release may count with any more
     others = totals.account.without(row.id)
-    before = others.plus(former.holding)
-    _check_still_adds_up(db, totals, before, row)
+    before = others.plus(former)
+    _check_still_adds_up(records, totals, before, row)
     if how != "as bold":
-        BudgetCheck(replace(totals, terms=terms), standing, row, before, others, again=True).hold()
+        BudgetCheck(replace(totals, terms=terms), entry, before, others, again=True).hold()
 
 
-def _is_new(db: Database, row: Row, terms: Terms) -> bool:
+def _is_new(records: Records, row: Row, terms: Terms) -> bool:
     """Return whether a release may take the total away.
 
     One more of a kind that is there already adds up as the others do, however many they are; and without evidence
@@ -206,17 +198,16 @@ def _is_new(db: Database, row: Row, terms: Terms) -> bool:
     others = (
         "SELECT 1 FROM entry WHERE dataset = :dataset AND unit = :unit AND state <> 'given_back' AND id <> :id AND "
     )
-    where = {"dataset": row.dataset, "unit": row.unit, "id": row.id}
-    known = bool(db.execute(f"{others} part = :part LIMIT 1", **where, part=row.part))
+    known = bool(records.execute(f"{others} part = :part LIMIT 1", **row._asdict()))
     if known or terms.evidence:
         return not known
-    return bool(row.leaks) or bool(db.execute(f"{others} leaks = 1 LIMIT 1", **where))
+    return bool(row.leaks) or bool(records.execute(f"{others} leaks = 1 LIMIT 1", **row._asdict()))
 
 
-def _check_still_adds_up(db: Database, totals: LedgerTotals, before: Account, row: Row) -> None:
+def _check_still_adds_up(records: Records, totals: LedgerTotals, before: Account, row: Row) -> None:
     """Refuse what takes the unit's total away; where there was none before, nothing is lost."""
     own = before.bundles(row.unit)
-    if not own or not _is_new(db, row, totals.terms):
+    if not own or not _is_new(records, row, totals.terms):
         return
     try:
         totals.of(totals.account.bundles(row.unit))
@@ -226,3 +217,131 @@ def _check_still_adds_up(db: Database, totals: LedgerTotals, before: Account, ro
         except NoEvidenceError:
             return
         raise
+
+
+_LESS = "Nothing was read or charged. Ask for less (more noise, a larger k, fewer releases)"
+_AGAIN = "The table keeps the certificate it has. Ask about an attacker who knows less"
+_MEASURES = {"partial_knowledge": "partial-knowledge total", "worst_case": "worst-case total"}
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetCheck:
+    """What one release adds up to with all others, held to the budgets.
+
+    Parameters
+    ----------
+    totals : LedgerTotals
+        With the release in it.
+    entry : Entry
+        The release.
+    before : Account
+        What was charged already.
+    prior : Account
+        The same without the release itself, where it was charged already.
+    again : bool
+        Whether it was charged already, and gets another certificate.
+    """
+
+    totals: LedgerTotals
+    entry: Entry
+    before: Account
+    prior: Account
+    again: bool = False
+
+    def hold(self) -> None:
+        """Hold the totals to the budgets.
+
+        Raises
+        ------
+        BudgetExceededError
+            If one is exceeded.
+        NoEvidenceError
+            If the releases do not add up.
+        """
+        account, row, units = self.totals.account, self.entry.row, self.before.units
+        changed: dict[str, list[Row] | None] = {row.unit: [row]}
+        for first, *others in self.before.met(row):
+            if not others:  # what stood alone until now counts with its worst case only
+                changed[first.unit] = [*(changed.get(first.unit) or ()), first]
+        if not self.totals.terms.evidence and len(units) == 1 and units != [row.unit]:
+            changed[units[0]] = None  # from now on all of these count beside another unit's
+        for unit, rows in changed.items():
+            for budget in self.totals.terms.budgets:
+                if budget.window_days is None:
+                    self._compare(budget, unit, None, account.bundles(unit))
+                    continue
+                for start, held in account.windows(unit, budget.window_days, rows):
+                    self._compare(budget, unit, start, held)
+
+    def _compare(self, budget: Budget, unit: str, start: int | None, held: Held) -> None:
+        """Hold releases of a unit, in a window that begins on the day `start`, to a budget."""
+        if self.totals.within(held, budget):
+            return
+        total = self.totals.of(held)
+        for measure in budget.measures:
+            if delta_of(total, measure, budget.epsilon) <= budget.delta:
+                continue
+            where, prior = f"data set {self.entry.dataset!r}, unit {unit_named(unit)}", self.prior.bundles(unit)
+            if budget.window_days is not None:
+                where += f", {budget.window_days} days"
+                where += "" if start is None else f" from {date.fromordinal(max(1, start)).isoformat()}"
+                prior = self.prior.window(unit, budget.window_days, start)
+            raise BudgetExceededError(self._refusal(budget, measure, where, total, prior=prior, held=held))
+
+    def _refusal(
+        self, budget: Budget, measure: str, where: str, total: Certificate, *, prior: Held, held: Held
+    ) -> Worded:
+        """Return the message."""
+        subject = f"{self.entry.label!r} (period {self.entry.period})"
+        if measure == "worst_case" and total.worst_case_bound is None:
+            start = (
+                f"{subject} has no guarantee against any attacker, or stands in a total that has none, and the budget "
+                f"of {where} holds the worst-case total to epsilon = {budget.epsilon!r}: "
+            )
+
+            def way(say: Speech) -> str:
+                if budget.part is not None:
+                    return "put noise with a finite worst case on it"
+                other = say.budget_of_part("partial_knowledge")
+                return f"hold only the other total to it with {other}, or put noise on it"
+
+            return Worded(lambda say: f"{start}{way(say)}. Nothing was charged.")
+        alone = _asked_for(self.totals.parts[self.entry.row.part], measure, budget)
+        together = self.totals.epsilon(held, measure, budget.delta)
+        excess = self._hair(held, budget)
+        named = _MEASURES[measure] if total.has_partial_knowledge else _MEASURES["worst_case"]
+        message = (
+            f"{subject} would exceed the budget of {where} for the {named}: prior: epsilon = "
+            f"{_shown(self.totals.epsilon(prior, measure, budget.delta))}, requested: {alone}, together: "
+            f"{_shown(together)}, allowed: {budget.epsilon!r} (all at delta = {budget.delta!r}){excess}. "
+            f"{_AGAIN if self.again else _LESS}, or "
+        )
+        return Worded(lambda say: f"{message}{say.larger_budget}, where you can argue it.")
+
+    def _hair(self, held: Held, budget: Budget) -> str:
+        """Return a remark where the exact sum is above the budget by less than anybody can see."""
+        exact = self.totals.drawn(held)
+        if exact is None or exact[1] > Fraction(repr(budget.delta)):
+            return ""
+        excess = exact[0] - Fraction(repr(budget.epsilon))
+        if not 0 < excess < Fraction(1, 10**9):
+            return ""
+        return (
+            f"; the exact sum is above the budget by {float(excess):.1g}, because the declared noise is no binary "
+            "fraction: allow that much more, or a delta above 0"
+        )
+
+
+def _shown(epsilon: float) -> str:
+    """Return an amount rounded up, the last bits of its float aside: 0.25 and 0.1 make 0.35, not 0.351."""
+    return "none" if epsilon == math.inf else rounded_up(epsilon * (1.0 - 1e-12))
+
+
+def _asked_for(certificate: ReleaseCertificate, measure: str, budget: Budget) -> str:
+    """Return what a release asks for; where no ε reaches the budget's δ, the δ that it has at the budget's ε."""
+    certified = epsilon_of(certificate, measure, budget.delta)
+    epsilon = LedgerTotals.least(certified, drawn([(certificate, 1)]), budget.delta)
+    if epsilon < math.inf:
+        return _shown(epsilon)
+    least = rounded_up(delta_of(certificate, measure, budget.epsilon))
+    return f"none (its delta is {least} at epsilon = {budget.epsilon!r})"

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sqlite3
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-from pkdp_pipeline.ledger.chain import Journal
 from pkdp_pipeline.ledger.database import Database, open_database
-from pkdp_pipeline.ledger.entries import Entries
 from pkdp_pipeline.ledger.ledger import Ledger
+from pkdp_pipeline.ledger.records import Records
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 
 
@@ -29,11 +24,14 @@ def rehearsal(ledger: Ledger) -> Iterator[Ledger]:
     LedgerError, TemporaryError
         If the ledger cannot be used or is locked.
     """
-    database, terms = ledger._database, ledger.terms
+    database, terms = ledger.records.database, ledger.terms
     try:
-        with database.transaction(ledger.dataset):
+        with ledger.records.transaction():
             trial = Ledger(
-                _Within(database), dataset=ledger.dataset, budget=list(terms.budgets), evidence=list(terms.evidence)
+                _Within(database),
+                dataset=ledger.dataset,
+                budget=list(terms.budgets),
+                evidence=list(terms.evidence),
             )
             trial.target = ledger.target
             yield trial
@@ -75,65 +73,19 @@ def copied(location: str, *, dataset: str, budget: Any = None, evidence: Any = N
         If there is a ledger that cannot be read.
     """
     if "://" not in location:
-        database: SqliteDatabase = _Copy(location)
+        database = SqliteDatabase(location, copy=True)
     else:
         database = SqliteDatabase(":memory:")
-        with closing(open_database(location)) as source, source.snapshot():
-            replay(source, database, dataset)
+        with closing(Records(open_database(location), dataset)) as source, source.snapshot():
+            replay(source, database)
     with Ledger(database, dataset=dataset, budget=budget, evidence=evidence) as ledger:
         yield ledger
 
 
-def replay(source: Database, target: Database, dataset: str) -> None:
+def replay(source: Records, database: Database) -> None:
     """Record in an empty ledger what the events of a data set say, held to no budget; its chain is the same."""
-    name = Entries(source).spelled(dataset)
-    if name is None:
-        return
-    entries = Entries(target)
-    with target.transaction(name):
-        entries.register(name)
-        for event in Journal(source).events(name):
-            entries.copy(event)
-
-
-class _Copy(SqliteDatabase):
-    """An SQLite ledger copied into memory."""
-
-    def __init__(self, path: str) -> None:
-        self._original = path
-        super().__init__(":memory:")
-
-    def _prepare(self) -> None:
-        self._path = self._original
-        if Path(self._original).exists():
-            with self._errors():
-                _copy(self._original, self._connection)
-        super()._prepare()
-
-    def _is_new(self) -> bool:
-        return not Path(self._original).exists()
-
-    def _file_identity(self) -> tuple[int, int] | None:
-        return None
-
-
-def _copy(path: str, target: sqlite3.Connection) -> None:
-    """Copy the pages of a file that other processes may be writing to."""
-    address = f"file:{quote(str(Path(path).absolute()))}?mode=ro"
-    # Where there is no log, SQLite would create one to read; with immutable it does not, and relies on nobody writing.
-    quiet = _state(path)
-    if quiet is not None:
-        with closing(sqlite3.connect(f"{address}&immutable=1", uri=True)) as source:
-            source.backup(target)
-        if _state(path) == quiet:
-            return
-    with closing(sqlite3.connect(address, uri=True)) as source:
-        source.backup(target)
-
-
-def _state(path: str) -> tuple[int, int] | None:
-    """Return size and time of a file without a write-ahead log; None where there is one."""
-    if Path(f"{path}-wal").exists():
-        return None
-    status = os.stat(path)
-    return status.st_size, status.st_mtime_ns
+    target = Records(database, source.dataset)
+    with target.transaction():
+        for event in source.events():
+            target.register()
+            target.copy(event)

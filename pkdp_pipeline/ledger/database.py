@@ -72,8 +72,8 @@ class Database(Protocol):
         """Close it; a closed database cannot be used."""
 
 
-def open_database(location: str | os.PathLike[str]) -> Database:
-    """Open the ledger at a path (SQLite) or a ``postgresql://`` URL, creating its tables when there are none.
+def open_database(location: str | os.PathLike[str], *, create: bool = True) -> Database:
+    """Open the ledger at a path (SQLite) or a ``postgresql://`` URL; where there is none, `create` it or refuse.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def open_database(location: str | os.PathLike[str]) -> Database:
     if not mark:
         from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 
-        return SqliteDatabase(text)
+        return SqliteDatabase(text, create=create)
     if scheme.partition("+")[0] not in ("postgresql", "postgres"):
         raise LedgerError(
             f"a ledger is kept in an SQLite file or in PostgreSQL, not at {scheme}://; give the path of a file or a "
@@ -99,7 +99,7 @@ def open_database(location: str | os.PathLike[str]) -> Database:
         )
     from pkdp_pipeline.ledger.postgres_database import PostgresDatabase
 
-    return PostgresDatabase(text)
+    return PostgresDatabase(text, create=create)
 
 
 def schema_script(dialect: str) -> str:

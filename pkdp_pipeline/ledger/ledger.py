@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from pkdp_pipeline.certificates.target import Asked, read_target
 from pkdp_pipeline.errors import ArgumentError, TemporaryError
-from pkdp_pipeline.ledger.admission import Admission, admit, check_claims, least_admission
-from pkdp_pipeline.ledger.chain import GENESIS, Journal
-from pkdp_pipeline.ledger.charging import Charging, hold_recertified
+from pkdp_pipeline.ledger.admission import Admission, least_admission
+from pkdp_pipeline.ledger.chain import GENESIS
+from pkdp_pipeline.ledger.charging import Charging, hold_recertified, name_others
 from pkdp_pipeline.ledger.database import Database, open_database
-from pkdp_pipeline.ledger.entries import Entries, Entry, Reservation, terms_of
+from pkdp_pipeline.ledger.entries import Entry, Reservation
+from pkdp_pipeline.ledger.records import Records
 from pkdp_pipeline.ledger.rows import Row
 from pkdp_pipeline.ledger.terms import Terms, given
 from pkdp_pipeline.ledger.totals import LedgerTotals
@@ -54,12 +55,8 @@ class Ledger:
     """What a release has to promise at least, where it does not say so itself."""
 
     def __init__(self, database: Database, *, dataset: str, budget: Any = None, evidence: Any = None) -> None:
-        name = dataset_name(dataset)
         self._budgets, self._evidence = given(budget, evidence)
-        self._database = database
-        self._journal = Journal(database)
-        self._entries = Entries(database)
-        self._name, self._settled = self._entries.spelled(name) or name, False
+        self.records = Records(database, dataset_name(dataset))
 
     @classmethod
     def open(
@@ -122,77 +119,57 @@ class Ledger:
 
     def close(self) -> None:
         """Close it; a closed ledger cannot be used."""
-        self._settled = True
-        self._database.close()
+        self.records.close()
 
     @property
     def dataset(self) -> str:
         """The data set this ledger object is about, in the spelling the ledger keeps."""
-        # While it has no releases, another process may bring another spelling of its name in.
-        if not self._settled:
-            known = self._entries.spelled(self._name)
-            self._name, self._settled = known or self._name, known is not None
-        return self._name
+        return self.records.dataset
 
     @property
     def location(self) -> str:
         """The path or URL, without a password."""
-        return self._database.location
+        return self.records.database.location
 
     @property
     def terms(self) -> Terms:
         """Budgets and evidence in force: those given when opening, else those of the last reservation."""
-        recorded = self._recorded
+        recorded = self.records.terms()
         return Terms(
             budgets=recorded.budgets if self._budgets is None else self._budgets,
             evidence=recorded.evidence if self._evidence is None else self._evidence,
         )
 
-    @property
-    def _recorded(self) -> Terms:
-        text = self._journal.terms(self.dataset)
-        return Terms() if text is None else terms_of(text)
-
     def head(self) -> str:
         """Return the hash of the data set's last event; 64 zeros when there is none."""
-        return self._journal.head(self.dataset)
+        return self.records.head()
 
     def find(self, key: str) -> Entry | None:
         """Return the latest published revision of what `key` asks, or None."""
-        entry = self._entries.published(self.dataset, key)
-        return None if entry is None else self._entries.read(entry)
+        return self.records.published(key)
 
     def entries(self, *, given_back: bool = False) -> Iterator[Entry]:
         """Yield reserved and published entries in the order of their reservation, with `given_back` those as well."""
-        return self._entries.each(self.dataset, given_back=given_back)
+        return self.records.each(given_back=given_back)
 
     def beside(self, standing: Facts) -> list[Entry]:
         """Return the published entries about the same people in periods that overlap that of `standing`.
 
         A release with the same standing is among them once it is published.
         """
-        return [self._entries.read(entry) for entry in self._entries.beside(self.dataset, standing)]
-
-    def check(self, standing: Facts, attacker: AttackerModel | None = None) -> Admission:
-        """Refuse a `standing` that cannot be beside what is charged already; it needs no data, and charges nothing.
-
-        Call it only when `find` has no entry of the same key: the rule is about different releases. `attacker` is
-        whom it is to be certified against; None: one who is not told who is there. Returns whether anything stands
-        beside it, and whether its certificate may claim more than the worst case; raises a `DifferencingError`.
-        """
-        told = attacker is not None and attacker.total_is_known
-        with self._database.snapshot():
-            return admit(self._database, self.dataset, standing, self.terms, told=told)
+        asked = Row.of(standing)
+        found = (self.records.read(row.id) for row in self.records.account(asked).rows if row.meets(asked))
+        return sorted((one for one in found if one.state == "published"), key=lambda one: one.sequence)
 
     def admission(self, entry: Entry) -> Admission:
         """Return what stands beside the charged `entry` now, and what a new certificate of it may claim."""
         self._check_own(entry)
-        with self._database.snapshot():
+        with self.records.snapshot():
             return self._allowed(entry)
 
     def _allowed(self, entry: Entry) -> Admission:
         # A new certificate records no terms of its own: those recorded must allow it, and those given as well.
-        return least_admission(self._database, self.dataset, entry.sequence, (self._recorded, self.terms))
+        return least_admission(self.records, entry.sequence, (self.records.terms(), self.terms))
 
     def total(self, unit: object = None) -> Certificate:
         """Return what everything charged adds up to, under the evidence in force.
@@ -207,25 +184,25 @@ class Ledger:
         NoEvidenceError
             If they do not add up without evidence, which the message names.
         """
-        with self._database.snapshot():
-            return self.totals().total(self.dataset, unit)
+        with self.records.snapshot():
+            totals = self.totals()
+            return totals.total(totals.asked_unit(unit))
 
     def totals(self) -> LedgerTotals:
         """Return what adds up to the totals under the terms in force; inside a snapshot or a transaction."""
-        return LedgerTotals.read(self._database, self.dataset, self.terms)
+        return LedgerTotals.read(self.records, self.terms)
 
     def known_total(self, unit: tuple[str, ...], *days: date) -> Certificate | None:
         """Return the total of `unit`, or of the `days` from the first to the last; see `LedgerTotals.known`."""
-        with self._database.snapshot():
-            return self.totals().known(self.dataset, unit, *days)
+        with self.records.snapshot():
+            return self.totals().known(unit, *days)
 
     def plot(self, *, unit: object = None, delta: float = 1e-6, axes: Axes | None = None) -> Axes:
         """Draw the total ε at `delta` after each period, and the budgets; `unit` as for `total`, `axes` for a plot."""
         from pkdp_pipeline.display.figures.plots import plot_ledger
 
-        with self._database.snapshot():
-            asked = self.totals().asked_unit(self.dataset, unit)
-            return plot_ledger(self, asked, delta=delta, axes=axes)
+        with self.records.snapshot():
+            return plot_ledger(self, self.totals().asked_unit(unit), delta=delta, axes=axes)
 
     def reserve(
         self, key: str, standing: Facts, offer: Offer, *, revise: bool = False, attacker: AttackerModel | None = None
@@ -261,24 +238,14 @@ class Ledger:
         LedgerError, TemporaryError
             If the ledger cannot be used or is locked.
         """
-        try:
-            with self._database.transaction(self._name):
-                # The key may have been made with this spelling, so another one is an error, once.
-                name = self._name
-                self._name = self._entries.spelled(name) or name
-                charging = Charging(
-                    self._database,
-                    dataset=name,
-                    key=key,
-                    standing=standing,
-                    offer=offer,
-                    terms=self.terms,
-                    attacker=attacker,
-                )
-                return charging.charge(revise=revise)
-        except BaseException:
-            self._settled = False  # where this transaction registered the name, it is registered no more
-            raise
+        with self.records.transaction():
+            if self.records.register():
+                name_others(self.records)
+            told = attacker is None or attacker.total_is_known
+            charging = Charging(
+                records=self.records, key=key, standing=standing, offer=offer, terms=self.terms, told=told
+            )
+            return charging.charge(revise=revise)
 
     def publish(self, reservation: Reservation, content: bytes, release_id: str) -> tuple[Entry, bool]:
         """Publish what was reserved, or return what another process has published of it meanwhile.
@@ -298,34 +265,34 @@ class Ledger:
             If the ledger cannot be used or is locked, or another run gave the reservation back: `content` may
             not be shown to anybody. The same request, run again, finishes what this one began.
         """
-        self._check_own(reservation)
+        charged = reservation.charged
+        self._check_own(charged)
         if not isinstance(content, bytes) or not isinstance(release_id, str) or not release_id:
             raise ArgumentError("content must be the released bytes, and release_id a non-empty text.")
-        with self._database.transaction(self.dataset):
-            state = self._entries.row(reservation.entry).state
-            if state == "published":
-                return self._entries.read(reservation.entry), True
+        with self.records.transaction():
+            state = self.records.row(charged.sequence).state
             if state == "given_back":
                 raise TemporaryError(
                     "another run of the same request gave its reservation back meanwhile; nothing was published: "
                     "run again."
                 )
-            row = self._record("published", reservation, release_id=release_id, content=content)
-            return self._entries.read(row.id), False
+            if state == "reserved":
+                self._record("published", charged, release_id=release_id, content=content)
+            return self.records.read(charged.sequence), state == "published"
 
-    def _record(self, kind: str, of: Reservation | Entry, **fields: Any) -> Row:
-        return self._entries.record(dataset=self.dataset, kind=kind, key=of.key, revision=of.revision, **fields)
+    def _record(self, kind: str, of: Entry, **fields: Any) -> Row:
+        return self.records.record(kind, of.key, of.revision, **fields)
 
     def give_back(self, reservation: Reservation) -> bool:
         """Take the charge away of a release that was not published, and never will be.
 
         Only a run that has shown nothing of its `reservation` may do so. Returns False where it was published.
         """
-        self._check_own(reservation)
-        with self._database.transaction(self.dataset):
-            state = self._entries.row(reservation.entry).state
+        self._check_own(reservation.charged)
+        with self.records.transaction():
+            state = self.records.row(reservation.charged.sequence).state
             if state == "reserved":
-                self._record("given_back", reservation)
+                self._record("given_back", reservation.charged)
             return state != "published"
 
     def recertify(self, entry: Entry, certificate_json: str, release_id: str, content: bytes) -> Entry:
@@ -340,34 +307,35 @@ class Ledger:
 
         certificate = Certificate.from_json(certificate_json)
         self._check_own(entry)
-        with self._database.transaction(self.dataset):
-            current = self._entries.read(entry.sequence)
+        with self.records.transaction():
+            current = self.records.read(entry.sequence)
             if current.state != "published":
                 raise ArgumentError("only a published entry can be certified again.")
             if (current.release_id, current.content) == (release_id, content):
                 return current
             if current.hash != entry.hash:
                 raise TemporaryError("another run certified the same release meanwhile: run again.")
-            check_claims(self._allowed(entry), certificate)
-            former, recorded = self._entries.row(entry.sequence), self._recorded
+            self._allowed(entry).check_claims(certificate)
+            recorded = self.records.terms()
             fields = {"certificate": certificate_json, "release_id": release_id, "content": content}
-            row = self._record("recertified", entry, **fields)
-            hold_recertified(self._database, row, former, entry.standing, recorded=recorded, terms=self.terms)
-            return self._entries.read(entry.sequence)
+            self._record("recertified", entry, **fields)
+            newest = self.records.read(entry.sequence)
+            hold_recertified(self.records, newest, current.row, recorded=recorded, terms=self.terms)
+            return newest
 
     def unreadable(self) -> frozenset[str]:
         """Return the tables of the data set that were found to be unreadable."""
-        return self._journal.unreadable(self.dataset)
+        return self.records.unreadable()
 
     def mark_unreadable(self, table: str) -> None:
         """Record, once, that a `table` could not be read.
 
         Answers that came back after a failure, or failed for one question and not for another, would spell data out.
         """
-        with self._database.transaction(self.dataset):
-            self._entries.register(self.dataset)
+        with self.records.transaction():
+            self.records.register()
             if table not in self.unreadable():
-                self._journal.append(dataset=self.dataset, kind="unreadable", key=table, revision=1)
+                self.records.append(kind="unreadable", key=table, revision=1)
 
     def verify(self, head: str | None = None, *, contents: bool = True) -> None:
         """Recompute the data set's chain and all that is derived from it.
@@ -389,8 +357,8 @@ class Ledger:
         """
         if head is not None and (not isinstance(head, str) or len(head) != len(GENESIS)):
             raise ArgumentError("head must be a hash of 64 hexadecimal digits, as Ledger.head returns it.")
-        verify(self._database, self.dataset, head=head and head.lower(), contents=contents)
+        verify(self.records, head=head and head.lower(), contents=contents)
 
-    def _check_own(self, given: Reservation | Entry) -> None:
+    def _check_own(self, given: Entry) -> None:
         if given.dataset != self.dataset:
             raise ArgumentError(f"it belongs to data set {given.dataset!r}, this ledger object to {self.dataset!r}.")

@@ -13,7 +13,6 @@ from pkdp_pipeline.model.evidence import (
     OneDayProtected,
 )
 from pkdp_pipeline.model.facts import Facts
-from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.model.wording import Speech, Worded
 
@@ -41,12 +40,13 @@ def overlap(standing: Facts, other: Facts, dataset: str, *, through: Facts | Non
     start = (
         f"{pair} are two releases about the same people (data set {dataset!r}) in "
         f"{met}, and not all of them are noised: {case}. What one tells about other people takes away the uncertainty "
-        f"that protects a person in the other{_noised_too(standing, other)}. Ways out: (1) "
+        "that protects a person in the other; noise hides a person in its own table only. Ways out: (1) "
     )
     middle = (
         "; (2) put noise with a finite worst case on all of them (noise without k, or noise with a release_threshold), "
-        f"so that their worst-case guarantees add up{_exception(standing, other)}; (3) declare bounded dependence "
-        "between them, where you can argue it, "
+        "so that their worst-case guarantees add up (a single exact count, without k and k_complement, may stand "
+        "beside noise that no k precedes, about the same unit); (3) declare bounded dependence between them, where you "
+        "can argue it, "
     )
 
     def said(say: Speech) -> str:
@@ -152,27 +152,6 @@ def _named(standing: Facts) -> str:
     return f"{standing.label!r} ({kind}, period {standing.period})"
 
 
-def _noised_too(standing: Facts, other: Facts) -> str:
-    if standing.noiseless and other.noiseless:
-        return ""
-    return (
-        "; that one of them is noised does not help: noise hides a person in the noised table, and leaves what it "
-        "tells about everybody else"
-    )
-
-
-def _exception(standing: Facts, other: Facts) -> str:
-    """Return what rule 7 would allow, where it is near."""
-    noised = [one for one in (standing, other) if not one.noiseless]
-    counts = [one for one in (standing, other) if one.noiseless and isinstance(one.mechanism, Count)]
-    if len(noised) != 1 or len(counts) != 1:
-        return ""
-    return (
-        " (a single exact count, without k and k_complement, may stand beside noise that no k precedes, about the "
-        "same unit)"
-    )
-
-
 def _is_near_total(standing: Facts, other: Facts) -> bool:
     """Return whether one is the exact number of everybody whom the other is about, and could be a total."""
     if standing.total or other.total or sorted(standing.unit) != sorted(other.unit) or standing.table != other.table:
@@ -249,21 +228,12 @@ def _case(standing: Facts, other: Facts) -> tuple[str, str]:
                 "give both releases calendar periods, such as 2013-01-02",
             )
     elif one.days() != two.days():
-        return _windows(one, two)
+        return (
+            "one period overlaps the other, as with rolling windows, running totals, corrections or a week beside its "
+            "days, and the difference is what entered and left",
+            "publish one release for each stretch of a calendar without overlaps, and add up what is published",
+        )
     return _same_period(standing, other)
-
-
-def _windows(one: Period, two: Period) -> tuple[str, str]:
-    inside = (one.days(), two.days())
-    nested = any(a is not None and b is not None and a[0] <= b[0] and b[1] <= a[1] for a, b in (inside, inside[::-1]))
-    if nested:
-        case = "one period lies inside the other, as with running totals, corrections or a week beside its days"
-    else:
-        case = "their windows overlap, as rolling windows do, and the difference is what entered and left"
-    return (
-        case,
-        "publish one release for each stretch of a calendar without overlaps, and add up what is published",
-    )
 
 
 def _same_period(standing: Facts, other: Facts) -> tuple[str, str]:
@@ -283,11 +253,10 @@ def _same_period(standing: Facts, other: Facts) -> tuple[str, str]:
             _cross_tabulated(standing, other, "the columns the predicates read"),
         )
     if not same_rows:
-        if standing.where is None or other.where is None:
-            case = "nested filters: one counts a part of the people the other counts, and their difference is the rest"
-        else:
-            case = "their filters may overlap, whether or not they are spelled alike; predicates are not compared"
-        return case, _cross_tabulated(standing, other, "the filters' columns")
+        return (
+            "their filters may overlap or be nested, however they are spelled; predicates are not compared",
+            _cross_tabulated(standing, other, "the filters' columns"),
+        )
     if _query(standing) == _query(other):
         return _revision()
     if len(kinds) == 2:

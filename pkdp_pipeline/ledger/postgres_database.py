@@ -43,6 +43,8 @@ class PostgresDatabase:
     url : str
         ``postgresql://user@host/database``; libpq's own ways of giving a password work, and keep it out of
         job files: ``PGPASSWORD``, ``~/.pgpass``, a service file.
+    create : bool, default True
+        Create the tables where there are none.
 
     Raises
     ------
@@ -61,8 +63,8 @@ class PostgresDatabase:
     that lags behind and is promoted does: let it follow synchronously, and check `verify` with a noted head.
     """
 
-    def __init__(self, url: str) -> None:
-        self._location = _UNREAD
+    def __init__(self, url: str, *, create: bool = True) -> None:
+        self._location, self._may_create = _UNREAD, create
         self._secrets: tuple[str, ...] = ()
         self._idle: list[Connection] = []
         self._lock = threading.Lock()
@@ -209,6 +211,8 @@ class PostgresDatabase:
         return int(rows[0][0] or 0)
 
     def _create(self, connection: Connection) -> None:
+        if not self._may_create:
+            raise LedgerError(f"the database {self.location} holds no ledger; give the URL of one that does.")
         if self.execute("SELECT 1 FROM pg_tables WHERE schemaname = :name LIMIT 1", name=NAMESPACE):
             raise LedgerError(
                 f"the database {self._location} has tables of something else under the name {NAMESPACE!r}; use another "

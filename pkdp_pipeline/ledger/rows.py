@@ -1,49 +1,148 @@
-"""Rows: what became of every reservation, derived from the chain's events alone, one event after the other."""
+"""Rows: what became of every reservation, and the part that it counts with, derived from the chain's events alone."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
+from pkdp_pipeline.certificates.codec import parsed
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
 from pkdp_pipeline.errors import LedgerError
-from pkdp_pipeline.ledger.account import Holding
 from pkdp_pipeline.ledger.chain import Event
-from pkdp_pipeline.ledger.parts import certificate_of, counted, describe, sha256
+from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.facts import Facts
-from pkdp_pipeline.model.mechanisms import Kind
+from pkdp_pipeline.model.mechanisms import Kind, mechanism_from_dict
+from pkdp_pipeline.model.period import Period
+from pkdp_pipeline.model.spelling import folded
+
+_EPSILONS = np.array([0.0, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0])
+"""Where the certificates of one table are compared."""
+
+_ALIKE = 1e-9
+"""Numbers this close, relatively, count as equal."""
+
+
+def sha256(text: str) -> str:
+    """Return the sha256 of a text, in hex."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def describe(certificate: str) -> str:
+    """Return what a release certificate, given as JSON text, follows from: mechanism, attacker, what is protected.
+
+    Raises
+    ------
+    ArgumentError, LedgerError
+        If it is not the certificate of one release.
+    """
+    document = parsed(certificate)
+    if "mechanism" not in document or "attacker" not in document:
+        raise LedgerError("the ledger charges releases one by one: the certificate must be that of one release.")
+    content = {name: document[name] for name in ("mechanism", "attacker", "protects")}
+    return json.dumps(content, sort_keys=True, separators=(",", ":"))
+
+
+@lru_cache(maxsize=4096)
+def certificate_of(description: str) -> ReleaseCertificate:
+    """Certify again what `describe` returned; the certificate belongs to no publication."""
+    content = json.loads(description)
+    return certify(
+        mechanism_from_dict(content["mechanism"]),
+        AttackerModel.from_dict(content["attacker"]),
+        protects=content["protects"],
+    )
+
+
+def counted(descriptions: Iterable[str]) -> str:
+    """Return which of a release's certificates its totals count with: the newest that is not milder than one before.
+
+    Parameters
+    ----------
+    descriptions : iterable of str
+        What `describe` returned of all certificates it ever had, the first one first.
+    """
+    first, *later = descriptions
+    for description in later:
+        if compared(description, first) != "milder":
+            first = description
+    return first
+
+
+@lru_cache(maxsize=4096)
+def compared(description: str, other: str) -> Literal["milder", "bolder", "neither", "as bold"]:
+    """Return how the certificate of a `description` compares with another one of the same table.
+
+    A milder one certifies at most the other's δ at every ε, both against its attacker and against anyone, and less
+    somewhere: it is about an attacker who knows less, or protects less.
+    """
+    one, former = certificate_of(description), certificate_of(other)
+    mine = np.concatenate([one.delta(_EPSILONS), one.worst_case.delta(_EPSILONS)])
+    theirs = np.concatenate([former.delta(_EPSILONS), former.worst_case.delta(_EPSILONS)])
+    less, more = (mine < theirs * (1.0 - _ALIKE)).any(), (mine > theirs * (1.0 + _ALIKE)).any()
+    if less and more:
+        return "neither"
+    return "milder" if less else "bolder" if more else "as bold"
+
 
 State = Literal["reserved", "published", "given_back"]
 
 
-class Row(NamedTuple):
-    """A row of the table ``entry``: what the events say of one reservation; see ``sql/ledger``."""
+def unit_text(unit: Sequence[str]) -> str:
+    """Return a privacy unit as it is compared: its columns in order, as JSON."""
+    return json.dumps(sorted(unit), ensure_ascii=False, separators=(",", ":"))
 
-    id: int
-    dataset: str
-    key: str
-    revision: int
-    state: State
-    published: int | None
-    certificate: int
-    content: int | None
-    counts: int
-    part: str
+
+class Row(NamedTuple):
+    """A row of the table ``entry``: what the events say of one reservation; see ``sql/ledger``.
+
+    Admission and adding up look at the fields up to `part` only: a release that is asked for is a row as well, and an
+    account reads no more of those that are charged. A period without dates has no days but its folded `label`.
+    """
+
     unit: str
     kind: Kind
     first_day: int | None
     last_day: int | None
     label: str | None
     source: str | None
-    time_zone: str | None
-    told: int
-    leaks: int
+    told: int = 0
+    id: int = 0
+    part: str = ""
+    state: State = "reserved"
+    time_zone: str | None = None
+    dataset: str = ""
+    key: str = ""
+    revision: int = 1
+    published: int | None = None
+    certificate: int = 0
+    content: int | None = None
+    counts: int = 0
+    leaks: int = 0
+
+    @classmethod
+    def of(cls, standing: Facts, *, told: bool = False, **stored: Any) -> Row:
+        """Return a release as it is charged, or would be; `told`: its attackers know who is there."""
+        period = Period.parse(standing.period)
+        first, last = period.days() or (None, None)
+        label = folded(period.text) if first is None else None
+        unit, kind, stored["time_zone"] = unit_text(standing.unit), standing.kind, standing.time_zone
+        return cls(unit, kind, first, last, label, standing.table, int(told), **stored)
 
     @property
-    def holding(self) -> Holding:
-        """The release as adding up looks at it."""
-        days = self.first_day, self.last_day, self.label
-        return Holding(self.id, self.unit, self.kind, self.part, *days, self.source, bool(self.told))
+    def span(self) -> tuple[int | None, int | None, str | None]:
+        """When it is about: days as ordinals, or a folded label."""
+        return self.first_day, self.last_day, self.label
+
+    def meets(self, other: Row) -> bool:
+        """Return whether the periods of two releases overlap. A label meets itself and every dated period."""
+        if self.first_day is None or self.last_day is None or other.first_day is None or other.last_day is None:
+            return None in (self.label, other.label) or self.label == other.label
+        return self.first_day <= other.last_day and other.first_day <= self.last_day
 
 
 def after(row: Row | None, event: Event, certificate: Callable[[int], str]) -> Row:
@@ -55,7 +154,7 @@ def after(row: Row | None, event: Event, certificate: Callable[[int], str]) -> R
         What the events before say of the same key and revision; None where nothing is charged.
     event : Event
     certificate : callable
-        Returns the certificate's text that an event holds; see `Journal.certificate`.
+        Returns the certificate's text that an event holds; see `Records.certificate`.
 
     Raises
     ------
@@ -87,27 +186,9 @@ def _reserved(event: Event) -> Row:
     certified = certificate_of(description)
     if certified.mechanism != standing.mechanism or certified.protects != standing.protects:
         raise LedgerError("the certificate to be charged is not that of the release: certify what is published.")
-    holding = Holding.of(standing)
-    return Row(
-        id=event.sequence,
-        dataset=event.dataset,
-        key=event.key,
-        revision=event.revision,
-        state="reserved",
-        published=None,
-        certificate=event.sequence,
-        content=None,
-        counts=event.sequence,
-        unit=holding.unit,
-        kind=holding.kind,
-        first_day=holding.first,
-        last_day=holding.last,
-        label=holding.label,
-        source=standing.table,
-        time_zone=standing.time_zone,
-        told=int(certified.attacker.total_is_known),
-        **_part(description),
-    )
+    same = {name: getattr(event, name) for name in ("dataset", "key", "revision")}
+    events = dict.fromkeys(("id", "certificate", "counts"), event.sequence)
+    return Row.of(standing, told=certified.attacker.total_is_known, **same, **events, **_part(description))
 
 
 def _part(description: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger import database
@@ -27,7 +28,11 @@ class SqliteDatabase:
     Parameters
     ----------
     path : str
-        A file on a local disk, created when it does not exist, or ``:memory:``.
+        A file on a local disk, or ``:memory:``.
+    create : bool, default True
+        Create a file that does not exist. False: read one that does, and leave its journal mode as it is.
+    copy : bool, default False
+        Work with a copy of the file in memory, new where there is no file, and create nothing beside it.
 
     Raises
     ------
@@ -48,16 +53,18 @@ class SqliteDatabase:
     Threads may share an object: one at a time works with it. A process made by ``fork`` must open its own.
     """
 
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._file = path
+    def __init__(self, path: str, *, create: bool = True, copy: bool = False) -> None:
+        self._path, self._may_change, self._copies = path, create, copy and os.path.exists(path)
+        self._file = ":memory:" if copy else path
         self._lock = threading.RLock()
         self._busy = False
         self._process = os.getpid()
+        if not create and not os.path.exists(path):
+            raise LedgerError(f"there is no ledger at {path!r}; give the path of one, or a postgresql:// URL.")
         if sqlite3.sqlite_version_info < _LEAST_VERSION:
             needed = ".".join(map(str, _LEAST_VERSION))
             raise LedgerError(f"a ledger needs SQLite {needed}, this Python has {sqlite3.sqlite_version}: renew it.")
-        if path != ":memory:":
+        if self._file != ":memory:":
             self._file = resolved_file(path)
             if not os.path.exists(self._file):
                 self._make_file(Path(os.path.realpath(self._file)))
@@ -146,7 +153,9 @@ class SqliteDatabase:
 
     def _prepare(self) -> None:
         self._connection.execute("PRAGMA foreign_keys = ON")
-        if self._is_new():
+        if self._copies:
+            _copy(self._path, self._connection)
+        elif self._file == ":memory:":
             with self._begun("BEGIN IMMEDIATE"):
                 self._create()
         if self._pragma("application_id") != APPLICATION_ID:
@@ -158,7 +167,8 @@ class SqliteDatabase:
             raise LedgerError(
                 f"{self._path!r} is a SQLite file but not a ledger; give the path of a ledger or a new file."
             )
-        self._use_write_ahead_log()
+        if self._may_change:
+            self._use_write_ahead_log()
         self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.execute("PRAGMA fullfsync = ON")  # macOS: a plain fsync does not reach the disk there
         version = self._pragma("user_version")
@@ -171,9 +181,6 @@ class SqliteDatabase:
     def _create(self) -> None:
         for statement in split_statements(schema_script("sqlite")):
             self._connection.execute(statement)
-
-    def _is_new(self) -> bool:
-        return self._file == ":memory:"
 
     def _make_file(self, file: Path) -> None:
         """Make a new ledger under another name, so that it appears whole or not at all; one that is there stays."""
@@ -191,16 +198,8 @@ class SqliteDatabase:
             raise LedgerError(f"the ledger {self._path!r} cannot be created: {error.strerror}.{fix}") from error
 
     def _use_write_ahead_log(self) -> None:
-        # Two processes that switch a new file at once meet a lock that SQLite does not wait for.
-        deadline = time.monotonic() + database.LOCK_SECONDS
-        while True:
-            try:
-                mode = self._connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-                break
-            except sqlite3.OperationalError as error:
-                if _primary(error) not in _LOCKED or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.02)
+        # Two processes that switch a new file at once meet a lock that SQLite itself does not wait for.
+        ((mode,),) = self._patiently("PRAGMA journal_mode = WAL")
         if mode not in ("wal", "memory"):
             raise LedgerError(
                 f"the ledger {self._path!r} cannot keep a write-ahead log where it is; put it on a local, "
@@ -210,24 +209,22 @@ class SqliteDatabase:
     def _pragma(self, name: str) -> int:
         return int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
 
-    def _begin(self, begin: str) -> None:
-        """Begin a transaction; who waits for another writer can be told to stop."""
+    def _patiently(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run a statement that may have to wait for another writer; who waits can be told to stop."""
         deadline = time.monotonic() + database.LOCK_SECONDS
-        self._wait_for(min(database.WAIT_SECONDS, database.LOCK_SECONDS))
+        most = min(database.WAIT_SECONDS, database.LOCK_SECONDS)
+        self._connection.execute(f"PRAGMA busy_timeout = {int(most * 1000)}")
         try:
             while True:
                 try:
-                    self._connection.execute(begin)
-                    return
+                    return self._connection.execute(sql).fetchall()
                 except sqlite3.OperationalError as error:
                     if _primary(error) not in _LOCKED or time.monotonic() >= deadline:
                         raise
                 database.waiting()
+                time.sleep(0.02)
         finally:
-            self._wait_for(database.LOCK_SECONDS)
-
-    def _wait_for(self, seconds: float) -> None:
-        self._connection.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
+            self._connection.execute(f"PRAGMA busy_timeout = {int(database.LOCK_SECONDS * 1000)}")
 
     @contextmanager
     def _begun(self, begin: str) -> Iterator[None]:
@@ -236,7 +233,7 @@ class SqliteDatabase:
             if self._busy:
                 raise ArgumentError("a ledger cannot be changed from inside one of its own transactions.")
             with self._errors():
-                self._begin(begin)
+                self._patiently(begin)
             self._busy = True
             try:
                 yield
@@ -252,7 +249,7 @@ class SqliteDatabase:
                 self._busy = False
 
     def _file_identity(self) -> tuple[int, int] | None:
-        if self._path == ":memory:":
+        if self._file == ":memory:":
             return None
         try:
             status = os.stat(self._file)
@@ -354,6 +351,28 @@ def _place(made: str, file: Path) -> None:
     except OSError:  # a file system without links
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
         os.replace(made, file)
+
+
+def _copy(path: str, target: sqlite3.Connection) -> None:
+    """Copy the pages of a file that other processes may be writing to."""
+    address = f"file:{quote(str(Path(path).absolute()))}?mode=ro"
+    # Where there is no log, SQLite would create one to read; with immutable it does not, and relies on nobody writing.
+    quiet = _state(path)
+    if quiet is not None:
+        with closing(sqlite3.connect(f"{address}&immutable=1", uri=True)) as source:
+            source.backup(target)
+        if _state(path) == quiet:
+            return
+    with closing(sqlite3.connect(address, uri=True)) as source:
+        source.backup(target)
+
+
+def _state(path: str) -> tuple[int, int] | None:
+    """Return size and time of a file without a write-ahead log; None where there is one."""
+    if Path(f"{path}-wal").exists():
+        return None
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns
 
 
 def _primary(error: sqlite3.Error) -> int:

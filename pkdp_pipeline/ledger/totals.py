@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
 
@@ -14,11 +15,10 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
-from pkdp_pipeline.ledger.account import Account, Bundle, read_account, unit_text
+from pkdp_pipeline.ledger.account import Account, Held
 from pkdp_pipeline.ledger.adding_up import add_up, unit_named, whole_parts
-from pkdp_pipeline.ledger.ceilings import fits_budget
-from pkdp_pipeline.ledger.database import Database
-from pkdp_pipeline.ledger.parts import Parts
+from pkdp_pipeline.ledger.records import Parts, Records
+from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.mechanisms import GeometricNoise, kind_of
@@ -29,7 +29,110 @@ from pkdp_pipeline.theorems.beside_leakage import WorstBesidePrivate
 from pkdp_pipeline.theorems.rounding import float_above
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 
-Held = Mapping[Bundle, int]
+_SPARE = 1.0 - 1e-3
+"""What fits this share of a budget's ε leaves more room than rounding on a grid takes (0.05 %)."""
+
+_LESS = 0.99
+"""So many of what fits without room to spare leave that room."""
+
+_MOST_LINES = 512
+
+
+@dataclass(slots=True)
+class _Line:
+    """What is known about totals of the same bundles.
+
+    `most` fits with room to spare, `rim` fits, `excess` does not, and `computed` is the last one that was added up.
+    """
+
+    computed: Held = field(default_factory=dict)
+    most: Held = field(default_factory=dict)
+    rim: Held = field(default_factory=dict)
+    excess: Held | None = None
+
+
+_lines: OrderedDict[Hashable, _Line] = OrderedDict()
+_one_at_a_time = threading.Lock()
+
+
+def fits_budget(held: Held, budget: Budget, total_of: Callable[[Held], Certificate], by: Hashable) -> bool:
+    """Return whether what bundles add up to is within a budget, for each total that is held to it.
+
+    Parameters
+    ----------
+    held : mapping of Bundle to int
+    budget : Budget
+    total_of : callable
+        Adds bundles up; see `add_up`.
+    by : hashable
+        All that it adds them up by.
+
+    Raises
+    ------
+    NoEvidenceError
+        If the releases do not add up.
+
+    Notes
+    -----
+    *Guarantee*: where it returns True, all releases together are within the budget. Who sees some of them sees less
+    than who sees more: what was certified for more of the same bundles holds for these. So a long series of releases
+    is added up a few times only, each time for about twice as many as there are, and near the budget one by one.
+    Bundles are named by what they hold, so nothing remembered can be about another certificate. *Rounding*: up.
+    """
+    key = (by, budget.epsilon, budget.delta, budget.measures, frozenset(held))
+    with _one_at_a_time:
+        line = _lines.get(key)
+        if line is not None:
+            _lines.move_to_end(key)
+    if line is not None:
+        if held == line.rim or _is_part(held, line.most) or _is_part(held, line.rim, _LESS):
+            return True
+        further = _further(held, line)
+        if further is not None:
+            if _fits_easily(further, budget, total_of):
+                line.computed, line.most = dict(held), further
+                return True
+            line.excess = further
+    if not _within(total_of(held), budget, 1.0):
+        return False
+    if line is None:
+        line = _Line()
+        with _one_at_a_time:
+            _lines[key] = line
+            while len(_lines) > _MOST_LINES:
+                _lines.popitem(last=False)
+    line.computed = dict(held)
+    if not _is_part(held, line.rim):
+        line.rim = line.computed
+    return True
+
+
+def _further(held: Held, line: _Line) -> Held | None:
+    """Return more than is asked about: half of the way to what is too much, or twice what came since the last time."""
+    if line.excess is not None and _is_part(held, line.excess):
+        further = {bundle: (times + line.excess[bundle]) // 2 for bundle, times in held.items()}
+        return further if further != held else None
+    grown = Counter(held) - Counter(line.computed)
+    return {bundle: times + 2 * grown[bundle] for bundle, times in held.items()} if grown else None
+
+
+def _is_part(some: Held, more: Held, share: float = 1.0) -> bool:
+    return all(times <= share * more.get(bundle, 0) for bundle, times in some.items())
+
+
+def _fits_easily(held: Held, budget: Budget, total_of: Callable[[Held], Certificate]) -> bool:
+    try:
+        return _within(total_of(held), budget, _SPARE)
+    except NoEvidenceError:
+        return False
+
+
+def _within(total: Certificate, budget: Budget, share: float) -> bool:
+    epsilon = budget.epsilon * share
+    return all(
+        (total if measure == "partial_knowledge" else total.worst_case).delta(epsilon) <= budget.delta
+        for measure in budget.measures
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,47 +141,46 @@ class LedgerTotals:
 
     Parameters
     ----------
+    dataset : str
+        For messages.
     account : Account
-    parts : mapping of str to ReleaseCertificate
+    parts : dict of str to ReleaseCertificate
         The certificates that the account's releases count with.
     terms : Terms
     """
 
+    dataset: str
     account: Account
-    parts: Mapping[str, ReleaseCertificate]
+    parts: dict[str, ReleaseCertificate]
     terms: Terms
 
     @classmethod
-    def read(cls, db: Database, dataset: str, terms: Terms) -> LedgerTotals:
+    def read(cls, records: Records, terms: Terms) -> LedgerTotals:
         """Return those of a data set as it is charged now; inside a transaction or a snapshot."""
-        return cls(account=read_account(db, dataset), parts=Parts(db, dataset), terms=terms)
+        return cls(dataset=records.dataset, account=records.account(), parts=Parts(records), terms=terms)
 
     def of(self, held: Held) -> Certificate:
         """Return what bundles of one unit add up to; raises a `NoEvidenceError` where they do not."""
         return add_up(held, self.parts, self.terms.evidence, beside_others=len(self.account.units) > 1)
 
-    def total(self, dataset: str, unit: object) -> Certificate:
-        """Return what everything adds up to for one privacy unit, with what limits it; see `asked_unit`."""
-        asked = self.asked_unit(dataset, unit)
-        if asked is None or asked not in self.account.units:
+    def total(self, unit: str | None) -> Certificate:
+        """Return what everything adds up to for one privacy unit (see `asked_unit`), with what limits it."""
+        if unit is None or unit not in self.account.units:
             return compose([])
-        return self.of(self.account.bundles(asked)).with_caveats(*self._limits(asked))
+        return self.of(self.account.bundles(unit)).with_caveats(*self._limits(unit))
 
-    def known(
-        self, dataset: str, unit: Sequence[str], first: date | None = None, last: date | None = None
-    ) -> Certificate | None:
+    def known(self, unit: Sequence[str], first: date | None = None, last: date | None = None) -> Certificate | None:
         """Return the total of one unit, or of what is about any of the days from `first` to `last`.
 
         None where the releases do not add up; the total of nothing where there are none.
         """
-        asked = unit_text(unit)
-        if asked not in self.account.units:
-            return compose([])
-        if first is None or last is None:
-            total = self._or_none(self.account.bundles(asked))
-            return None if total is None else total.with_caveats(*self._limits(asked))
-        held = self.account.window(asked, (last - first).days + 1, first.toordinal())
-        return self._or_none(held) if held else compose([])
+        try:
+            if first is None or last is None:
+                return self.total(unit_text(unit))
+            held = self.account.window(unit_text(unit), (last - first).days + 1, first.toordinal())
+            return self.of(held) if held else compose([])
+        except NoEvidenceError:
+            return None
 
     def epsilon(self, held: Held, measure: str, delta: float) -> float:
         """Return the ε at `delta` that bundles add up to, `math.inf` where there is none; rounded up."""
@@ -109,15 +211,10 @@ class LedgerTotals:
         NoEvidenceError
             If they do not add up.
         """
-        exact = self.drawn(held)
-        if (
-            exact is not None
-            and exact[0] <= Fraction(repr(budget.epsilon))
-            and exact[1] <= Fraction(repr(budget.delta))
-        ):
+        epsilon, delta = self.drawn(held) or (math.inf, math.inf)
+        if epsilon <= Fraction(repr(budget.epsilon)) and delta <= Fraction(repr(budget.delta)):
             return True
-        others = len(self.account.units) > 1
-        return fits_budget(held, self.parts, self.terms.evidence, budget, beside_others=others)
+        return fits_budget(held, budget, self.of, (self.terms.evidence, len(self.account.units) > 1))
 
     def all_within(self, held: Held, budgets: Iterable[Budget]) -> bool:
         """Return whether bundles add up, and fit into all budgets."""
@@ -133,13 +230,11 @@ class LedgerTotals:
             return None
         return self.all_within(then + Counter({one: times * days for one, times in (now - then).items()}), budgets)
 
-    def asked_unit(self, dataset: str, unit: object) -> str | None:
+    def asked_unit(self, unit: object) -> str | None:
         """Return the privacy unit that is asked for (see `unit_text`), or the only one; None where there is none.
 
         Parameters
         ----------
-        dataset : str
-            For messages.
         unit : str, sequence of str, EACH_ROW or None
             Columns that name a person; None where the data set has releases for one unit only.
 
@@ -155,15 +250,15 @@ class LedgerTotals:
         if unit is None:
             if len(units) > 1:
                 raise NoEvidenceError(
-                    f"data set {dataset!r} has releases for several privacy units ({named}), and nothing says how one "
-                    "person's records are spread over them: ask for one of them, as in total(unit=…)."
+                    f"data set {self.dataset!r} has releases for several privacy units ({named}), and nothing says how "
+                    "one person's records are spread over them: ask for one of them, as in total(unit=…)."
                 )
             return units[0] if units else None
         columns = () if isinstance(unit, EachRow) else (unit,) if isinstance(unit, str) else unit
         if not isinstance(columns, Sequence) or not all(isinstance(column, str) for column in columns):
             raise ArgumentError("unit must be a column name, a list of column names, pkdp.EACH_ROW, or None.")
         if unit_text(columns) not in units and units:
-            raise ArgumentError(f"unit must be one of those that data set {dataset!r} has releases for: {named}.")
+            raise ArgumentError(f"unit must be one of those that data set {self.dataset!r} has releases for: {named}.")
         return unit_text(columns)
 
     def _or_none(self, held: Held) -> Certificate | None:

@@ -7,15 +7,14 @@ from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
-from pkdp_pipeline.ledger.chain import Event, Journal, checked
-from pkdp_pipeline.ledger.database import Database
-from pkdp_pipeline.ledger.entries import Entries, terms_of
+from pkdp_pipeline.ledger.chain import Event, checked
+from pkdp_pipeline.ledger.records import Records, terms_of
 from pkdp_pipeline.ledger.rows import replayed
 from pkdp_pipeline.ledger.sealed import opened
 from pkdp_pipeline.model.spelling import folded
 
 
-def verify(database: Database, dataset: str, *, head: str | None, contents: bool) -> None:
+def verify(records: Records, *, head: str | None, contents: bool) -> None:
     """Check one data set; see `Ledger.verify`.
 
     Raises
@@ -23,37 +22,36 @@ def verify(database: Database, dataset: str, *, head: str | None, contents: bool
     LedgerError
         Naming what was altered.
     """
-    database.check()
+    records.database.check()
     try:
-        with database.snapshot():
-            _check_names(database, dataset)
-            compare(database, dataset, head=head, contents=contents)
-            if database.execute("SELECT dataset FROM entry EXCEPT SELECT name FROM dataset"):
+        with records.snapshot():
+            _check_names(records)
+            compare(records, head=head, contents=contents)
+            if records.execute("SELECT dataset FROM entry EXCEPT SELECT name FROM dataset"):
                 _altered("table entry has rows of a data set that has no events")
     except (LedgerError, TemporaryError):
         raise
     except (PkdpError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise LedgerError(
-            f"the ledger {database.location!r} holds what cannot be read ({error}): it was altered or damaged. Restore "
-            "it from a backup, with a head that a release names."
+            f"the ledger {records.database.location!r} holds what cannot be read ({error}): it was altered or damaged. "
+            "Restore it from a backup, with a head that a release names."
         ) from error
 
 
-def compare(database: Database, dataset: str, *, head: str | None = None, contents: bool = False) -> None:
+def compare(records: Records, *, head: str | None = None, contents: bool = False) -> None:
     """Compare the stored rows of one data set with what its chain gives; see `Ledger.verify`."""
-    journal = Journal(database)
-    events = checked(journal.events(dataset), dataset=dataset, head=head)
-    expected = replayed(_read(events, contents=contents), journal.certificate)
-    for row in Entries(database).rows(dataset):
+    events = checked(records.events(), dataset=records.dataset, head=head)
+    expected = replayed(_read(events, contents=contents), records.certificate)
+    for row in records.rows():
         if expected.pop(row.id, None) != row:
             _altered(f"entry {row.id} is not what its events say")
     if expected:
         _altered(f"entry {min(expected)} is missing, although its events stand")
 
 
-def _check_names(database: Database, dataset: str) -> None:
-    known = {str(name): str(key) for key, name in database.execute("SELECT folded, name FROM dataset")}
-    used = {str(row[0]) for row in database.execute("SELECT DISTINCT dataset FROM event")}
+def _check_names(records: Records) -> None:
+    known = {str(name): str(key) for key, name in records.execute("SELECT folded, name FROM dataset")}
+    used, dataset = {str(row[0]) for row in records.execute("SELECT DISTINCT dataset FROM event")}, records.dataset
     if set(known) != used or any(folded(name) != key for name, key in known.items()):
         _altered("the list of data sets is not that of the events")
     if dataset not in used and folded(dataset) in known.values():

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from pkdp_pipeline.ledger import Ledger
-    from pkdp_pipeline.ledger.views.spent import Spent
+    from pkdp_pipeline.ledger.views.history import Spent
 
 Outcome = Literal["publish", "replay", "refused"]
 DELTA = 1e-6
@@ -219,8 +219,8 @@ def explain(by: str | Sequence[str] | None = None, where: Any = None, **options:
 
 def _sums(ledger: Ledger, unit: tuple[str, ...]) -> tuple[Certificate | None, list[Spent]]:
     """Return what a unit's releases add up to, and what is used of the budgets."""
-    from pkdp_pipeline.ledger.account import unit_text
-    from pkdp_pipeline.ledger.views.spent import spent
+    from pkdp_pipeline.ledger.rows import unit_text
+    from pkdp_pipeline.ledger.views.history import spent
 
     return ledger.known_total(unit), spent(ledger.totals(), unit_text(unit))
 

@@ -23,7 +23,7 @@ from pydantic import (
 from pkdp_pipeline.certificates.target import Target
 from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.evidence import KINDS, Evidence
+from pkdp_pipeline.model.evidence import KINDS, Evidence, read_evidence
 from pkdp_pipeline.model.leakage import Leakage
 
 
@@ -329,3 +329,38 @@ Declared = Annotated[
     Field(discriminator="kind"),
 ]
 """One kind of evidence, ``{ kind = "…" }``, with the fields of its class."""
+
+
+class Declarations(Table):
+    """What a file declares of all releases of a data set."""
+
+    evidence: tuple[Declared, ...] = Field(
+        default=(),
+        strict=False,
+        description="How the releases of different days depend on one another; a table, or a list of them.",
+        json_schema_extra=one_or_list,
+    )
+    budget: tuple[BudgetTable, ...] = Field(
+        default=(),
+        strict=False,
+        description="What all releases of the data set may add up to; a table, or a list.",
+        json_schema_extra=one_or_list,
+    )
+
+    @field_validator("evidence", "budget", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: object) -> object:
+        return [value] if isinstance(value, dict) else value
+
+    @model_validator(mode="after")
+    def _evidence_fits_together(self) -> Self:
+        self.declared()
+        return self
+
+    def declared(self) -> tuple[Evidence, ...]:
+        """Return the declared evidence."""
+        return read_evidence([table.evidence() for table in self.evidence])
+
+    def budgets(self) -> tuple[Budget, ...]:
+        """Return the declared budgets."""
+        return tuple(table.budget() for table in self.budget)

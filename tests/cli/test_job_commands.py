@@ -20,10 +20,9 @@ from typer.testing import CliRunner
 
 from pkdp_pipeline.cli import job_commands
 from pkdp_pipeline.cli import main as cli
-from pkdp_pipeline.cli.job_progress import Watch
+from pkdp_pipeline.cli.job_views import Watch
 from pkdp_pipeline.errors import InputCheckError, TemporaryError
-from pkdp_pipeline.jobs import load_job
-from pkdp_pipeline.jobs.backfilling import FailedDay
+from pkdp_pipeline.jobs import JobResult, load_job
 from pkdp_pipeline.jobs.outputs.files import job_lock
 from pkdp_pipeline.ledger import Ledger
 
@@ -166,7 +165,7 @@ def test_a_missed_day_that_fails_stops_the_others_and_the_message_says_how_to_go
     assert pkdp("run", job, "--date", "2013-01-02").exit_code == 0
     failed = pkdp("run", job, "--date", "2013-01-04", "--catch-up")
     assert failed.exit_code == 3
-    assert "leave --catch-up out once" in failed.stderr
+    assert "leave catch-up out once" in failed.stderr
     assert pkdp("run", job, "--date", "2013-01-04").exit_code == 0
     assert pkdp("run", job, "--date", "2013-01-05", "--catch-up").exit_code == 0
     assert periods(folder) == ["2013-01-02", "2013-01-04", "2013-01-05"]
@@ -266,8 +265,8 @@ def test_version():
     assert re.fullmatch(r"pkdp \d+\.\d+\.\d+\S*\n", pkdp("--version").stdout)
 
 
-def failed(day: int) -> FailedDay:
-    return FailedDay(day=datetime.date(2020, 1, day), error=InputCheckError("column 'town' must exist"))
+def failed(day: int) -> JobResult:
+    return JobResult(job=None, day=datetime.date(2020, 1, day), error=InputCheckError("column 'town' must exist"))
 
 
 def test_without_a_terminal_there_is_a_line_now_and_then_with_the_time_left():

@@ -201,8 +201,8 @@ def test_a_coarser_view_ends_where_the_fine_one_does(path):
     from pkdp_pipeline.ledger.views.history import read_history, spending
     from pkdp_pipeline.ledger.views.reading import open_for_reading
 
-    with open_for_reading(str(path)) as reading:
-        history = read_history(reading.ledger)
+    with open_for_reading(str(path)) as ledger:
+        history = read_history(ledger)
     unit = history.units[0]
     fine = spending(history, unit, 1e-6, seconds=1000)
     few = spending(history, unit, 1e-6, most=5, seconds=1000)
@@ -239,8 +239,8 @@ def test_the_last_point_is_the_total_whatever_other_units_there_are(tmp_path):
         assert [(point["period"], point["releases"]) for point in points] == [(day(1), 1), (day(2), 2)]
         assert points[-1]["epsilon"] == total.epsilon(1e-6)
         assert 0.69 < points[0]["epsilon"] < 0.71, "what stands later or beside it undoes the attacker's doubt"
-        with open_for_reading(str(path)) as reading:
-            history = read_history(reading.ledger)
+        with open_for_reading(str(path)) as ledger:
+            history = read_history(ledger)
         (only,) = spending(history, '["u"]', 1e-6, periods=(day(1),), seconds=1000)
         assert (only.period, only.releases, only.epsilon) == (day(1), 2, total.epsilon(1e-6))
 
@@ -912,7 +912,7 @@ def test_what_is_given_is_said_wherever_the_ledger_is_read(tmp_path):
         FRAME.pkdp.histogram("carrier", k=60, ledger=ledger, **asked)
         FRAME.pkdp.count(ledger=ledger, **asked)
     shown, added, explained = (words(run(command, path).stdout) for command in ("show", "total", "explain"))
-    assert "exact total · ε = 0 alone" in words(run("show", path, width=80).stdout)
+    assert "mechanism: exact total; ε at δ = 1e-6: 0;" in words(run("show", path, width=80).stdout)
     assert "All of this is given the number of people present" in shown
     assert "Given the number of people present" in added
     assert "exact totals are given (docs/composition.md, rule 7)" in added

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.engines.duckdb import connecting
 from pkdp_pipeline.engines.duckdb.connecting import connect
 
 _FILLED = "CREATE TABLE kept AS SELECT repeat('person', 20) || range AS s FROM range(1500000)"
@@ -89,9 +91,10 @@ def test_where_somebody_else_could_read_nothing_is_written(temporary, tmp_path, 
         assert connection.execute("SELECT current_setting('temp_directory')").fetchall() == [("",)]
 
 
+@pytest.mark.parametrize("few", [0, 40], ids=["many rows", "few rows"])
 @pytest.mark.parametrize("question", ["count", "histogram"])
 @pytest.mark.parametrize("kind", [pd.DataFrame, pa.table])
-def test_counting_a_frame_leaves_nothing_where_the_program_runs(temporary, monkeypatch, kind, question):
+def test_counting_a_frame_leaves_nothing_where_the_program_runs(temporary, monkeypatch, kind, question, few):
     places = []
     opened = duckdb.connect
 
@@ -101,11 +104,27 @@ def test_counting_a_frame_leaves_nothing_where_the_program_runs(temporary, monke
         return connection
 
     monkeypatch.setattr(duckdb, "connect", watched)
+    monkeypatch.setattr(connecting, "_FEW", few)
+    connecting._kept.cache_clear()
     frame = kind({"person": [f"p{n}" for n in range(40)], "town": ["Ås", "Bø"] * 20})
     attacker = pkdp.AttackerModel(p_max=0.5)
     if question == "count":
         pkdp.count(frame, "town == 'Ås'", unit="person", attacker=attacker, k=5)
     else:
         pkdp.histogram(frame, "town", unit="person", attacker=attacker, k=5)
-    assert places
-    assert all(Path(place).parent == temporary / f"pkdp-{os.getuid()}" for (place,) in places)
+    if few:
+        assert places == [("",)]
+    else:
+        assert places
+        assert all(Path(place).parent == temporary / f"pkdp-{os.getuid()}" for (place,) in places)
+    assert connecting._kept.cache_info().currsize == bool(few)
+
+
+def test_threads_count_at_the_same_time():
+    frames = [pd.DataFrame({"person": [f"p{n}" for n in range(50 + many)]}) for many in range(20)]
+
+    def counted(frame):
+        return pkdp.count(frame, unit="person", attacker=pkdp.AttackerModel(p_max=0.5), k=5).value
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(counted, frames * 5)) == [len(frame) for frame in frames] * 5

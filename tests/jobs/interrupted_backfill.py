@@ -24,7 +24,7 @@ from pathlib import Path
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.jobs import outputs, session
 from pkdp_pipeline.jobs.sources import files
-from pkdp_pipeline.ledger import Ledger, chain, sqlite_database
+from pkdp_pipeline.ledger import Ledger, records, sqlite_database
 
 IMPORTED = (cli, outputs, session, files, sqlite_database)
 STUCK = 300.0
@@ -87,7 +87,7 @@ def prepare(stop: dict, begun: int) -> None:
 
         def reserved(self, *arguments, **names):
             found = reserve(self, *arguments, **names)
-            inside = type(self._database).__name__ == "_Within"  # a rehearsal, which charges nothing
+            inside = type(self.records.database).__name__ == "_Within"  # a rehearsal, which charges nothing
             calls.extend([] if inside else [1])
             if len(calls) == which and not inside:
                 now()
@@ -149,7 +149,7 @@ def attempt(arguments: list[str], stop: dict | None, log: Path) -> int:
 
 def main() -> None:
     job, first, last, plan, report = sys.argv[1:]
-    chain.datetime = FixedClock
+    records.datetime = FixedClock
     arguments = ["backfill", job, "--from", first, "--to", last]
     log = Path(report).with_suffix(".log")
     ended = [attempt(arguments, stop, log) for stop in json.loads(Path(plan).read_text(encoding="utf-8"))]

@@ -125,7 +125,7 @@ def test_a_copy_made_from_the_events_is_the_same_ledger(job_file):
     backfill(job, DAYS[0], DAYS[3])
     run_job(job, DAYS[0], revise=True)
     with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
-        source, target = ledger._database, SqliteDatabase(":memory:")
+        source, target = ledger.records, SqliteDatabase(":memory:")
         # A reservation that was given back, too.
         (one, _) = requests_of(job, DAYS[5])
         reserved = Publication(
@@ -133,7 +133,7 @@ def test_a_copy_made_from_the_events_is_the_same_ledger(job_file):
         ).reserve()
         ledger.give_back(reserved)
         with source.snapshot():
-            replay(source, target, job.dataset)
+            replay(source, target)
         with Ledger(target, dataset=job.dataset) as copy:
             copy.verify()
             assert copy.head() == ledger.head()

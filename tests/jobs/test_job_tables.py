@@ -11,12 +11,13 @@ from typing import get_args
 import pytest
 
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs import loading, run_job
+from pkdp_pipeline.jobs import run_job
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.loading import load_job
 from pkdp_pipeline.jobs.source_tables import DuckDBSourceTable, FileSourceTable, PostgresSourceTable
 from pkdp_pipeline.jobs.tables import FreshTable, RowsTable
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.releases import complaints
 from pkdp_pipeline.releases.options import Table
 
 SOURCE = 'source = "visits.parquet"'
@@ -146,8 +147,8 @@ def test_what_is_not_said_is_not_done(written):
     [
         ("[[release]]", "[release]", ["release: ", "[[release]], with two brackets"]),
         ("k = 5", "k = 5\nnoise = 0.5", ["release[1].noise: ", "noise = { epsilon = 0.5 }"]),
-        ("k = 5", "k = 20.0", ["release[1].k: ", "integer"]),
-        ("k = 5", "k = 20.5", ["release[1].k: ", "integer", "k = 50"]),
+        ("k = 5", "k = 20.0", ["release[1].k: ", "whole number"]),
+        ("k = 5", "k = 20.5", ["release[1].k: ", "whole number", "k = 50"]),
         ("k = 5", 'k = "many"', ["release[1].k: ", "write k = 50"]),
         ("p_max = 0.5", 'p_max = "half"', ["attacker.p_max: ", "write p_max = 0.5"]),
         ("k = 5", 'k = 5\n[[release]]\nname = "PEOPLE_by_town"\nk = 5', ["'people_by_town' and 'PEOPLE_by_town'"]),
@@ -163,7 +164,7 @@ def test_what_is_not_said_is_not_done(written):
         ('directory = "out"', 'directory = "${OUT}/x"', ["output.directory: ", "ledger and postgres only"]),
         ('directory = "out"', 'directory = "out"\nformats = ["cvs"]', ["output.formats[1]: ", "did you mean 'csv'"]),
         ('directory = "out"', 'directory = "out"\nformats = "csv"', ["output.formats: ", 'formats = ["parquet"']),
-        ('directory = "out"', 'directory = "out"\nformats = []', ["output.formats: must not be an empty list"]),
+        ('directory = "out"', 'directory = "out"\nformats = []', ["output.formats: must not be empty"]),
         ('directory = "out"', 'directory = "out"\nformats = ["csv", "csv"]', ["output: formats names a format twice"]),
         ('directory = "out"', 'directory = "out"\nschema = "s"', ["output: schema", "add duckdb or postgres"]),
         ('directory = "out"', 'directory = "out"\nscheme = "s"', ["output: unknown key", "did you mean 'schema'"]),
@@ -378,7 +379,7 @@ def test_what_is_required_is_shown_as_it_is_written():
     needed = {name for table in _tables() for name, field in table.model_fields.items() if field.is_required()}
     assert {"dataset", "release", "epsilon", "name", "column", "directory"} <= needed
     for name in needed:
-        said = loading._message({"type": "missing", "loc": (name,)}, name)
+        said = complaints._message({"type": "missing"}, name, complaints._WRITTEN.get(name))
         assert re.fullmatch(
             rf"is required: write (\[+{name}\]+, (with two brackets, )?and below it )?.+ = .+\.", said
         ), said

@@ -14,10 +14,10 @@ import pytest
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ConfigError, InputCheckError
-from pkdp_pipeline.jobs import load_job, run_job
+from pkdp_pipeline.jobs import JobRelease, JobResult, load_job, run_job
 from pkdp_pipeline.jobs.job import ReleaseTable
-from pkdp_pipeline.jobs.lineage import append_event, check_lineage
-from pkdp_pipeline.jobs.records import RunRecord
+from pkdp_pipeline.jobs.lineage import append_event
+from pkdp_pipeline.jobs.records import check_records, recorded
 
 DAY = date(2020, 1, 1)
 LINEAGE = '[records]\ndirectory = "runs"\nlineage = "lineage.jsonl"\nnamespace = "statistics"\n'
@@ -95,10 +95,8 @@ def test_a_refused_run_is_a_fail_with_our_own_words(job):
 
 
 def test_an_error_that_is_not_ours_is_not_quoted(job):
-    record = RunRecord(day=DAY)
-    append_event(job, record, "START")
-    record.end(ValueError("Secretville"))
-    append_event(job, record, "COMPLETE" if record.error is None else "FAIL")
+    with pytest.raises(ValueError, match="Secretville"), recorded(JobResult(job=job, day=DAY)):
+        raise ValueError("Secretville")
     assert events(job)[-1]["run"]["facets"]["errorMessage"]["message"] == "ValueError"
     assert "Secretville" not in Path(job.records.lineage).read_text(encoding="utf-8")
 
@@ -106,7 +104,7 @@ def test_an_error_that_is_not_ours_is_not_quoted(job):
 def test_a_day_begins_in_the_time_zone_of_the_job(job_file, basic):
     text = basic.replace('column = "day"', 'column = "day", time_zone = "Europe/Oslo"')
     job = load_job(job_file(text + LINEAGE))
-    append_event(job, RunRecord(day=date(2020, 3, 29)), "START")
+    append_event(JobResult(job=job, day=date(2020, 3, 29)), "START")
     nominal = events(job)[0]["run"]["facets"]["nominalTime"]
     assert nominal["nominalStartTime"] == "2020-03-29T00:00:00+01:00"
     assert nominal["nominalEndTime"] == "2020-03-30T00:00:00+02:00"
@@ -121,9 +119,8 @@ def test_tables_are_named_as_openlineage_names_them_and_without_passwords(job_fi
     )
     from public_releases import release
 
-    record = RunRecord(day=DAY, published=[(ReleaseTable(name="people"), release({"town": ["Ås"]}, [7]))])
-    record.end()
-    append_event(job, record, "COMPLETE" if record.error is None else "FAIL")
+    made = JobRelease(asked=ReleaseTable(name="people"), release=release({"town": ["Ås"]}, [7]))
+    append_event(JobResult(job=job, day=DAY, releases=(made,)), "COMPLETE")
     (event,) = events(job)
     folder = Path(job.output.directory)
     assert [(found["namespace"], found["name"]) for found in event["outputs"]] == [
@@ -166,7 +163,7 @@ def test_nothing_goes_over_a_network_whatever_the_environment_says(job, monkeypa
 
 
 def test_the_file_is_the_curators_alone(job):
-    append_event(job, RunRecord(day=DAY), "START")
+    append_event(JobResult(job=job, day=DAY), "START")
     assert stat.S_IMODE(Path(job.records.lineage).stat().st_mode) == 0o600
 
 
@@ -175,24 +172,23 @@ def test_without_the_package_nothing_is_charged(job, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "openlineage", None)
     with pytest.raises(ConfigError, match=r"pip install 'pkdp-pipeline\[lineage\]'"):
-        check_lineage(job)
+        check_records(job)
     with pytest.raises(ConfigError, match=r"pip install 'pkdp-pipeline\[lineage\]'"):
         run_job(job, DAY)
-    with pkdp.Ledger.open(job.ledger, dataset=job.dataset) as ledger:
-        assert list(ledger.entries()) == []
+    assert not Path(job.ledger).exists()
 
 
 def test_a_file_that_cannot_be_written_is_refused(job, tmp_path):
-    check_lineage(job)
+    check_records(job)
     (tmp_path / "lineage.jsonl").mkdir()
     with pytest.raises(ConfigError, match=r"records\.lineage"):
-        check_lineage(job)
+        check_records(job)
     with pytest.raises(ConfigError, match=r"records\.lineage"):
-        append_event(job, RunRecord(day=DAY), "START")
+        append_event(JobResult(job=job, day=DAY), "START")
 
 
 def test_a_job_without_lineage_imports_nothing(job_file):
     job = load_job(job_file())
-    check_lineage(job)
-    append_event(job, RunRecord(day=DAY), "START")
+    check_records(job)
+    append_event(JobResult(job=job, day=DAY), "START")
     assert not list(Path(job.file).parent.glob("*.jsonl"))

@@ -169,15 +169,23 @@ def test_a_failed_check_charges_nothing_and_writes_nothing(job_file, basic):
     assert files(job) == {}
 
 
+ASKED = [
+    'by = "town"\nk = 5',
+    'by = "day"\nk = 5',
+    "k = 5",
+    'by = "town"\nk = 5\ndomain = ["Ås", "Bø"]\nundeclared = "absent"',
+    'by = "town"\nk = 5\nwhere = "person != \'x\'"\none_cell = "most_frequent"',
+]
+
+
 @pytest.mark.parametrize(
-    "asked",
+    ("asked", "engine"),
     [
-        'by = "town"\nk = 5',
-        'by = "town"\nk = 5\ndomain = ["Ås", "Bø"]\nundeclared = "absent"',
-        'by = "day"\nk = 5',
-        'by = "town"\nk = 5\nwhere = "person != \'x\'"\none_cell = "most_frequent"',
-        "k = 5",
+        *((asked, "duckdb") for asked in ASKED),
+        *(pytest.param(asked, "spark", marks=pytest.mark.spark) for asked in ASKED[3:]),
     ],
+    indirect=["engine"],
+    ids=str,
 )
 def test_a_day_without_rows_is_published_like_one_that_reaches_nothing(job_file, basic, asked, engine):
     """Nobody there, and too few there, cannot be told apart: the same files, keys and dtypes."""

@@ -139,7 +139,7 @@ def test_a_variable_is_the_whole_value(written, value):
 
 
 def test_a_variable_without_braces_is_no_file(written):
-    with pytest.raises(ConfigError, match="ledger: an environment variable is written with braces"):
+    with pytest.raises(ConfigError, match="ledger: an environment variable must be the whole value"):
         load_job(written((LEDGER[0], 'ledger = "$PKDP_LEDGER"')))
 
 

@@ -155,8 +155,6 @@ def test_a_ledger_that_does_not_hold_what_was_written_is_refused(job_file):
     [
         (0, ("certificate.json", "md")),
         (1, ("certificate.json",)),
-        (2, ("certificate.json",)),
-        (1, ("md",)),
         (2, ("md",)),
         (3, ("certificate.json", "md")),
     ],

@@ -13,7 +13,7 @@ from pkdp_pipeline.releases.release import Release
 
 def test_a_missing_count_reads_suppressed_and_nothing_steers_a_terminal():
     table = pd.DataFrame({"town": ["a|b", "\x1b[31mred"], "count": pd.array([3, None], dtype="Int64")})
-    header, rows = public_rows(table)
+    header, rows, _ = public_rows(table, 9)
     assert header == ["town", "count"]
     assert rows == [["a|b", "3"], ["\\x1b[31mred", "suppressed"]]
 
@@ -21,7 +21,7 @@ def test_a_missing_count_reads_suppressed_and_nothing_steers_a_terminal():
 def test_different_cells_look_different():
     towns = ["\n", "\\n", "", " ", "(empty)", "(missing)", None, "None", "nan"]
     table = pd.DataFrame({"town": towns, "count": pd.array(range(9), dtype="Int64")})
-    _, rows = public_rows(table)
+    _, rows, _ = public_rows(table, 9)
     assert len({town for town, _ in rows}) == len(towns)
     assert all(town.strip() == town != "" for town, _ in rows)
     assert rows[6] == ["(missing)", "6"]
@@ -30,7 +30,7 @@ def test_different_cells_look_different():
 def test_public_values_cannot_break_the_markdown(job_file):
     frame = pd.DataFrame({"day": [date(2020, 1, 1)] * 5, "person": list("abcde"), "town": ["a|b<i>`\n"] * 5})
     result = run_job(load_job(job_file(frame=frame)), date(2020, 1, 1))
-    assert "| a\\|b\\<i>\\`\\\\n | 5 |" in result.summary.read_text(encoding="utf-8")
+    assert "| a\\|b\\<i\\>\\`\\\\n | 5 |" in result.summary.read_text(encoding="utf-8")
 
 
 def test_the_description_says_each_step(job_file, basic):
@@ -51,6 +51,6 @@ def test_what_noise_decides_is_said_to_lean_high(threshold):
     noise = pkdp.GeometricNoise(0.5)
     mechanism = pkdp.Histogram(k=5, noise=noise, release_threshold=threshold)
     table = pd.DataFrame({"town": ["a"], "count": pd.array([30], dtype="Int64")})
-    line, _ = noise_line(Release.seal(table, pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.5))))
+    line = noise_line(Release.seal(table, pkdp.certify(mechanism, pkdp.AttackerModel(p_max=0.5))))
     assert ("95 % of such numbers are within ±6 of the counted ones" in line) == (threshold is None)
     assert ("Only noisy numbers of at least 9 are shown, so those near 9 lean high" in line) == (threshold == 9)

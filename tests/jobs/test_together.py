@@ -7,6 +7,7 @@ import pytest
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.jobs.reporting import Together
 from pkdp_pipeline.ledger import Entry
+from pkdp_pipeline.ledger.rows import Row
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.facts import Facts
@@ -19,13 +20,9 @@ def entry(mechanism, *, protects="presence", unit=("person",), attacker=None):
     certificate = certify(mechanism, attacker or AttackerModel(), protects=protects)
     standing = Facts(unit=unit, period=DAY.isoformat(), label="label", mechanism=mechanism, protects=protects)
     return Entry(
-        sequence=1,
-        key="key",
-        revision=1,
-        dataset="visits",
+        row=Row.of(standing, id=1, key="key", dataset="visits", state="published"),
         standing=standing,
         terms=Terms(),
-        state="published",
         release_id="id",
         certificate=certificate.to_json(),
         content=b"",

@@ -8,11 +8,10 @@ from functools import cache
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.ledger.account import read_account
 from pkdp_pipeline.ledger.chain import json_text
 from pkdp_pipeline.ledger.charging import hold_recertified
 from pkdp_pipeline.ledger.database import open_database
-from pkdp_pipeline.ledger.entries import Entries
+from pkdp_pipeline.ledger.records import Records
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import LedgerTotals
 from pkdp_pipeline.ledger.verification import compare
@@ -46,7 +45,7 @@ class Book:
     def __init__(self, terms=None, database=None, dataset="flights"):
         self.database = database or open_database(":memory:")
         self.dataset, self.terms, self.kept = dataset, terms or Terms(), {}
-        self.numbers, self.entries = itertools.count(1), Entries(self.database)
+        self.numbers, self.records = itertools.count(1), Records(self.database, dataset)
 
     @property
     def ledger(self):
@@ -62,10 +61,10 @@ class Book:
             return certified(mechanism, whom, asked.protects).in_context(context)
 
         if check:
-            entry = self.ledger.reserve(key, asked, offer, attacker=attacker).entry
+            entry = self.ledger.reserve(key, asked, offer, attacker=attacker).charged.sequence
         else:
-            with self.database.transaction(self.dataset):
-                self.entries.register(self.dataset)
+            with self.records.transaction():
+                self.records.register()
                 texts = {"standing": asked.to_dict(), "terms": self.terms.to_dict()}
                 texts = {name: json_text(fields) for name, fields in texts.items()}
                 certificate = as_text(offer(None, self.ledger.head()))
@@ -74,39 +73,39 @@ class Book:
         return entry
 
     def _record(self, kind, key, **fields):
-        return self.entries.record(dataset=self.dataset, kind=kind, key=key, revision=1, **fields)
+        return self.records.record(kind, key, 1, **fields)
 
     def remove(self, entry):
         """Give a release back, unless it was certified again, and so published."""
-        if self.entries.row(entry).state == "reserved":
-            with self.database.transaction(self.dataset):
+        if self.records.row(entry).state == "reserved":
+            with self.records.transaction():
                 self._record("given_back", self.kept.pop(entry).key)
 
     def recertify(self, entry, attacker):
-        kept, former = self.kept[entry], self.entries.row(entry)
+        kept, former = self.kept[entry], self.records.row(entry)
         certificate = as_text(certified(kept.standing.mechanism, attacker, kept.standing.protects))
-        with self.database.transaction(self.dataset):
+        with self.records.transaction():
             if former.state == "reserved":
                 former = self._record("published", kept.key, release_id="id", content=b"bytes")
-            row = self._record("recertified", kept.key, certificate=certificate, release_id="id", content=b"bytes")
-            hold_recertified(self.database, row, former, kept.standing, recorded=self.terms, terms=self.terms)
+            self._record("recertified", kept.key, certificate=certificate, release_id="id", content=b"bytes")
+            hold_recertified(self.records, self.records.read(entry), former, recorded=self.terms, terms=self.terms)
 
     def total(self, unit=None, evidence=None):
         terms = self.terms if evidence is None else Terms(evidence=evidence)
-        return LedgerTotals.read(self.database, self.dataset, terms).total(self.dataset, unit)
+        return (totals := LedgerTotals.read(self.records, terms)).total(totals.asked_unit(unit))
 
     def verify(self):
-        compare(self.database, self.dataset)
+        compare(self.records)
 
     def state(self):
-        return [one[1:] for one in read_account(self.database, self.dataset).holdings]
+        return [(*row[:7], row.part) for row in self.records.account().rows]
 
     def bundles(self):
-        account = read_account(self.database, self.dataset)
+        account = self.records.account()
         return {unit: account.bundles(unit) for unit in account.units}
 
     def components(self):
-        return read_account(self.database, self.dataset).components
+        return self.records.account().components
 
 
 def standing(mechanism, period, **fields):

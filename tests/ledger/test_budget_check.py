@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.errors import BudgetExceededError, DifferencingError, LedgerError
-from pkdp_pipeline.ledger import Period, budget_check, ceilings, totals
+from pkdp_pipeline.ledger import Period, charging, totals
 from pkdp_pipeline.ledger.database import open_database
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -89,7 +89,7 @@ def test_a_release_without_a_worst_case_needs_a_budget_for_one_part():
     book.add(TABLE, day(1))
     book.add(TABLE, day(2))
     message = refusal(book, Histogram(k=3), day(3))
-    least = budget_check.rounded_up(certified(Histogram(k=3), ATTACKER, "presence").delta(1.0))
+    least = charging.rounded_up(certified(Histogram(k=3), ATTACKER, "presence").delta(1.0))
     assert f"requested: none (its delta is {least} at epsilon = 1.0)" in message
     assert "together: none" in message
     assert "infinity" not in message
@@ -126,7 +126,7 @@ def test_company_makes_an_earlier_release_dearer_and_that_is_held_to_the_budget(
     book = opened(Budget(1.9, 1e-6, part="partial_knowledge"))
     book.add(wide, day(1))
     message = refusal(book, noised(0.01), day(1))
-    assert f"prior: epsilon = {budget_check.rounded_up(best(wide))}, requested: 0.01" in message
+    assert f"prior: epsilon = {charging.rounded_up(best(wide))}, requested: 0.01" in message
 
 
 def test_the_company_of_another_unit_is_held_to_the_budget_too():
@@ -207,7 +207,7 @@ def all_windows(standings, days):
     ),
     st.lists(st.tuples(st.sampled_from([0.3, 0.5, 1.0]), st.sampled_from([None, 1, 2, 3, 7])), min_size=1, max_size=2),
 )
-@settings(max_examples=120)
+@settings(max_examples=60)
 def test_noise_is_refused_exactly_when_some_window_would_hold_too_much(steps, limits):
     book = opened(*(Budget(epsilon, 0, window_days=days) for epsilon, days in limits))
     for kind, *rest in steps:
@@ -266,7 +266,7 @@ def measured(standings, held, unit, evidence):
     st.sampled_from([0.35, 1.0, 1.6, 2.1]),
     st.sampled_from(["partial_knowledge", "worst_case", None]),
 )
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_no_window_of_any_unit_ever_holds_more_than_is_allowed(asked, days, allowed, part):
     budget = Budget(allowed, 1e-6, part=part, window_days=days)
     book = opened(budget, evidence=(OneDayProtected(),))
@@ -313,8 +313,8 @@ def test_bounded_dependence_is_held_to_the_budget():
 @pytest.mark.parametrize("order", [list(range(60)), list(range(60))[::-1], sorted(range(60), key=lambda n: n % 7)])
 def test_windows_that_add_up_from_the_same_are_added_up_once(order, monkeypatch):
     counted, nothing = [], compose([certified(noised(1e-9), AttackerModel(), "presence")])
-    monkeypatch.setattr(ceilings, "add_up", lambda *_, **__: counted.append(1) or nothing)
-    monkeypatch.setattr(ceilings, "_lines", OrderedDict())
+    monkeypatch.setattr(totals, "add_up", lambda *_, **__: counted.append(1) or nothing)
+    monkeypatch.setattr(totals, "_lines", OrderedDict())
     book = opened(Budget(1.0, 1e-6, part="partial_knowledge", window_days=30), evidence=(OneDayProtected(),))
     for number in order:
         counted.clear()

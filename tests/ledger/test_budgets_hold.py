@@ -149,7 +149,7 @@ HAIR = 1e-12
         max_size=2,
     ),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 def test_no_total_is_above_a_budget(asked, evidence, limits):
     budgets = tuple(Budget(epsilon, delta, part=part) for epsilon, delta, part in limits)
     book = Book(Terms(evidence=evidence, budgets=budgets))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections import Counter, OrderedDict
 
 import pytest
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.ledger import ceilings
+from pkdp_pipeline.ledger import totals
 from pkdp_pipeline.ledger.account import Bundle
 from pkdp_pipeline.ledger.adding_up import add_up
-from pkdp_pipeline.ledger.ceilings import fits_budget
+from pkdp_pipeline.ledger.totals import fits_budget
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import BoundedParticipation, IndependentGivenHabits, OneDayProtected
@@ -24,6 +25,7 @@ PARTS = {
     "table": certify(Histogram(k=90), AttackerModel(p_max=0.3)),
     "large": certify(Histogram(k=1500), AttackerModel(p_max=0.3)),
 }
+SUMS = []
 ALONE = {key: Bundle.of("alone", {key: 1}) for key in PARTS}
 BUDGETS = (
     Budget(1.0, 1e-6, part="partial_knowledge"),
@@ -35,16 +37,14 @@ BUDGETS = (
 
 @pytest.fixture(autouse=True)
 def nothing_remembered(monkeypatch):
-    monkeypatch.setattr(ceilings, "_lines", OrderedDict())
+    monkeypatch.setattr(totals, "_lines", OrderedDict())
 
 
 @pytest.fixture
 def sums(monkeypatch):
-    """Count what is added up."""
+    """Record what is added up."""
     found = []
-    monkeypatch.setattr(
-        ceilings, "add_up", lambda held, *rest, **names: found.append(dict(held)) or add_up(held, *rest, **names)
-    )
+    monkeypatch.setattr(sys.modules[__name__], "SUMS", found)
     return found
 
 
@@ -56,8 +56,12 @@ def afresh(held, evidence, budget):
     )
 
 
-def answer(held, evidence, budget):
-    return fits_budget(held, PARTS, evidence, budget, beside_others=False)
+def answer(held, evidence, budget, *, others=False):
+    def total_of(some):
+        SUMS.append(dict(some))
+        return add_up(some, PARTS, evidence, beside_others=others)
+
+    return fits_budget(held, budget, total_of, (evidence, others))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -111,7 +115,7 @@ def test_what_fits_is_remembered_for_its_own_question_only(sums):
     assert len(sums) == 2
     assert not answer({ALONE["more"]: 5}, evidence, BUDGETS[3])
     assert len(sums) == 3
-    assert fits_budget(fewer, PARTS, evidence, BUDGETS[1], beside_others=True)
+    assert answer(fewer, evidence, BUDGETS[1], others=True)
     assert len(sums) == 4
 
 
@@ -124,7 +128,7 @@ def test_what_does_not_add_up_is_an_error_and_remembers_nothing():
 
 
 def test_what_is_remembered_stays_small():
-    for number in range(ceilings._MOST_LINES + 50):
+    for number in range(totals._MOST_LINES + 50):
         budget = Budget(1.0 + number / 1000, 1e-6, part="worst_case")
         assert answer({ALONE["counts"]: 1}, (), budget)
-    assert len(ceilings._lines) == ceilings._MOST_LINES
+    assert len(totals._lines) == totals._MOST_LINES

@@ -205,7 +205,7 @@ def test_a_changed_derived_table_is_found(path, ledger, statement):
 
 def copied_row(ledger, **given):
     """Return the statement that copies an entry's row, columns that differ given."""
-    columns = [row[1] for row in ledger._database.execute("PRAGMA table_info(entry)")]
+    columns = [row[1] for row in ledger.records.database.execute("PRAGMA table_info(entry)")]
     return f"INSERT INTO entry SELECT {', '.join(given.get(column, column) for column in columns)} FROM entry LIMIT 1"
 
 

@@ -38,11 +38,11 @@ def in_child(work):
 def test_the_file_is_durable_and_append_only(path):
     with Ledger.open(path) as ledger:
         publish(ledger)
-        assert ledger._database.execute("PRAGMA synchronous") == [(2,)]
-        assert ledger._database.execute("PRAGMA foreign_keys") == [(1,)]
+        assert ledger.records.database.execute("PRAGMA synchronous") == [(2,)]
+        assert ledger.records.database.execute("PRAGMA foreign_keys") == [(1,)]
         for change in ("UPDATE event SET content = x'00'", "DELETE FROM event"):
             with pytest.raises(LedgerError, match="append-only"):
-                ledger._database.execute(change)
+                ledger.records.database.execute(change)
     raw = sqlite3.connect(path)
     assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     for change in ("UPDATE event SET key = 'x'", "DELETE FROM event"):
@@ -64,7 +64,7 @@ def test_the_file_is_durable_and_append_only(path):
 )
 def test_a_malformed_event_is_refused_by_the_tables(path, columns):
     with Ledger.open(path) as ledger, pytest.raises(LedgerError, match="constraint"):
-        ledger._database.execute(
+        ledger.records.database.execute(
             "INSERT INTO event (kind, standing, certificate, terms, release_id, content, dataset, position, key, "
             f"revision, created_at, previous, hash) VALUES ({columns}, 'd', 1, 'k', 1, 'now', :link, :link)",
             link="0" * 64,
@@ -93,7 +93,7 @@ def test_a_locked_ledger_is_a_temporary_error_and_nothing_is_charged(path):
 
 @pytest.mark.usefixtures("no_waiting")
 def test_the_write_lock_is_taken_before_anything_is_looked_at(path):
-    with Ledger.open(path) as one, Ledger.open(path) as other, one._database.transaction("default"):
+    with Ledger.open(path) as one, Ledger.open(path) as other, one.records.database.transaction("default"):
         with pytest.raises(TemporaryError):
             publish(other)
         assert other.find("key") is None
@@ -259,12 +259,12 @@ def test_a_ledger_that_is_taken_away_while_open_charges_nothing(path, tmp_path, 
 
 def test_a_snapshot_sees_one_state_and_holds_nobody_up(path):
     with Ledger.open(path) as one, Ledger.open(path) as other:
-        with one._database.snapshot():
+        with one.records.database.snapshot():
             assert list(one.entries()) == []
             publish(other)
             assert list(one.entries()) == []
             with pytest.raises(LedgerError, match="readonly"):
-                one._database.execute("DELETE FROM dataset")
+                one.records.database.execute("DELETE FROM dataset")
         assert len(list(one.entries())) == 1
         assert publish(one)[1]
 
@@ -277,8 +277,8 @@ def test_a_failed_transaction_leaves_nothing_open(path):
 
     with Ledger.open(path) as ledger:
         with pytest.raises(ZeroDivisionError):
-            fail(ledger._database)
-        assert ledger._database.execute("SELECT * FROM dataset") == []
+            fail(ledger.records.database)
+        assert ledger.records.database.execute("SELECT * FROM dataset") == []
         assert not publish(ledger)[1]
 
 
@@ -340,13 +340,13 @@ def test_statements_are_split_where_they_end():
 def test_look_ups_use_an_index(path, monkeypatch):
     with Ledger.open(path) as ledger:
         publish(ledger)
-        execute, asked = ledger._database.execute, []
+        execute, asked = ledger.records.database.execute, []
 
         def recorded(sql, **parameters):
             asked.append((sql, parameters))
             return execute(sql, **parameters)
 
-        monkeypatch.setattr(ledger._database, "execute", recorded)
+        monkeypatch.setattr(ledger.records.database, "execute", recorded)
         ledger.find("key")
         ledger.head()
         _ = ledger.terms

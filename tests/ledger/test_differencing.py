@@ -45,7 +45,6 @@ def test_one_noiseless_release_of_two_is_refused_with_the_three_ways_out(new, ol
     message = refusal(standing("new view", new), standing("old view", old))
     for words in ("new view", "old view", "flights", "cross-tabulated", "noise", "bounded dependence"):
         assert words in message
-    assert ("one of them is noised does not help" in message) is (new != old)
 
 
 @pytest.mark.parametrize(
@@ -53,12 +52,12 @@ def test_one_noiseless_release_of_two_is_refused_with_the_three_ways_out(new, ol
     [
         ({}, {}, "a revision of the same query", "let the first release stand"),
         ({"period": "2013-01-02/2013-01-08"}, {"period": "2013-01-01/2013-01-07"}, "rolling windows", "without over"),
-        ({"period": "2013-W01"}, {}, "one period lies inside the other", "add up what is published"),
+        ({"period": "2013-W01"}, {}, "a week beside its days", "add up what is published"),
         ({"period": "2013"}, {"period": "2013-01-02"}, "running totals", "without overlaps"),
-        ({"where": "delay > 5"}, {}, "nested filters", "the filters' columns"),
-        ({}, {"where": "delay > 5"}, "nested filters", "its cells declared in domain"),
+        ({"where": "delay > 5"}, {}, "be nested", "the filters' columns"),
+        ({}, {"where": "delay > 5"}, "be nested", "its cells declared in domain"),
         ({"where": "delay > 5"}, {"where": "delay > 15"}, "filters may overlap", "release.rollup"),
-        ({"where": "(delay>5)"}, {"where": "delay > 5"}, "whether or not they are spelled alike", "release.rollup"),
+        ({"where": "(delay>5)"}, {"where": "delay > 5"}, "however they are spelled", "release.rollup"),
         ({"where": "c == 'a'"}, {"where": 'c == "a"'}, "predicates are not compared", "release.rollup"),
         ({"opaque": True}, {}, "counts as overlapping everything", "the columns the predicates read"),
         ({"opaque": True, "label": "a"}, {"opaque": True, "label": "b"}, "overlapping everything", "rollup"),
@@ -116,7 +115,7 @@ def test_one_exact_count_may_stand_beside_pure_noise(exact_first):
 def test_the_exception_is_for_an_exact_count_and_pure_noise_about_one_unit(count, noised, exact_first):
     pair = [standing("n", count), standing("noised", **noised)]
     message = refusal(*(pair if exact_first else pair[::-1]))
-    assert ("a single exact count" in message) is (noised["mechanism"] != Histogram(k=5, noise=NOISE))
+    assert "a single exact count" in message
 
 
 def test_a_second_exact_count_is_one_too_many():

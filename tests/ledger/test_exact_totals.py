@@ -38,8 +38,8 @@ PEOPLE = pd.DataFrame({"id": range(170), "cell": ["a"] * 90 + ["b"] * 60 + ["c"]
 
 
 @pytest.fixture
-def ledger(tmp_path):
-    with pkdp.Ledger.open(tmp_path / "ledger.sqlite", dataset="census") as opened:
+def ledger():
+    with pkdp.Ledger.open(":memory:", dataset="census") as opened:
         yield opened
 
 

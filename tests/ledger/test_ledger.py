@@ -25,7 +25,7 @@ from pkdp_pipeline.errors import (
     TemporaryError,
 )
 from pkdp_pipeline.ledger import Entry, Ledger, Reservation
-from pkdp_pipeline.ledger.admission import Admission
+from pkdp_pipeline.ledger.admission import Admission, admit
 from pkdp_pipeline.ledger.chain import GENESIS
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
@@ -37,7 +37,7 @@ HABITS = IndependentGivenHabits()
 
 
 def kinds(ledger):
-    return [event.kind for event in ledger._journal.events(ledger.dataset)]
+    return [event.kind for event in ledger.records.events()]
 
 
 def test_a_published_entry_is_found_again_with_its_bytes(path):
@@ -62,14 +62,10 @@ def test_a_published_entry_is_found_again_with_its_bytes(path):
 def test_a_release_is_charged_before_it_is_published(path):
     with Ledger.open(path) as ledger:
         reservation = reserve(ledger)
-        assert reservation == Reservation(
-            key="key",
-            revision=1,
-            certificate=certificate(),
-            head=GENESIS,
-            dataset="default",
-            entry=1,
-        )
+        assert isinstance(reservation, Reservation)
+        charged = reservation.charged
+        assert (charged.key, charged.revision, charged.head, charged.sequence) == ("key", 1, GENESIS, 1)
+        assert (charged.dataset, reservation.certificate) == ("default", certificate())
         assert ledger.find("key") is None
         (entry,) = ledger.entries()
         assert (entry.state, entry.content, entry.release_id) == ("reserved", None, None)
@@ -134,7 +130,7 @@ def test_a_release_whose_reservation_was_given_back_is_not_published(path):
         with pytest.raises(TemporaryError, match="gave its reservation back"):
             one.publish(mine, b"bytes", "release")
         again = reserve(other)
-        assert (again.revision, again.entry > mine.entry) == (1, True)
+        assert (again.charged.revision, again.charged.sequence > mine.charged.sequence) == (1, True)
         with pytest.raises(TemporaryError):
             one.publish(mine, b"bytes", "release")
         other.publish(again, b"again", "release")
@@ -151,13 +147,13 @@ def test_a_revision_is_one_more_release_of_the_same_key(path):
         assert ledger.find("key") == second
         assert publish(ledger, what=what)[0] == second
         left = reserve(ledger, what=what, revise=True)
-        assert left.revision == 3
+        assert left.charged.revision == 3
         assert ledger.find("key") == second
         assert publish(ledger, what=what) == (second, True)
         assert reserve(ledger, what=what, revise=True) == left
         ledger.give_back(left)
         third = reserve(ledger, what=what, revise=True)
-        assert third.revision == 3
+        assert third.charged.revision == 3
         ledger.publish(third, b"third", "release")
         assert [entry.revision for entry in ledger.entries()] == [1, 2, 3]
         ledger.verify(contents=False)
@@ -184,7 +180,7 @@ def test_an_offer_is_told_what_it_may_claim_and_where_the_chain_is(path):
             reservation = ledger.reserve(label, standing(label, noised=True), offer)
             first = label == "a"
             assert told[-1] == (Admission(alone=first, claims=first), head)
-            assert reservation.head == head
+            assert reservation.charged.head == head
             ledger.publish(reservation, b"bytes", "release")
         assert [entry.head for entry in ledger.entries()] == [head for _, head in told]
 
@@ -214,8 +210,8 @@ def test_an_offer_may_read_the_ledger_but_not_change_it(path):
 
 def test_differencing_is_checked_again_inside_the_transaction(path):
     with Ledger.open(path) as one, Ledger.open(path) as other:
-        assert one.check(standing("a")) == Admission(alone=True, claims=True)
-        assert other.check(standing("b")).alone
+        assert admit(one.records, standing("a"), one.terms) == Admission(alone=True, claims=True)
+        assert admit(other.records, standing("b"), other.terms).alone
         publish(one, "a", standing("a"))
         with pytest.raises(DifferencingError):
             publish(other, "b", standing("b"))
@@ -226,11 +222,11 @@ def test_data_sets_do_not_see_each_other(path):
     with Ledger.open(path, dataset="flights", evidence=HABITS) as ledger:
         publish(ledger)
         with pytest.raises(DifferencingError):
-            ledger.check(standing("another view"))
+            admit(ledger.records, standing("another view"), ledger.terms)
         assert [other.label for other in ledger.beside(standing("another view"))] == ["by carrier"]
         reservation = reserve(ledger, "later", standing(period="2014"))
     with Ledger.open(path, dataset="ships") as ledger:
-        assert ledger.check(standing("another view")).alone
+        assert admit(ledger.records, standing("another view"), ledger.terms).alone
         assert ledger.beside(standing("another view")) == []
         assert list(ledger.entries()) == []
         assert ledger.find("key") is None
@@ -486,7 +482,7 @@ def test_a_reservation_is_taken_over_under_the_budget_now_in_force(path):
         ledger.verify()
     with Ledger.open(path, budget=worst_case_budget(3.0)) as ledger:
         again = reserve(ledger, what=what)
-        assert (again.revision, again.entry > left.entry) == (1, True)
+        assert (again.charged.revision, again.charged.sequence > left.charged.sequence) == (1, True)
         assert kinds(ledger) == ["reserved", "given_back", "reserved"]
         assert ledger.total().worst_case.parameters == total.worst_case.parameters
         with pytest.raises(TemporaryError, match="gave its reservation back"):
@@ -509,7 +505,7 @@ def test_a_reservation_is_taken_over_beside_what_was_charged_meanwhile(path):
 
         again = ledger.reserve("key", what, offer)
         assert {admission for admission, _ in told} == {Admission(alone=False, claims=False)}
-        assert again.head == told[-1][1] == json.loads(again.certificate.to_json())["context"]["head"]
+        assert again.charged.head == told[-1][1] == json.loads(again.certificate.to_json())["context"]["head"]
         assert again != left
         assert ledger.reserve("key", what, offer) == again
         assert kinds(ledger) == ["reserved", "reserved", "published", "given_back", "reserved"]
@@ -535,7 +531,7 @@ def test_taking_over_leaves_the_running_state_as_it_was(path):
             reserve(ledger, label, noised(label, 0.5, period))
         total = ledger.total()
         for label, period in (("b", "2013-01-04/2013-01-09"), ("a", "2013-01-01/2013-01-05")):
-            assert reserve(ledger, label, noised(label, 0.5, period)).revision == 1
+            assert reserve(ledger, label, noised(label, 0.5, period)).charged.revision == 1
             assert ledger.total() == total
             ledger.verify()
         assert kinds(ledger) == ["reserved"] * 3

@@ -9,8 +9,9 @@ from ledger_samples import certificate, publish, publish_release, reserve, seale
 
 from pkdp_pipeline.errors import ArgumentError, DifferencingError, LedgerError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.ledger.chain import GENESIS, Journal
+from pkdp_pipeline.ledger.chain import GENESIS
 from pkdp_pipeline.ledger.database import while_waiting
+from pkdp_pipeline.ledger.records import Records
 from pkdp_pipeline.model.evidence import IndependentGivenHabits
 
 HABITS = IndependentGivenHabits()
@@ -69,7 +70,7 @@ def test_the_chain_is_the_same_as_in_sqlite(postgres_url, path):
     for location in (postgres_url, path):
         with Ledger.open(location) as ledger:
             publish(ledger, content=b"\x00\xff", what=standing('ünï "quoted"'))
-            chains.append(list(ledger._journal.events("default")))
+            chains.append(list(ledger.records.events()))
     for mine, other in zip(*chains, strict=True):
         for name in mine.__dataclass_fields__:
             if name not in ("created_at", "previous", "hash"):
@@ -190,7 +191,7 @@ def test_a_locked_data_set_is_a_temporary_error_and_others_go_on(postgres_url):
         Ledger.open(postgres_url, dataset="ships") as ships,
     ):
         publish(ships, "first", standing(noised=True))
-        with one._database.transaction("flights"):
+        with one.records.database.transaction("flights"):
             with pytest.raises(TemporaryError, match="locked"):
                 publish(other)
             assert other.find("key") is None
@@ -211,7 +212,7 @@ def test_who_waits_for_a_data_set_can_be_told_to_stop(postgres_url):
             raise Told
 
     with Ledger.open(postgres_url) as one, Ledger.open(postgres_url) as other:
-        with one._database.transaction("default"), while_waiting(look), pytest.raises(Told):
+        with one.records.database.transaction("default"), while_waiting(look), pytest.raises(Told):
             reserve(other)
         reserve(other)
         assert len(asked) == 2
@@ -223,7 +224,7 @@ def test_who_waits_for_a_data_set_gets_it_when_it_is_free(postgres_url):
             held, wait = threading.Event(), threading.Event()
 
             def hold():
-                with one._database.transaction("default"):
+                with one.records.database.transaction("default"):
                     held.set()
                     wait.wait()
 
@@ -239,7 +240,7 @@ def test_who_waits_for_a_data_set_gets_it_when_it_is_free(postgres_url):
 @pytest.mark.usefixtures("no_waiting")
 def test_spellings_of_one_data_set_share_its_lock(postgres_url):
     with Ledger.open(postgres_url, dataset="Flights") as one, Ledger.open(postgres_url, dataset="flights") as other:
-        with one._database.transaction("Flights"), pytest.raises(TemporaryError, match="locked"):
+        with one.records.database.transaction("Flights"), pytest.raises(TemporaryError, match="locked"):
             publish(other)
         publish(one)
         with pytest.raises(TemporaryError, match="'Flights'"):
@@ -253,13 +254,13 @@ def test_what_was_committed_while_waiting_is_seen(cluster, postgres_url):
         connection.execute("ALTER DATABASE ledger SET default_transaction_isolation = 'serializable'")
         connection.execute("ALTER DATABASE ledger SET synchronous_commit = 'off'")
     with Ledger.open(postgres_url) as one, Ledger.open(postgres_url) as other:
-        assert one._database.execute("SHOW synchronous_commit") == [("on",)]
+        assert one.records.database.execute("SHOW synchronous_commit") == [("on",)]
         seen = []
-        with one._database.transaction("default"):
-            assert one._database.execute("SHOW transaction_isolation") == [("read committed",)]
+        with one.records.database.transaction("default"):
+            assert one.records.database.execute("SHOW transaction_isolation") == [("read committed",)]
             waiting = threading.Thread(target=lambda: seen.append(publish(other)))
             waiting.start()
-            one._entries.register("default")
+            one.records.register()
         publish(one, content=b"mine")
         waiting.join()
         assert one.find("key") == seen[0][0]
@@ -268,12 +269,12 @@ def test_what_was_committed_while_waiting_is_seen(cluster, postgres_url):
 
 def test_a_snapshot_sees_one_state_and_writes_nothing(postgres_url):
     with Ledger.open(postgres_url) as one, Ledger.open(postgres_url) as other:
-        with one._database.snapshot():
+        with one.records.database.snapshot():
             assert list(one.entries()) == []
             publish(other)
             assert list(one.entries()) == []
             with pytest.raises(LedgerError, match="read-only"):
-                one._database.execute("DELETE FROM dataset")
+                one.records.database.execute("DELETE FROM dataset")
         assert len(list(one.entries())) == 1
 
 
@@ -366,9 +367,9 @@ def test_a_lost_connection_is_a_temporary_error_and_the_next_call_works(postgres
             )
 
         def lose():
-            with ledger._database.transaction("default"):
+            with ledger.records.database.transaction("default"):
                 cut()
-                ledger._entries.row(reservation.entry)
+                ledger.records.row(reservation.charged.sequence)
 
         with pytest.raises(TemporaryError, match="once"):
             lose()
@@ -379,7 +380,7 @@ def test_a_lost_connection_is_a_temporary_error_and_the_next_call_works(postgres
 
 
 def test_a_connection_lost_when_committing_leaves_a_charge_that_is_taken_over(postgres_url, connect, monkeypatch):
-    append = Journal.append
+    append = Records.append
 
     def append_and_cut(journal, **fields):
         sequence = append(journal, **fields)
@@ -390,12 +391,12 @@ def test_a_connection_lost_when_committing_leaves_a_charge_that_is_taken_over(po
         return sequence
 
     with Ledger.open(postgres_url) as ledger:
-        monkeypatch.setattr(Journal, "append", append_and_cut)
+        monkeypatch.setattr(Records, "append", append_and_cut)
         with pytest.raises(TemporaryError):
             reserve(ledger)
         monkeypatch.undo()
         assert not publish(ledger)[1]
-        assert [event.kind for event in ledger._journal.events("default")] == ["reserved", "published"]
+        assert [event.kind for event in ledger.records.events()] == ["reserved", "published"]
 
 
 SECRET = "p@ss/w:rd"
@@ -443,7 +444,7 @@ def test_tables_that_could_not_be_read_are_remembered(postgres_url):
         ledger.mark_unreadable("events")
         ledger.mark_unreadable("events")
         ledger.verify()
-        assert [event.kind for event in Journal(ledger._database).events("people")] == ["unreadable"]
+        assert [event.kind for event in ledger.records.events()] == ["unreadable"]
         assert ledger.unreadable() == {"events"}
 
 

@@ -15,7 +15,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.ledger.chain import GENESIS, Journal
+from pkdp_pipeline.ledger.chain import GENESIS
 from pkdp_pipeline.ledger.copying import copied, replay
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 
@@ -46,7 +46,7 @@ def test_a_copy_has_it_too(path):
         assert ledger.unreadable() == {"events", "side.events"}
     with Ledger.open(path, dataset="people") as ledger:
         target = SqliteDatabase(":memory:")
-        replay(ledger._database, target, "people")
+        replay(ledger.records, target)
         with Ledger(target, dataset="people") as copy:
             assert copy.head() == head
             copy.verify()
@@ -80,8 +80,6 @@ def test_what_stands_first_in_a_chain_is_no_certificate(path):
         ledger.mark_unreadable("events")
         head = ledger.head()
         reserve(ledger, "key")
-        journal = Journal(ledger._database)
-        found = journal.certificates_after("people", [GENESIS, head])
+        found = ledger.records.certificates_after([GENESIS, head, "f" * 64])
         assert {where: len(texts) for where, texts in found.items()} == {head: 1}
         assert json.loads(found[head][0])["mechanism"]
-        assert journal.among("people", [head, "f" * 64]) == {head}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.ledger.budget_check import drawn
+from pkdp_pipeline.ledger.charging import drawn
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram

@@ -303,7 +303,7 @@ def test_another_run_s_reservation_is_explained_as_it_would_be_taken_over(tmp_pa
         left = Publication(question=question, attacker=KNOWS_LITTLE, ledger=ledger).reserve()
         published(**asked | {"ledger": ledger, "period": "2021-01-01"})
         explained = pkdp.explain(**asked, ledger=ledger)
-        assert explained.certificate.context.head == left.head
+        assert explained.certificate.context.head == left.charged.head
         assert check(asked, ledger) == "publish"
 
 

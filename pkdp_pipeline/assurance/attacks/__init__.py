@@ -7,40 +7,4 @@ learns, enumerated exactly or simulated with a confidence bound, by code that sh
 
 from __future__ import annotations
 
-from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, Life, is_admitted
-from pkdp_pipeline.assurance.attacks.enumeration import LARGEST, Enumerated, enumerated, size
-from pkdp_pipeline.assurance.attacks.matching import knowing_all, matching
-from pkdp_pipeline.assurance.attacks.schedules import (
-    Day,
-    Schedule,
-    enumerated_schedule,
-    schedules,
-    simulated_schedule,
-    worst_schedules,
-)
-from pkdp_pipeline.assurance.attacks.simulation import Simulated, simulated
-from pkdp_pipeline.assurance.attacks.trials import EPSILONS, crowds, vertices
-
-__all__ = [
-    "EPSILONS",
-    "LARGEST",
-    "Crowd",
-    "Day",
-    "Enumerated",
-    "Group",
-    "Life",
-    "Schedule",
-    "Simulated",
-    "crowds",
-    "enumerated",
-    "enumerated_schedule",
-    "is_admitted",
-    "knowing_all",
-    "matching",
-    "schedules",
-    "simulated",
-    "simulated_schedule",
-    "size",
-    "vertices",
-    "worst_schedules",
-]
+__all__: list[str] = []

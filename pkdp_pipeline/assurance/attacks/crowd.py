@@ -1,14 +1,17 @@
 """Crowd: one attacker in full, that is, how likely everybody is to be where, and which two lives are compared.
 
-Besides: whether a crowd keeps to what is declared, and the extreme people that a declaration admits.
+Besides: whether a crowd keeps to what is declared, the extreme people that a declaration admits, and every extreme
+crowd of a small instance. The divergence is convex in each chance, so the worst attackers are among those whose
+chances are vertices.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import combinations_with_replacement
 
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError
@@ -196,6 +199,11 @@ def keeps(group: Group, attacker: AttackerModel, counted: bool, protects: Protec
     )
 
 
+def knows_total(crowd: Crowd, attacker: AttackerModel) -> Crowd:
+    """Return the crowd with what is declared to be known beside the release: the total, where that leaks."""
+    return replace(crowd, sees_total=True) if attacker.total_is_known else crowd
+
+
 def counted_shapes(attacker: AttackerModel) -> tuple[Shape, ...]:
     """Return the ends of what a `Count` is told about a person, the largest first."""
     low = 0.0 if attacker.p_min is None else attacker.p_min
@@ -266,3 +274,88 @@ def _down(value: Fraction, steps: int) -> float:
     for _ in range(steps):
         near = math.nextafter(near, 0.0)
     return near
+
+
+MOST_CROWDS = 160
+"""So many crowds make an instance small, in both orders of the lives together."""
+
+_MOST_PEOPLE = 14
+_MOST_KNOWN = 3
+
+
+def vertices(certificate: ReleaseCertificate, *, most: int = MOST_CROWDS) -> tuple[Crowd, ...]:
+    """Return all extreme attackers with up to some number of unknown people; the number is as large as `most` allows.
+
+    Notes
+    -----
+    Extreme means that every person's chances are a vertex of what is declared about one person. Attackers are the same
+    when people change places, so what counts is how many people are of each kind. Besides, for counts, one attacker of
+    each size to whom no two people are alike.
+    """
+    least = certificate.attacker.unknown or 0
+    if not certificate.has_partial_knowledge or least > _MOST_PEOPLE:
+        return ()
+    cap = certificate.attacker.unknown_max
+    found: dict[Crowd, None] = {}
+    for people in range(least, _MOST_PEOPLE + 1):
+        if cap is not None and people > cap and certificate.attacker.p_min:
+            break
+        crowds = [
+            knows_total(crowd, certificate.attacker)
+            for crowd in _with(certificate, people)
+            if is_admitted(crowd, certificate)
+        ]
+        if len(found) + len(crowds) > most:
+            break
+        found |= dict.fromkeys(crowds)
+    return tuple(found)
+
+
+def _with(certificate: ReleaseCertificate, people: int) -> Iterator[Crowd]:
+    """Yield the extreme attackers with exactly `people` unknown people."""
+    cells, shapes, lives = _kinds(certificate)
+    for unknown in _groups(shapes, people):
+        for known, controlled in _known(certificate, shapes, cells):
+            crowd = Crowd(
+                cells=cells, unknown=unknown, known=known, controlled=controlled, first=lives[0], second=lives[1]
+            )
+            yield from (crowd, crowd.reversed())
+    if cells == 1 and people > 1 and len(shapes) == 2:
+        (high,), (low,) = shapes
+        steps = (low + (high - low) * (people - at) / people for at in range(people))
+        graded = tuple(Group(people=1, chances=(min(high, step),)) for step in steps)
+        crowd = Crowd(cells=1, unknown=graded)
+        yield from (crowd, crowd.reversed())
+
+
+def _kinds(certificate: ReleaseCertificate) -> tuple[int, tuple[Shape, ...], tuple[Life, Life]]:
+    """Return (cells, what one person may be, the target's lives)."""
+    if isinstance(certificate.mechanism, Count):
+        return 1, counted_shapes(certificate.attacker), (0, None)
+    shapes = histogram_shapes(certificate.attacker, certificate.protects, 2)
+    return 2, shapes, (0, 1 if certificate.protects == "value" else None)
+
+
+def _groups(shapes: tuple[Shape, ...], people: int) -> Iterator[tuple[Group, ...]]:
+    for chosen in combinations_with_replacement(range(len(shapes)), people):
+        numbers = [chosen.count(at) for at in range(len(shapes))]
+        yield tuple(Group(people=n, chances=shape) for n, shape in zip(numbers, shapes, strict=True) if n)
+
+
+def _known(
+    certificate: ReleaseCertificate, shapes: tuple[Shape, ...], cells: int
+) -> Iterator[tuple[tuple[Group, ...], tuple[int, ...]]]:
+    """Yield ways to know or control as many people as are declared, or a few of them."""
+    attacker = certificate.attacker
+    people = attacker.known
+    if not people:
+        yield (), ()
+    elif attacker.influence == "active":
+        for there in range(people + 1) if people <= _MOST_KNOWN else (0, people):
+            if cells == 1:
+                yield (Group(people=people - there, chances=(0.0,)),), (there,)
+            else:
+                yield (), (there, people - there, *[0] * (cells - 2))
+    else:
+        for known in _groups(shapes, min(people, _MOST_KNOWN)):
+            yield known, ()

@@ -45,13 +45,12 @@ _RATIONAL_PEOPLE = 48
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enumerated:
-    """The divergence of an attacker's first life from the second, at `epsilon`: ``lower ≤ truth ≤ upper``.
+    """The divergence of an attacker's first life from the second: ``lower ≤ truth ≤ upper``.
 
     The two differ by about 1e-90, because e^ε (and noise) is no rational number, and not at all at ε = 0 without noise
     among few people.
     """
 
-    epsilon: float
     lower: Fraction
     upper: Fraction
 
@@ -113,7 +112,7 @@ def enumerated(mechanism: Mechanism, crowd: Crowd, epsilon: float) -> Enumerated
         return None
     with flint.ctx.workprec(BITS):
         lower, upper = hockey_stick(_listed(mechanism, crowd), epsilon, numbers_for(mechanism, crowd))
-    return Enumerated(epsilon=float(epsilon), lower=lower, upper=upper)
+    return Enumerated(lower=lower, upper=upper)
 
 
 @lru_cache(maxsize=4)

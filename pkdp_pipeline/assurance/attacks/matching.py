@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
+from itertools import product
 from types import MappingProxyType
 
-from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, Shape, counted_shapes, histogram_shapes, is_admitted
+from pkdp_pipeline.assurance.attacks.crowd import (
+    Crowd,
+    Group,
+    Shape,
+    counted_shapes,
+    histogram_shapes,
+    is_admitted,
+    knows_total,
+)
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count
@@ -45,11 +53,6 @@ def matching(certificate: ReleaseCertificate, epsilon: float) -> tuple[Crowd, ..
     return tuple(found)
 
 
-def knows_total(crowd: Crowd, attacker: AttackerModel) -> Crowd:
-    """Return the crowd with what is declared to be known beside the release: the total, where that leaks."""
-    return replace(crowd, sees_total=True) if attacker.total_is_known else crowd
-
-
 def worst_numbers(k: int, p: float, epsilon: float) -> tuple[int, int]:
     """Return how many unknown p-coins tell most about one person in a count that is published from `k` on.
 
@@ -73,8 +76,8 @@ def _capped(attacker: AttackerModel, people: int) -> int:
 def _thresholding(certificate: ReleaseCertificate, epsilon: float, counted: bool = True) -> Iterator[Crowd]:
     """Yield who tells most where few people are published, or where few are not `counted`."""
     mechanism, attacker = certificate.mechanism, certificate.attacker
-    assert isinstance(mechanism, Count)
-    ends, limits = counted_shapes(attacker), (mechanism.k, mechanism.k_complement)
+    complement = mechanism.k_complement if isinstance(mechanism, Count) else None
+    ends, limits = counted_shapes(attacker), (mechanism.k, complement)
     order = 1 if counted else -1
     (worst, other), (limit, further) = (ends[0], ends[-1])[::order], limits[::order]
     assert limit is not None
@@ -145,63 +148,40 @@ def _counting(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd
     del epsilon
     attacker = certificate.attacker
     assert attacker.unknown is not None
-    high, *rest = counted_shapes(attacker)
-    low, people = rest[0] if rest else high, attacker.unknown
-    if low == high:
-        alike = Crowd(cells=1, unknown=(Group(people=people, chances=high),))
-        yield from (alike, alike.reversed())
-        return
+    ends, people = counted_shapes(attacker), attacker.unknown
     eighths = () if people > 5_000 else tuple(round(people * part / 8) for part in range(9))
-    for at_high in sorted({0, 1, 2, people - 2, people - 1, people, *eighths}):
+    numbers = sorted({0, 1, 2, people - 2, people - 1, people, *eighths}) if len(ends) > 1 else [people]
+    for at_high in numbers:
         if 0 <= at_high <= people:
-            crowd = Crowd(cells=1, unknown=_two(at_high, high, people - at_high, low))
-            yield from (crowd, crowd.reversed())
+            yield from _both(Crowd(cells=1, unknown=_two(at_high, ends[0], people - at_high, ends[-1])))
 
 
-def _threshold(certificate: ReleaseCertificate) -> int:
-    assert certificate.mechanism.k is not None
-    return certificate.mechanism.k
-
-
-def _presence(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
-    k, attacker = _threshold(certificate), certificate.attacker
-    for shape in histogram_shapes(attacker, "presence", 1)[:1]:
-        for known, controlled, left in _knowing(attacker, k, shape):
-            for people, first in _sides(left, shape[0], epsilon):
-                enough = max(_capped(attacker, people), attacker.unknown or 0 if attacker.p_min else 0)
-                unknown = (Group(people=enough, chances=shape), *_absent(attacker, enough, 1))
-                crowd = Crowd(cells=1, unknown=unknown, known=known, controlled=controlled)
-                yield crowd if first else crowd.reversed()
-
-
-def _absent(attacker: AttackerModel, people: int, cells: int) -> tuple[Group, ...]:
-    """Return surely absent people, where more are unknown at least."""
-    missing = max(0, (attacker.unknown or 0) - people)
-    return (Group(people=missing, chances=(0.0,) * cells),) if missing else ()
+def _both(crowd: Crowd) -> tuple[Crowd, Crowd]:
+    """Return the crowd with the target's lives in both orders."""
+    return crowd, crowd.reversed()
 
 
 def _value(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
-    k, attacker = _threshold(certificate), certificate.attacker
+    k, attacker = certificate.mechanism.k, certificate.attacker
+    assert k is not None
     shapes = histogram_shapes(attacker, "value", 2)
     singles = [shape for shape in shapes if shape[1] == 0.0 < shape[0]]
-    for groups, controlled, one, other in _in_two_cells(attacker, k, shapes):
-        for shape in shapes:
-            # Everybody the same; about as many as would be worst for either cell alone.
-            for people in _numbers(shape, one, other, epsilon):
-                yield from _moved((Group(people=_capped(attacker, people), chances=shape),), groups, controlled)
-        for shape in singles:
-            mirrored = (0.0, shape[0])
-            for part in (0.0, 0.25, 0.5, 0.75, 1.0):
-                # The two cells share ε: one is left, the other entered.
-                leaving, _ = worst_numbers(one, shape[0], part * epsilon)
-                _, entering = worst_numbers(other, shape[0], (1.0 - part) * epsilon)
-                most = _capped(attacker, leaving + entering)
-                first = min(leaving, most * leaving // max(1, leaving + entering))
-                unknown = (
-                    Group(people=first, chances=shape),
-                    Group(people=min(entering, most - first), chances=mirrored),
-                )
-                yield from _moved(unknown, groups, controlled)
+    for known, controlled, one, other in _in_two_cells(attacker, k, shapes):
+        # Everybody the same; about as many as would be worst for either cell alone.
+        unknown: list[tuple[Group, ...]] = [
+            (Group(people=_capped(attacker, people), chances=shape),)
+            for shape in shapes
+            for people in _numbers(shape, one, other, epsilon)
+        ]
+        for shape, part in product(singles, (0.0, 0.25, 0.5, 0.75, 1.0)):
+            # The two cells share ε: one is left, the other entered.
+            leaving, _ = worst_numbers(one, shape[0], part * epsilon)
+            _, entering = worst_numbers(other, shape[0], (1.0 - part) * epsilon)
+            most = _capped(attacker, leaving + entering)
+            first = min(leaving, most * leaving // max(1, leaving + entering))
+            unknown.append(_two(first, shape, min(entering, most - first), (0.0, shape[0])))
+        for groups in unknown:
+            yield from _both(Crowd(cells=2, unknown=groups, known=known, controlled=controlled, second=1))
 
 
 def _numbers(shape: Shape, one: int, other: int, epsilon: float) -> list[int]:
@@ -210,11 +190,6 @@ def _numbers(shape: Shape, one: int, other: int, epsilon: float) -> list[int]:
         if 0.0 < p < 1.0:
             found |= {*worst_numbers(k, p, epsilon), *worst_numbers(k, p, epsilon / 2.0)}
     return sorted(found)
-
-
-def _moved(unknown: tuple[Group, ...], known: tuple[Group, ...], controlled: tuple[int, ...]) -> tuple[Crowd, Crowd]:
-    crowd = Crowd(cells=2, unknown=unknown, known=known, controlled=controlled, first=0, second=1)
-    return crowd, crowd.reversed()
 
 
 def _in_two_cells(
@@ -234,24 +209,13 @@ def _in_two_cells(
                 yield (Group(people=people, chances=shape),), (), k - one, k - other
 
 
-def _between(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
-    k, attacker = _threshold(certificate), certificate.attacker
-    for shape in histogram_shapes(attacker, "value", 2):
-        for groups, controlled, one, other in _in_two_cells(attacker, k, [shape]):
-            for people in _numbers(shape, one, other, epsilon):
-                yield from _moved((Group(people=_capped(attacker, people), chances=shape),), groups, controlled)
-
-
 def _options(certificate: ReleaseCertificate, epsilon: float) -> Iterator[Crowd]:
     del epsilon
     attacker = certificate.attacker
     assert attacker.unknown is not None
-    assert attacker.p_min is not None
     for cells in (2, 3):
         for shape in histogram_shapes(attacker, "value", cells):
-            unknown = (Group(people=attacker.unknown, chances=shape),)
-            crowd = Crowd(cells=cells, unknown=unknown, first=0, second=1)
-            yield from (crowd, crowd.reversed())
+            yield from _both(Crowd(cells=cells, unknown=(Group(people=attacker.unknown, chances=shape),), second=1))
 
 
 def knowing_all(certificate: ReleaseCertificate) -> tuple[Crowd, ...]:
@@ -271,9 +235,8 @@ def knowing_all(certificate: ReleaseCertificate) -> tuple[Crowd, ...]:
     for one in sorted(counts):
         for other in sorted(counts) if cells == 2 else (0,):
             controlled = (one, other)[:cells]
-            alone = Crowd(cells=cells, controlled=controlled, first=0, second=1 if cells == 2 else None)
-            crowd = knows_total(alone, certificate.attacker)
-            found += (crowd, crowd.reversed())
+            alone = Crowd(cells=cells, controlled=controlled, second=1 if cells == 2 else None)
+            found += _both(knows_total(alone, certificate.attacker))
     return tuple(found)
 
 
@@ -285,9 +248,9 @@ _MATCHES: Mapping[str, Callable[[ReleaseCertificate, float], Iterable[Crowd]]] =
         # Whoever leaves the leakage aside learns what the count alone tells.
         "counting_beside_leakage": _counting,
         "noisy_counting": _counting,
-        "histogram_presence": _presence,
+        "histogram_presence": _thresholding,
         "histogram_value": _value,
-        "histogram_between": _between,
+        "histogram_between": _value,
         "options": _options,
     }
 )

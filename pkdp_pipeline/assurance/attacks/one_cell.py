@@ -12,10 +12,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from pkdp_pipeline.assurance.attacks.bounds import Array
 from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group
+from pkdp_pipeline.assurance.attacks.draws import Array, Tilted, Whole, exponent_for, mean_and_spread
 from pkdp_pipeline.assurance.attacks.laws import Cell
-from pkdp_pipeline.assurance.attacks.tilted_draws import Tilted, Whole, exponent_for, mean_and_spread
 
 OneCellState = tuple[Whole, Whole, Array]
 """How many unknown, and how many known people are in the cell; and the sum of the formers' odds (see `OneCell`)."""

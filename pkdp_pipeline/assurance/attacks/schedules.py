@@ -6,8 +6,9 @@ Schedules are one attacker for every release, in both directions, as the rule of
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -15,8 +16,8 @@ import flint
 import numpy as np
 from numpy.random import Generator
 
-from pkdp_pipeline.assurance.attacks.bounds import Array, bernstein, promised
 from pkdp_pipeline.assurance.attacks.crowd import Crowd
+from pkdp_pipeline.assurance.attacks.draws import Array, mean_below, promised
 from pkdp_pipeline.assurance.attacks.enumeration import (
     BITS,
     LARGEST,
@@ -28,18 +29,26 @@ from pkdp_pipeline.assurance.attacks.enumeration import (
 )
 from pkdp_pipeline.assurance.attacks.laws import BALLS
 from pkdp_pipeline.assurance.attacks.matching import knowing_all, matching
-from pkdp_pipeline.assurance.attacks.simulation import Simulated, simulated
-from pkdp_pipeline.assurance.attacks.trials import EPSILONS
+from pkdp_pipeline.assurance.attacks.simulation import simulated
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.model.evidence import BoundedParticipation, BoundedSensitivity
 from pkdp_pipeline.model.mechanisms import Mechanism
+
+EPSILONS = (0.1, 0.5, 1.0, 2.0)
+"""At these ε the strongest attackers are looked for, unless told otherwise."""
 
 _RATES = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 _PILOT = 1_500
 _AT_ONCE = 200_000
-_ROUNDING = 1e-9
+
+_COMPARED = 8
+"""So many crowds are compared when the strongest for a day is chosen."""
+
+_LARGEST = frozenset({"disjoint_units", "once_per_unit", "one_day_protected", "single"})
+"""Rules by which a total is the largest of its parts."""
+
+_Part = tuple[ReleaseCertificate, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,15 +88,9 @@ def enumerated_schedule(schedule: Schedule, epsilon: float) -> Enumerated | None
         days = [list(laws(day.mechanism, day.crowd, BALLS)) for day in schedule.days for _ in range(day.times)]
         if math.prod(len(day) for day in days) > LARGEST:
             return None
-        lower, upper = hockey_stick(map(_together, product(*days)), epsilon, BALLS)
-    return Enumerated(epsilon=float(epsilon), lower=lower, upper=upper)
-
-
-def _together(pairs: Iterable[tuple[Any, Any]]) -> tuple[Any, Any]:
-    first, second = flint.arb(1), flint.arb(1)
-    for one, other in pairs:
-        first, second = first * one, second * other
-    return first, second
+        pairs = ((math.prod(one for one, _ in seen), math.prod(other for _, other in seen)) for seen in product(*days))
+        lower, upper = hockey_stick(pairs, epsilon, BALLS)
+    return Enumerated(lower=lower, upper=upper)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -116,17 +119,18 @@ class _Scored:
 
 
 def simulated_schedule(
-    schedule: Schedule, epsilon: float, *, draws: int, confidence: float, generator: Generator
-) -> Simulated | None:
-    """Return what `schedule` attains at `epsilon`, from draws; None where one of several days is too large.
+    schedule: Schedule, epsilon: float, *, draws: int, error: float, generator: Generator
+) -> float | None:
+    """Return what `schedule` attains at `epsilon` at least, from draws; None where one of several days is too large.
 
     Parameters
     ----------
     schedule : Schedule
     epsilon : float
     draws : int
-    confidence : float
-        ``lower`` exceeds the true divergence with probability ``1 - confidence`` at most.
+        2 at least.
+    error : float
+        The returned number exceeds the true divergence with this probability at most.
     generator : numpy.random.Generator
 
     Notes
@@ -134,27 +138,18 @@ def simulated_schedule(
     A day's score is the logarithm of the ratio of the probabilities of what it shows, from its enumerated law. Days
     are drawn with probabilities in proportion to ``P e^{λ score}``; on the event that the scores add up to ε at least,
     a draw weighs at most ``M e^{-λ ε}``. The exponent λ is chosen on a pilot sample. *Guarantee*: by the empirical
-    Bernstein bound. *Rounding*: ``lower`` down, ``upper`` up.
+    Bernstein bound. *Rounding*: down.
     """
-    draws, error = whole_number("draws", draws, least=2), 1.0 - probability("confidence", confidence)
     if any(size(day.mechanism, day.crowd) > LARGEST for day in schedule.days):
         if schedule.releases > 1:
             return None
         (only,) = schedule.days
-        return simulated(only.mechanism, only.crowd, epsilon, draws=draws, confidence=confidence, generator=generator)
+        return simulated(only.mechanism, only.crowd, epsilon, draws=draws, error=error, generator=generator)
     days = [_scored(day) for day in schedule.days]
     rates = sorted(_RATES, key=lambda rate: -_promise(days, rate, epsilon, draws, error, generator))
     parts = [min(_AT_ONCE, draws - start) for start in range(0, draws, _AT_ONCE)]
     values = np.concatenate([_values(days, rates[0], epsilon, part, generator) for part in parts])
-    low, high = bernstein(values, 0.0, _most(days, rates[0], epsilon), error)
-    return Simulated(
-        epsilon=float(epsilon),
-        draws=draws,
-        estimate=float(values.mean()),
-        lower=max(0.0, low * (1.0 - _ROUNDING)),
-        upper=min(1.0, high * (1.0 + _ROUNDING)),
-        confidence=float(confidence),
-    )
+    return mean_below(values, 0.0, _most(days, rates[0], epsilon), error)
 
 
 def _scored(day: Day) -> _Scored:
@@ -201,12 +196,6 @@ def _promise(
     return promised(values, 0.0, _most(days, rate, epsilon), draws, error)
 
 
-_COMPARED = 8
-"""So many crowds are compared when the strongest for a day is chosen."""
-
-Part = tuple[ReleaseCertificate, int]
-
-
 def schedules(certificate: ComposedCertificate, *, epsilons: Sequence[float] = EPSILONS) -> tuple[Schedule, ...]:
     """Return the schedules by which a total is tried; none where no attack is known.
 
@@ -229,11 +218,12 @@ def schedules(certificate: ComposedCertificate, *, epsilons: Sequence[float] = E
     if not certificate.has_partial_knowledge:
         return worst_schedules(certificate)
     parts = _attacked(certificate)
-    make = _independent if certificate.rule == "independent_given_habits" else _one_release
     found: dict[Schedule, None] = {}
     for epsilon in epsilons:
-        found |= dict.fromkeys(schedule for schedule in make(certificate, parts, epsilon) if schedule.days)
-    return tuple(found)
+        found |= dict.fromkeys(_singles(parts, partial(matching, epsilon=epsilon)))
+        if certificate.rule == "independent_given_habits":
+            found |= dict.fromkeys(_independent(certificate, parts, epsilon))
+    return tuple(schedule for schedule in found if schedule.days)
 
 
 def worst_schedules(certificate: ComposedCertificate) -> tuple[Schedule, ...]:
@@ -242,18 +232,17 @@ def worst_schedules(certificate: ComposedCertificate) -> tuple[Schedule, ...]:
     if not parts or certificate.worst_case_bound is None:
         return ()
     if certificate.rule in _LARGEST:
-        singles = (Schedule(days=(_day(part, crowd),)) for part, _ in parts for crowd in knowing_all(part))
-        return tuple(dict.fromkeys(singles))
+        return tuple(dict.fromkeys(_singles(parts, knowing_all)))
     found: dict[Schedule, None] = {}
     kinds = [knowing_all(part) for part, _ in parts]
     for at in range(max(map(len, kinds))):
         # The same place of every list: all towards one life, or all towards the other.
         chosen = [crowds[at % len(crowds)] for crowds in kinds]
-        found[_limited(zip(parts, chosen, strict=True), _differing(certificate), _changes(certificate))] = None
+        found[_limited(zip(parts, chosen, strict=True), _differing(certificate))] = None
     return tuple(schedule for schedule in found if schedule.days)
 
 
-def _attacked(certificate: ComposedCertificate, *, partial: bool = True) -> list[Part]:
+def _attacked(certificate: ComposedCertificate, *, partial: bool = True) -> list[_Part]:
     """Return the releases that an attacker on the total looks at."""
     return [
         (part, times)
@@ -271,46 +260,35 @@ def _participation(certificate: ComposedCertificate) -> int | None:
 def _differing(certificate: ComposedCertificate) -> int | None:
     """Return in how many releases two lives may differ; None for all of them."""
     for one in certificate.evidence:
-        if isinstance(one, BoundedSensitivity):
-            return one.changes
+        if isinstance(one, BoundedSensitivity):  # who moves in a table changes two numbers
+            return one.changes // (2 if certificate.protects == "value" else 1)
     most = _participation(certificate)
     return None if most is None else 2 * most
 
 
-def _changes(certificate: ComposedCertificate) -> int:
-    """Return how much of what `_differing` counts one release uses up: who moves in a table changes two numbers."""
-    counted = any(isinstance(one, BoundedSensitivity) for one in certificate.evidence)
-    return 2 if counted and certificate.protects == "value" else 1
-
-
-def _day(part: ReleaseCertificate, crowd: Crowd, times: int = 1) -> Day:
-    return Day(mechanism=part.mechanism, crowd=crowd, times=times)
-
-
-def _limited(days: Iterable[tuple[Part, Crowd]], most: int | None, each: int = 1) -> Schedule:
-    """Return a schedule of releases that use up at most `most`, `each` of them so much."""
+def _limited(days: Iterable[tuple[_Part, Crowd]], most: int | None) -> Schedule:
+    """Return a schedule of at most `most` releases."""
     found: list[Day] = []
-    left = math.inf if most is None else most // each
+    left = math.inf if most is None else most
     for (part, times), crowd in days:
         number = int(min(times, left))
         if number > 0:
-            found.append(_day(part, crowd, number))
+            found.append(Day(mechanism=part.mechanism, crowd=crowd, times=number))
             left -= number
     return Schedule(days=tuple(found))
 
 
-def _one_release(certificate: ComposedCertificate, parts: Sequence[Part], epsilon: float) -> Iterator[Schedule]:
-    del certificate
+def _singles(parts: Iterable[_Part], crowds: Callable[[ReleaseCertificate], Iterable[Crowd]]) -> Iterator[Schedule]:
+    """Yield the attackers on any one release."""
     for part, _ in parts:
-        for crowd in matching(part, epsilon):
-            yield Schedule(days=(_day(part, crowd),))
+        for crowd in crowds(part):
+            yield Schedule(days=(Day(mechanism=part.mechanism, crowd=crowd),))
 
 
-def _independent(certificate: ComposedCertificate, parts: Sequence[Part], epsilon: float) -> Iterator[Schedule]:
+def _independent(certificate: ComposedCertificate, parts: Sequence[_Part], epsilon: float) -> Iterator[Schedule]:
     most = _participation(certificate)
     total = sum(times for _, times in parts)
     days = total if most is None else min(2 * most, total)
-    yield from _one_release(certificate, parts, epsilon)
     for lean in (0.0, 0.5, 1.0):
         sides = [_strongest(part, epsilon / max(1, days), lean) for part, _ in parts]
         right = [(part, one) for part, (one, _) in zip(parts, sides, strict=True) if one is not None]
@@ -330,12 +308,12 @@ def _independent(certificate: ComposedCertificate, parts: Sequence[Part], epsilo
                 yield Schedule(days=(*first.days, *_others(left, first, min(most, total - first.releases)).days))
 
 
-def _others(days: Sequence[tuple[Part, Crowd]], taken: Schedule, most: int) -> Schedule:
+def _others(days: Sequence[tuple[_Part, Crowd]], taken: Schedule, most: int) -> Schedule:
     """Return a schedule of releases that `taken` leaves over."""
     used: dict[object, int] = {}
     for day in taken.days:
         used[day.mechanism] = used.get(day.mechanism, 0) + day.times
-    rest: list[tuple[Part, Crowd]] = []
+    rest: list[tuple[_Part, Crowd]] = []
     for (part, times), crowd in days:
         gone = min(times, used.get(part.mechanism, 0))
         used[part.mechanism] = used.get(part.mechanism, 0) - gone
@@ -350,19 +328,14 @@ def _strongest(part: ReleaseCertificate, epsilon: float, lean: float) -> tuple[C
     """
     k = part.mechanism.k or 0
     at = epsilon - lean / math.sqrt(k) if k > 1 else epsilon
-    found: list[Crowd | None] = []
-    crowds = matching(part, at)
-    for direction in (True, False):
-        options = [crowd for crowd in crowds if (crowd.first == 0) == direction]
-        options = [crowd for crowd in options if size(part.mechanism, crowd) <= LARGEST][:_COMPARED]
-        best, most = None, -1.0
-        for crowd in options:
-            attained = enumerated(part.mechanism, crowd, max(0.0, epsilon))
-            if attained is not None and float(attained.lower) > most:
-                best, most = crowd, float(attained.lower)
-        found.append(best)
-    return found[0], found[1]
+    crowds = [crowd for crowd in matching(part, at) if size(part.mechanism, crowd) <= LARGEST]
 
+    def attained(crowd: Crowd) -> float:
+        found = enumerated(part.mechanism, crowd, max(0.0, epsilon))
+        return -1.0 if found is None else float(found.lower)
 
-_LARGEST = frozenset({"disjoint_units", "once_per_unit", "one_day_protected", "single"})
-"""Rules by which a total is the largest of its parts."""
+    right, left = (
+        max([crowd for crowd in crowds if (crowd.first == 0) == first][:_COMPARED], key=attained, default=None)
+        for first in (True, False)
+    )
+    return right, left

@@ -9,21 +9,28 @@ lives are seen through the same draws of the others, and the noise is integrated
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
-from pkdp_pipeline.assurance.attacks.bounds import bernstein, clopper_pearson, promised
-from pkdp_pipeline.assurance.attacks.crowd import Crowd
-from pkdp_pipeline.assurance.attacks.laws import cell_of
+from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group
+from pkdp_pipeline.assurance.attacks.draws import (
+    Array,
+    Tilted,
+    Whole,
+    difference_below,
+    exponent_for,
+    mean_and_spread,
+    mean_below,
+    promised,
+)
+from pkdp_pipeline.assurance.attacks.laws import Cell, cell_of
 from pkdp_pipeline.assurance.attacks.one_cell import OneCell, one_cell_trials
-from pkdp_pipeline.assurance.attacks.two_cells import MOST_PEOPLE, TwoCells, two_cell_trials
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
 
 _PILOT = 4_000
@@ -31,43 +38,17 @@ _SECOND_PILOT = 20_000
 _FINALISTS = 6
 _AT_ONCE = 1_000_000
 
-_ROUNDING = 1e-9
-"""Weights and chances in floating point err by less than this, relatively."""
+_MOST_PEOPLE = 20_000
+"""With more people than this the law of a cell's count is not tabulated."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Simulated:
-    """What an attacker attains at `epsilon` by one event, chosen before the draws that judge it.
-
-    Attributes
-    ----------
-    epsilon : float
-    draws : int
-    estimate : float
-        Of ``P[E] - e^ε Q[E]`` for the event E.
-    lower : float
-        At or below it, hence at or below the divergence, with probability `confidence`.
-    upper : float
-        At or above ``P[E] - e^ε Q[E]`` with probability `confidence`; the divergence may be larger than that.
-    confidence : float
-    """
-
-    epsilon: float
-    draws: int
-    estimate: float
-    lower: float
-    upper: float
-    confidence: float
-
-
-_Trial = OneCell | TwoCells
-"""An event, and a law to draw from."""
+_SPREADS = (2.0, 4.0, 7.0)
+_SHARES = (0.5, 0.8, 0.95, 0.99, 1.0)
 
 
 def simulated(
-    mechanism: Mechanism, crowd: Crowd, epsilon: float, *, draws: int, confidence: float, generator: Generator
-) -> Simulated:
-    """Return what `crowd` attains at `epsilon`, from draws.
+    mechanism: Mechanism, crowd: Crowd, epsilon: float, *, draws: int, error: float, generator: Generator
+) -> float:
+    """Return what `crowd` attains at `epsilon` at least, from draws.
 
     Parameters
     ----------
@@ -77,9 +58,9 @@ def simulated(
     epsilon : float
         At least 0 and finite.
     draws : int
-        How many draws judge the event; choosing it takes some more.
-    confidence : float
-        In (0, 1). ``lower`` exceeds the true divergence with probability ``1 - confidence`` at most.
+        How many draws judge the event, 2 at least; choosing it takes some more.
+    error : float
+        In (0, 1): the returned number exceeds the true divergence with this probability at most.
     generator : numpy.random.Generator
 
     Notes
@@ -88,34 +69,119 @@ def simulated(
     is surely present, or surely not, it says nothing.
 
     *Guarantee*: for any number of draws, by the empirical Bernstein bound for weighted draws (their weights are bounded
-    on the event) and by Clopper and Pearson's for plain ones. *Rounding*: ``lower`` down, ``upper`` up.
+    on the event) and by Clopper and Pearson's for plain ones. *Rounding*: down.
     """
-    draws, error = whole_number("draws", draws, least=2), 1.0 - probability("confidence", confidence)
     if isinstance(mechanism, Count) and crowd.cells > 1:
         raise ArgumentError("a Count of everybody in several cells is enumerated, not simulated.")
     pilot = min(_PILOT, max(500, draws // 8))
     trial = _chosen(_trials(mechanism, crowd, epsilon, pilot, generator), draws, error, generator)
-    estimate, lower, upper = _judged(trial, epsilon, draws, error, generator)
-    slack = _ROUNDING * max(abs(lower), abs(upper), abs(estimate))
-    return Simulated(
-        epsilon=float(epsilon),
-        draws=draws,
-        estimate=max(0.0, estimate),
-        lower=max(0.0, lower - slack),
-        upper=min(1.0, max(0.0, upper + slack)),
-        confidence=float(confidence),
-    )
+    # The event is judged by fresh draws.
+    starts = range(0, draws, _AT_ONCE)
+    states: Iterator[Any] = (trial.draw(min(_AT_ONCE, draws - start), generator) for start in starts)
+    if trial.is_plain:
+        happened = [trial.happens(state) for state in states]
+        one, other = (int(sum(float(side[at].sum()) for side in happened)) for at in (0, 1))
+        return max(0.0, difference_below((one, draws), (other, draws), epsilon, error))
+    values = np.concatenate([trial.values(state) for state in states])
+    return max(0.0, mean_below(values, *trial.reach(), error))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _TwoCells:
+    """Draws of two cells under a tilt; the event is that the scores of what they show add up to ε at least.
+
+    Outputs under which a draw may weigh more than ``e^cap`` (less the tilt's constant) are left out of the event.
+
+    Parameters
+    ----------
+    people : Tilted
+        Everybody who is not controlled; an attacker may forget what she knows.
+    controlled : sequence of two int
+    lives : sequence of two (int, int)
+        What the target adds to the two cells, in the first and in the second life.
+    scores, weights : sequences of two arrays
+        By true count: the score of what is then published, and the largest logarithm of the weight of any draw under
+        which the same is published.
+    epsilon, cap : float
+    """
+
+    people: Tilted
+    controlled: Sequence[int]
+    lives: Sequence[Sequence[int]]
+    scores: Sequence[Array]
+    weights: Sequence[Array]
+    epsilon: float
+    cap: float = math.inf
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether draws are from the true law and the event either happens or not."""
+        return not any(self.people.exponents)
+
+    @property
+    def law(self) -> object:
+        """What draws are from; events with the same law may share draws."""
+        return self.people.cells, self.people.exponents
+
+    def draw(self, draws: int, generator: Generator) -> Whole:
+        """Return how many people are in the two cells."""
+        return self.people.draw(draws, generator)
+
+    def happens(self, state: Whole) -> list[Array]:
+        """Return whether the event happens in each of the two lives, given everybody else."""
+        return [
+            (
+                (self._looked_up(self.scores, state, life) >= self.epsilon)
+                & (self._looked_up(self.weights, state, life) <= self.cap)
+            ).astype(np.float64)
+            for life in self.lives
+        ]
+
+    def values(self, state: Whole) -> Array:
+        """Return independent numbers with the mean ``P[E] - e^ε Q[E]``."""
+        first, second = self.happens(state)
+        logs = self.people.log_mass - sum(t * row for t, row in zip(self.people.exponents, state, strict=True))
+        seen = (first > 0.0) | (second > 0.0)
+        weights = np.exp(np.where(seen, np.minimum(logs, 700.0), -np.inf))
+        return weights * (first - math.exp(self.epsilon) * second)
+
+    def reach(self) -> tuple[float, float]:
+        """Return the range of `values`, for every draw that is possible."""
+        top = min(self.cap, float(self.weights[0].max() + self.weights[1].max()))
+        weight = math.exp(min(700.0, self.people.log_mass + top)) * (1.0 + 1e-9)
+        return -math.exp(self.epsilon) * weight, weight
+
+    def refined(self, state: Whole) -> Iterator[_TwoCells]:
+        """Yield the same event with other caps."""
+        weights = [self._looked_up(self.weights, state, life) for life in self.lives]
+        told = np.concatenate([of[happened > 0.0] for of, happened in zip(weights, self.happens(state), strict=True)])
+        yield self
+        if len(told):
+            for cap in np.unique(np.quantile(told, _SHARES)).tolist():
+                yield replace(self, cap=min(self.cap, cap + 1e-9))
+
+    def _looked_up(self, tables: Sequence[Array], state: Whole, life: Sequence[int]) -> Array:
+        one, other = (
+            table[row + fixed + added]
+            for table, row, fixed, added in zip(tables, state, self.controlled, life, strict=True)
+        )
+        return np.asarray(one + other)
+
+
+_Trial = OneCell | _TwoCells
+"""An event, and a law to draw from."""
 
 
 def _trials(
     mechanism: Mechanism, crowd: Crowd, epsilon: float, pilot: int, generator: Generator
 ) -> Iterable[tuple[_Trial, Any]]:
+    """Return events, each with a few draws, among which one is to be chosen."""
     cell = cell_of(mechanism, crowd.population)
     told = [life for life in (crowd.first, crowd.second) if life is not None]
     singles = (one_cell_trials(cell, crowd, at, epsilon, pilot, generator) for at in told)
     pairs: Iterable[tuple[_Trial, Any]] = ()
-    if len(told) == 2 and cell.noise is None and crowd.population <= MOST_PEOPLE:
-        pairs = two_cell_trials(cell, crowd, (told[0], told[1]), epsilon, pilot, generator)
+    if len(told) == 2 and cell.noise is None and crowd.population <= _MOST_PEOPLE:
+        pairs = _two_cell_trials(cell, crowd, told, epsilon, pilot, generator)
     return chain(chain.from_iterable(singles), pairs)
 
 
@@ -143,17 +209,76 @@ def _promise(trial: _Trial, state: Any, draws: int, error: float) -> float:
     return promised(values, *trial.reach(), draws, error)
 
 
-def _judged(
-    trial: _Trial, epsilon: float, draws: int, error: float, generator: Generator
-) -> tuple[float, float, float]:
-    """Return (estimate, lower, upper) from fresh draws."""
-    starts = range(0, draws, _AT_ONCE)
-    states: Iterator[Any] = (trial.draw(min(_AT_ONCE, draws - start), generator) for start in starts)
-    if trial.is_plain:
-        happened = [trial.happens(state) for state in states]
-        one, other = (int(sum(float(side[at].sum()) for side in happened)) for at in (0, 1))
-        (low, high), (least, most) = (clopper_pearson(count, draws, error / 2.0) for count in (one, other))
-        growth = math.exp(epsilon)
-        return (one - growth * other) / draws, low - growth * most, high - growth * least
-    values = np.concatenate([trial.values(state) for state in states])
-    return float(values.mean()), *bernstein(values, *trial.reach(), error)
+def _two_cell_trials(
+    cell: Cell, crowd: Crowd, cells: Sequence[int], epsilon: float, draws: int, generator: Generator
+) -> Iterator[tuple[_TwoCells, Whole]]:
+    groups = (*crowd.unknown, *crowd.known)
+    controlled = [crowd.controlled[at] if crowd.controlled else 0 for at in cells]
+    lives = [[int(life == at) for at in cells] for life in (crowd.first, crowd.second)]
+    places = list(zip(cells, controlled, strict=True))
+    scores = [
+        _scores(cell, _log_law(groups, at), extra, added)
+        for (at, extra), added in zip(places, zip(*lives, strict=True), strict=True)
+    ]
+    for tilts in product(*(_exponents(cell, groups, at, extra) for at, extra in places)):
+        trial = _TwoCells(
+            people=Tilted(groups=groups, cells=tuple(cells), exponents=tilts),
+            controlled=controlled,
+            lives=lives,
+            scores=scores,
+            weights=[
+                _heaviest(cell, theta, len(score) - 1, extra)
+                for theta, score, extra in zip(tilts, scores, controlled, strict=True)
+            ],
+            epsilon=epsilon,
+        )
+        state = trial.draw(draws, generator)
+        for capped in trial.refined(state):
+            yield capped, state
+
+
+def _exponents(cell: Cell, groups: Sequence[Group], at: int, controlled: int) -> list[float]:
+    mean, spread = mean_and_spread(groups, at)
+    people = sum(group.people for group in groups if group.chances[at] > 0.0)
+    wanted = [mean + sign * times * spread for times in _SPREADS for sign in (-1.0, 1.0)]
+    if cell.least > 0:
+        wanted += [cell.least - controlled - 1.0, cell.least - controlled - 1.0 + spread]
+    found = [exponent_for(groups, at, value) for value in wanted if 0.3 < value < people - 0.3]
+    return [0.0, *sorted(set(found), key=abs)]
+
+
+def _log_law(groups: Sequence[Group], at: int) -> Array:
+    """Return the logarithms of the law of the number of people in a cell; all terms are positive."""
+    from scipy.stats import binom
+
+    law = np.ones(1)
+    for group in groups:
+        if group.people and group.chances[at] > 0.0:
+            law = np.convolve(law, binom.pmf(np.arange(group.people + 1), group.people, group.chances[at]))
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(law))
+
+
+def _scores(cell: Cell, logs: Array, controlled: int, added: Sequence[int]) -> Array:
+    """Return, by true count, the logarithm of how much likelier its output is in the first life."""
+    size = len(logs) + controlled + 1
+    dark = ~cell.shows(np.arange(size))
+    first, second = sides = np.full((2, size), -np.inf)
+    for law, life in zip(sides, added, strict=True):
+        law[controlled + life : controlled + life + len(logs)] = logs
+        if dark.any():
+            law[dark] = np.logaddexp.reduce(law[dark])
+    with np.errstate(invalid="ignore"):
+        scores = first - second
+    # What neither life shows says nothing; what one life alone shows says everything, within what floats can add.
+    return np.nan_to_num(np.where(np.isneginf(first), -1e6, scores), nan=0.0, posinf=1e6, neginf=-1e6)
+
+
+def _heaviest(cell: Cell, theta: float, most: int, controlled: int) -> Array:
+    """Return, by true count, the largest ``-θ x`` of any number x of others under which the same is published."""
+    counts = np.arange(most + 1)
+    logs: Array = -theta * np.clip(counts - controlled - (1 if theta > 0.0 else 0), 0, None).astype(np.float64)
+    dark = ~cell.shows(counts)
+    if dark.any():
+        logs[dark] = logs[dark].max()
+    return logs

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, Life
-from pkdp_pipeline.assurance.attacks.matching import knows_total, worst_numbers
+from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, Life, knows_total
+from pkdp_pipeline.assurance.attacks.matching import worst_numbers
 from pkdp_pipeline.assurance.audit.people import Columns, Layout, filtered
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
 from pkdp_pipeline.errors import NotCertifiableError

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
-from pkdp_pipeline.assurance.attacks.bounds import difference_below
+from pkdp_pipeline.assurance.attacks.draws import difference_below
 from pkdp_pipeline.assurance.audit.events import Features, chosen, fixed
 from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.model.wording import rounded_down, rounded_up

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from pkdp_pipeline.assurance.attacks import LARGEST, Crowd, enumerated, knowing_all, matching, size, vertices
-from pkdp_pipeline.assurance.attacks.enumeration import Enumerated
+from pkdp_pipeline.assurance.attacks.crowd import Crowd, vertices
+from pkdp_pipeline.assurance.attacks.enumeration import LARGEST, enumerated, size
+from pkdp_pipeline.assurance.attacks.matching import knowing_all, matching
 from pkdp_pipeline.assurance.attacks.schedules import (
     Schedule,
     enumerated_schedule,
@@ -21,20 +22,13 @@ from pkdp_pipeline.assurance.attacks.schedules import (
     simulated_schedule,
     worst_schedules,
 )
-from pkdp_pipeline.assurance.attacks.simulation import Simulated, simulated
+from pkdp_pipeline.assurance.attacks.simulation import simulated
 from pkdp_pipeline.assurance.verification.certificates import Nested
 from pkdp_pipeline.assurance.verification.claims import BrokenError, Claim, UncheckedError, claim_of
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
-from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.mechanisms import Mechanism
+from pkdp_pipeline.display.ledger.words import number_of
 from pkdp_pipeline.model.wording import rounded_down, rounded_up
-from pkdp_pipeline.theorems import Protects
-
-_DECLARED = "No declared attacker who was tried by exact enumeration learns more than the file says."
-_SIMULATED = "No declared attacker who was tried by simulation learns more than the file says."
-_ANYONE = "No attacker who knows everybody else, tried by exact enumeration, learns more than the noise allows."
-_TOGETHER = "No attacker who was tried on several releases together learns more than the total says."
 
 MOST = 12
 """So many different releases of a total are tried."""
@@ -47,25 +41,22 @@ SAME = Fraction(1, 10**9)
 
 _READ = (0.5, 1.0)
 _AT = (1.0, 0.5, 0.1)
-_MOST = 20
+_MOST_SCHEDULES = 20
 """So many schedules are tried at each ε; and of those who are drawn, so many in all:"""
 
 _MOST_DRAWN = 4
 _LARGEST_TOTAL = 3000
 """Totals of more releases than this are not tried: drawing one of their trajectories takes as long as they are."""
 
-
-_ONE_CELL = 1_000_000
-_SEVERAL_CELLS = 400_000
-"""How many terms are enumerated for one certificate; either takes about a second."""
+_TERMS = {True: 1_000_000, False: 400_000}
+"""How many terms are enumerated for one certificate, with a single cell and with several; about a second each."""
 
 _ONE_TRIAL = {True: LARGEST, False: 130_000}
-"""How many of them for one trial, with a single cell and with several."""
+"""How many of them for one trial."""
 
 _FIRST = (1.0, 0.5, 2.0, 0.1)
 """Tried first, so that some ε is tried even where little can be."""
 
-_VERTICES_AT = (0.5, 1.0)
 _FARTHEST = 100.0
 
 _SIMULATED_AT = (0.1, 0.5)
@@ -83,23 +74,23 @@ class Effort:
     ----------
     draws : int
         For every simulation.
-    confidence : float
-        With which all simulations together find nothing where nothing is.
+    error : float
+        The probability with which all simulations together find something where nothing is, at most.
     seed : int
     """
 
     draws: int
-    confidence: float
+    error: float
     seed: int
 
-    def shared(self, certificates: int) -> Effort:
-        """Return the effort for each of several certificates, so that all of them together have the confidence."""
-        return replace(self, confidence=1.0 - (1.0 - self.confidence) / max(1, certificates))
+    def shared(self, between: int) -> Effort:
+        """Return the effort for each of several, so that all of them together err as seldom."""
+        return replace(self, error=self.error / max(1, between))
 
     @property
-    def evidence(self) -> dict[str, Any]:
-        """Return it as numbers behind a claim."""
-        return {"draws": self.draws, "confidence": self.confidence}
+    def words(self) -> str:
+        """How often its simulations err, as the end of a sentence."""
+        return f"{self.draws:,} draws each, which find too much with probability {rounded_up(self.error)} at most"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -132,31 +123,21 @@ _Reached = tuple[Fraction, float, Nested, float]
 
 def attack_claims(nested: Sequence[Nested], effort: Effort, prefix: str = "certificate") -> Iterator[Claim]:
     """Yield what attackers attain of every release in a certificate, held against the stored numbers."""
-    several = len(nested) > 1
     releases, more = _different(nested)
-    declared: list[tuple[_Same, _Tried]] = []
-    anyone: list[tuple[_Same, _Tried]] = []
-    for same in releases:
-        certificate = same[0].certificate
-        assert isinstance(certificate, ReleaseCertificate)
-        if certificate.has_partial_knowledge:
-            declared.append((same, _tried_by_declared(certificate, _epsilons(same, worst=False))))
-        if certificate.worst_case_bound is not None:
-            anyone.append((same, _tried_by_anyone(certificate, _epsilons(same, worst=True))))
-    part = effort.shared(2) if several else effort
-    left = f" {more} more different releases were not tried." if more else ""
+    declared = [(same, _tried(same, worst=False)) for same in releases if _release(same).has_partial_knowledge]
+    anyone = [(same, _tried(same, worst=True)) for same in releases if _release(same).worst_case_bound is not None]
     drawn = [(same, _drawable(found)) for same, found in declared[:MOST_SIMULATED]]
+    part = effort.shared(2) if len(nested) > 1 else effort
+    left = f" {number_of(more, 'more release')} not tried." if more else ""
     totals = [one for one in nested if isinstance(one.certificate, ComposedCertificate)]
     if declared:
-        enumerate_ = functools.partial(_enumerated, declared, several, left, worst=False)
-        yield claim_of(f"{prefix}.enumerated", _DECLARED, enumerate_)
+        yield claim_of(f"{prefix}.enumerated", lambda: _enumerated(declared, left, worst=False))
     if any(listed for _, listed in drawn):
-        yield claim_of(f"{prefix}.simulated", _SIMULATED, functools.partial(_simulated, drawn, part, several))
+        yield claim_of(f"{prefix}.simulated", lambda: _simulated(drawn, part))
     if anyone:
-        enumerate_ = functools.partial(_enumerated, anyone, several, left, worst=True)
-        yield claim_of(f"{prefix}.anyone", _ANYONE, enumerate_)
+        yield claim_of(f"{prefix}.anyone", lambda: _enumerated(anyone, left, worst=True))
     if totals:  # the total itself: its parts are tried one by one
-        yield claim_of(f"{prefix}.together", _TOGETHER, functools.partial(_together, totals[-1], part))
+        yield claim_of(f"{prefix}.together", lambda: _together(totals[-1], part))
 
 
 def _judged(reached: Iterable[_Reached], evidence: dict[str, Any], *, least: str = "") -> str:
@@ -171,8 +152,8 @@ def _judged(reached: Iterable[_Reached], evidence: dict[str, Any], *, least: str
     for lower, epsilon, one, delta in reached:
         if lower > Fraction(delta) * (1 + SAME):
             raise BrokenError(
-                f"An attacker within the declaration attains δ = {rounded_down(lower, 6)} at ε = {epsilon:g}, where "
-                f"{one.path} says {rounded_up(delta, 6)}.",
+                f"An attacker within the declaration attains δ = {rounded_down(lower, 6)} at ε = "
+                f"{rounded_down(epsilon, 6)}, where {one.path} says {rounded_up(delta, 6)}.",
                 **evidence,
                 epsilon=epsilon,
                 stored=delta,
@@ -187,9 +168,7 @@ def _judged(reached: Iterable[_Reached], evidence: dict[str, Any], *, least: str
     return f"; the closest reaches {least}{closest[0]} % of it (ε = {closest[2]:g})"
 
 
-def _enumerated(
-    tried: Sequence[tuple[_Same, _Tried]], several: bool, left: str, *, worst: bool
-) -> tuple[str, dict[str, Any]]:
+def _enumerated(tried: Sequence[tuple[_Same, _Tried]], left: str, *, worst: bool) -> tuple[str, dict[str, Any]]:
     """Return what exact trials of attackers on single releases attain."""
     trials, people = sum(found.trials for _, found in tried), sum(len(found.crowds) for _, found in tried)
     skipped = sum(len(found.left) for _, found in tried)
@@ -207,58 +186,51 @@ def _enumerated(
     if not trials:
         why = "Every attacker who matters is too large to enumerate." if skipped else "There is nobody to try."
         raise UncheckedError(f"{why}{left}", **evidence)
-    return f"{trials} exact trials of {people} attackers{_about(several, tried)}: none above{tight}.{left}", evidence
+    of = number_of(len(tried), "different release")
+    return f"{trials} exact trials of {people} attackers on {of}: none above{tight}.{left}", evidence
 
 
-def _simulated(chosen: Sequence[tuple[_Same, Any]], effort: Effort, several: bool) -> tuple[str, dict[str, Any]]:
+def _simulated(chosen: Sequence[tuple[_Same, list[tuple[float, Crowd]]]], effort: Effort) -> tuple[str, dict[str, Any]]:
     """Return what is found by drawing attackers who are too large to enumerate."""
     number = sum(len(listed) for _, listed in chosen)
     # Each of them may err, and all of them together seldom do (Bonferroni).
-    share = effort.shared(number).confidence
-    generator = np.random.default_rng(effort.seed)
-    evidence: dict[str, Any] = {"simulations": number, **effort.evidence}
+    error, generator = effort.shared(number).error, np.random.default_rng(effort.seed)
+    evidence: dict[str, Any] = {"simulations": number, "draws": effort.draws, "error": effort.error}
 
     def reached() -> Iterator[_Reached]:
         for same, listed in chosen:
             for epsilon, crowd in listed:
-                mechanism = same[0].certificate.mechanism  # type: ignore[attr-defined]  # of a release
-                trial = simulated(mechanism, crowd, epsilon, draws=effort.draws, confidence=share, generator=generator)
+                mechanism = _release(same).mechanism
+                lower = simulated(mechanism, crowd, epsilon, draws=effort.draws, error=error, generator=generator)
                 for one in same:
-                    yield Fraction(trial.lower), epsilon, one, _stored(one, worst=False).get(epsilon, 1.0)
+                    yield Fraction(lower), epsilon, one, _stored(one, worst=False).get(epsilon, 1.0)
 
     tight = _judged(reached(), evidence, least="at least ")
-    return (
-        f"{number} {'simulation' if number == 1 else 'simulations'} of {effort.draws:,} draws{_about(several, chosen)}"
-        f": none above, with confidence {effort.confidence:g} for all together{tight}.",
-        evidence,
-    )
+    return f"{number_of(number, 'simulation')} of {effort.words}: none above{tight}.", evidence
 
 
 def _together(one: Nested, effort: Effort) -> tuple[str, dict[str, Any]]:
     """Return what attackers on several releases attain of their total."""
-    evidence: dict[str, Any] = {"trials": 0, "simulations": 0, **effort.evidence}
-    share, generator = effort.shared(_MOST_DRAWN).confidence, np.random.default_rng(effort.seed)
+    evidence: dict[str, Any] = {"trials": 0, "simulations": 0, "draws": effort.draws, "error": effort.error}
+    error, generator = effort.shared(_MOST_DRAWN).error, np.random.default_rng(effort.seed)
 
     def reached() -> Iterator[_Reached]:
         for epsilon, schedule, delta in _chosen(one):
-            trial: Enumerated | Simulated | None = enumerated_schedule(schedule, epsilon)
-            if trial is None:
-                if evidence["simulations"] == _MOST_DRAWN:
-                    continue
+            exact = enumerated_schedule(schedule, epsilon)
+            lower: Fraction | float | None = None if exact is None else exact.lower
+            if exact is None and evidence["simulations"] < _MOST_DRAWN:
                 evidence["simulations"] += 1
-                trial = simulated_schedule(schedule, epsilon, draws=effort.draws, confidence=share, generator=generator)
-            if trial is not None:
+                lower = simulated_schedule(schedule, epsilon, draws=effort.draws, error=error, generator=generator)
+            if lower is not None:
                 evidence["trials"] += 1
-                yield Fraction(trial.lower), epsilon, one, delta
+                yield Fraction(lower), epsilon, one, delta
 
     tight = _judged(reached(), evidence, least="at least ")
     trials, drawn = evidence["trials"], evidence["simulations"]
     if not trials:
         raise UncheckedError("No attack on releases like these together is known, or they are too large.")
-    how = ", exact"
-    if drawn:
-        how = f", {drawn} of them by {effort.draws:,} draws with confidence {effort.confidence:g} for all together"
-    return f"{trials} {'trial' if trials == 1 else 'trials'}{how}: none above{tight}.", evidence
+    how = f"{drawn} of them by {effort.words}" if drawn else "exact"
+    return f"{number_of(trials, 'trial')}, {how}: none above{tight}.", evidence
 
 
 def _chosen(one: Nested) -> Iterator[tuple[float, Schedule, float]]:
@@ -275,7 +247,7 @@ def _chosen(one: Nested) -> Iterator[tuple[float, Schedule, float]]:
             if epsilon in stored:
                 found = worst_schedules(certificate) if worst else schedules(certificate, epsilons=(epsilon,))
                 # Those who look at most releases first.
-                for schedule in sorted(found, key=lambda each: -each.releases)[:_MOST]:
+                for schedule in sorted(found, key=lambda each: -each.releases)[:_MOST_SCHEDULES]:
                     yield epsilon, schedule, stored[epsilon]
 
 
@@ -290,14 +262,10 @@ def _different(nested: Sequence[Nested]) -> tuple[list[_Same], int]:
     return groups[:MOST], max(0, len(groups) - MOST)
 
 
-def _epsilons(same: _Same, *, worst: bool) -> list[float]:
-    return sorted({epsilon for one in same for epsilon in _stored(one, worst=worst)})
-
-
-def _about(several: bool, tried: Sequence[Any]) -> str:
-    if not several:
-        return ""
-    return ", in 1 release" if len(tried) == 1 else f", in {len(tried)} different releases"
+def _release(same: _Same) -> ReleaseCertificate:
+    certificate = same[0].certificate
+    assert isinstance(certificate, ReleaseCertificate)
+    return certificate
 
 
 def _stored(one: Nested, *, worst: bool) -> dict[float, float]:
@@ -315,64 +283,46 @@ def _stored(one: Nested, *, worst: bool) -> dict[float, float]:
     return found
 
 
-def _tried_by_declared(certificate: ReleaseCertificate, epsilons: Sequence[float]) -> _Tried:
-    """Try the attackers whom the certificate's theorems are worst about, and all vertices of small instances."""
-    return _by_declared(certificate.mechanism, certificate.attacker, certificate.protects, tuple(_in_order(epsilons)))
+def _tried(same: _Same, *, worst: bool) -> _Tried:
+    """Try those whom the theorems are worst about and all vertices of small instances; or those who know all others."""
+    chosen = {epsilon for one in same for epsilon in _stored(one, worst=worst) if 0.0 <= epsilon <= _FARTHEST}
+    # The ε that matter most come first.
+    ordered = [epsilon for epsilon in _FIRST if epsilon in chosen] + sorted(chosen - set(_FIRST))
+    about = _release(same)
+    # The promises of a report are often about the same release, alone and as part of a total.
+    return _enumerating(about.mechanism, about.attacker, about.protects, tuple(ordered), worst)
 
 
 @functools.lru_cache(maxsize=64)
-def _by_declared(
-    mechanism: Mechanism, attacker: AttackerModel, protects: Protects, epsilons: tuple[float, ...]
-) -> _Tried:
-    # The promises of a report are often about the same release, alone and as part of a total.
+def _enumerating(mechanism: Any, attacker: Any, protects: Any, epsilons: tuple[float, ...], worst: bool) -> _Tried:
     certificate = certify(mechanism, attacker, protects=protects)
-
-    def trials() -> Iterator[tuple[float, Crowd]]:
-        for epsilon in epsilons:
-            yield from ((epsilon, crowd) for crowd in matching(certificate, epsilon))
+    if worst:
+        crowds = knowing_all(certificate)
+        trials = [(epsilon, crowd) for epsilon in epsilons for crowd in crowds]
+    else:
+        trials = [(epsilon, crowd) for epsilon in epsilons for crowd in matching(certificate, epsilon)]
         small = vertices(certificate)
-        for epsilon in _VERTICES_AT:
-            yield from ((epsilon, crowd) for crowd in small if epsilon in epsilons)
-
-    return _tried(certificate, trials())
-
-
-def _tried_by_anyone(certificate: ReleaseCertificate, epsilons: Sequence[float]) -> _Tried:
-    """Try attackers who know everybody but the target."""
-    crowds = knowing_all(certificate)
-    return _tried(certificate, ((epsilon, crowd) for epsilon in _in_order(epsilons) for crowd in crowds))
-
-
-def _in_order(epsilons: Iterable[float]) -> list[float]:
-    """Return the ε that can be tried, the ones that matter most first."""
-    chosen = {float(epsilon) for epsilon in epsilons if 0.0 <= epsilon <= _FARTHEST}
-    return [epsilon for epsilon in _FIRST if epsilon in chosen] + sorted(chosen - set(_FIRST))
-
-
-def _drawable(found: _Tried) -> list[tuple[float, Crowd]]:
-    """Return which of the attackers who were too large to enumerate to simulate, and at which ε."""
-
-    def at(epsilon: float) -> list[tuple[float, Crowd]]:
-        people = ((trial, (*trial[1].unknown, *trial[1].known)) for trial in found.left if trial[0] == epsilon)
-        return [trial for trial, groups in people if sum(group.people for group in groups) <= _MOST_PEOPLE]
-
-    return [trial for epsilon in _SIMULATED_AT for trial in at(epsilon)[:_SIMULATED_EACH]]
-
-
-def _tried(certificate: ReleaseCertificate, trials: Iterable[tuple[float, Crowd]]) -> _Tried:
-    found, mechanism = _Tried(), certificate.mechanism
-    room = {True: _ONE_CELL, False: _SEVERAL_CELLS}
+        trials += [(epsilon, crowd) for epsilon in _READ if epsilon in epsilons for crowd in small]
+    found, room = _Tried(), dict(_TERMS)
     for epsilon, crowd in trials:
         terms, single = size(mechanism, crowd), crowd.cells == 1
-        if terms > min(_ONE_TRIAL[single], room[single]):
-            found.left.append((epsilon, crowd))
-            continue
-        room[single] -= terms
-        trial = enumerated(mechanism, crowd, epsilon)
+        fits = terms <= min(_ONE_TRIAL[single], room[single])
+        trial = enumerated(mechanism, crowd, epsilon) if fits else None
         if trial is None:
             found.left.append((epsilon, crowd))
             continue
+        room[single] -= terms
         found.trials += 1
         found.crowds.add(crowd)
         found.best[epsilon] = max(trial.lower, found.best.get(epsilon, trial.lower))
     return found
+
+
+def _drawable(found: _Tried) -> list[tuple[float, Crowd]]:
+    """Return which of the attackers who were too large to enumerate to simulate, and at which ε."""
+    small = [
+        (epsilon, crowd)
+        for epsilon, crowd in found.left
+        if sum(group.people for group in (*crowd.unknown, *crowd.known)) <= _MOST_PEOPLE
+    ]
+    return [trial for at in _SIMULATED_AT for trial in [one for one in small if one[0] == at][:_SIMULATED_EACH]]

@@ -1,33 +1,40 @@
-"""The claims that only the ledger can settle: that it holds this very release, and that nothing undoes it since."""
+"""The claims that only the ledger can settle: that it holds what a file shows, and that nothing undoes it since."""
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.assurance.verification.claims import BrokenError, Claim, Kind, checked
+from pkdp_pipeline.assurance.verification.certificates import no_bolder
+from pkdp_pipeline.assurance.verification.claims import BrokenError, Claim, Kind, UncheckedError, checked
 from pkdp_pipeline.assurance.verification.opening import Opened
 from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.certificates.differences import SEARCHED, differences
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.certificates.statement import Statement
+from pkdp_pipeline.display.report.json_form import document_of
+from pkdp_pipeline.display.report.tables import published_table
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
-from pkdp_pipeline.model.wording import rounded_up
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.plain_text import joined, key_text, printable
+from pkdp_pipeline.model.wording import moved, rounded_up
+from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.ledger import Entry
-    from pkdp_pipeline.ledger.chain import Event
-    from pkdp_pipeline.ledger.views.reading import Reading
+    import pandas as pd
 
-_CHAIN = "The ledger's chain and everything derived from it are intact."
-_HOLDS = "The ledger holds exactly this."
-_STANDING = "Nothing that the ledger holds undoes what is certified."
+    from pkdp_pipeline.ledger import Entry, Ledger
+    from pkdp_pipeline.ledger.chain import Event
+    from pkdp_pipeline.ledger.views.history import History
+
 _AT = (0.1, 0.5, 1.0, 2.0, 5.0)
 _SPARE = 1.0 + 1e-9
-_HEAD = "The chain holds the head that the certificate names."
-_COUNTS = "The counts are those that were published."
-_ASSUMPTIONS = "What is declared about the attacker and the releases is what the curator declared before looking."
+_SECONDS = 600.0
 _ANY_COUNTS = (
     "The file alone cannot tell: whoever changes a count and seals the file anew has one that looks the same. The "
     "ledger can, with --ledger, or whoever has the release as it was published: compare the ids."
@@ -36,7 +43,6 @@ _ANY_ASSUMPTIONS = (
     "The file alone cannot tell: one that is consistent for other assumptions looks the same. The ledger can, with "
     "--ledger; whether the declared assumptions are true, no program can."
 )
-_NONE = "The ledger holds no data set of the name that the file gives."
 _NO_SUCH = {
     "release": "The ledger holds no such release: it was altered, or is from elsewhere.",
     "certificate": (
@@ -49,60 +55,58 @@ _NO_SUCH = {
 def without_ledger(kind: Kind) -> Iterator[Claim]:
     """Yield what cannot be told from a file alone."""
     if kind != "certificate":
-        yield Claim("counts.published", _COUNTS, "not_checked", _ANY_COUNTS)
-    yield Claim("assumptions.declared", _ASSUMPTIONS, "not_checked", _ANY_ASSUMPTIONS)
+        yield Claim("counts.published", "not_checked", _ANY_COUNTS)
+    yield Claim("assumptions.declared", "not_checked", _ANY_ASSUMPTIONS)
 
 
 def ledger_claims(
-    location: str, dataset: str | None, head: str | None, further: Callable[[Reading], Iterator[Claim]]
+    location: str, dataset: str | None, head: str | None, further: Callable[[Ledger], Iterator[Claim]]
 ) -> Iterator[Claim]:
     """Yield whether a ledger has the data set that a file names and verifies, with its head; then what is further."""
     from pkdp_pipeline.ledger.chain import GENESIS
     from pkdp_pipeline.ledger.views.reading import open_for_reading
 
     def chain() -> tuple[str, dict[str, str]]:
-        reading.ledger.verify()
-        return "Verified from its first event to its last.", {"head": reading.ledger.head()}
+        ledger.verify()
+        return "Verified from its first event to its last.", {"head": ledger.head()}
 
     def names() -> tuple[str, dict[str, str]]:
         assert head is not None
-        reading.ledger.verify(head, contents=False)
+        ledger.verify(head, contents=False)
         first = "It is the start of every chain: nothing was charged before."
         return first if head == GENESIS else "It does.", {"head": head}
 
     with ExitStack() as opened:
         try:
-            reading = opened.enter_context(open_for_reading(location, dataset))
+            ledger = opened.enter_context(open_for_reading(location, dataset))
         except ArgumentError:
             if dataset is None:
                 raise
-            yield Claim("ledger.holds", _HOLDS, "fail", _NONE)
+            yield Claim("ledger.holds", "fail", "The ledger holds no data set of the name that the file gives.")
             return
-        chained = next(checked(("ledger.chain", _CHAIN, chain)))
+        chained = next(checked({"ledger.chain": chain}))
         yield chained
         if head is not None and chained.outcome == "pass":
-            yield from checked(("ledger.head", _HEAD, names))
-        yield from further(reading)
+            yield from checked({"ledger.head": names})
+        yield from further(ledger)
 
 
-def held_claims(reading: Reading, file: Opened, certificate: Certificate | None) -> Iterator[Claim]:
+def held_claims(ledger: Ledger, file: Opened, certificate: Certificate | None) -> Iterator[Claim]:
     """Yield whether the ledger holds a release's bytes, or a certificate, and what stands beside it by now."""
-    with reading.database.snapshot():
-        event, entry = _found(reading, file)
-        yield from checked(("ledger.holds", _HOLDS, functools.partial(_holds, reading, event, entry, file)))
+    with ledger.records.snapshot():
+        event, entry = _found(ledger, file)
+        yield from checked({"ledger.holds": lambda: _holds(ledger, event, entry, file)})
     if entry is not None and isinstance(certificate, ReleaseCertificate):
-        yield from checked(("ledger.standing", _STANDING, functools.partial(_standing, reading, entry, certificate)))
+        yield from checked({"ledger.standing": lambda: _standing(ledger, entry, certificate)})
 
 
-def _found(reading: Reading, file: Opened) -> tuple[Event | None, Entry | None]:
+def _found(ledger: Ledger, file: Opened) -> tuple[Event | None, Entry | None]:
     """Return the latest event that holds the file, its bytes or its certificate, and the entry that this is about."""
-    from pkdp_pipeline.ledger.chain import Journal
-
     event = None
-    for each in Journal(reading.database).events(reading.ledger.dataset):
+    for each in ledger.records.events():
         if (each.content == file.content) if file.kind == "release" else _states(each.certificate, file.document):
             event = each
-    for entry in () if event is None else reading.ledger.entries():
+    for entry in () if event is None else ledger.entries():
         if event is not None and (entry.key, entry.revision) == (event.key, event.revision):
             return event, entry
     return event, None
@@ -115,11 +119,9 @@ def _states(text: str | None, document: dict[str, Any]) -> bool:
         return False
 
 
-def _holds(
-    reading: Reading, event: Event | None, entry: Entry | None, file: Opened
-) -> str | tuple[str, dict[str, int]]:
+def _holds(ledger: Ledger, event: Event | None, entry: Entry | None, file: Opened) -> str | tuple[str, dict[str, int]]:
     if event is None:
-        if file.kind == "certificate" and _is_total(reading, file):
+        if file.kind == "certificate" and _is_total(ledger, file):
             return "It is the total of everything that is charged by now."
         raise BrokenError(_NO_SUCH[file.kind])
     if entry is None:
@@ -134,8 +136,8 @@ def _holds(
     return f"It holds this {what}: {where}.{newer}", {"event": event.sequence}
 
 
-def _standing(reading: Reading, entry: Entry, certificate: ReleaseCertificate) -> str:
-    allowed = reading.ledger.admission(entry)
+def _standing(ledger: Ledger, entry: Entry, certificate: ReleaseCertificate) -> str:
+    allowed = ledger.admission(entry)
     newest = Certificate.from_json(entry.certificate)
     for one, other in ((certificate, newest), (certificate.worst_case, newest.worst_case)):
         for epsilon in _AT:
@@ -156,17 +158,137 @@ def _standing(reading: Reading, entry: Entry, certificate: ReleaseCertificate) -
     return f"{alone}: what it claims is what it may claim."
 
 
-def _is_total(reading: Reading, file: Opened) -> bool:
+def _is_total(ledger: Ledger, file: Opened) -> bool:
     """Return whether a certificate is a total of the ledger."""
-    from pkdp_pipeline.ledger.account import units_of
-    from pkdp_pipeline.ledger.views.reading import stated_total
-
-    for unit in units_of(reading.database, reading.ledger.dataset):
+    totals = ledger.totals()
+    for unit in totals.account.units:
         try:
-            total = stated_total(reading, unit)
+            total = totals.total(unit)
         except NoEvidenceError:
             continue
         # Its numbers are compared elsewhere: another processor may have computed them.
         if Certificate.from_json(json.dumps(file.document)) == total:
             return True
     return False
+
+
+def report_ledger_claims(ledger: Ledger, document: dict[str, Any]) -> Iterator[Claim]:
+    """Yield whether a report's releases, total and points are those of the ledger."""
+    from pkdp_pipeline.ledger.views.history import read_history
+
+    with ledger.records.snapshot():
+        entries = {entry.release_id: entry for entry in ledger.entries() if entry.state == "published"}
+        history = read_history(ledger)
+        checks = {"ledger.holds": lambda: _releases(entries, document)}
+        checks["ledger.series"] = lambda: _series(entries.values(), document)
+        account = document["ledger"]
+        units = (unit for unit in history.units if ", ".join(map(printable, json.loads(unit))) == account["unit"])
+        unit = next(units, None)
+        yield from checked(checks)
+        yield from checked({"ledger.total": lambda: _total(ledger, history, unit, document)})
+        if unit is not None and account["head"] == history.head:
+            yield from checked({"ledger.points": lambda: _points(history, unit, document)})
+
+
+def _releases(entries: dict[str | None, Entry], document: dict[str, Any]) -> str:
+    for place, shown in enumerate(document["releases"]):
+        path, entry = f"releases[{place}]", entries.get(shown["id"])
+        if entry is None or entry.content is None:
+            raise BrokenError(f"{path} is not in the ledger: no published release has its id.")
+        if (entry.period, entry.revision) != (shown["period"], shown["revision"]):
+            raise BrokenError(f"{path} is about another period or revision there.")
+        fresh = document_of(published_table(Release.from_bytes(entry.content).table))
+        no_bolder(differences(f"{path}.table", shown["table"], fresh))
+        stored, its = json.loads(entry.certificate), document["promises"][shown["promise"]]["certificate"]
+        if its is None:
+            raise BrokenError(f"{path}: the report carries no certificate to compare with the ledger's.")
+        # Where others undo it, the report promises what the noise alone gives, against anyone.
+        anyone = AttackerModel.from_dict(stored["attacker"]).against_anyone().to_dict()
+        same = all(its[name] == stored[name] for name in ("mechanism", "protects"))
+        if not same or its["attacker"] not in (stored["attacker"], anyone):
+            raise BrokenError(f"{path}: its promise is about other terms than the ledger's certificate.")
+    return f"{len(document['releases'])} of them, each with its id, its table and its terms."
+
+
+_differences = functools.partial(differences, none_is_infinite=True, rounding=lambda path: SEARCHED)
+
+
+def _total(ledger: Ledger, history: History, unit: str | None, document: dict[str, Any]) -> str:
+
+    account = document["ledger"]
+    if account["head"] != history.head:
+        known = account["head"] in {event.hash for event in ledger.records.events()}
+        raise (UncheckedError if known else BrokenError)(
+            f"The report names {'an earlier head of' if known else 'no head of'} the ledger, so its total cannot be "
+            "compared: make the report again."
+        )
+    if unit is None:
+        raise BrokenError("The ledger holds no releases for the unit that the report names.")
+    stored = account["total"]
+    try:
+        total = ledger.totals().total(unit)
+    except NoEvidenceError:
+        if stored is None:
+            return "There is none: the releases do not add up."
+        raise BrokenError("The releases do not add up, and the report states a total.") from None
+    if stored is None:
+        raise BrokenError("The releases add up, and the report says that they do not.")
+
+    def rewritten(share: float) -> Any:
+        with moved(share):
+            return json.loads(json.dumps(document_of(Statement.of(total, float(stored["delta"])))))
+
+    found = _differences("ledger.total", stored, rewritten(0.0), rewritten=rewritten)
+    return f"Added up again from {account['releases']} releases: {no_bolder(found)}."
+
+
+def _points(history: History, unit: str, document: dict[str, Any]) -> str:
+    from pkdp_pipeline.ledger.views.history import spending
+
+    account, stored = document["ledger"], document["ledger"]["points"]
+    if not stored:
+        raise UncheckedError("The report has none.")
+    named = {printable(line.standing.period): line.standing.period for line in history.lines}
+    if any(point["period"] not in named for point in stored):
+        raise BrokenError("One is at a period of which the ledger holds nothing.")
+    periods = {named[point["period"]] for point in stored}
+    found = spending(history, unit, float(account["delta"]), most=len(stored) + 1, periods=periods, seconds=_SECONDS)
+    fresh = [document_of(replace(point, period=printable(point.period))) for point in found]
+    return f"{len(stored)} points added up again: {no_bolder(_differences('ledger.points', stored, fresh))}."
+
+
+def _series(entries: Iterable[Entry], document: dict[str, Any]) -> str:
+    """Return whether every period of every series has a published release that shows these counts."""
+    wanted = {period for series in document["series"] for period in series["periods"]}
+    tables: dict[str, list[pd.DataFrame]] = {period: [] for period in wanted}
+    for entry in entries:
+        if printable(entry.period) in wanted and entry.content is not None:
+            tables[printable(entry.period)].append(Release.from_bytes(entry.content).table)
+    rows = 0
+    for place, series in enumerate(document["series"]):
+        for period, counts in zip(series["periods"], series["counts"], strict=True):
+            row = dict(zip(series["cells"], counts, strict=True))
+            if not any(_shows(table, row, complete=not series["more_cells"]) for table in tables[period]):
+                raise BrokenError(
+                    f"series[{place}]: no published release about {period} has these counts.", period=period
+                )
+            rows += 1
+    return f"{rows} periods of series: each is in the ledger."
+
+
+def _shows(table: pd.DataFrame, row: dict[str, int | None], *, complete: bool) -> bool:
+    """Return whether a table has the counts of a row, and, where all cells are said to be in it, no others."""
+    import pandas as pd
+
+    cells: list[tuple[str, str, int | None]] = []
+    for *cell, count in table.itertuples(index=False, name=None):
+        quoted = joined([key_text(value, quoted=isinstance(value, str)) for value in cell])
+        plain = joined([key_text(value) for value in cell])
+        cells.append((plain or "count", quoted or "count", None if pd.isna(count) else int(count)))
+    # Where the plain names of two cells are the same, a series has the others.
+    often = Counter(plain for plain, _, _ in cells)
+    named = [({quoted, plain} if often[plain] == 1 else {quoted}, count) for plain, quoted, count in cells]
+    known = {name: count for names, count in named for name in names}
+    if any(known.get(name) != count for name, count in row.items()):
+        return False
+    return not complete or all(count is None or names & set(row) for names, count in named)

@@ -37,14 +37,6 @@ from pkdp_pipeline.releases.noise import expected_error
 _EVERYTHING = "everything published"
 """Name of the promise about all releases of the ledger together."""
 
-_STRUCTURE = "The report is built as its published schema says."
-_PAGE = "The file is, byte by byte, what its content renders to."
-_CONTENT = "What follows from the certificates that the report carries is what they give."
-_TABLES = "Every table and series keeps the rules of the mechanism that its certificate names."
-_TOTAL = "The ledger's total, its points over time and its budgets are what the certificates add up to."
-_TEXTS = "No text that is copied from the job or the ledger speaks of a guarantee."
-_ORIGIN = "Names, questions, files, checks, remarks and reasons are those of the job and the ledger that it names."
-
 _CURVE = re.compile(r"\bpromises\[(\d+)\]\.curve\.(attained|certified)\[(\d+)\]$")
 _NUMBERS = ("protects", "delta", "epsilon", "numbers", "worst_case")
 _COMPUTED = {"statement", "curve", "knowledge", "scenarios", "certificate", "sentence", "theorems"}
@@ -61,22 +53,23 @@ Promised = Sequence[Certificate | None]
 def report_claims(file: Opened) -> Iterator[Claim]:
     """Yield whether a report is built as its schema says, and is what its content renders to."""
     document = file.document
-    structure = next(checked(("report.structure", _STRUCTURE, functools.partial(follows, document, "report.v1.json"))))
+    structure = next(checked({"report.structure": lambda: follows(document, "report.v1.json")}))
     yield structure
     if structure.outcome == "pass":
-        yield from checked(("report.page", _PAGE, functools.partial(_page, file)))
+        yield from checked({"report.page": lambda: _page(file)})
 
 
 def content_claims(document: dict[str, Any], promised: Promised) -> Iterator[Claim]:
     """Yield whether the content of a report is what its certificates give."""
     yield from checked(
-        ("report.content", _CONTENT, functools.partial(_content, document, promised)),
-        ("releases.tables", _TABLES, functools.partial(_tables, document, promised)),
-        ("report.total", _TOTAL, functools.partial(_total, document, promised)),
+        {
+            "report.content": lambda: _content(document, promised),
+            "releases.tables": lambda: _tables(document, promised),
+            "report.total": lambda: _total(document, promised),
+        }
     )
-    yield from checked(("report.texts", _TEXTS, functools.partial(_texts, document)))
-    why = "They are copied, and neither job nor ledger is in the report."
-    yield Claim("report.origin", _ORIGIN, "not_checked", why)
+    yield from checked({"report.texts": lambda: _texts(document)})
+    yield Claim("report.origin", "not_checked", "They are copied, and neither job nor ledger is in the report.")
 
 
 def _page(file: Opened) -> str:

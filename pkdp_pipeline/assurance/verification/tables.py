@@ -26,33 +26,26 @@ from pkdp_pipeline.model.mechanisms import Count
 if TYPE_CHECKING:
     import pandas as pd
 
-_ID = "The id is that of this table and this certificate."
-_CONTENT = "The file holds the table, the certificate and the id, and nothing else."
-_COLUMNS = "The columns are those that the mechanism publishes, with types that tell nothing of what is withheld."
-_CELLS = "Every cell is named once, in the order in which cells are published, and only suppressed as declared."
-_COUNTS = "Every count obeys the thresholds of the mechanism."
-_TABLE = "The table is one that the mechanism publishes."
 _PANDAS = b"pandas"
 
 
 def file_claims(file: Opened) -> Iterator[Claim]:
     """Yield whether a release's id is its own, and whether its file holds anything else."""
-    for key, words, check in (("release.id", _ID, _id), ("release.content", _CONTENT, _content)):
-        yield from checked((key, words, functools.partial(check, file)))
+    for key, check in (("release.id", _id), ("release.content", _content)):
+        yield from checked({key: functools.partial(check, file)})
 
 
 def release_table_claims(table: pd.DataFrame, made: list[Nested]) -> Iterator[Claim]:
     """Yield the claims of the table, given the release's certificate; it is empty where it could not be made again."""
     if not made:
-        yield Claim("table.counts", _TABLE, "not_checked", "There is no certificate to hold it against.")
+        yield Claim("table.counts", "not_checked", "There is no certificate to hold it against.")
         return
     certificate = made[-1].certificate
     if not isinstance(certificate, ReleaseCertificate):
-        why = "The certificate is one of several releases together, not of this table."
-        yield Claim("table.counts", _TABLE, "fail", why)
+        yield Claim("table.counts", "fail", "The certificate is one of several releases together, not of this table.")
         return
-    checks = ("table.columns", _COLUMNS, _columns), ("table.cells", _CELLS, _cells), ("table.counts", _COUNTS, _counts)
-    yield from checked(*((key, words, functools.partial(check, table, certificate)) for key, words, check in checks))
+    checks = {"table.columns": _columns, "table.cells": _cells, "table.counts": _counts}
+    yield from checked({key: functools.partial(check, table, certificate) for key, check in checks.items()})
 
 
 def least_shown(certificate: ReleaseCertificate) -> int | None:

@@ -10,9 +10,13 @@ from typing import Any
 from pkdp_pipeline.assurance.verification.attacking import Effort, attack_claims
 from pkdp_pipeline.assurance.verification.certificates import Nested, certificate_claims
 from pkdp_pipeline.assurance.verification.claims import BREAKS, Claim, Verification
-from pkdp_pipeline.assurance.verification.ledgers import held_claims, ledger_claims, without_ledger
+from pkdp_pipeline.assurance.verification.ledgers import (
+    held_claims,
+    ledger_claims,
+    report_ledger_claims,
+    without_ledger,
+)
 from pkdp_pipeline.assurance.verification.opening import Opened, opened
-from pkdp_pipeline.assurance.verification.report_ledger import report_ledger_claims
 from pkdp_pipeline.assurance.verification.reports import content_claims, report_claims
 from pkdp_pipeline.assurance.verification.tables import file_claims, release_table_claims
 from pkdp_pipeline.certificates.certificate import Certificate
@@ -69,12 +73,15 @@ def verify(
     more than one part in 10⁹ (for the rounding of floats); a sound file fails with probability ``1 - confidence`` at
     most, by chance of the simulations. *Rounding*: what an attacker attains is rounded down.
     """
+    for name, value in (("path", path), ("ledger", ledger)):
+        if not (isinstance(value, str | os.PathLike) or (name == "ledger" and value is None)):
+            raise ArgumentError(f"{name} must be a path, as text or a pathlib.Path, not {type(value).__name__}.")
     number = whole_number("draws", draws, least=100)
     whole_number("seed", seed, least=0)
     if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0.0 < confidence < 1.0:
         raise ArgumentError("confidence must be strictly between 0 and 1.")
     file = opened(path)
-    effort = Effort(draws=number, confidence=float(confidence), seed=seed)
+    effort = Effort(draws=number, error=1.0 - confidence, seed=seed)
     check = _report if file.kind == "report" else _single
     claims = check(file, None if ledger is None else os.fspath(ledger), effort)
     return Verification(kind=file.kind, file=file.name, claims=tuple(claims))
@@ -85,8 +92,7 @@ def _single(file: Opened, ledger: str | None, effort: Effort) -> Iterator[Claim]
     if file.kind == "release":
         yield from file_claims(file)
         if file.problem:
-            words = "The release carries a certificate."
-            yield Claim("certificate.structure", words, "fail", f"It cannot be read: {file.problem}")
+            yield Claim("certificate.structure", "fail", f"It cannot be read: {file.problem}")
             return
     claims, nested = _certified(file.document, "certificate", effort)
     if file.kind == "release":
@@ -130,6 +136,5 @@ def _certified(document: dict[str, Any], prefix: str, effort: Effort) -> tuple[l
         claims += list(attack_claims(nested, effort, prefix)) if nested else ()  # all of them, or none
     except BREAKS as error:
         why = f"The attackers of what it names cannot be written down ({type(error).__name__})."
-        words = "No declared attacker learns more than the file says."
-        claims.append(Claim(f"{prefix}.enumerated", words, "not_checked", why))
+        claims.append(Claim(f"{prefix}.enumerated", "not_checked", why))
     return claims, nested

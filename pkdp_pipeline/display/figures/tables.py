@@ -22,11 +22,6 @@ MOST_CELLS = 8
 """So many cells of a series are drawn: those published most often, and the largest of these."""
 
 
-def counts_height(table: PublishedTable) -> float:
-    """Return the height in px at which the bars of a table have room."""
-    return 92.0 + 24.0 * max(1, min(MOST_ROWS, len(table.keys)))
-
-
 def draw_counts(table: PublishedTable, k: int | None, axes: Axes) -> None:
     """Draw the counts of one date as horizontal bars, in the published order.
 

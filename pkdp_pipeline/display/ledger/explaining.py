@@ -27,12 +27,11 @@ from pkdp_pipeline.display.ledger.words import (
 )
 from pkdp_pipeline.display.terminal.screen import Screen
 from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.ledger.account import Holding
+from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.adding_up import unit_named
-from pkdp_pipeline.ledger.differencing import allows_overlap, covers_periods
-from pkdp_pipeline.ledger.views.history import History
-from pkdp_pipeline.ledger.views.reading import Reading, stated_total
-from pkdp_pipeline.ledger.views.spent import MOST_MORE, Spent, how_many_more, spent
+from pkdp_pipeline.ledger.admission import allows_overlap, covers_periods
+from pkdp_pipeline.ledger.rows import Row
+from pkdp_pipeline.ledger.views.history import MOST_MORE, History, Spent, how_many_more, spent
 from pkdp_pipeline.model.evidence import (
     KINDS,
     BoundedDependence,
@@ -51,14 +50,14 @@ _OFFERED = (IndependentGivenHabits, OneDayProtected, DisjointUnits, OncePerUnit)
 
 
 def explain_total(
-    screen: Screen, reading: Reading, history: History, units: Sequence[str], *, delta: float, seconds: float = 1.5
+    screen: Screen, ledger: Ledger, history: History, units: Sequence[str], *, delta: float, seconds: float = 1.5
 ) -> None:
     """Print how the totals of these units come about.
 
     Parameters
     ----------
     screen : Screen
-    reading : Reading
+    ledger : Ledger
         Inside a snapshot.
     history : History
     units : sequence of str
@@ -67,7 +66,7 @@ def explain_total(
     seconds : float
         See `spent`.
     """
-    title, held = opening(history, reading.ledger.location)
+    title, held = opening(history, ledger.location)
     screen.title(title)
     screen.say(held, indent=0)
     pages = _pages(history)
@@ -75,23 +74,23 @@ def explain_total(
         screen.say("Nothing is published, so there is nothing to add up.", indent=0)
     else:
         revisions = len({(line.key, line.revision) for line in history.lines if line.revision > 1})
-        screen.page(pages.declared(term_changes(reading), revisions))
+        screen.page(pages.declared(term_changes(ledger), revisions))
     for unit in units:
         if len(history.units) > 1:
             screen.head(f"Privacy unit {unit_named(unit)}")
-        screen.page(pages.people(json.loads(unit), sum(line.holding.unit == unit for line in history.lines)))
+        screen.page(pages.people(json.loads(unit), sum(line.row.unit == unit for line in history.lines)))
         _parts(screen, history, unit, delta)
         groups = [group for group in history.components() if any(one.unit == unit for one in group)]
         several = [group for group in groups if len(group) > 1]
         screen.page(pages.together(len(groups) - len(several), several, partial(_listed, history)))
         budgets = spent(history.totals, unit, seconds=seconds)
-        _total(screen, reading, history, unit, budgets, delta)
+        _total(screen, history, unit, budgets, delta)
     last, more = history.lines[-1] if history.lines else None, None
     if last is not None and (covers_periods(history.evidence) or not last.standing.noiseless):
-        more = how_many_more(history.totals, last.holding.unit, last.holding.part)
+        more = how_many_more(history.totals, last.row.unit, last.row.part)
     windows = any(budget.window_days is not None for budget in history.terms.budgets)
     next_one = None if last is None else last.standing
-    screen.page(pages.after(more, MOST_MORE, next_one, windows, verify_command(reading, history.head)))
+    screen.page(pages.after(more, MOST_MORE, next_one, windows, verify_command(ledger, history.head)))
 
 
 def pages(**facts: Any) -> Any:
@@ -124,7 +123,7 @@ def _pages(history: History) -> Any:
 
 def _parts(screen: Screen, history: History, unit: str, delta: float) -> None:
     screen.head("From which parts")
-    counts = Counter(line.holding.part for line in history.lines if line.holding.unit == unit)
+    counts = Counter(line.row.part for line in history.lines if line.row.unit == unit)
     columns = ["times", "published", "noise", "attacker", "alone", "against anyone, ε"]
     rows = []
     for part, times in counts.most_common(_GROUPS):
@@ -139,15 +138,7 @@ def _parts(screen: Screen, history: History, unit: str, delta: float) -> None:
                 amount(one.worst_case.epsilon(delta)),
             ]
         )
-    if screen.width >= 90:
-        screen.table(columns, rows, right=("times", "against anyone, ε"))
-    else:
-        for often, published, noise, attacker, alone, worst in rows:
-            more = "" if noise == "none" else f", noise {noise}"
-            screen.item(
-                f"{often} × {published}{more}. Attacker: {attacker}. Alone: {alone}; against anyone: "
-                f"{'none' if worst == 'none' else f'ε = {worst}'}."
-            )
+    screen.records(columns, rows, wide=90, right=("times", "against anyone, ε"))
     rest = len(counts) - _GROUPS
     if rest > 0:
         times = counts.total() - sum(number for _, number in counts.most_common(_GROUPS))
@@ -163,26 +154,24 @@ def _protects(history: History, part: str) -> str:
     return f"A {kind} by itself: {protection(one.mechanism, one.protects, one.theorems[0], one.attacker)}"
 
 
-def _listed(history: History, group: Sequence[Holding]) -> str:
+def _listed(history: History, group: Sequence[Row]) -> str:
     """Return the period of releases that stand together, and which they are."""
-    entries = {one.entry for one in group}
+    entries = {one.id for one in group}
     labels = Counter(
         f"{line.standing.label} ({mechanism_words(line.standing.mechanism, line.standing.protects)})"
         for line in history.lines
-        if line.holding.entry in entries
+        if line.sequence in entries
     )
-    days = [date.fromordinal(day).isoformat() for one in group for day in (one.first, one.last) if day is not None]
+    days = [date.fromordinal(day).isoformat() for one in group for day in one.span[:2] if day is not None]
     span = " to ".join(dict.fromkeys((min(days), max(days)))) if days else repr(group[0].label)
     listed = "; ".join(label if times == 1 else f"{times} × {label}" for label, times in labels.most_common(_GROUPS))
     return printable(f"{span}: {listed}")
 
 
-def _total(
-    screen: Screen, reading: Reading, history: History, unit: str, budgets: Sequence[Spent], delta: float
-) -> None:
+def _total(screen: Screen, history: History, unit: str, budgets: Sequence[Spent], delta: float) -> None:
     screen.head("What they add up to")
     try:
-        total = stated_total(reading, unit)
+        total = history.totals.total(unit)
     except NoEvidenceError as error:
         screen.item(f"They do not add up. {error}")
         return

@@ -22,9 +22,10 @@ from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.sentences import suppression
 from pkdp_pipeline.display.ledger.words import attacker_words, budget_words, class_call, number_of
 from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.adding_up import unit_named
 from pkdp_pipeline.ledger.views.history import History, read_history
-from pkdp_pipeline.ledger.views.reading import Reading, chosen_units, stated_total
+from pkdp_pipeline.ledger.views.reading import chosen_units
 from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.theorems import THEOREMS
 
@@ -35,12 +36,12 @@ _DELTA = 1e-6
 _LABELS, _KINDS = 20, 10  # so many are named
 
 
-def registry_text(reading: Reading, columns: Sequence[str], *, each_row: bool, plain: bool = False) -> str:
+def registry_text(ledger: Ledger, columns: Sequence[str], *, each_row: bool, plain: bool = False) -> str:
     """Return the YAML text.
 
     Parameters
     ----------
-    reading : Reading
+    ledger : Ledger
         Inside a snapshot.
     columns : sequence of str
     each_row : bool
@@ -55,7 +56,7 @@ def registry_text(reading: Reading, columns: Sequence[str], *, each_row: bool, p
     NoEvidenceError
         If the releases do not add up.
     """
-    history = read_history(reading.ledger)
+    history = read_history(ledger)
     units = chosen_units(history.units, columns, each_row=each_row)
     if not history.lines or not any(line.state == "published" for line in history.lines):
         raise ArgumentError(f"data set {history.dataset!r} has published nothing that could be registered.")
@@ -64,15 +65,15 @@ def registry_text(reading: Reading, columns: Sequence[str], *, each_row: bool, p
             f"data set {history.dataset!r} has releases for several privacy units, an entry each: choose one with "
             f"--unit or --each-row: {'; '.join(map(unit_named, units))}."
         )
-    return _written(history, units[0], stated_total(reading, units[0]), plain=plain)
+    return _written(history, units[0], history.totals.total(units[0]), plain=plain)
 
 
 def _written(history: History, unit: str, total: Certificate, *, plain: bool) -> str:
     """Return the form with all that the ledger knows of one unit's releases filled in."""
-    lines = [line for line in history.in_order() if line.holding.unit == unit]
+    lines = [line for line in history.in_order() if line.row.unit == unit]
     published = min(line.created_at for line in lines if line.state == "published")[:10]
     labels = Counter(line.standing.label for line in lines)
-    kinds = Counter(history.parts[line.holding.part] for line in lines)
+    kinds = Counter(history.parts[line.row.part] for line in lines)
     anyone = total.worst_case.parameters
     if anyone is not None and (anyone[0] == math.inf or anyone[1] >= 1.0):
         anyone = None

@@ -21,12 +21,11 @@ from pkdp_pipeline.display.ledger.words import (
     number_of,
     state_words,
 )
-from pkdp_pipeline.display.terminal.chart import Mark, columns_chart
 from pkdp_pipeline.display.terminal.screen import Screen
+from pkdp_pipeline.ledger import Entry
 from pkdp_pipeline.ledger.adding_up import unit_named
 from pkdp_pipeline.ledger.terms import Terms
-from pkdp_pipeline.ledger.views.history import History, Line, Point
-from pkdp_pipeline.ledger.views.spent import Spent
+from pkdp_pipeline.ledger.views.history import History, Point, Spent
 from pkdp_pipeline.model.evidence import OneDayProtected, evidence_to_dicts
 from pkdp_pipeline.model.mechanisms import mechanism_to_dict
 from pkdp_pipeline.model.plain_text import exactly
@@ -36,6 +35,7 @@ Growth = Sequence[tuple[str, Sequence[Point], Sequence[Spent]]]
 """For each privacy unit its total after each period, and its budgets."""
 
 _WIDE = 110
+_POINTS = 9
 
 
 def opening(history: History, location: str) -> tuple[str, str]:
@@ -43,8 +43,8 @@ def opening(history: History, location: str) -> tuple[str, str]:
     held = number_of(len(history.lines), "release")
     if history.lines:
         ordered = history.in_order()
-        firsts = [line for line in ordered if line.holding.first is not None]
-        first = min(firsts, key=lambda line: line.holding.first or 0, default=ordered[0]).standing.period
+        firsts = [line for line in ordered if line.row.first_day is not None]
+        first = min(firsts, key=lambda line: line.row.first_day or 0, default=ordered[0]).standing.period
         last = ordered[-1].standing.period
         held += f", period {first}" if first == last else f", periods {first} to {last}"
         waiting = sum(line.state == "reserved" for line in history.lines)
@@ -95,7 +95,7 @@ def show(
     for unit, points, budgets in growth:
         several = f", unit {unit_named(unit)}" if len(history.units) > 1 else ""
         screen.head(f"What it adds up to: ε at δ = {exactly(delta)}, after each period{several}")
-        attackers = (history.parts[line.holding.part].attacker for line in history.lines if line.holding.unit == unit)
+        attackers = (history.parts[line.row.part].attacker for line in history.lines if line.row.unit == unit)
         one_day = history.evidence == (OneDayProtected(),)
         _growth(screen, points, budgets, delta, one_day=one_day, beside=given_words(attackers))
         if points[-1].epsilon == math.inf and points[-1].at_one is None:
@@ -114,7 +114,7 @@ def show_document(history: History, growth: Growth, *, delta: float) -> str:
         "evidence": evidence_to_dicts(history.evidence),
         "releases": [
             {
-                "entry": line.holding.entry,
+                "entry": line.sequence,
                 "key": line.key,
                 "revision": line.revision,
                 "state": line.state,
@@ -122,7 +122,7 @@ def show_document(history: History, growth: Growth, *, delta: float) -> str:
                 "period": line.standing.period,
                 "label": line.standing.label,
                 "mechanism": mechanism_to_dict(line.standing.mechanism),
-                "epsilon": _finite(own[line.holding.part]),
+                "epsilon": _finite(own[line.row.part]),
                 "release_id": line.release_id,
                 "created_at": line.created_at,
             }
@@ -161,69 +161,44 @@ def _finite(epsilon: float) -> float | None:
     return None if epsilon == math.inf else epsilon
 
 
-def _releases(screen: Screen, history: History, lines: Sequence[Line], delta: float) -> None:
-    own = {line.holding.part: alone_words(history.parts[line.holding.part], delta) for line in lines}
-    if screen.width >= _WIDE:
-        epsilon = f"ε at δ = {exactly(delta)}"
-        header = ["entry", "period", "release", "mechanism", "noise", epsilon, "state", "rev.", "id"]
-        rows = [
-            [
-                str(line.holding.entry),
-                line.standing.period,
-                line.standing.label,
-                mechanism_words(line.standing.mechanism, line.standing.protects),
-                noise_words(line.standing.mechanism),
-                own[line.holding.part].removeprefix("ε = "),
-                state_words(line.state),
-                str(line.revision),
-                (line.release_id or "")[:12],
-            ]
-            for line in lines
+def _releases(screen: Screen, history: History, lines: Sequence[Entry], delta: float) -> None:
+    own = {line.row.part: alone_words(history.parts[line.row.part], delta) for line in lines}
+    epsilon = f"ε at δ = {exactly(delta)}"
+    header = ["entry", "period", "release", "mechanism", "noise", epsilon, "state", "rev.", "id"]
+    rows = [
+        [
+            str(line.sequence),
+            line.period,
+            line.label,
+            mechanism_words(line.standing.mechanism, line.standing.protects),
+            noise_words(line.standing.mechanism),
+            own[line.row.part].removeprefix("ε = "),
+            state_words(line.state),
+            str(line.revision),
+            (line.release_id or "")[:12],
         ]
-        screen.table(header, rows, right=("entry", epsilon, "rev."))
-        return
-    for line in lines:
-        mechanism = line.standing.mechanism
-        noise = "" if mechanism.noise is None else f", noise {noise_words(mechanism)}"
-        again = "" if line.revision == 1 else f" · revision {line.revision}"
-        state = "" if line.state == "published" else f" · {state_words(line.state)}"
-        screen.say(f"{line.standing.period}  {line.standing.label}  {(line.release_id or '')[:12]}")
-        screen.say(
-            f"{mechanism_words(mechanism, line.standing.protects)}{noise} · {own[line.holding.part]} alone · no. "
-            f"{line.holding.entry}{again}{state}",
-            indent=4,
-        )
+        for line in lines
+    ]
+    screen.records(header, rows, wide=_WIDE, right=("entry", epsilon, "rev."))
 
 
 def _growth(
     screen: Screen, points: Sequence[Point], budgets: Sequence[Spent], delta: float, *, one_day: bool, beside: str
 ) -> None:
     last = points[-1]
-    heights = [point.epsilon for point in points]
-    if all(height == math.inf for height in heights):
+    finite = [point.epsilon for point in points if point.epsilon < math.inf]
+    comparable = sorted({one.budget.epsilon for one in budgets if _is_whole(one) and one.budget.delta == delta})
+    if finite:
+        most, steps = max(*finite, *comparable, 1e-300), min(len(points), _POINTS) - 1
+        shown = [points[len(points) - 1 - step * (len(points) - 1) // max(1, steps)] for step in range(steps, -1, -1)]
+        rows = [(point.period, screen.bar(min(1.0, point.epsilon / most)), amount(point.epsilon)) for point in shown]
+        rows += [("budget", screen.bar(epsilon / most), exactly(epsilon)) for epsilon in comparable]
+        screen.table(("up to", "", "ε"), rows, right=("ε",))
+    else:
         screen.say(
             "There is nothing to draw: the releases do not add up with what is declared."
             if last.at_one is None
             else f"There is nothing to draw: {no_epsilon(delta, last.at_one)}. --delta asks at a larger δ."
-        )
-    else:
-        comparable = [one for one in budgets if one.budget.delta == delta and one.budget.window_days is None]
-        marks = [
-            Mark(
-                height=one.budget.epsilon, name="budget" if one.measure == "partial_knowledge" else "worst-case budget"
-            )
-            for one in comparable
-        ]
-        by_height = {mark.height: mark for mark in reversed(marks)}
-        screen.lines(
-            columns_chart(
-                heights,
-                list(by_height.values()),
-                width=screen.width - 4,
-                first=points[0].period,
-                last=last.period,
-                plain=screen.plain,
-            )
         )
     worst = "none" if last.worst_case == math.inf else f"ε = {amount(last.worst_case)}"
     # Not to be taken for what all of them tell together.
@@ -238,10 +213,14 @@ def _growth(
     if budgets:
         screen.head("Budgets")
         screen.budgets(budgets)
-        whole = [one.budget for one in budgets if one.budget.window_days is None]
-        away = sorted({exactly(budget.delta) for budget in whole if budget.delta != delta})
+        away = sorted({exactly(one.budget.delta) for one in budgets if _is_whole(one) and one.budget.delta != delta})
         if away:
-            screen.say(f"A budget is drawn in the chart of its own δ: --delta {', --delta '.join(away)}.")
+            screen.say(f"A budget is drawn beside the totals at its own δ: --delta {', --delta '.join(away)}.")
+
+
+def _is_whole(one: Spent) -> bool:
+    """Return whether a budget is for the total of all days."""
+    return one.budget.window_days is None
 
 
 def print_total(screen: Screen, total: Certificate, terms: Terms, budgets: Sequence[Spent], *, delta: float) -> None:

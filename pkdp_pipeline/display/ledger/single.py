@@ -9,15 +9,14 @@ from pkdp_pipeline.display.ledger.explaining import pages
 from pkdp_pipeline.display.ledger.words import amount, command, mechanism_words, noise_words, state_words
 from pkdp_pipeline.display.terminal.screen import Screen
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.ledger import Entry
-from pkdp_pipeline.ledger.parts import certificate_of, counted, describe
-from pkdp_pipeline.ledger.views.reading import Reading
+from pkdp_pipeline.ledger import Entry, Ledger
+from pkdp_pipeline.ledger.rows import certificate_of, counted, describe
 from pkdp_pipeline.model.plain_text import exactly
 
 _LEAST = 4
 
 
-def found_entry(reading: Reading, *, key: str | None, entry: int | None) -> Entry:
+def found_entry(ledger: Ledger, *, key: str | None, entry: int | None) -> Entry:
     """Return the release that a key or the number of an entry names; of several revisions the latest.
 
     Raises
@@ -25,7 +24,6 @@ def found_entry(reading: Reading, *, key: str | None, entry: int | None) -> Entr
     ArgumentError
         If there is none, or `key` is the start of several keys.
     """
-    ledger = reading.ledger
     if entry is not None:
         for one in ledger.entries(given_back=True):
             if one.sequence == entry:
@@ -49,7 +47,7 @@ def found_entry(reading: Reading, *, key: str | None, entry: int | None) -> Entr
     return found[-1]
 
 
-def explain_entry(screen: Screen, reading: Reading, entry: Entry, *, delta: float) -> None:
+def explain_entry(screen: Screen, ledger: Ledger, entry: Entry, *, delta: float) -> None:
     """Print what one release promises, its terms and its events."""
     standing = entry.standing
     screen.title(f"Entry {entry.sequence}: {entry.label}, {entry.period}")
@@ -70,22 +68,18 @@ def explain_entry(screen: Screen, reading: Reading, entry: Entry, *, delta: floa
     screen.pairs(rows)
     former = counted(map(describe, entry.certificates))
     earlier = "" if former == describe(entry.certificate) else amount(certificate_of(former).epsilon(delta))
-    total, events = _events(reading, entry)
+    total, events = _events(ledger, entry)
     sentence = Certificate.from_json(entry.certificate).sentence(delta)
     screen.page(pages(entry=entry).single(sentence, earlier, exactly(delta), total, events))
 
 
-def _events(reading: Reading, entry: Entry) -> tuple[int, list[tuple[Any, ...]]]:
+def _events(ledger: Ledger, entry: Entry) -> tuple[int, list[tuple[Any, ...]]]:
     """Return how many events the chain has, and those of one entry."""
-    database, dataset = reading.database, reading.ledger.dataset
-    ((total,),) = database.execute("SELECT count(*) FROM event WHERE dataset = :dataset", dataset=dataset)
-    rows = database.execute(
+    ((total,),) = ledger.records.execute("SELECT count(*) FROM event WHERE dataset = :dataset")
+    rows = ledger.records.execute(
         "SELECT position, kind, created_at, hash FROM event WHERE dataset = :dataset AND key = :key "
-        "AND revision = :revision AND sequence >= :sequence ORDER BY position",
-        dataset=dataset,
-        key=entry.key,
-        revision=entry.revision,
-        sequence=entry.sequence,
+        "AND revision = :revision AND sequence >= :id ORDER BY position",
+        **entry.row._asdict(),
     )
     # What was given back may have been reserved again under the same revision.
     own: list[tuple[Any, ...]] = []

@@ -10,8 +10,8 @@ from dataclasses import dataclass, fields
 from decimal import ROUND_CEILING, Context, Decimal
 
 from pkdp_pipeline.certificates.certificate import Certificate
+from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.terms import Terms
-from pkdp_pipeline.ledger.views.reading import Reading
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import Evidence
@@ -135,14 +135,14 @@ def command(name: str, location: str, *options: str) -> str:
     return " ".join(("pkdp ledger", name, shlex.quote(location), *options))
 
 
-def verify_command(reading: Reading, head: str, location: str | None = None) -> str:
+def verify_command(ledger: Ledger, head: str, location: str | None = None) -> str:
     """Return the command that checks a data set's chain and that it holds `head`, to be pasted.
 
     `location` stands in for where the ledger is, which not everybody may know.
     """
-    ((several,),) = reading.database.execute("SELECT COUNT(*) > 1 FROM dataset")
-    named = [f"--dataset {shlex.quote(reading.ledger.dataset)}"] if several else []
-    return command("verify", location or reading.ledger.location, *named, f"--head {head}")
+    ((several,),) = ledger.records.execute("SELECT COUNT(*) > 1 FROM dataset")
+    named = [f"--dataset {shlex.quote(ledger.dataset)}"] if several else []
+    return command("verify", location or ledger.location, *named, f"--head {head}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,12 +174,10 @@ def terms_words(terms: Terms) -> str:
     return f"evidence {evidence}; budgets {budgets}"
 
 
-def term_changes(reading: Reading) -> list[Change]:
+def term_changes(ledger: Ledger) -> list[Change]:
     """Return the terms of the first reservation and all that follow them, in order; those of given-back ones too."""
-    rows = reading.database.execute(
-        "SELECT position, created_at, terms FROM event WHERE dataset = :dataset AND terms IS NOT NULL "
-        "ORDER BY position",
-        dataset=reading.ledger.dataset,
+    rows = ledger.records.execute(
+        "SELECT position, created_at, terms FROM event WHERE dataset = :dataset AND terms IS NOT NULL ORDER BY position"
     )
     found: list[Change] = []
     before = None

@@ -20,11 +20,10 @@ from pkdp_pipeline.display.report.published import (
 )
 from pkdp_pipeline.display.report.tables import MOST_PERIODS, published_table, series_of
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
-from pkdp_pipeline.ledger.account import unit_text
+from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.adding_up import unit_named
-from pkdp_pipeline.ledger.views.history import History, Line, spending
-from pkdp_pipeline.ledger.views.reading import Reading, stated_total
-from pkdp_pipeline.ledger.views.spent import Spent, spent
+from pkdp_pipeline.ledger.rows import unit_text
+from pkdp_pipeline.ledger.views.history import History, Spent, spending, spent
 from pkdp_pipeline.model.plain_text import printable
 from pkdp_pipeline.model.version import VERSION
 
@@ -33,7 +32,7 @@ _SECONDS = 60.0  # after so long the view over time is coarser, and budgets of s
 
 
 def gather(
-    reading: Reading,
+    ledger: Ledger,
     history: History,
     subject: Subject,
     *,
@@ -46,7 +45,7 @@ def gather(
 
     Parameters
     ----------
-    reading : Reading
+    ledger : Ledger
         Inside a snapshot.
     history : History
         Of the same snapshot.
@@ -65,7 +64,7 @@ def gather(
     ArgumentError
         If nothing is published of that date.
     """
-    published = Published(reading.ledger, history, subject)
+    published = Published(ledger, history, subject)
     if period is not None and period not in published.periods:
         raise ArgumentError(
             f"nothing is published of {period}: the ledger holds releases of this job, as its file is now, for "
@@ -75,17 +74,17 @@ def gather(
     promises, places = promises_of(published.everything() if period is None else shown, delta)
     total, reason = None, ""
     try:
-        total = stated_total(reading, unit_text(subject.unit))
+        total = history.totals.total(unit_text(subject.unit))
     except NoEvidenceError as error:
         reason = str(error)
     # To the public a ledger's other periods are nothing that has been published.
     periods = None if audience == "auditor" else published.periods
     account = _account(
-        reading, history, subject, audience=audience, delta=delta, total=total, reason=reason, periods=periods
+        ledger, history, subject, audience=audience, delta=delta, total=total, reason=reason, periods=periods
     )
     if period is None and len(history.lines) > 1:
         unit = unit_text(subject.unit)
-        own = all(line.holding.entry in subject.entries for line in history.lines if line.holding.unit == unit)
+        own = all(line.sequence in subject.entries for line in history.lines if line.row.unit == unit)
         together = DayTotal(total=total, reason=reason, own=own)
     about = "" if period is None else f" about {printable(period)}"
     first = 0
@@ -150,7 +149,7 @@ def _series(published: Published, subject: Subject) -> Iterator[Series]:
 
 
 def _account(
-    reading: Reading,
+    ledger: Ledger,
     history: History,
     subject: Subject,
     *,
@@ -162,7 +161,7 @@ def _account(
 ) -> LedgerAccount:
     """Return what the ledger says about the job's unit; `periods` are those that may be named."""
     unit = unit_text(subject.unit)
-    own = [line for line in history.lines if line.holding.unit == unit]
+    own = [line for line in history.lines if line.row.unit == unit]
     budgets = spent(history.totals, unit, seconds=_SECONDS)
     points = spending(history, unit, delta, most=_POINTS, periods=periods, seconds=_SECONDS)
     location = None if audience == "auditor" else "LEDGER"
@@ -177,7 +176,7 @@ def _account(
         delta=delta,
         points=tuple(replace(point, period=printable(point.period), at_one=None) for point in points),
         head=history.head,
-        verify=verify_command(reading, history.head, location),
+        verify=verify_command(ledger, history.head, location),
         remarks=tuple(_remarks(history, own, subject, audience)),
     )
 
@@ -187,9 +186,9 @@ def _budget_line(one: Spent, *, adds_up: bool) -> BudgetLine:
     return BudgetLine.of(one.budget, one.measure, one.epsilon if known else None)
 
 
-def _remarks(history: History, own: Sequence[Line], subject: Subject, audience: Audience) -> list[str]:
+def _remarks(history: History, own: Sequence[Entry], subject: Subject, audience: Audience) -> list[str]:
     listed = []
-    others = sum(line.state == "published" and line.holding.entry not in subject.entries for line in own)
+    others = sum(line.state == "published" and line.sequence not in subject.entries for line in own)
     if others:
         listed.append(
             f"{number_of(others, 'release')} of the ledger {_is(others)} not of this job as its file is now: the total "
@@ -202,7 +201,7 @@ def _remarks(history: History, own: Sequence[Line], subject: Subject, audience: 
             f"{'it' if waiting == 1 else 'them'}."
             + (" A run is under way or was stopped; running it again finishes it." if audience == "auditor" else "")
         )
-    units = sorted({line.holding.unit for line in history.lines} - {unit_text(subject.unit)})
+    units = sorted({line.row.unit for line in history.lines} - {unit_text(subject.unit)})
     if units:
         named = "; ".join(printable(unit_named(unit)) for unit in units)
         listed.append(

@@ -14,8 +14,8 @@ from pkdp_pipeline.certificates.statement import GuaranteeCurve, Statement, know
 from pkdp_pipeline.display.content import CheckLine, Promise
 from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.ledger import Entry, Ledger
-from pkdp_pipeline.ledger.parts import describe
-from pkdp_pipeline.ledger.views.history import History, Line
+from pkdp_pipeline.ledger.rows import describe
+from pkdp_pipeline.ledger.views.history import History
 from pkdp_pipeline.model.evidence import BoundedDependence
 from pkdp_pipeline.releases.release import Release
 
@@ -135,9 +135,9 @@ class Published:
 
     def __init__(self, ledger: Ledger, history: History, subject: Subject) -> None:
         self._ledger, self._history, self._names = ledger, history, list(subject.asked)
-        self._lines: dict[tuple[str, str], Line] = {}
+        self._lines: dict[tuple[str, str], Entry] = {}
         for line in history.lines:  # in the order of their charge, so that later revisions come later
-            name = subject.entries.get(line.holding.entry)
+            name = subject.entries.get(line.sequence)
             if name is not None and line.state == "published":
                 former = self._lines.get((line.standing.period, name))
                 if former is None or former.revision <= line.revision:
@@ -147,7 +147,7 @@ class Published:
         groups = history.components()
         if not history.evidence and len(history.lines) > 1:  # releases of other periods stand beside it too
             groups = [[one for group in groups for one in group]]
-        self._beside_others = {one.entry for group in groups if len(group) > 1 for one in group}
+        self._beside_others = {one.id for group in groups if len(group) > 1 for one in group}
 
     def named(self, name: str) -> list[str]:
         """Return the periods of which a release of this name is published, in order."""
@@ -161,9 +161,9 @@ class Published:
         """Return one release."""
         line = self._lines[period, name]
         entry = self._ledger.find(line.key)
-        if entry is None or entry.sequence != line.holding.entry:
+        if entry is None or entry.sequence != line.sequence:
             raise LedgerError(
-                f"the ledger's entry {line.holding.entry} is not where its key leads: check it with pkdp ledger verify."
+                f"the ledger's entry {line.sequence} is not where its key leads: check it with pkdp ledger verify."
             )
         return ReadRelease(name=name, entry=entry, holds=self._holds(line))
 
@@ -174,13 +174,13 @@ class Published:
 
     def latest(self) -> Entry:
         """Return the entry that was charged last."""
-        period, name = max(self._lines, key=lambda place: self._lines[place].holding.entry)
+        period, name = max(self._lines, key=lambda place: self._lines[place].sequence)
         return self.read(period, name).entry
 
-    def _holds(self, line: Line) -> Holds:
+    def _holds(self, line: Entry) -> Holds:
         """Return how a release counts in the ledger's total; see `add_up`."""
-        part = self._history.parts[line.holding.part]
-        if not part.has_partial_knowledge or line.holding.entry not in self._beside_others:
+        part = self._history.parts[line.row.part]
+        if not part.has_partial_knowledge or line.sequence not in self._beside_others:
             return "fully"
         covered = any(isinstance(one, BoundedDependence) for one in self._history.evidence)
         return "by_itself" if covered or part.worst_case_bound is None else "by_noise"

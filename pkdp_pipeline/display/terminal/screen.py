@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.ledger.views.spent import Spent
+    from pkdp_pipeline.ledger.views.history import Spent
 
 _PLAIN = str.maketrans(
     {"ε": "epsilon", "δ": "delta", "…": "...", "·": "-", "×": "x", "≥": ">=", "′": "'", "–": "-", "↑": "^"}
@@ -107,6 +107,17 @@ class Screen:
         for row in rows:
             table.add_row(*map(self._text, row))
         self._console.print(Padding(table, (0, 0, 0, 2), expand=False))
+
+    def records(
+        self, header: Sequence[str], rows: Iterable[Sequence[str]], *, wide: int, right: Sequence[str] = ()
+    ) -> None:
+        """Print a table; where less than `wide` characters fit, each row as a paragraph of all that it has."""
+        if self.width >= wide:
+            self.table(header, rows, right=right)
+            return
+        for row in rows:
+            named = zip(header, row, strict=True)
+            self.item(f"{'; '.join(f'{name}: {what}' for name, what in named if what not in ('', 'none'))}.")
 
     def budgets(self, found: Iterable[Spent]) -> None:
         """Print what every budget of a ledger allows, what is spent of it and what is left."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, WrapValidator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, model_validator
 
 from pkdp_pipeline.duckdb.gate.client import MOST_BYTES
 from pkdp_pipeline.duckdb.settings import LedgerSettings, PeriodName
@@ -35,11 +36,17 @@ def _values(value: object) -> object:
     return keys
 
 
+def _size(value: str) -> str:
+    if not re.fullmatch(r"[1-9][0-9]{0,5} ?(MB|MiB|GB|GiB)", value):
+        raise ValueError('must be a size, such as "1GB" or "500 MiB".')
+    return value
+
+
 class Limits(Table):
     """``[limits]``: what one question may use."""
 
     seconds: float = Field(default=30.0, gt=0, le=3_600, allow_inf_nan=False)
-    memory: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,5} ?(MB|MiB|GB|GiB)$")] = "1GB"
+    memory: Annotated[str, AfterValidator(_size)] = "1GB"
     cells: int = Field(default=100_000, gt=0, description="The most public cells that a histogram may have.")
     answer_bytes: int = Field(default=2**24, gt=0, le=MOST_BYTES)
 

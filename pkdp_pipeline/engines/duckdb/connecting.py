@@ -9,7 +9,9 @@ import shutil
 import socket
 import stat
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     import duckdb
 
 _NUMBERS = itertools.count(1)
+_FEW = 100_000
 
 
 def connect(*, spill: bool = True) -> duckdb.DuckDBPyConnection:
@@ -30,6 +33,30 @@ def connect(*, spill: bool = True) -> duckdb.DuckDBPyConnection:
     # By default rows would go, readable by everybody, to the folder in which the program was started.
     place = _place_of_its_own() if spill else ""
     return duckdb.connect(config={"autoinstall_known_extensions": "false", "temp_directory": place})
+
+
+@contextmanager
+def counting(rows: int) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Give a connection to an embedded DuckDB for counting so many rows.
+
+    Few rows take 3 ms and starting a DuckDB 15 more: they are counted in one that the process keeps, which writes
+    nothing to disk.
+    """
+    with closing(_kept(os.getpid()).cursor() if rows <= _FEW else connect()) as connection:
+        yield connection
+
+
+@cache
+def _kept(process: int) -> duckdb.DuckDBPyConnection:  # a forked process cannot use that of another
+    import duckdb
+
+    # Without threads of its own nothing is waited for when a process ends, also a forked one.
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": "false",
+        "temp_directory": "",
+        "threads": 1,
+    }
+    return duckdb.connect(config=config)
 
 
 def disconnect(connection: duckdb.DuckDBPyConnection) -> None:

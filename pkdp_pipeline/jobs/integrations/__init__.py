@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs import JobRelease
 from pkdp_pipeline.jobs.dry_run import DELTA
-from pkdp_pipeline.jobs.records import ReleaseRecord
 
 __all__ = ["attempt", "day_of", "public"]
 
@@ -24,12 +23,12 @@ def public(published: JobRelease) -> dict[str, Any]:
     Its name and id, the guarantee in words, the certified ε at δ (None where there is none), how many rows the public
     table has, and its files.
     """
-    held = ReleaseRecord.of(published.asked.name, published.release)
+    facts = published.facts()
     return {
-        "name": held.name,
-        "id": held.id,
-        "guarantee": held.sentence,
-        "epsilon": held.epsilon,
+        "name": facts["name"],
+        "id": facts["id"],
+        "guarantee": facts["sentence"],
+        "epsilon": facts["epsilon"],
         "delta": DELTA,
         "rows": len(published.release.table),
         "files": [str(file) for file in published.files],

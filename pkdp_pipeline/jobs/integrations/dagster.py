@@ -125,16 +125,17 @@ def _publish(file: Path, names: Sequence[str], context: dagster.AssetExecutionCo
         raise ConfigError(f"the releases of {str(file)!r} have changed: reload the definitions.")
     result: JobResult | None = None
     keys = {key.path[-1]: key for key in context.selected_asset_keys}
-    with JobSession(job) as session:
+    partitions = sorted(context.partition_keys)
+    with JobSession(job, day=date.fromisoformat(partitions[0])) as session:
         for remark in session.remarks:
             context.log.warning(remark)
-        for partition in sorted(context.partition_keys):
+        for partition in partitions:
             result = session.run(date.fromisoformat(partition))
             for published in result.releases:
                 name = published.asked.name
                 context.add_asset_metadata(_metadata(published), asset_key=keys[name], partition_key=partition)
-            word = "replayed" if result.replayed else "published"
-            context.log.info(f"{partition}: {word} {', '.join(one.asked.name for one in result.releases)}.")
+            names_of = ", ".join(one.asked.name for one in result.releases)
+            context.log.info(f"{partition}: {result.outcome} {names_of}.")
     return () if result is None else result.releases
 
 

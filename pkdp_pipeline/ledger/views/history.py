@@ -1,9 +1,10 @@
-"""History: the charged releases of a data set in the order of their periods, and what any of them add up to."""
+"""History: the charged releases of a data set in order, what any of them add up to, and what is left of budgets."""
 
 from __future__ import annotations
 
 import math
 import time
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -12,37 +13,13 @@ from dataclasses import dataclass, replace
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.ledger.account import Account, Bundle, Holding
+from pkdp_pipeline.ledger import Entry, Ledger
+from pkdp_pipeline.ledger.account import Account, Bundle
+from pkdp_pipeline.ledger.rows import Row
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import LedgerTotals
+from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import Evidence
-from pkdp_pipeline.model.facts import Facts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One charged release, without its bytes.
-
-    Attributes
-    ----------
-    holding : Holding
-        What adding up looks at: entry, unit, part and days.
-    key : str
-    revision : int
-    standing : Facts
-    state : str
-    release_id : str or None
-    created_at : str
-    """
-
-    holding: Holding
-    key: str
-    revision: int
-    standing: Facts
-    state: str
-    release_id: str | None
-    created_at: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,20 +29,20 @@ class History:
     Attributes
     ----------
     dataset, head : str
-    lines : tuple of Line
-        In the order in which they were charged.
+    lines : tuple of Entry
+        In the order in which they were charged, without certificates and bytes.
     totals : LedgerTotals
         What they add up to, under the terms in force.
     """
 
     dataset: str
     head: str
-    lines: tuple[Line, ...]
+    lines: tuple[Entry, ...]
     totals: LedgerTotals
 
     @property
     def parts(self) -> Mapping[str, ReleaseCertificate]:
-        """The certificates they count with, without the facts of their publication, by `Holding.part`."""
+        """The certificates they count with, without the facts of their publication, by `Row.part`."""
         return self.totals.parts
 
     @property
@@ -86,19 +63,19 @@ class History:
     @property
     def is_dated(self) -> bool:
         """Whether every period has dates."""
-        return all(line.holding.first is not None for line in self.lines)
+        return all(line.row.first_day is not None for line in self.lines)
 
-    def in_order(self) -> list[Line]:
+    def in_order(self) -> list[Entry]:
         """Return the releases by the end of their periods; by their charge, where a period has no dates."""
         if not self.is_dated:
             return list(self.lines)
-        return sorted(self.lines, key=lambda one: (one.holding.last or 0, one.holding.first or 0, one.holding.entry))
+        return sorted(self.lines, key=lambda one: (one.row.last_day or 0, one.row.first_day or 0, one.row.id))
 
-    def components(self, lines: Iterable[Line] | None = None) -> list[list[Holding]]:
+    def components(self, lines: Iterable[Entry] | None = None) -> list[list[Row]]:
         """Return the releases whose periods overlap, each leading to the next, as one list each."""
-        return self.totals.account.components if lines is None else Account(one.holding for one in lines).components
+        return self.totals.account.components if lines is None else Account(line.row for line in lines).components
 
-    def of_some(self, unit: str, lines: Iterable[Line]) -> Certificate:
+    def of_some(self, unit: str, lines: Iterable[Entry]) -> Certificate:
         """Return what some releases add up to for one unit; all others count as standing beside them.
 
         Raises
@@ -106,7 +83,7 @@ class History:
         NoEvidenceError
             If they do not add up with the evidence in force.
         """
-        some = self.totals.account.bundles(unit, {line.holding.entry for line in lines})
+        some = self.totals.account.bundles(unit, {line.sequence for line in lines})
         if not self.evidence and len(self.lines) > 1:
             # Without evidence a release in any other period may undo what is not known.
             crowded: Counter[Bundle] = Counter()
@@ -118,20 +95,8 @@ class History:
 
 def read_history(ledger: Ledger) -> History:
     """Read the charged releases of a ledger; its events are not checked, which is `Ledger.verify`."""
-    totals = ledger.totals()
-    lines = tuple(
-        Line(
-            holding=holding,
-            key=entry.key,
-            revision=entry.revision,
-            standing=entry.standing,
-            state=entry.state,
-            release_id=entry.release_id,
-            created_at=entry.created_at,
-        )
-        for holding, entry in zip(totals.account.holdings, ledger.entries(), strict=True)
-    )
-    parts = {part: totals.parts[part] for part in {line.holding.part for line in lines}}
+    totals, lines = ledger.totals(), tuple(ledger.records.each(brief=True))
+    parts = {part: totals.parts[part] for part in {line.row.part for line in lines}}
     return History(dataset=ledger.dataset, head=ledger.head(), lines=lines, totals=replace(totals, parts=parts))
 
 
@@ -202,12 +167,12 @@ def spending(
     return [found[one] for one in sorted(found)]
 
 
-def _reached(lines: Sequence[Line], unit: str, periods: Container[str] | None) -> dict[int, str]:
+def _reached(lines: Sequence[Entry], unit: str, periods: Container[str] | None) -> dict[int, str]:
     """Return how many of the lines stand at the end of each of the unit's periods, and its name.
 
     Lines of whatever unit that end on the same day belong to it; to the last one belong all that remain.
     """
-    own = [place for place, line in enumerate(lines) if line.holding.unit == unit]
+    own = [place for place, line in enumerate(lines) if line.row.unit == unit]
     reached: dict[int, str] = {}
     name = ""
     for place, after in zip(own, [*own[1:], None], strict=True):
@@ -225,11 +190,11 @@ def _reached(lines: Sequence[Line], unit: str, periods: Container[str] | None) -
     return reached
 
 
-def _as_far(one: Line, other: Line) -> bool:
+def _as_far(one: Entry, other: Entry) -> bool:
     """Return whether two periods end together."""
-    if one.holding.last is None or other.holding.last is None:
-        return one.standing.period == other.standing.period
-    return one.holding.last == other.holding.last
+    if one.row.last_day is None or other.row.last_day is None:
+        return one.period == other.period
+    return one.row.last_day == other.row.last_day
 
 
 def _halves(indices: Sequence[int]) -> list[list[int]]:
@@ -247,11 +212,117 @@ def _halves(indices: Sequence[int]) -> list[list[int]]:
     return [level for level in levels if level]
 
 
-def _point(history: History, unit: str, lines: Sequence[Line], period: str, delta: float) -> Point:
+def _point(history: History, unit: str, lines: Sequence[Entry], period: str, delta: float) -> Point:
     epsilon, worst, at_one = math.inf, math.inf, None
     with suppress(NoEvidenceError):
         total = history.of_some(unit, lines)
         epsilon, worst = total.epsilon(delta), total.worst_case.epsilon(delta)
         at_one = total.delta(1.0) if epsilon == math.inf else None
-    releases = sum(line.holding.unit == unit for line in lines)
+    releases = sum(line.row.unit == unit for line in lines)
     return Point(period=period, releases=releases, epsilon=epsilon, worst_case=worst, at_one=at_one)
+
+
+MOST_MORE = 3650
+"""More further releases than this are not counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What one budget has been used up for one of the totals it holds.
+
+    Attributes
+    ----------
+    budget : Budget
+    measure : {"partial_knowledge", "worst_case"}
+    epsilon : float
+        What the releases add up to at the budget's δ; for a budget of some days, in the fullest window. `math.inf`
+        where no ε reaches that δ, and where they do not add up.
+    at_one : float or None
+        Where `epsilon` is infinite, the δ at ε = 1; None if they do not add up.
+    start : int or None
+        The first day of that window, as an ordinal.
+    complete : bool
+        Whether every window was looked at; if not, the fullest one may hold more.
+    """
+
+    budget: Budget
+    measure: str
+    epsilon: float
+    at_one: float | None = None
+    start: int | None = None
+    complete: bool = True
+
+
+def spent(
+    totals: LedgerTotals, unit: str, *, seconds: float = 1.0, clock: Callable[[], float] = time.monotonic
+) -> list[Spent]:
+    """Return how much of every budget in force is used up for one privacy unit.
+
+    Parameters
+    ----------
+    totals : LedgerTotals
+    unit : str
+        See `unit_text`.
+    seconds : float
+        After so long no further windows are looked at.
+    clock : callable
+    """
+    deadline = clock() + seconds
+    found = []
+    for budget in totals.terms.budgets:
+        windows: list[tuple[int | None, Counter[Bundle]]] = [(None, totals.account.bundles(unit))]
+        if budget.window_days is not None:
+            windows = _fullest(list(totals.account.windows(unit, budget.window_days)))
+        for measure in budget.measures:
+            fullest, start, seen = 0.0, None, 0
+            held: Counter[Bundle] = Counter()
+            for first, window in reversed(windows):  # the latest first: it is what the next release meets
+                if seen and clock() > deadline:
+                    break
+                epsilon, seen = totals.epsilon(window, measure, budget.delta), seen + 1
+                if epsilon > fullest:
+                    fullest, start, held = epsilon, first, window
+            at_one = totals.at_one(held, measure) if fullest == math.inf else None
+            complete = seen == len(windows)
+            found.append(
+                Spent(budget=budget, measure=measure, epsilon=fullest, at_one=at_one, start=start, complete=complete)
+            )
+    return found
+
+
+def _fullest(listed: list[tuple[int | None, Counter[Bundle]]]) -> list[tuple[int | None, Counter[Bundle]]]:
+    """Leave out the windows that hold no more than a neighbour does: they add up to no more."""
+    kept: list[tuple[int | None, Counter[Bundle]]] = []
+    for start, window in listed:
+        while kept and kept[-1][1] <= window:
+            kept.pop()
+        if not kept or not window <= kept[-1][1]:
+            kept.append((start, window))
+    return kept
+
+
+def how_many_more(totals: LedgerTotals, unit: str, part: str) -> int | None:
+    """Return how many more releases like one, each about a period of its own, all budgets of the whole history allow.
+
+    Parameters
+    ----------
+    totals : LedgerTotals
+    unit : str
+    part : str
+        The sha256 of the release's part.
+
+    Returns
+    -------
+    int or None
+        At most `MOST_MORE`; None where there is no budget of the whole history.
+    """
+    budgets = [budget for budget in totals.terms.budgets if budget.window_days is None]
+    if not budgets:
+        return None
+    held = totals.account.bundles(unit)
+
+    def allowed(more: int) -> bool:
+        return totals.all_within(held + Counter({Bundle.of("alone", {part: 1}): more}), budgets)
+
+    # The first number that is too much, found by halving.
+    return bisect_left(range(1, MOST_MORE + 1), True, key=lambda more: not allowed(more))

@@ -1,44 +1,27 @@
-"""Reading: a ledger that exists, opened to be read; nothing is created or written."""
+"""Reading: a ledger that exists, opened to be read, and its events as JSON; nothing is created or written in it."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
-from pkdp_pipeline.errors import ArgumentError, LedgerError
+from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.ledger.account import unit_text
 from pkdp_pipeline.ledger.adding_up import unit_named
-from pkdp_pipeline.ledger.database import Database, open_database
-from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
+from pkdp_pipeline.ledger.chain import Event, checked
+from pkdp_pipeline.ledger.database import open_database
+from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.model.spelling import folded
-
-if TYPE_CHECKING:
-    from pkdp_pipeline.certificates.certificate import Certificate
-    from pkdp_pipeline.ledger.postgres_database import PostgresDatabase
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """One data set of an open ledger, and the database it is in."""
-
-    ledger: Ledger
-    database: Database
-
-
-class _ExistingFile(SqliteDatabase):
-    """An SQLite ledger as it is: neither its tables nor its journal mode are touched."""
-
-    def _use_write_ahead_log(self) -> None:
-        """Leave the journal mode: a copy made for reading may have another one."""
+from pkdp_pipeline.model.version import VERSION
 
 
 @contextmanager
-def open_for_reading(location: str, dataset: str | None = None) -> Iterator[Reading]:
+def open_for_reading(location: str, dataset: str | None = None) -> Iterator[Ledger]:
     """Open one data set of a ledger.
 
     Parameters
@@ -55,12 +38,14 @@ def open_for_reading(location: str, dataset: str | None = None) -> Iterator[Read
     LedgerError, TemporaryError
         If there is no ledger, or it cannot be used.
     """
-    database = _opened(location)
-    try:
-        with Ledger(database, dataset=_dataset(database, dataset)) as ledger:
-            yield Reading(ledger=ledger, database=database)
-    finally:
-        database.close()
+    with closing(open_database(location, create=False)) as database:
+        names = [str(name) for (name,) in database.execute("SELECT name FROM dataset ORDER BY name")]
+        listed = ", ".join(map(repr, names))
+        if dataset is None and len(names) > 1:
+            raise ArgumentError(f"the ledger holds several data sets, name one with --dataset: {listed}.")
+        if dataset is not None and names and folded(dataset) not in map(folded, names):
+            raise ArgumentError(f"--dataset must be one that the ledger holds: {listed}.")
+        yield Ledger(database, dataset=dataset or (names or ["default"])[0])
 
 
 def chosen_units(units: Sequence[str], columns: Sequence[str], *, each_row: bool) -> list[str]:
@@ -91,47 +76,69 @@ def chosen_units(units: Sequence[str], columns: Sequence[str], *, each_row: bool
     return [asked]
 
 
-def stated_total(reading: Reading, unit: str) -> Certificate:
-    """Return what everything charged adds up to for one unit, with all that limits it; inside a snapshot.
+SCHEMA = "pkdp-ledger/1"
+"""Name and version of the JSON form; `pkdp_pipeline/schemas/ledger.v1.json` describes it."""
+
+
+def exported(ledger: Ledger) -> Iterator[str]:
+    """Yield the JSON text piece by piece; each event is a line, checked to continue the chain.
 
     Raises
     ------
-    NoEvidenceError
-        If the releases do not add up.
+    LedgerError
+        If the chain is broken; the text ends there and is no JSON.
     """
-    return reading.ledger.totals().total(reading.ledger.dataset, tuple(json.loads(unit)))
+    opening = {
+        "schema": SCHEMA,
+        "library": {"name": "pkdp_pipeline", "version": VERSION},
+        "dataset": ledger.dataset,
+        "head": ledger.head(),
+        "terms": ledger.terms.to_dict(),
+    }
+    yield json.dumps(opening, indent=1).removesuffix("\n}") + ',\n "events": ['
+    before = "\n"
+    for event in checked(ledger.records.events(), dataset=ledger.dataset):
+        yield before + json.dumps(_facts(event))
+        before = ",\n"
+    yield "\n]}\n"
 
 
-def _opened(location: str) -> Database:
-    scheme, mark, _ = location.partition("://")
-    if mark and scheme.partition("+")[0] in ("postgresql", "postgres"):
-        return _existing_database(location)
-    if mark or not location.strip() or "\0" in location:
-        return open_database(location)  # refuses it, in its own words
-    if not Path(location).exists():
-        raise LedgerError(f"there is no ledger at {location!r}; give the path of one, or a postgresql:// URL.")
-    return _ExistingFile(location)
+def write_out(pieces: Iterable[str], out: Path, *, ledger: str) -> None:
+    """Write a text to a file, which appears when it is complete; a device or a pipe is written to as it is.
+
+    Raises
+    ------
+    ArgumentError
+        If the file is the ledger.
+    ConfigError
+        If it cannot be written.
+    """
+    with suppress(OSError):
+        if out.exists() and Path(ledger).exists() and out.samefile(ledger):
+            raise ArgumentError("--out is the ledger itself; name another file.")
+    try:
+        out = out.resolve()  # where a symbolic link leads is what is meant
+        whole = not out.exists() or out.is_file() or out.is_dir()
+        target = out.with_name(f".{out.name}.{os.getpid()}.partial") if whole else out
+        try:
+            with target.open("w", encoding="utf-8") as stream:
+                stream.writelines(pieces)
+            if whole:
+                os.replace(target, out)
+        except BaseException:
+            if whole:
+                target.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise ConfigError(f"--out {str(out)!r} cannot be written: {error.strerror}.") from error
 
 
-def _existing_database(url: str) -> PostgresDatabase:
-    from pkdp_pipeline.ledger.postgres_database import PostgresDatabase
-
-    class ExistingDatabase(PostgresDatabase):
-        """A PostgreSQL database that holds a ledger."""
-
-        def _create(self, connection: Any) -> NoReturn:
-            raise LedgerError(f"the database {self.location} holds no ledger; give the URL of one that does.")
-
-    return ExistingDatabase(url)
+def _facts(event: Event) -> dict[str, Any]:
+    """Return an event with its JSON texts as JSON; the released bytes stand by their sha256."""
+    facts = {name: getattr(event, name) for name in _PUBLIC}
+    facts |= {name: json.loads(facts[name]) for name in ("standing", "terms", "certificate") if facts[name] is not None}
+    digest = None if event.content is None else hashlib.sha256(event.content).hexdigest()
+    return {**facts, "content_sha256": digest}
 
 
-def _dataset(database: Database, asked: str | None) -> str:
-    names = [str(name) for (name,) in database.execute("SELECT name FROM dataset ORDER BY name")]
-    listed = ", ".join(map(repr, names))
-    if asked is not None:
-        if names and folded(asked) not in {folded(name) for name in names}:
-            raise ArgumentError(f"--dataset must be one that the ledger holds: {listed}.")
-        return asked
-    if len(names) > 1:
-        raise ArgumentError(f"the ledger holds several data sets, name one with --dataset: {listed}.")
-    return names[0] if names else "default"
+_PUBLIC = tuple(name for name in Event.__dataclass_fields__ if name not in ("sequence", "dataset", "content"))

@@ -7,9 +7,9 @@ from oracle.attacks import certificate_of
 from oracle.families import FAMILIES, RandomDice
 
 import pkdp_pipeline as pkdp
+from pkdp_pipeline.assurance.attacks.crowd import Crowd, vertices
+from pkdp_pipeline.assurance.attacks.matching import matching
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-
-__all__ = ["EXACT", "certified", "drawn"]
 
 _NOISE = pkdp.GeometricNoise(1.0)
 
@@ -44,6 +44,11 @@ EXACT = {
 def certified(name: str) -> ReleaseCertificate:
     mechanism, attacker, protects = EXACT[name]
     return pkdp.certify(mechanism, pkdp.AttackerModel(**attacker), protects=protects)
+
+
+def crowds(certificate: ReleaseCertificate, epsilon: float) -> tuple[Crowd, ...]:
+    """Return the attackers by whom a certificate is tried: the strongest that are known, then all vertices."""
+    return tuple(dict.fromkeys((*matching(certificate, epsilon), *vertices(certificate))))
 
 
 def drawn(family: str, seed: int) -> ReleaseCertificate:

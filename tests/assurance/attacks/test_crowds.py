@@ -6,22 +6,15 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from attack_cases import EXACT, certified, drawn
+from attack_cases import EXACT, certified, crowds, drawn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.families import FAMILIES
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.assurance.attacks import (
-    Crowd,
-    Group,
-    crowds,
-    enumerated,
-    is_admitted,
-    knowing_all,
-    matching,
-    vertices,
-)
+from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, is_admitted, vertices
+from pkdp_pipeline.assurance.attacks.enumeration import enumerated
+from pkdp_pipeline.assurance.attacks.matching import knowing_all, matching
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0])
@@ -46,7 +39,7 @@ def test_no_admitted_crowd_tells_more_than_is_certified(
     family: str, seed: int, epsilon: float, data: st.DataObject
 ) -> None:
     certificate = drawn(family, seed)
-    listed = crowds(certificate, epsilons=(epsilon,))
+    listed = crowds(certificate, epsilon)
     assert listed
     delta = Fraction(certificate.delta(epsilon))
     start = data.draw(st.integers(0, 7))

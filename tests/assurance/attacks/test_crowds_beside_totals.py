@@ -8,20 +8,15 @@ from fractions import Fraction
 import flint
 import numpy as np
 import pytest
+from attack_cases import crowds
 from oracle.laws import BITS, exact_exp
 from oracle.leaking import joint_losses_with, shown_table, total_present
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.assurance.attacks import (
-    Crowd,
-    Group,
-    crowds,
-    enumerated,
-    is_admitted,
-    knowing_all,
-    matching,
-    simulated,
-)
+from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, is_admitted
+from pkdp_pipeline.assurance.attacks.enumeration import enumerated
+from pkdp_pipeline.assurance.attacks.matching import knowing_all, matching
+from pkdp_pipeline.assurance.attacks.simulation import simulated
 from pkdp_pipeline.errors import ArgumentError
 
 TOTAL = pkdp.Leakage.total()
@@ -79,7 +74,7 @@ def test_what_is_certified_beside_the_total_is_reached_and_not_exceeded(name: st
     mechanism, fields = CERTIFIED[name]
     certificate = pkdp.certify(mechanism, pkdp.AttackerModel(leakage=TOTAL, **fields), protects="value")
     delta, attained = Fraction(certificate.delta(0.5)), Fraction(0)
-    listed = crowds(certificate, epsilons=(0.5,))
+    listed = crowds(certificate, 0.5)
     for crowd in listed[:40]:
         assert crowd.sees_total
         assert is_admitted(crowd, certificate)
@@ -128,11 +123,11 @@ def test_draws_do_not_look_at_the_total_and_stay_below_the_truth() -> None:
     for group in (sure, unsure):
         crowd = Crowd(cells=2, unknown=(group,), second=1, sees_total=True)
         exact = enumerated(mechanism, crowd, 0.3)
-        drawn = simulated(mechanism, crowd, 0.3, draws=8_000, confidence=0.9999, generator=np.random.default_rng(5))
+        drawn = simulated(mechanism, crowd, 0.3, draws=8_000, error=1e-4, generator=np.random.default_rng(5))
         assert exact is not None
-        assert 0.0 < drawn.lower <= float(exact.upper)
+        assert 0.0 < drawn <= float(exact.upper)
         # Nobody who is surely present is counted by a total: there the draws come close.
-        assert drawn.lower > (0.7 if group is sure else 0.0) * float(exact.lower)
+        assert drawn > (0.7 if group is sure else 0.0) * float(exact.lower)
 
 
 def test_a_count_of_everybody_tells_whether_somebody_is_there_and_not_where() -> None:
@@ -149,7 +144,7 @@ def test_a_count_of_everybody_tells_whether_somebody_is_there_and_not_where() ->
     assert alone is not None
     assert found.lower == alone.lower > 0
     with pytest.raises(ArgumentError, match="enumerated, not simulated"):
-        simulated(pkdp.Count(), where, 0.5, draws=100, confidence=0.9, generator=np.random.default_rng(1))
+        simulated(pkdp.Count(), where, 0.5, draws=100, error=0.1, generator=np.random.default_rng(1))
 
 
 @pytest.mark.parametrize("noise", [None, 3.0])

@@ -11,7 +11,8 @@ from oracle.laws import BITS, exact_exp
 from oracle.releases import count_losses, table_losses
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.assurance.attacks import LARGEST, Crowd, Group, enumerated, size
+from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group
+from pkdp_pipeline.assurance.attacks.enumeration import LARGEST, enumerated, size
 
 
 def _noise(epsilon: float | None) -> pkdp.GeometricNoise | None:

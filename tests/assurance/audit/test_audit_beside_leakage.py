@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.assurance.attacks import is_admitted
-from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group
+from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, is_admitted
 from pkdp_pipeline.assurance.audit.cases import Trial, case_of, crowds_for
 from pkdp_pipeline.assurance.audit.people import ABSENT, Layout, draw
 from pkdp_pipeline.assurance.audit.running import audit_cases

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.assurance.attacks import is_admitted
-from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group
+from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, is_admitted
 from pkdp_pipeline.assurance.audit.battery import battery
 from pkdp_pipeline.assurance.audit.cases import case_of, crowds_for
 from pkdp_pipeline.assurance.audit.people import ABSENT, Layout, draw, frame_of

@@ -196,4 +196,7 @@ def test_a_halved_value_guarantee_is_found_by_simulation(tmp_path):
     found = checked(tmp_path, altered(document, "grid", point, "delta", to=lambda delta: delta / 2), draws=20_000)
     claim = outcome(found, "certificate.simulated")
     assert claim.outcome == "fail"
-    assert claim.evidence["confidence"] == 0.999999
+    assert claim.evidence["error"] == 1.0 - 0.999999
+    # A confidence next to 1 is still shared between the simulations, and leaves them something to say.
+    found = verify(written(tmp_path, document), confidence=1.0 - 2.0**-53)
+    assert outcome(found, "certificate.simulated").evidence["percent"] > 0

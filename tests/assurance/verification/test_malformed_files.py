@@ -129,9 +129,9 @@ def test_paths_that_are_no_files(tmp_path):
 
 def test_arguments_out_of_range(tmp_path):
     path = written(tmp_path, certificate().to_json())
-    for asked in ({"draws": 10}, {"confidence": 1.0}, {"confidence": True}, {"seed": -1}):
+    for asked in ({"draws": 10}, {"confidence": 1.0}, {"confidence": True}, {"seed": -1}, {"ledger": 5}, {"path": 5}):
         with pytest.raises(ArgumentError):
-            verify(path, **asked)
+            verify(**({"path": path} | asked))
 
 
 def test_enormous_numbers_are_judged_in_words(tmp_path):

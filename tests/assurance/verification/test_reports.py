@@ -12,7 +12,7 @@ from markupsafe import Markup
 from published_files import altered, ledger, outcome, page, report, written
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.assurance.verification import report_ledger, reports, verify
+from pkdp_pipeline.assurance.verification import ledgers, reports, verify
 from pkdp_pipeline.display.report import pages
 from pkdp_pipeline.display.report.json_form import document_of
 from pkdp_pipeline.display.report.published import promise_of
@@ -282,7 +282,7 @@ def test_a_missing_cell_is_told_from_one_that_is_called_so():
     table = pd.DataFrame({"town": [None, "(missing)", "Ås"], "count": pd.array([25, 26, None], dtype="Int64")})
     series = series_of("people", {"2020": SimpleNamespace(table=table)})
     row = dict(zip(series.cells, series.counts[0], strict=True))
-    assert report_ledger._shows(table, row, complete=True)
+    assert ledgers._shows(table, row, complete=True)
     for name in series.cells[:2]:
-        assert not report_ledger._shows(table, {**row, name: 27}, complete=False)
-        assert not report_ledger._shows(table, {each: row[each] for each in row if each != name}, complete=True)
+        assert not ledgers._shows(table, {**row, name: 27}, complete=False)
+        assert not ledgers._shows(table, {each: row[each] for each in row if each != name}, complete=True)

@@ -25,6 +25,7 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import GeometricNoise
 from pkdp_pipeline.releases.publish import Publication
 
+pytestmark = pytest.mark.xdist_group("report")
 ROOM = Path(module.__file__).parent
 
 

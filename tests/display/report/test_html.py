@@ -360,13 +360,12 @@ def test_equal_reports_have_equal_bytes():
     """Also in another process, in another place and language."""
     script = (
         "import pickle, sys; from pkdp_pipeline.display.report.pages import to_html; "
-        "reports = pickle.load(sys.stdin.buffer); "
-        "sys.stdout.buffer.write(pickle.dumps({name: to_html(report) for name, report in reports.items()}))"
+        "sys.stdout.buffer.write(to_html(pickle.load(sys.stdin.buffer)).encode())"
     )
     asked = {**os.environ, "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "LC_ALL": "C"}
-    given = pickle.dumps({name: REPORTS[name]() for name in ("hostile", "noisy")})
+    given = pickle.dumps(REPORTS["noisy"]())
     done = subprocess.run([sys.executable, "-c", script], check=True, input=given, stdout=subprocess.PIPE, env=asked)
-    assert pickle.loads(done.stdout) == {name: page(name) for name in ("hostile", "noisy")}
+    assert done.stdout.decode() == page("noisy")
 
 
 @pytest.mark.parametrize(("name", "most"), [("day", 400_000), ("noisy", 400_000), ("year", 1_000_000)])

@@ -62,8 +62,8 @@ def test_the_options_reach_the_report(ran, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--format", "pdf"], "html, md or json"),
-        (["--audience", "press", "--format", "md"], "public or auditor"),
+        (["--format", "pdf"], "--format must be"),
+        (["--audience", "press", "--format", "md"], "--audience must be"),
         (["--date", "2020-1-1", "--format", "md"], "YYYY-MM-DD"),
         (["--date", "2019-12-31", "--format", "md"], "2020-01-01 to 2020-01-02"),
         (["--out", "missing/page.html"], "cannot be written"),

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from example_report import HOSTILE, auditor_report, day_report, hostile_report, noisy_report, year_report
+from example_report import HOSTILE, day_report, hostile_report, noisy_report
 from markdown_it import MarkdownIt
+from pages import REPORTS
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.certificate import Certificate
@@ -29,13 +30,7 @@ CERTIFICATES = jsonschema.Draft202012Validator(
     json.loads((SCHEMAS / "certificate.v1.json").read_text(encoding="utf-8"))
 )
 OPENED = ("table", "thead", "tbody", "tr", "td", "th", "heading", "paragraph", "bullet_list", "list_item")
-REPORTS = {
-    "day": day_report,
-    "auditor": auditor_report,
-    "year": year_report,
-    "noisy": noisy_report,
-    "hostile": hostile_report,
-}
+pytestmark = pytest.mark.xdist_group("report")
 
 
 @pytest.fixture(params=REPORTS)

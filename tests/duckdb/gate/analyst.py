@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
 
+from pkdp_pipeline.duckdb.gate import worker
 from pkdp_pipeline.duckdb.gate.gate import Gate
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.releases.release import Release
@@ -36,6 +40,46 @@ def database(folder: Path) -> Path:
         connection.execute(PEOPLE)
     path.chmod(0o600)
     return path
+
+
+@contextmanager
+def kept_workers(path: Path) -> Iterator[None]:
+    """Let the next gate of a database, which no test changes, have the processes that the last one did not need."""
+    idle: list[worker.Worker] = []
+
+    class Kept(worker.Worker):
+        memory = ""
+        works = False
+
+        def do(self, *arguments: Any, **limits: Any) -> Any:
+            self.works = True
+            made = super().do(*arguments, **limits)
+            self.works = False
+            return made
+
+        def end(self) -> None:
+            if self.works or not self.alive:
+                super().end()
+            elif self not in idle:
+                idle.append(self)
+
+    def started(database: Path, memory: str) -> worker.Worker:
+        if database != path.resolve():
+            return worker_class(database, memory)
+        for one in idle:
+            if isinstance(one, Kept) and one.memory == memory and one.alive:
+                idle.remove(one)
+                return one
+        made = Kept(database, memory)
+        made.memory = memory
+        return made
+
+    worker_class = worker.Worker
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(worker, "Worker", started)
+        yield
+    for one in idle:
+        worker_class.end(one)
 
 
 def histogram(by: Any = "country", **further: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json
 
 import duckdb
 import pytest
+from analyst import kept_workers
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.duckdb.gate.description import describe, look_up, totals
@@ -34,7 +35,8 @@ def database(tmp_path_factory):
         )
         connection.execute("CREATE TABLE homes AS SELECT day, secret FROM visits")
     path.chmod(0o600)
-    return path
+    with kept_workers(path):
+        yield path
 
 
 @pytest.fixture

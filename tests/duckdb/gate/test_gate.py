@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pandas as pd
 import pytest
-from analyst import count, database, histogram, policy, rows
+from analyst import count, database, histogram, kept_workers, policy, rows
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.duckdb.gate import gate as module
@@ -36,9 +36,11 @@ PARTIAL = {"epsilon": 2.0, "delta": 1e-6, "part": "partial_knowledge"}
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A database that no test changes."""
-    return database(tmp_path_factory.mktemp("people"))
+    made = database(tmp_path_factory.mktemp("people"))
+    with kept_workers(made):
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -429,7 +431,7 @@ def test_a_gate_that_is_stopped_while_it_opens_refuses_nothing(
 
     rules = policy(ledger=tmp_path / "ledger.sqlite", period="2020")
     with monkeypatch.context() as patched:
-        patched.setattr("pkdp_pipeline.duckdb.gate.worker.Worker.do", interrupted)
+        patched.setattr(Worker, "do", interrupted)
         with pytest.raises(KeyboardInterrupt):
             Gate(path, policy=rules)
     with Gate(path, policy=rules) as gate:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import duckdb
 import pandas as pd
 import pytest
+from analyst import kept_workers
 from asgi_client import ask, ask_async, scope_of
 
 import pkdp_pipeline as pkdp
@@ -598,7 +599,8 @@ def database(tmp_path_factory):
         )
         connection.execute("CREATE VIEW broken AS SELECT uid, CAST(country AS INTEGER) AS code FROM events")
     path.chmod(0o600)
-    return path
+    with kept_workers(path):
+        yield path
 
 
 @contextmanager

@@ -1,0 +1,355 @@
+"""Records: one data set's events and the entries derived from them, as a database holds them."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
+from pkdp_pipeline.errors import LedgerError, PkdpError, TemporaryError
+from pkdp_pipeline.ledger.account import Account
+from pkdp_pipeline.ledger.chain import FIELDS, GENESIS, Event, event_hash
+from pkdp_pipeline.ledger.database import Database
+from pkdp_pipeline.ledger.entries import Entry
+from pkdp_pipeline.ledger.rows import Row, after, certificate_of, describe, sha256
+from pkdp_pipeline.ledger.terms import Terms
+from pkdp_pipeline.model.facts import Facts
+from pkdp_pipeline.model.spelling import folded
+
+_PAGE, _ROWS, _AT_ONCE = 64, 1000, 500
+_STEPS = 4
+"""Where periods lead further than so many steps, everything is read."""
+
+_NAMES = ", ".join(Row._fields)
+_CHANGED = ("state", "published", "certificate", "content", "counts", "part", "told", "leaks")
+_STORE = (
+    f"INSERT INTO entry ({_NAMES}) VALUES ({', '.join(f':{name}' for name in Row._fields)}) "
+    f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _CHANGED)}"
+)
+_ENTRY = f"SELECT {_NAMES} FROM entry WHERE dataset = :dataset AND "
+_CHARGED = f"{_ENTRY}state <> 'given_back'"
+_COUNTED = Row._fields[: Row._fields.index("part") + 1]
+_EVENT = ", ".join(Event.__dataclass_fields__)
+_FULL = f"""
+    SELECT {", ".join(f"e.{name}" for name in Row._fields)}, r.standing, r.terms, {{}},
+        coalesce(p.created_at, r.created_at), r.previous, coalesce(x.hash, r.hash)
+    FROM entry AS e
+    JOIN event AS r ON r.sequence = e.id
+    JOIN event AS c ON c.sequence = e.certificate
+    LEFT JOIN event AS p ON p.sequence = e.published
+    LEFT JOIN event AS x ON x.sequence = e.content
+"""
+
+
+class Records:
+    """The events and entries of one data set. Change them only inside `transaction`.
+
+    Parameters
+    ----------
+    database : Database
+    dataset : str
+        Its name; where the ledger keeps another spelling of it, that one counts.
+    """
+
+    def __init__(self, database: Database, dataset: str) -> None:
+        self.database = database
+        self._name, self._settled = dataset, False
+        self._name = self._spelled() or dataset
+
+    @property
+    def dataset(self) -> str:
+        """The data set's name, in the spelling the ledger keeps."""
+        # While it has no releases, another process may bring another spelling of its name in.
+        if not self._settled:
+            known = self._spelled()
+            self._name, self._settled = known or self._name, known is not None
+        return self._name
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Hold the data set's write lock: all that happens inside is committed at the end, or nothing is."""
+        try:
+            with self.database.transaction(self._name):
+                yield
+        except BaseException:
+            self._settled = False  # where this transaction registered the name, it is registered no more
+            raise
+
+    def close(self) -> None:
+        """Close the database; what is closed cannot be used, and keeps its name."""
+        self._settled = True
+        self.database.close()
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """See one state of the ledger throughout, and write nothing; writers are not held up."""
+        return self.database.snapshot()
+
+    def execute(self, sql: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
+        """Run one statement with ``:name`` placeholders, `dataset` among them, and return its rows."""
+        return self.database.execute(sql, **{"dataset": self.dataset, **parameters})
+
+    # the data set's name
+
+    def _spelled(self) -> str | None:
+        rows = self.database.execute("SELECT name FROM dataset WHERE folded = :folded", folded=folded(self._name))
+        return str(rows[0][0]) if rows else None
+
+    def register(self) -> bool:
+        """Record the data set's name, and return whether it was not known.
+
+        A key may have been made with the spelling asked for, so where another one is known that is an error, once.
+        """
+        name, known = self._name, self._spelled()
+        if known is None:
+            self.database.execute(
+                "INSERT INTO dataset (folded, name) VALUES (:folded, :name)", folded=folded(name), name=name
+            )
+        elif known != name:
+            self._name = known
+            raise TemporaryError(
+                f"data set {name!r} was recorded as {known!r} meanwhile; nothing was charged: run again."
+            )
+        return known is None
+
+    def datasets(self) -> list[str]:
+        """Return the names of all data sets of the database, in order."""
+        return sorted(str(name) for (name,) in self.database.execute("SELECT name FROM dataset"))
+
+    # events
+
+    def head(self) -> str:
+        """Return the hash of the last event; 64 zeros when there is none."""
+        return self._end()[1]
+
+    def _end(self) -> tuple[int, str]:
+        rows = self.execute("SELECT position, hash FROM event WHERE dataset = :dataset ORDER BY position DESC LIMIT 1")
+        return (0, GENESIS) if not rows else (int(rows[0][0]), str(rows[0][1]))
+
+    def terms(self) -> Terms:
+        """Return the terms recorded with the last reservation."""
+        rows = self.execute(
+            "SELECT terms FROM event WHERE dataset = :dataset AND terms IS NOT NULL ORDER BY position DESC LIMIT 1"
+        )
+        return terms_of(str(rows[0][0])) if rows else Terms()
+
+    def certificate(self, sequence: int) -> str:
+        """Return the JSON text of the certificate that an event holds."""
+        rows = self.execute("SELECT certificate FROM event WHERE sequence = :sequence", sequence=sequence)
+        if not rows or rows[0][0] is None:
+            raise LedgerError(f"event {sequence}, which should hold a certificate, holds none: the ledger was altered.")
+        return str(rows[0][0])
+
+    def append(self, **fields: Any) -> Event:
+        """Append one event to the chain; fields of `Event` that are left out are None.
+
+        `position` and `previous` are those that follow the chain's end, `created_at` is now unless it is given.
+        """
+        last, previous = self._end()
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        place = {"dataset": self.dataset, "position": last + 1, "previous": previous}
+        fields = {**dict.fromkeys(FIELDS), "created_at": now, **fields, **place}
+        fields["hash"] = event_hash(**fields)
+        names, marks = ", ".join(fields), ", ".join(f":{name}" for name in fields)
+        rows = self.execute(f"INSERT INTO event ({names}) VALUES ({marks}) RETURNING sequence", **fields)
+        return Event(sequence=int(rows[0][0]), **fields)
+
+    def events(self) -> Iterator[Event]:
+        """Yield the events in order, a few at a time in memory."""
+        query = (
+            f"SELECT {_EVENT} FROM event WHERE dataset = :dataset AND position > :position "
+            f"ORDER BY position LIMIT {_PAGE}"
+        )
+        position = -1  # one before what a chain may hold, so that nothing is overlooked
+        while rows := self.execute(query, position=position):
+            for row in rows:
+                event = Event(**dict(zip(Event.__dataclass_fields__, row, strict=True)))
+                if not isinstance(event.position, int):
+                    raise LedgerError(f"event {event.sequence} of {self.dataset!r} has no position: it was altered.")
+                position = event.position
+                yield event
+
+    def unreadable(self) -> frozenset[str]:
+        """Return the tables of the data set that were found to be unreadable."""
+        query = "SELECT key FROM event WHERE dataset = :dataset AND kind = 'unreadable'"
+        return frozenset(str(row[0]) for row in self.execute(query))
+
+    def certificates_after(self, heads: Iterable[str]) -> dict[str, list[str]]:
+        """Return, for those of `heads` that are in the chain, the certificates of the release charged just after.
+
+        64 zeros stand before the first event of every chain, and are in none.
+        """
+        listed = sorted({*heads})
+        rows = []
+        for start in range(0, len(listed), _AT_ONCE):
+            given = {f"h{number}": text for number, text in enumerate(listed[start : start + _AT_ONCE])}
+            rows += self.execute(
+                "SELECT a.hash, b.key, b.revision, b.certificate FROM event a LEFT JOIN event b ON "
+                "b.dataset = a.dataset AND b.position = a.position + 1 AND b.kind = 'reserved' "
+                f"WHERE a.dataset = :dataset AND a.hash IN ({', '.join(f':{name}' for name in given)})",
+                **given,
+            )
+        query = "SELECT previous, key, revision, certificate FROM event WHERE dataset = :dataset AND "
+        rows += self.execute(f"{query}position = 1 AND kind = 'reserved'")
+        anew = self.execute(f"{query}kind = 'recertified' ORDER BY position")
+        found: dict[str, list[str]] = {}
+        for head, key, revision, first in rows:
+            later = [text for _, *what, text in anew if what == [key, revision]]
+            found[str(head)] = [] if first is None else [str(first), *map(str, later)]
+        return found
+
+    # entries
+
+    def record(self, kind: str, key: str, revision: int, **fields: Any) -> Row:
+        """Append an event to the chain, and store what it makes of its reservation; see `append`."""
+        event = self.append(kind=kind, key=key, revision=revision, **fields)
+        row = after(self.charged(key, revision), event, self.certificate)
+        self.execute(_STORE, **row._asdict())
+        return row
+
+    def copy(self, event: Event) -> None:
+        """Record an event of another ledger; its hash is the same at the same place in the chain."""
+        fields = {name: getattr(event, name) for name in FIELDS if name != "dataset"}
+        self.append(**fields) if event.kind == "unreadable" else self.record(**fields)
+
+    def charged(self, key: str, revision: int | None = None) -> Row | None:
+        """Return a revision of a key that is charged, None: the latest; or None."""
+        exact = "" if revision is None else "AND revision = :revision "
+        return self._row(f"{_CHARGED} AND key = :key {exact}ORDER BY revision DESC LIMIT 1", key=key, revision=revision)
+
+    def published(self, key: str) -> Entry | None:
+        """Return the latest published revision of a key, or None."""
+        # `_CHARGED` has the condition of the index, which SQLite does not infer from the second one.
+        row = self._row(f"{_CHARGED} AND key = :key AND state = 'published' ORDER BY revision DESC LIMIT 1", key=key)
+        return None if row is None else self.read(row.id)
+
+    def row(self, entry: int) -> Row:
+        """Return the row of a reservation that was made; that it is not there is a `LedgerError`."""
+        row = self._row(f"{_ENTRY}id = :entry", entry=entry)
+        if row is None:
+            raise LedgerError(
+                f"the ledger {self.database.location!r} does not hold the reservation: it is another ledger, or its "
+                "end was cut off. Nothing was published."
+            )
+        return row
+
+    def _row(self, query: str, **fields: Any) -> Row | None:
+        rows = self.execute(query, **fields)
+        return Row._make(rows[0]) if rows else None
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the stored rows in order."""
+        last = -1
+        while rows := self.execute(f"{_ENTRY}id > :after ORDER BY id LIMIT {_ROWS}", after=last):
+            yield from map(Row._make, rows)
+            last = rows[-1][Row._fields.index("id")]
+
+    def account(self, near: Row | None = None) -> Account:
+        """Return the account of the data set as it is charged now; with `near` what that period meets is enough.
+
+        Nothing of it is stored. At 20,000 entries reading and adding up takes some tenths of a second on a busy
+        machine of two cores; a charge without a budget, and a check, read only what is near, and do not grow with the
+        ledger.
+        """
+        first, last = (None, None) if near is None else (near.first_day, near.last_day)
+        charged = _CHARGED.replace(_NAMES, ", ".join(_COUNTED))
+        if first is not None and last is not None and not self.execute(f"{_CHARGED} AND label IS NOT NULL LIMIT 1"):
+            query = f"{charged} AND last_day >= :first AND first_day <= :last"
+            for _ in range(_STEPS):
+                account = Account(Row(*one) for one in self.execute(query, first=first, last=last))
+                reached = first, last
+                first = min([first, *(row.first_day or 0 for row in account.rows)])
+                last = max([last, *(row.last_day or 0 for row in account.rows)])
+                if reached == (first, last):
+                    return account
+        return Account(Row(*one) for one in self.execute(f"{charged} ORDER BY id"))
+
+    def facts(self, entry: int) -> Facts:
+        """Return what an entry is about."""
+        ((text,),) = self.execute("SELECT standing FROM event WHERE sequence = :entry", entry=entry)
+        try:
+            return Facts.from_dict(json.loads(text))
+        except ValueError:  # an ArgumentError is one
+            raise LedgerError("a release the ledger holds cannot be read: it was altered.") from None
+
+    def read(self, entry: int) -> Entry:
+        """Return one entry with its bytes."""
+        rows = self.execute(_FULL.format(_TEXTS) + "WHERE e.dataset = :dataset AND e.id = :entry", entry=entry)
+        if not rows:
+            raise LedgerError(f"the ledger {self.database.location!r} has no entry {entry}, or lost its events.")
+        return self._entry(rows[0])
+
+    def each(self, *, given_back: bool = False, brief: bool = False) -> Iterator[Entry]:
+        """Yield the entries in the order of their reservation, a few at a time in memory.
+
+        `given_back`: those as well. `brief`: without certificates and bytes.
+        """
+        skipped = "" if given_back else "AND e.state <> 'given_back' "
+        # PostgreSQL does not infer the second bound from the first, and would begin at the first event each time.
+        bounds = "e.id > :after AND r.sequence > :after"
+        texts = "'', x.release_id, NULL" if brief else _TEXTS
+        query = f"{_FULL.format(texts)}WHERE e.dataset = :dataset AND {bounds} {skipped}ORDER BY e.id LIMIT {_PAGE}"
+        last = 0
+        while rows := self.execute(query, after=last):
+            for row in rows:
+                entry = self._entry(row, brief=brief)
+                yield entry
+                last = entry.sequence
+
+    def _entry(self, found: tuple[Any, ...], *, brief: bool = False) -> Entry:
+        row, others = Row._make(found[: len(Row._fields)]), found[len(Row._fields) :]
+        former: list[tuple[Any, ...]] = []
+        if row.certificate != row.id and not brief:
+            former = self.execute(
+                "SELECT certificate FROM event WHERE dataset = :dataset AND key = :key AND revision = :revision "
+                "AND sequence >= :id AND sequence < :certificate AND certificate IS NOT NULL ORDER BY sequence",
+                **row._asdict(),
+            )
+        try:
+            standing, terms = Facts.from_dict(json.loads(others[0])), terms_of(others[1])
+        except (PkdpError, AttributeError, KeyError, TypeError, ValueError) as error:
+            raise LedgerError(
+                f"the ledger's entry {row.id} cannot be read: {error}. It was altered, or written by another version; "
+                "check the ledger with verify()."
+            ) from error
+        certificate, release_id, content, created_at, head, link = others[2:]
+        texts = tuple(str(text) for (text,) in former)
+        return Entry(row, standing, terms, certificate, release_id, content, created_at, head, link, texts)
+
+
+_TEXTS = "c.certificate, x.release_id, x.content"
+
+
+class Parts(dict[str, ReleaseCertificate]):
+    """The certificates that a data set's releases count with, by `Row.part`, read when they are asked for.
+
+    Raises
+    ------
+    LedgerError
+        If one is missing, or is not what its key says.
+    """
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    def __missing__(self, key: str) -> ReleaseCertificate:
+        rows = self._records.execute(
+            "SELECT v.certificate FROM entry AS e JOIN event AS v ON v.sequence = e.counts "
+            "WHERE e.dataset = :dataset AND e.part = :key LIMIT 1",
+            key=key,
+        )
+        description = describe(str(rows[0][0])) if rows else ""
+        if sha256(description) != key:
+            raise LedgerError("the ledger's account refers to a certificate it does not hold: it was altered.")
+        self[key] = certificate_of(description)
+        return self[key]
+
+
+@functools.lru_cache(maxsize=64)
+def terms_of(text: str) -> Terms:
+    """Return the terms that a reservation has recorded."""
+    # Most entries were made under the same terms.
+    return Terms.from_dict(json.loads(text))

@@ -54,6 +54,7 @@ def _typed_table(table: Any) -> Any:
     for position, field in enumerate(table.schema):
         kind = field.type
         plain = kind.value_type if pa.types.is_dictionary(kind) else pa.string() if pa.types.is_null(kind) else kind
+        plain = pa.large_string() if pa.types.is_string_view(plain) else plain  # Arrow neither encodes nor trims these
         if plain != kind and not (pa.types.is_string(plain) and pa.types.is_dictionary(kind)):
             table = table.set_column(position, field.name, table.column(position).cast(plain))
     return table

@@ -14,7 +14,7 @@ import pytest
 from adapters import ADAPTERS, adapters
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.engines import Units, engine_for
+from pkdp_pipeline.engines import Selection, Units, engine_for
 from pkdp_pipeline.engines.question import SPACES
 from pkdp_pipeline.errors import ArgumentError
 
@@ -166,3 +166,12 @@ def test_spaces_are_what_python_strips():
 
 def test_every_engine_takes_part():
     assert {"pandas", "duckdb", "polars", "pyarrow"} <= {one.name for one in ADAPTERS}
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+def test_all_texts_of_arrow_are_units_and_cells(kind):
+    table = pa.table({"u": pa.array(["a", "a "]).cast(kind), "c": pa.array(["x", "y"]).cast(kind)})
+    assert engine_for(table).units(table, ("u",)) == Units(alike=True)
+    for one_cell in ("error", "hash", "most_frequent"):
+        question = Selection(unit=("u",), by=("c",), one_cell=one_cell)
+        assert engine_for(table).cells(table, question).counts.tolist() == [1, 1]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO, cast
 import typer
 
 from pkdp_pipeline.cli.options import AtDelta, JobFile
-from pkdp_pipeline.errors import REFUSED, ArgumentError, InputCheckError, PkdpError, TemporaryError, exit_code
+from pkdp_pipeline.errors import REFUSED, ArgumentError, PkdpError, TemporaryError, exit_code
 from pkdp_pipeline.model.arguments import choice
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def run(
     """Publish what a job asks for on one date, or replay what it has published."""
     from pkdp_pipeline.cli.job_views import print_result
     from pkdp_pipeline.jobs import load_job
-    from pkdp_pipeline.jobs.backfilling import missed_days
+    from pkdp_pipeline.jobs.backfilling import missed_days, run_missed
 
     if catch_up and revise:
         raise ArgumentError("--catch-up and --revise exclude each other: missed days have nothing to revise.")
@@ -66,18 +66,12 @@ def run(
         return
     with _session(job_file, job, days, revise=revise) as session:
         days[:0] = missed_days(job, day) if catch_up else ()
-        try:
-            for earlier in days[:-1]:
-                done = session.run(earlier)
-                _show(sys.stdout, typer.echo, f"{earlier.isoformat()}: {done.outcome}")
-        except InputCheckError as error:
-            raise InputCheckError(
-                f"{error} It is a day that was missed; {day.isoformat()} comes after it and was not begun. To go on "
-                "without the missed days, leave --catch-up out once."
-            ) from None
-        result = session.run(day, revise=revise)
-        result.total = session.total()
-        _show(sys.stdout, print_result, result)
+        for result in [session.run(day, revise=True)] if revise else run_missed(session, days[:-1], day):
+            if result.day < day:
+                _show(sys.stdout, typer.echo, f"{result.day.isoformat()}: {result.outcome}")
+            else:
+                result.total = session.total()
+                _show(sys.stdout, print_result, result)
 
 
 def backfill(

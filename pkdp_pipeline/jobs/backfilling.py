@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import date
@@ -145,6 +145,28 @@ def days_of(first: date, last: date) -> tuple[date, ...]:
     if last < first:
         raise ArgumentError(f"the last day, {last.isoformat()}, is before the first, {first.isoformat()}: swap them.")
     return tuple(map(date.fromordinal, range(first.toordinal(), last.toordinal() + 1)))
+
+
+def run_missed(session: JobSession, missed: Sequence[date], day: date) -> Iterator[JobResult]:
+    """Publish the days that were missed, and then `day`; yield what becomes of each.
+
+    Raises
+    ------
+    InputCheckError
+        If the input check of a missed day fails; the message says how to go on without it.
+    PkdpError
+        See `run_job`.
+    """
+    for earlier in missed:
+        try:
+            result = session.run(earlier)
+        except InputCheckError as error:
+            raise InputCheckError(
+                f"{error} It is {earlier.isoformat()}, a day that was missed; {day.isoformat()} comes after it and was "
+                "not begun. To go on without the missed days, leave catch-up out once."
+            ) from None
+        yield result
+    yield session.run(day)
 
 
 def missed_days(job: Job, day: date) -> tuple[date, ...]:

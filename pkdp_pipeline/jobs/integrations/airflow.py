@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from datetime import date
 from typing import Any, ClassVar
 
 from airflow.sdk import BaseOperator
 
-from pkdp_pipeline.errors import InputCheckError
-from pkdp_pipeline.jobs import load_job
-from pkdp_pipeline.jobs.backfilling import missed_days
+from pkdp_pipeline.jobs import JobResult, load_job
+from pkdp_pipeline.jobs.backfilling import missed_days, run_missed
 from pkdp_pipeline.jobs.integrations import attempt, day_of, public
 from pkdp_pipeline.jobs.session import JobSession
 from pkdp_pipeline.jobs.stopping import Stopping
@@ -85,24 +83,12 @@ class PublishOperator(BaseOperator):  # type: ignore[misc]  # Airflow is not ins
             for remark in session.remarks:
                 self.log.warning("%s", remark)
             missed = missed_days(job, last) if self.catch_up else ()
-            days = [self._caught_up(session, day) for day in missed]
-            return {"dataset": job.dataset, "days": [*days, self._run(session, last)]}
+            return {"dataset": job.dataset, "days": [*map(self._shown, run_missed(session, missed, last))]}
 
-    def _caught_up(self, session: JobSession, day: date) -> dict[str, Any]:
-        try:
-            return self._run(session, day)
-        except InputCheckError as error:
-            raise InputCheckError(
-                f"{error} It is {day.isoformat()}, a day that was missed; {self.date} comes after it and was not "
-                "begun. To go on without the missed days, leave catch_up out once."
-            ) from None
-
-    def _run(self, session: JobSession, day: date) -> dict[str, Any]:
-        result = session.run(day)
-        word = "replayed" if result.replayed else "published"
-        self.log.info("%s: %s %s", day, word, ", ".join(one.asked.name for one in result.releases))
+    def _shown(self, result: JobResult) -> dict[str, Any]:
+        self.log.info("%s: %s %s", result.day, result.outcome, ", ".join(one.asked.name for one in result.releases))
         return {
-            "date": day.isoformat(),
+            "date": result.day.isoformat(),
             "summary": str(result.summary),
             "releases": [public(release) for release in result.releases],
         }

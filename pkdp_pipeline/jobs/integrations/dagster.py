@@ -134,8 +134,8 @@ def _publish(file: Path, names: Sequence[str], context: dagster.AssetExecutionCo
             for published in result.releases:
                 name = published.asked.name
                 context.add_asset_metadata(_metadata(published), asset_key=keys[name], partition_key=partition)
-            word = "replayed" if result.replayed else "published"
-            context.log.info(f"{partition}: {word} {', '.join(one.asked.name for one in result.releases)}.")
+            names_of = ", ".join(one.asked.name for one in result.releases)
+            context.log.info(f"{partition}: {result.outcome} {names_of}.")
     return () if result is None else result.releases
 
 

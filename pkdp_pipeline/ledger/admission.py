@@ -208,14 +208,19 @@ class Admission:
     total: str | None = None
 
     def check_told(self, certificate: Certificate) -> None:
-        """Refuse a certificate about an attacker who is not told what a total tells; a `DifferencingError`."""
+        """Refuse a `certificate` about an attacker who is not told what a total tells.
+
+        Raises
+        ------
+        DifferencingError
+        """
         if self.total is None or not isinstance(certificate, ReleaseCertificate):
             return
         if not certificate.attacker.total_is_known:
             raise DifferencingError(untold(self.total))
 
     def check_claims(self, certificate: Certificate) -> None:
-        """Refuse a new certificate of a charged release that claims more than is allowed by now.
+        """Refuse a new `certificate` of a charged release that claims more than is allowed by now.
 
         Raises
         ------

@@ -435,7 +435,7 @@ def test_errors_of_others_do_not_show_their_text(con):
 
 def test_a_view_that_cannot_be_read_does_not_quote_data(con):
     con.execute("CREATE VIEW odd AS SELECT uid, CAST('secret' || grp AS INTEGER) AS grp FROM events")
-    with pytest.raises(duckdb.InvalidInputException, match=r"ConfigError: the relation could not be counted") as caught:
+    with pytest.raises(duckdb.InvalidInputException, match=r"ConfigError: .* could not be counted") as caught:
         con.execute("FROM pkdp_histogram('odd', 'grp', k := 20)").fetchall()
     assert "secret" not in str(caught.value)
     assert con.execute("FROM pkdp_releases()").fetchall() == []

@@ -162,7 +162,7 @@ class AuditLog:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path).absolute()
         self._lock = threading.Lock()
-        self._last, self._size = _FIRST, 0
+        self._last, self._end = _FIRST, (0, 0, 0)
         try:
             with os.fdopen(self._opened(), "rb") as file:
                 mode = os.fstat(file.fileno()).st_mode
@@ -210,8 +210,9 @@ class AuditLog:
         try:
             # Closing it gives the lock back. Another writer's line that is half there is not a line cut off.
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            size = os.fstat(descriptor).st_size
-            if size and size != self._size:  # of another process, or from before
+            found = os.fstat(descriptor)
+            place, size = (found.st_dev, found.st_ino), found.st_size
+            if size and (*place, size) != self._end:  # of another process, from before, or in another file
                 with os.fdopen(os.dup(descriptor), "rb") as file:
                     file.seek(0)
                     for last in file:
@@ -220,11 +221,11 @@ class AuditLog:
             cut = size and os.pread(descriptor, 1, size - 1) != b"\n"
             text = json.dumps({"previous": self._last} | line).encode() + b"\n"
             written = b"\n" + text if cut else text
-            self._size = -1
+            self._end = (0, 0, 0)
             if os.write(descriptor, written) != len(written):
                 raise OSError("not all of it was written")
             os.fsync(descriptor)
-            self._last, self._size = _hash(text), size + len(written)
+            self._last, self._end = _hash(text), (*place, size + len(written))
         finally:
             os.close(descriptor)
 

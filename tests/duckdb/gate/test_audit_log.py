@@ -195,3 +195,14 @@ def test_what_cannot_be_written_is_said(path, monkeypatch):
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(TemporaryError):
         log.write("asked", question="x")
+
+
+def test_a_new_file_of_the_same_size_is_another_file(path):
+    """Two services write to one log, and it is moved away between their lines."""
+    one, other = AuditLog(path), AuditLog(path)
+    one.write("asked", question="x")
+    path.rename(path.with_suffix(".1"))
+    other.write("asked", question="y")
+    assert path.stat().st_size == path.with_suffix(".1").stat().st_size
+    one.write("asked", question="z")
+    assert verify_audit_log(path)[0] == 2

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tomllib
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from pkdp_pipeline.jobs.expectations import check_expectations
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.jobs.source_tables import PostgresSourceTable
-from pkdp_pipeline.releases.complaints import complaints
+from pkdp_pipeline.releases.complaints import complaints, text_of, toml_of
 
 
 def load_job(path: str | os.PathLike[str]) -> Job:
@@ -54,7 +53,7 @@ def read_job(text: str, file: Path) -> Job:
     ConfigError
         See `load_job`.
     """
-    content = _content(text, file)
+    content = toml_of(text, f"the job file {str(file)!r}")
     wrong: list[str] = []
     try:
         job = Job.model_validate(content, context=file.resolve().parent)
@@ -78,26 +77,7 @@ def job_text(file: Path) -> str:
     ConfigError
         If it cannot be read, or is no text.
     """
-    problem = ""
-    try:
-        return file.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        problem = f"cannot be read: {error.strerror}."
-    except UnicodeDecodeError:
-        problem = "is not UTF-8 text."
-    raise ConfigError(f"the job file {str(file)!r} {problem}")
-
-
-def _content(text: str, file: Path) -> dict[str, Any]:
-    """Return what the text says; an error keeps nothing of it, because it can hold passwords."""
-    problem = ""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        problem = f"is not valid TOML: {error}."
-    except (ValueError, RecursionError):
-        problem = "is not valid TOML: it has a number that is too long, or is nested too deeply."
-    raise ConfigError(f"the job file {str(file)!r} {problem}")
+    return text_of(file, f"the job file {str(file)!r}")
 
 
 def _digest(said: dict[str, Any], job: Job) -> str:

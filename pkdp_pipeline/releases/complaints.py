@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import difflib
 import re
+import tomllib
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.model.wording import JOB_FILE, worded_for
 
 _WRITTEN: Mapping[str, str] = MappingProxyType(
@@ -71,6 +75,42 @@ _RULES: Mapping[str, str] = MappingProxyType(
 
 _UNIONS = MappingProxyType({"source": 1, "evidence": 2, "target": 1})
 """At which step of a place pydantic names which of several tables it takes a value for; no key of the file."""
+
+
+def text_of(file: Path, name: str) -> str:
+    """Return the text of a file, which is called `name` in a complaint.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be read, or is no text.
+    """
+    problem = ""
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror}."
+    except UnicodeDecodeError:
+        problem = "is not UTF-8 text."
+    raise ConfigError(f"{name} {problem}")
+
+
+def toml_of(text: str, name: str) -> dict[str, Any]:
+    """Return what the text of a file says; an error keeps nothing of it, because it can hold passwords.
+
+    Raises
+    ------
+    ConfigError
+        If it is no TOML.
+    """
+    problem = ""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        problem = f"is not valid TOML: {error}."
+    except (ValueError, RecursionError):
+        problem = "is not valid TOML: it has a number that is too long, or is nested too deeply."
+    raise ConfigError(f"{name} {problem}")
 
 
 def complaints(error: ValidationError, first: Collection[str] = ()) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -19,6 +18,7 @@ from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.sqlite_database import resolved_file
 from pkdp_pipeline.model.keys import canonical_key, kind_of_values
 from pkdp_pipeline.model.unit import EachRow
+from pkdp_pipeline.releases.complaints import text_of, toml_of
 from pkdp_pipeline.releases.options import Columns, Name, Table
 
 
@@ -154,11 +154,7 @@ class Policy(LedgerSettings):
             raise ConfigError(f"policy must be a dictionary or the path of a TOML file, not {type(policy).__name__}.")
         file = Path(policy)
         name = f"the policy {str(file)!r}"
-        try:
-            content = tomllib.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            problem = error.strerror if isinstance(error, OSError) else error
-            raise ConfigError(f"{name} cannot be read as TOML in UTF-8: {problem}.") from None
+        content = toml_of(text_of(file, name), name)
         read = cls.checked(content, name)
         if read.ledger_file is None:
             return read

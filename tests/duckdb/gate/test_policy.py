@@ -143,7 +143,7 @@ def test_a_complaint_names_the_key(given: Any, complaint: str) -> None:
         assert jargon not in str(refusal.value)
 
 
-@pytest.mark.parametrize("content", ["tables = [", "\xff"])
+@pytest.mark.parametrize("content", ["tables = [", "\xff", "a = " + "[" * 5000])
 def test_a_file_that_is_no_toml_is_named(tmp_path: Path, content: str) -> None:
     file = tmp_path / "policy.toml"
     file.write_bytes(content.encode("latin-1"))

@@ -48,15 +48,10 @@ def counting(rows: int) -> Iterator[duckdb.DuckDBPyConnection]:
 
 @cache
 def _kept(process: int) -> duckdb.DuckDBPyConnection:  # a forked process cannot use that of another
-    import duckdb
-
+    connection = connect(spill=False)
     # Without threads of its own nothing is waited for when a process ends, also a forked one.
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "autoinstall_known_extensions": "false",
-        "temp_directory": "",
-        "threads": 1,
-    }
-    return duckdb.connect(config=config)
+    connection.execute("SET threads = 1")
+    return connection
 
 
 def disconnect(connection: duckdb.DuckDBPyConnection) -> None:

@@ -1,4 +1,8 @@
-"""Counting distinct units: one room per engine, found by the kind of frame it is given."""
+"""Counting distinct units: one engine for each kind of frame, imported when it is given one.
+
+All kinds of frames become the same rows: ``u0, u1, …`` (the unit), ``b0, b1, …`` (the cell), and what the one-cell
+rule needs. They are aggregated where they are, or in memory: only counted cells leave the engine.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +17,19 @@ from pkdp_pipeline.model.question import Selection
 
 __all__ = ["ENGINES", "CellCounts", "Engine", "Selection", "Tally", "Units", "engine_for"]
 
-#: Top-level package and class name of a frame → the module whose ENGINE counts it, imported when first needed.
+#: Top-level package and class name of a frame → the class that counts it, imported when first needed.
 ENGINES: Mapping[tuple[str, str], str] = MappingProxyType(
     {
-        ("pandas", "DataFrame"): "pkdp_pipeline.engines.duckdb.pandas_engine",
-        ("duckdb", "DuckDBPyRelation"): "pkdp_pipeline.engines.duckdb.relation_engine",
-        ("_duckdb", "DuckDBPyRelation"): "pkdp_pipeline.engines.duckdb.relation_engine",
-        ("polars", "DataFrame"): "pkdp_pipeline.engines.narwhals.polars_engine",
-        ("polars", "LazyFrame"): "pkdp_pipeline.engines.narwhals.polars_engine",
-        ("pyarrow", "Table"): "pkdp_pipeline.engines.narwhals.arrow_engine",
-        ("pyspark", "DataFrame"): "pkdp_pipeline.engines.narwhals.spark_engine",
-        ("ibis", "Table"): "pkdp_pipeline.engines.narwhals.engine",
-        ("narwhals", "DataFrame"): "pkdp_pipeline.engines.narwhals.wrapped",
-        ("narwhals", "LazyFrame"): "pkdp_pipeline.engines.narwhals.wrapped",
+        ("pandas", "DataFrame"): "pkdp_pipeline.engines.pandas_engine:PandasEngine",
+        ("duckdb", "DuckDBPyRelation"): "pkdp_pipeline.engines.relation_engine:RelationEngine",
+        ("_duckdb", "DuckDBPyRelation"): "pkdp_pipeline.engines.relation_engine:RelationEngine",
+        ("polars", "DataFrame"): "pkdp_pipeline.engines.polars_engine:PolarsEngine",
+        ("polars", "LazyFrame"): "pkdp_pipeline.engines.polars_engine:PolarsEngine",
+        ("pyarrow", "Table"): "pkdp_pipeline.engines.narwhals_engine:ArrowEngine",
+        ("pyspark", "DataFrame"): "pkdp_pipeline.engines.spark_engine:SparkEngine",
+        ("ibis", "Table"): "pkdp_pipeline.engines.narwhals_engine:NarwhalsEngine",
+        ("narwhals", "DataFrame"): "pkdp_pipeline.engines.narwhals_engine:WrappedEngine",
+        ("narwhals", "LazyFrame"): "pkdp_pipeline.engines.narwhals_engine:WrappedEngine",
     }
 )
 
@@ -41,10 +45,10 @@ def engine_for(frame: object) -> Engine:
         If the engine needs a package that is not installed.
     """
     for kind in type(frame).__mro__:
-        module = ENGINES.get((kind.__module__.split(".")[0], kind.__name__))
-        if module is not None:
+        module, _, engine = ENGINES.get((kind.__module__.split(".")[0], kind.__name__), "").partition(":")
+        if engine:
             try:
-                return cast("Engine", import_module(module).ENGINE)
+                return cast("Engine", getattr(import_module(module), engine)())
             except ModuleNotFoundError as error:
                 raise ConfigError(f"frames of {kind.__module__} need the package {error.name}; install it.") from None
     readable = ", ".join(sorted({f"{package.strip('_')}.{name}" for package, name in ENGINES}))

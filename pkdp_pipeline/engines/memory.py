@@ -17,10 +17,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from pkdp_pipeline.engines.codes import WIDEST, answered, counted_by_place
-from pkdp_pipeline.engines.duckdb.connecting import counting
-from pkdp_pipeline.engines.duckdb.rows import Rows, asked
-from pkdp_pipeline.engines.duckdb.statements import cells_statement, spelled
+from pkdp_pipeline.engines.connecting import counting
 from pkdp_pipeline.engines.question import DRAWN, SPACES, Tally, Units, numbered
+from pkdp_pipeline.engines.rows import Rows, asked, cells_statement, spelled
 from pkdp_pipeline.model.question import Selection
 
 _Integers = npt.NDArray[Any]

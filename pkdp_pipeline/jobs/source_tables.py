@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
 
-from pkdp_pipeline.engines.duckdb.statements import quoted
+from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.jobs.environment import Address, PathName, local, public_address
 from pkdp_pipeline.releases.options import ColumnKind, Name, Names, Table
 

@@ -14,8 +14,8 @@ from filter_cases import COLUMNS, Speller, filled, frame, to_where, trees
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pkdp_pipeline.engines.duckdb.predicate import predicate_sql
-from pkdp_pipeline.engines.duckdb.selection import selected_rows
+from pkdp_pipeline.engines.pandas_engine import selected_rows
+from pkdp_pipeline.engines.relation_engine import predicate_sql
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.predicate import from_query
 

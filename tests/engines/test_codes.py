@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pkdp_pipeline.engines import Selection, engine_for
 from pkdp_pipeline.engines.codes import MOST, counted_by_code, joinable
-from pkdp_pipeline.engines.duckdb.rows import Rows
+from pkdp_pipeline.engines.rows import Rows
 from pkdp_pipeline.errors import ConfigError
 
 QUESTION = Selection(unit=("u",), by=("c",))

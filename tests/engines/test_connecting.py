@@ -18,8 +18,8 @@ import pyarrow as pa
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.engines.duckdb import connecting
-from pkdp_pipeline.engines.duckdb.connecting import connect
+from pkdp_pipeline.engines import connecting
+from pkdp_pipeline.engines.connecting import connect
 
 _FILLED = "CREATE TABLE kept AS SELECT repeat('person', 20) || range AS s FROM range(1500000)"
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from thorough import examples
 
 from pkdp_pipeline.engines import ENGINES, Selection, engine_for
-from pkdp_pipeline.engines.duckdb.predicate import predicate_sql
-from pkdp_pipeline.engines.duckdb.rows import asked as told_by_duckdb
+from pkdp_pipeline.engines.relation_engine import predicate_sql
+from pkdp_pipeline.engines.rows import asked as told_by_duckdb
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 from pkdp_pipeline.model.keys import canonical_key
 from pkdp_pipeline.model.predicate import from_query

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pkdp_pipeline.engines import engine_for
-from pkdp_pipeline.engines.narwhals import engine as narwhals_engine
+from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine
 from pkdp_pipeline.engines.question import Selection
 from pkdp_pipeline.errors import ArgumentError, PkdpError
 from pkdp_pipeline.model.keys import canonical_key
@@ -58,8 +58,8 @@ def compiled(monkeypatch):
             sent.append(str(ibis.to_sql(query.to_native(), dialect=dialect)))
             raise CompiledError
 
-        monkeypatch.setattr(narwhals_engine, "collected", capture)
-        ask = narwhals_engine.ENGINE.tally if tally else narwhals_engine.ENGINE.cells
+        monkeypatch.setattr("pkdp_pipeline.engines.narwhals_engine.collected", capture)
+        ask = NarwhalsEngine().tally if tally else NarwhalsEngine().cells
         with pytest.raises(CompiledError):
             ask(ibis.table(schema, name="visits"), question)
         (text,) = sent
@@ -276,6 +276,6 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_compiled(compiled):
 
     table = ibis.table(SCHEMA, name="visits")
     with pytest.raises(ArgumentError, match="nowhere"):
-        narwhals_engine.ENGINE.cells(table, Selection(unit=("nowhere",), by=("town",)))
+        NarwhalsEngine().cells(table, Selection(unit=("nowhere",), by=("town",)))
     with pytest.raises(ArgumentError, match="where"):
-        narwhals_engine.ENGINE.cells(table, Selection(unit=("person",), by=("town",), where="visits.max() > 1"))
+        NarwhalsEngine().cells(table, Selection(unit=("person",), by=("town",), where="visits.max() > 1"))

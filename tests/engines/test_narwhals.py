@@ -17,7 +17,7 @@ from test_duckdb import RULES, counted
 from thorough import examples
 
 from pkdp_pipeline.engines import Selection, engine_for
-from pkdp_pipeline.engines.narwhals.engine import ENGINE as ANYWHERE
+from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.model.keys import canonical_key
 
@@ -55,7 +55,7 @@ def test_units_per_cell_are_what_a_slow_count_gives(unit, by, one_cell, examples
         for given_frame in (frame, frame.lazy(), frame.to_arrow()):
             assert answered(engine_for(given_frame), given_frame, question) == expected
         if one_cell in ("error", "first"):
-            assert answered(ANYWHERE, frame, question) == expected
+            assert answered(NarwhalsEngine(), frame, question) == expected
 
     check()
 
@@ -87,7 +87,7 @@ def test_many_units_are_counted_the_same_whichever_way_is_the_fastest(kind, spre
     frame = frame.with_columns(pl.col("u", "sparse").replace(units[5], None), pl.col("c").cast(pl.String))
     for unit in ("u", "sparse") if kind == pl.Int64 else ("u",):
         question = Selection(unit=(unit,), by=("c", "even"))
-        expected = answered(ANYWHERE, frame, question)
+        expected = answered(NarwhalsEngine(), frame, question)
         assert (expected[0] is None) == spread
         for given_frame in (frame, frame.lazy()):
             assert answered(engine_for(given_frame), given_frame, question) == expected
@@ -98,10 +98,10 @@ def test_the_engine_over_narwhals_counts_pandas_frames_and_relations_too():
     question = Selection(unit=("p",), by=("c 1",))
     expected = counted(rows, ("p",), ("c 1",), "error")
     frame = frame_of(rows)
-    assert answered(ANYWHERE, frame.to_pandas(), question) == expected
+    assert answered(NarwhalsEngine(), frame.to_pandas(), question) == expected
     plain = frame.drop('d"2').to_arrow()  # Narwhals cannot read a quoted quote from DuckDB 1.5
     with duckdb.connect() as connection:
-        assert answered(ANYWHERE, connection.from_arrow(plain), question) == expected
+        assert answered(NarwhalsEngine(), connection.from_arrow(plain), question) == expected
 
 
 @pytest.mark.parametrize("where", [lambda frame: frame["o"], [True], pl.Series([True])])

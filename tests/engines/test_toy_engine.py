@@ -42,9 +42,9 @@ class RowsEngine:
 @pytest.fixture
 def toy(monkeypatch):
     module = ModuleType("toy_engine")
-    module.ENGINE = RowsEngine()
+    module.RowsEngine = RowsEngine
     monkeypatch.setitem(sys.modules, "toy_engine", module)
-    line = {(Rows.__module__.split(".")[0], Rows.__name__): "toy_engine"}
+    line = {(Rows.__module__.split(".")[0], Rows.__name__): "toy_engine:RowsEngine"}
     monkeypatch.setattr(engines, "ENGINES", MappingProxyType({**engines.ENGINES, **line}))
 
 

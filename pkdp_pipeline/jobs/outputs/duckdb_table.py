@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.engines.duckdb.statements import quoted
+from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.outputs.files import is_writable
 from pkdp_pipeline.jobs.outputs.tables import PublicColumn, TableStore, check_names, does_not_fit

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from pkdp_pipeline.engines.duckdb.statements import quoted
+from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError
 from pkdp_pipeline.jobs.environment import public_address, refusal
 from pkdp_pipeline.jobs.outputs.tables import PublicColumn, TableStore, check_names

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pkdp_pipeline.engines.duckdb.statements import quoted
+from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.model.keys import Key, canonical_key
 from pkdp_pipeline.model.spelling import folded

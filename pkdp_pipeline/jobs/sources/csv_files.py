@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pkdp_pipeline.engines.duckdb.statements import literal, quoted
+from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError
 from pkdp_pipeline.jobs.sources.files import agreed_columns, escaped, files_of, shown
 from pkdp_pipeline.jobs.sources.relations import FetchedSource, connect, newest_day, on_day

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pkdp_pipeline.engines.duckdb.statements import quoted
+from pkdp_pipeline.engines.rows import quoted
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.sources.relations import RelationSource, connect
 from pkdp_pipeline.jobs.sources.source import check_unique, needed_columns

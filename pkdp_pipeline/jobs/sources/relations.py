@@ -9,10 +9,10 @@ from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pkdp_pipeline.engines.duckdb.connecting import connect as private_connection
-from pkdp_pipeline.engines.duckdb.connecting import disconnect
-from pkdp_pipeline.engines.duckdb.relation_types import is_number
-from pkdp_pipeline.engines.duckdb.statements import literal, quoted
+from pkdp_pipeline.engines.connecting import connect as private_connection
+from pkdp_pipeline.engines.connecting import disconnect
+from pkdp_pipeline.engines.relation_engine import is_number
+from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.sources.source import Kind, check_unique, newest_kind, period_kind
 
@@ -39,7 +39,7 @@ _MARGIN = 2
 
 
 def connect(*, spill: bool = True) -> duckdb.DuckDBPyConnection:
-    """Return a private DuckDB whose clock is UTC's; see `engines.duckdb.connecting.connect`."""
+    """Return a private DuckDB whose clock is UTC's; see `engines.connecting.connect`."""
     connection = private_connection(spill=spill)
     connection.execute("SET TimeZone = 'UTC'")
     return connection

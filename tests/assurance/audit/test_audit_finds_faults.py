@@ -18,8 +18,8 @@ from pkdp_pipeline.assurance.audit.operators import STANDARD
 from pkdp_pipeline.assurance.audit.running import audit_cases
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.composition.loss_laws import Directions
-from pkdp_pipeline.engines.duckdb.pandas_engine import PandasEngine
-from pkdp_pipeline.engines.duckdb.relation_engine import RelationEngine
+from pkdp_pipeline.engines.pandas_engine import PandasEngine
+from pkdp_pipeline.engines.relation_engine import RelationEngine
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise
 from pkdp_pipeline.releases import public_table as applied
 from pkdp_pipeline.releases import publish as publishing

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import duckdb
 
+
 _NUMBERS = itertools.count(1)
 _FEW = 100_000
 

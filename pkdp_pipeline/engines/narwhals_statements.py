@@ -118,7 +118,7 @@ def most_frequent(rows: Rows, unit: list[str], cell: list[str]) -> Rows:
 
 
 def _spelled(rows: Rows, names: list[str]) -> nw.Expr:
-    """Return columns as text so that no two lists of values are spelled alike; see `engines.duckdb.statements`."""
+    """Return columns as text so that no two lists of values are spelled alike; see `engines.rows`."""
     schema = rows.collect_schema()
     texts = [_text(name, real=schema[name] == nw.Float64) for name in names]
     parts = [nw.concat_str(text.str.len_chars().cast(nw.String), text, separator=":") for text in texts]

@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from pkdp_pipeline.engines.codes import WIDEST
 from pkdp_pipeline.engines.memory import cells_in_memory
-from pkdp_pipeline.engines.narwhals.engine import NarwhalsEngine, collected
-from pkdp_pipeline.engines.narwhals.source import Source, asked
-from pkdp_pipeline.engines.narwhals.statements import cells_query, most_frequent
+from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source, asked, collected
+from pkdp_pipeline.engines.narwhals_statements import cells_query, most_frequent
 from pkdp_pipeline.engines.question import DRAWN, numbered
 from pkdp_pipeline.model.question import Selection
 
@@ -45,9 +44,6 @@ class PolarsEngine(NarwhalsEngine):
         if len(units) > 1 or rows.collect_schema()["u0"] == nw.String:
             return cells_query(rows, question).to_native().collect(engine="streaming").to_arrow()
         return _by_cell(rows, keys)
-
-
-ENGINE = PolarsEngine()
 
 
 def _typed(frame: Any) -> Any:

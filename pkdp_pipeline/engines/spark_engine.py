@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pkdp_pipeline.engines.codes import MOST, answered, counted_by_code, joinable
-from pkdp_pipeline.engines.narwhals.engine import NarwhalsEngine
+from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine
 from pkdp_pipeline.engines.question import numbered
 from pkdp_pipeline.model.question import Selection
 
@@ -23,8 +23,6 @@ class SparkEngine(NarwhalsEngine):
                 return answer
         return super()._counted(rows, question, frame)
 
-
-ENGINE = SparkEngine()
 
 #: The nodes of a plan that reads stored rows once, one by one; of files, those that store columns.
 _SCANS = frozenset({"Project", "Filter", "InMemoryRelation", "LocalRelation", "LogicalRelation"})

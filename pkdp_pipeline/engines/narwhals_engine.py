@@ -1,0 +1,223 @@
+"""Counting the units of a frame that Narwhals can read, where its rows are."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import narwhals.stable.v2 as nw
+
+from pkdp_pipeline.engines import engine_for
+from pkdp_pipeline.engines.memory import cells_in_memory, tally_in_memory, units_in_memory
+from pkdp_pipeline.engines.narwhals_columns import comparable, condition, family, nameable, opened, to_public
+from pkdp_pipeline.engines.narwhals_statements import alike_query, cells_query, spaced_query, tally_query
+from pkdp_pipeline.engines.question import CellCounts, Tally, Units, not_counted, numbered
+from pkdp_pipeline.errors import ArgumentError, PkdpError
+from pkdp_pipeline.model.predicate.columns import check_columns
+from pkdp_pipeline.model.question import Selection
+
+
+class NarwhalsEngine:
+    """Counts the distinct units of a frame that Narwhals can read; only counted cells leave the frame's engine."""
+
+    def cells(self, frame: Any, question: Selection) -> CellCounts:
+        """See `Engine.cells`."""
+        source = self._source(frame, question)
+        rows = source.selected(question)
+        answer = asked(lambda: self._counted(rows, question, frame))
+        return CellCounts.of(answer, question.by, lambda keys, name: to_public(keys, source.schema[name]))
+
+    def tally(self, frame: Any, question: Selection) -> Tally:
+        """See `Engine.tally`."""
+        rows = self._source(frame, question).marked(question)
+        return asked(lambda: self._tallied(rows, len(question.unit)))
+
+    def units(self, frame: Any, unit: tuple[str, ...]) -> Units:
+        """See `Engine.units`."""
+        question = Selection(unit=unit)
+        source = self._source(frame, question)
+        rows, texts = source.selected(question), source.texts(unit)
+        return asked(lambda: self._looked_at(rows, len(unit), texts)) if texts else Units()
+
+    def _source(self, frame: Any, question: Selection) -> Source:
+        return Source(frame)
+
+    def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any) -> Any:
+        """Return an Arrow table of (b0, b1, …, n, missing_unit, several_cells), one row per cell."""
+        return collected(cells_query(rows, question))
+
+    def _tallied(self, rows: nw.LazyFrame[Any], units: int) -> Tally:
+        return Tally.of(collected(tally_query(rows, units=units)))
+
+    def _looked_at(self, rows: nw.LazyFrame[Any], units: int, texts: list[str]) -> Units:
+        if not _found(spaced_query(rows, texts)):
+            return Units()
+        return Units(alike=_found(alike_query(rows, units=units, texts=texts)))
+
+
+def _found(query: nw.LazyFrame[Any]) -> bool:
+    return bool(collected(query)["found"][0].as_py())
+
+
+def collected(query: nw.LazyFrame[Any]) -> Any:
+    """Return the answer to one query as an Arrow table."""
+    return query.collect(backend="pyarrow").to_native()
+
+
+Answer = TypeVar("Answer")
+
+
+class Source:
+    """A frame's columns as expressions, and the rows they make.
+
+    Parameters
+    ----------
+    frame : a frame that Narwhals can read
+    """
+
+    def __init__(self, frame: Any) -> None:
+        self._lazy, self.schema = asked(lambda: opened(frame))
+
+    def texts(self, unit: tuple[str, ...]) -> list[str]:
+        """Return which of u0, u1, … hold text."""
+        named = zip(numbered("u", len(unit)), unit, strict=True)
+        return [short for short, name in named if family(self.schema[name]) == "text"]
+
+    def columns(self, question: Selection) -> dict[str, nw.Expr]:
+        """Return u0, u1, … (unit), b0, b1, … (by) and o0, o1, … (order_by).
+
+        Raises
+        ------
+        ArgumentError
+            If the frame does not have a column, or not under a type that can be counted.
+        """
+        named = {"u": ("unit", question.unit), "b": ("by", question.by), "o": ("order_by", question.order_by)}
+        for argument, names in named.values():
+            check_columns(argument, names, list(self.schema))
+        return {
+            short: nameable(name, self.schema[name]) if letter == "b" else comparable(argument, name, self.schema[name])
+            for letter, (argument, names) in named.items()
+            for short, name in zip(numbered(letter, len(names)), names, strict=True)
+        }
+
+    def _condition(self, question: Selection) -> nw.Expr | None:
+        return condition(question.where, self.schema, spark=self._lazy.implementation.is_spark_like())
+
+    def selected(self, question: Selection) -> nw.LazyFrame[Any]:
+        """Return `columns` of the rows that satisfy ``where``."""
+        columns, satisfied = self.columns(question), self._condition(question)
+        return asked(lambda: (self._lazy if satisfied is None else self._lazy.filter(satisfied)).select(**columns))
+
+    def marked(self, question: Selection) -> nw.LazyFrame[Any]:
+        """Return `columns` of all rows, and ``hit``: whether a row satisfies ``where``."""
+        columns, satisfied = self.columns(question), self._condition(question)
+        if satisfied is not None:
+            return asked(lambda: self._lazy.select(**columns, hit=satisfied))
+        if not columns:
+            return asked(lambda: self._lazy.with_columns(hit=nw.lit(True)).select("hit"))
+        return asked(lambda: self._lazy.select(**columns).with_columns(hit=nw.lit(True)))
+
+
+def asked(question: Callable[[], Answer]) -> Answer:
+    """Return what the engine answers; what it says when it cannot could quote the data, and is not passed on."""
+    problem = ""
+    try:
+        with quiet():
+            return question()
+    except (PkdpError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # some engines' failures are no Exception
+        problem = type(error).__name__
+    raise not_counted(problem)
+
+
+#: Loggers by which PySpark writes what the JVM said, which can quote a value.
+_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep these loggers from writing; nothing happens where PySpark is not in use."""
+    silenced = [logger for logger in _loggers() if not logger.disabled]
+    for logger in silenced:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger in silenced:
+            logger.disabled = False
+
+
+def _loggers() -> list[Any]:
+    if sys.modules.get("pyspark") is None:
+        return []
+    try:
+        from pyspark.logger import PySparkLogger
+    except ImportError:  # before PySpark 4, which does not log them
+        return []
+    return [PySparkLogger.getLogger(name) for name in _LOGGERS]
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedEngine:
+    """Counts the distinct units of a `narwhals.DataFrame` or `narwhals.LazyFrame`."""
+
+    def cells(self, frame: Any, question: Selection) -> CellCounts:
+        """See `Engine.cells`."""
+        native = frame.to_native()
+        return engine_for(native).cells(native, question)
+
+    def tally(self, frame: Any, question: Selection) -> Tally:
+        """See `Engine.tally`."""
+        native = frame.to_native()
+        return engine_for(native).tally(native, question)
+
+    def units(self, frame: Any, unit: tuple[str, ...]) -> Units:
+        """See `Engine.units`."""
+        native = frame.to_native()
+        return engine_for(native).units(native, unit)
+
+
+class ArrowEngine(NarwhalsEngine):
+    """Counts the distinct units of a `pyarrow.Table`."""
+
+    def _source(self, frame: Any, question: Selection) -> Source:
+        _check_names(frame, question)
+        return Source(asked(partial(_typed_table, frame)))
+
+    def _counted(self, rows: nw.LazyFrame[Any], question: Selection, frame: Any) -> Any:
+        return cells_in_memory(collected(rows), question)
+
+    def _tallied(self, rows: nw.LazyFrame[Any], units: int) -> Tally:
+        return tally_in_memory(collected(rows), units)
+
+    def _looked_at(self, rows: nw.LazyFrame[Any], units: int, texts: list[str]) -> Units:
+        return units_in_memory(collected(rows), units, texts)
+
+
+def _check_names(table: Any, question: Selection) -> None:
+    """Raise `ArgumentError` where two columns have one name: which of them is meant, nothing says."""
+    names = list(table.schema.names)
+    if len(set(names)) == len(names):
+        return
+    for argument in ("unit", "by", "order_by"):
+        check_columns(argument, getattr(question, argument), names)
+    twice = next(name for name in names if names.count(name) > 1)
+    raise ArgumentError(f"the table has column {twice!r} more than once; rename one, or drop it.")
+
+
+def _typed_table(table: Any) -> Any:
+    """Return a table of which Narwhals knows the types: it takes every dictionary for text, and null for nothing."""
+    import pyarrow as pa
+
+    for position, field in enumerate(table.schema):
+        kind = field.type
+        plain = kind.value_type if pa.types.is_dictionary(kind) else pa.string() if pa.types.is_null(kind) else kind
+        plain = pa.large_string() if pa.types.is_string_view(plain) else plain  # Arrow neither encodes nor trims these
+        if plain != kind and not (pa.types.is_string(plain) and pa.types.is_dictionary(kind)):
+            table = table.set_column(position, field.name, table.column(position).cast(plain))
+    return table

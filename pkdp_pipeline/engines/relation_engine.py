@@ -1,0 +1,255 @@
+"""Counting the units of a DuckDB relation, in its own connection and in one statement."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from pkdp_pipeline.engines.question import CellCounts, Tally, Units, numbered
+from pkdp_pipeline.engines.rows import Rows, asked, literal, quoted
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Constant, Predicate, check_families
+from pkdp_pipeline.model.predicate.columns import check_columns
+from pkdp_pipeline.model.question import Selection
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+@dataclass(frozen=True, slots=True)
+class RelationEngine:
+    """Counts the distinct units of a `duckdb.DuckDBPyRelation`; nothing is left in its connection."""
+
+    def cells(self, frame: duckdb.DuckDBPyRelation, question: Selection) -> CellCounts:
+        """See `Engine.cells`."""
+        source = _Source(frame)
+        selected = [
+            *source.units(question.unit),
+            *(f"{source.key(name)} AS b{i}" for i, name in enumerate(question.by)),
+            *(f"{source.ordering(name)} AS o{i}" for i, name in enumerate(question.order_by)),
+        ]
+        answer = Rows(frame, tuple(selected), source.condition(question.where)).cells(question)
+        return CellCounts.of(answer, question.by, lambda keys, name: to_public(keys, source.kinds[name]))
+
+    def tally(self, frame: duckdb.DuckDBPyRelation, question: Selection) -> Tally:
+        """See `Engine.tally`."""
+        source = _Source(frame)
+        selected = [*source.units(question.unit), f"{source.condition(question.where)} AS hit"]
+        return Rows(frame, tuple(selected)).tally(len(question.unit))
+
+    def units(self, frame: duckdb.DuckDBPyRelation, unit: tuple[str, ...]) -> Units:
+        """See `Engine.units`."""
+        source = _Source(frame)
+        selected = source.units(unit)
+        named = zip(numbered("u", len(unit)), (source.kinds[name] for name in unit), strict=True)
+        texts = [short for short, kind in named if kind == "VARCHAR" or kind.startswith("ENUM(")]
+        return Rows(frame, tuple(selected)).units(len(unit), texts)
+
+
+class _Source:
+    """A relation's columns as SQL."""
+
+    def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
+        self._columns, kinds = asked(lambda: (list(relation.columns), [str(kind) for kind in relation.types]))
+        self.kinds = dict(zip(self._columns, kinds, strict=True))
+
+    def units(self, unit: tuple[str, ...]) -> list[str]:
+        check_columns("unit", unit, self._columns)
+        for column in unit:
+            check_one_type(column, self.kinds[column])
+        return [f"{comparable(quoted(name), self.kinds[name])} AS u{i}" for i, name in enumerate(unit)]
+
+    def key(self, name: str) -> str:
+        check_columns("by", [name], self._columns)
+        return nameable(name, quoted(name), self.kinds[name])
+
+    def ordering(self, name: str) -> str:
+        check_columns("order_by", [name], self._columns)
+        return comparable(quoted(name), self.kinds[name])
+
+    def condition(self, where: Any) -> str:
+        if where is None:
+            return "true"
+        if isinstance(where, Predicate):
+            return predicate_sql(where, self.kinds)
+        raise ArgumentError(
+            "where must be a column name or a query string when the frame is a DuckDB relation, not "
+            f"{type(where).__name__}; anything else: filter the relation itself, or add a boolean column to it."
+        )
+
+
+_INSTANT = "TIMESTAMP WITH TIME ZONE"
+#: SQL types whose pandas dtype has a name; text, floats, dates and decimals are read in `to_public`.
+_PLAIN: Mapping[str, str] = MappingProxyType(
+    {
+        "BOOLEAN": "boolean",
+        "TINYINT": "Int8",
+        "SMALLINT": "Int16",
+        "INTEGER": "Int32",
+        "BIGINT": "Int64",
+        "UTINYINT": "UInt8",
+        "USMALLINT": "UInt16",
+        "UINTEGER": "UInt32",
+        "UBIGINT": "UInt64",
+        "TIMESTAMP": "datetime64[us]",
+        "TIMESTAMP_S": "datetime64[us]",
+        "TIMESTAMP_MS": "datetime64[us]",
+        "TIMESTAMP_NS": "datetime64[ns]",
+        _INSTANT: "datetime64[us]",
+    }
+)
+_DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
+
+
+def is_number(column: str) -> str:
+    """Return SQL for whether a quoted column of reals holds a number: neither NULL nor NaN.
+
+    Not ``isnan``: where the statistics of a Parquet file name no NaN, which they never do, DuckDB 2 takes its answer
+    from them instead of from the rows (https://github.com/duckdb/duckdb/issues/25521).
+    """
+    return f"(isfinite({column}) OR isinf({column})) IS TRUE"
+
+
+def comparable(column: str, kind: str) -> str:
+    """Return SQL for a quoted column under which equal values are one value and NaN is missing.
+
+    Instants become points of UTC, which are spelled alike in every session.
+    """
+    if kind in ("FLOAT", "DOUBLE"):
+        return f"CASE WHEN {is_number(column)} THEN {column}::DOUBLE + 0.0::DOUBLE END"
+    if kind == _INSTANT:
+        return f"timezone('UTC', {column})"
+    return column
+
+
+def check_one_type(name: str, kind: str) -> None:
+    """Raise `ArgumentError` where a unit's column may hold 7 and "7", which would be two people."""
+    if kind.startswith("UNION(") or kind in ("JSON", "VARIANT"):
+        raise ArgumentError(
+            f"unit column {name!r} has type {kind.partition('(')[0]}, whose values may be text in one row and a number "
+            "in another: one person would be counted as two. Extract text, or numbers, in the relation."
+        )
+
+
+def nameable(name: str, column: str, kind: str) -> str:
+    """Return SQL for a quoted by-column, or raise `ArgumentError` when its type cannot name cells.
+
+    Text is compared as it is written: under a collation a cell would be named by one person's spelling. A date or
+    a time outside the years 1 to 9999, such as infinity, is missing: it has no name in Python, and a table must not
+    fail for one row.
+    """
+    # A column without a value in any row may have no type: in another period's file it has one.
+    if kind.startswith("ENUM(") or kind in ("UUID", '"NULL"'):
+        return f"{column}::VARCHAR"
+    if kind == "VARCHAR":
+        return f"{column} COLLATE C"
+    if kind == "DATE" or kind.startswith("TIMESTAMP"):
+        read = comparable(column, kind)
+        return f"CASE WHEN year({read}) BETWEEN 1 AND 9999 THEN {read} END"
+    if kind in _PLAIN or _DECIMAL.fullmatch(kind):
+        return column
+    if kind in ("FLOAT", "DOUBLE"):
+        return comparable(column, kind)
+    raise ArgumentError(
+        f"by column {name!r} has type {kind.partition('(')[0]}, which cannot name cells; cast it in the relation, for "
+        "example to VARCHAR."
+    )
+
+
+def to_public(values: Any, kind: str) -> pd.Series[Any]:
+    """Return an Arrow column of keys as a Series under the public dtype that its SQL type decides."""
+    import pyarrow as pa
+
+    dtype: Any = pd.StringDtype(na_value=np.nan)
+    decimal = _DECIMAL.fullmatch(kind)
+    if kind == "DATE":
+        dtype = pd.ArrowDtype(pa.date32())
+    elif decimal:
+        dtype = pd.ArrowDtype(pa.decimal128(int(decimal[1]), int(decimal[2])))
+    elif kind in ("FLOAT", "DOUBLE"):
+        dtype = np.dtype("float64")
+    else:
+        dtype = _PLAIN.get(kind, dtype)
+    keys: pd.Series[Any] = pd.Series(pd.arrays.ArrowExtensionArray(values)).astype(dtype)
+    return keys.dt.tz_localize("UTC") if kind == _INSTANT else keys
+
+
+_NUMBERS = frozenset(
+    [sign + size for sign in ("", "U") for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")]
+    + ["FLOAT", "DOUBLE"]
+)
+
+
+def predicate_sql(predicate: Predicate, kinds: Mapping[str, str]) -> str:
+    """Return the SQL condition of a predicate; it is true or false, never NULL.
+
+    `kinds` has the relation's columns and their SQL types.
+
+    Raises
+    ------
+    ArgumentError
+        See `check_families`.
+    """
+    check_families(predicate, {name: _family(kind) for name, kind in kinds.items()})
+    return _sql(predicate, kinds)
+
+
+def _family(kind: str) -> str:
+    """Return what a column of this SQL type can be compared with."""
+    if kind.endswith("]"):
+        return kind  # a list or an array
+    if kind == "VARCHAR" or kind.startswith("ENUM") or kind == "UUID":
+        return "text"
+    if kind == "TIMESTAMP WITH TIME ZONE":
+        return "instant"
+    if kind.startswith(("DATE", "TIME")):
+        return "time"
+    if kind in _NUMBERS or kind.startswith("DECIMAL"):
+        return "number"
+    return "boolean" if kind == "BOOLEAN" else kind
+
+
+def _sql(predicate: Predicate, kinds: Mapping[str, str]) -> str:
+    if isinstance(predicate, Condition):
+        test = _test(predicate, kinds)
+        return f"(NOT {test})" if predicate.negated else test
+    word = " AND " if isinstance(predicate, Conjunction) else " OR "
+    return f"({word.join(_sql(part, kinds) for part in predicate.parts)})"
+
+
+def _test(condition: Condition, kinds: Mapping[str, str]) -> str:
+    column, operand = _column(condition.column, kinds), condition.operand
+    if condition.operator == "isna":
+        return f"({column} IS NULL)"
+    if isinstance(operand, Column):
+        compared = f"{column} {condition.operator} {_column(operand.name, kinds)}"
+    elif condition.operator == "in":
+        # Whole numbers and reals apart: one list makes all of them doubles.
+        lists = groupby(sorted(condition.constants, key=_is_real), key=_is_real)
+        compared = " OR ".join(f"{column} IN ({', '.join(map(_constant, constants))})" for _, constants in lists)
+    else:
+        compared = f"{column} {condition.operator} {_constant(condition.constants[0])}"
+    return f"coalesce({compared}, false)"
+
+
+def _column(name: str, kinds: Mapping[str, str]) -> str:
+    column = quoted(name)
+    # NaN is missing, as in pandas; DuckDB would take it for the largest number, equal to itself.
+    return f"(CASE WHEN {is_number(column)} THEN {column} END)" if kinds[name] in ("FLOAT", "DOUBLE") else column
+
+
+def _is_real(constant: Constant) -> bool:
+    return isinstance(constant, float)
+
+
+def _constant(constant: Constant) -> str:
+    if isinstance(constant, str):
+        return literal(constant)
+    return f"{constant!r}::DOUBLE" if isinstance(constant, float) else str(constant).lower()

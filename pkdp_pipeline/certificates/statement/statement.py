@@ -13,7 +13,7 @@ import numpy as np
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.sentences import named_pair
-from pkdp_pipeline.certificates.statement.stronger import affordable
+from pkdp_pipeline.certificates.statement.stronger import effort
 from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems import THEOREMS, Protects
@@ -46,8 +46,8 @@ class GuaranteeCurve:
 
     Notes
     -----
-    None of the three increases with ε. Between two points only what holds at the left one is certified: a drawing
-    takes steps, or the chord in ``e^ε`` (`between`), never a straight line.
+    None of the three increases with ε. Between two points what holds at the left one is certified, and the chord in
+    ``e^ε``, of which the true δ is a convex function: a drawing takes steps, or that, never a straight line.
     """
 
     epsilons: tuple[float, ...]
@@ -75,7 +75,8 @@ class GuaranteeCurve:
             If a number is out of range.
         """
         target = probability("delta", delta)
-        number = affordable(certificate, whole_number("points", points, least=2), _LEAST_POINTS)
+        number = whole_number("points", points, least=2)
+        number = max(min(number, _LEAST_POINTS), number // effort(certificate))
         found = certificate.epsilon(target)
         noise = _noise_end(certificate)
         end = _end(found, noise)
@@ -95,26 +96,6 @@ class GuaranteeCurve:
             worst_case=anyone,
             mark=None if found == math.inf else (found, target),
         )
-
-    def between(self, parts: int = 8) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Return ε and certified δ with `parts` steps for each of the curve's, without evaluating anything.
-
-        The true δ is a convex function of ``e^ε``, so a chord of certified points is certified too. Drawn as steps
-        (each value up to the next ε), these are a smooth line that is nowhere below the truth.
-        """
-        number = whole_number("parts", parts, least=1)
-        epsilons, values = [self.epsilons[0]], [self.certified[0]]
-        for left, right, high, low in zip(
-            self.epsilons, self.epsilons[1:], self.certified, self.certified[1:], strict=False
-        ):
-            for step in range(1, number):
-                at = left + (right - left) * step / number
-                share = math.expm1(at - left) / math.expm1(right - left)
-                epsilons.append(at)
-                values.append(min(high, math.nextafter((high - (high - low) * share) * (1.0 + 1e-12), math.inf)))
-            epsilons.append(right)
-            values.append(low)
-        return tuple(epsilons), tuple(values)
 
 
 def _falling(values: Array) -> Array:

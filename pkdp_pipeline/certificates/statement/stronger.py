@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,75 +14,6 @@ from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, c
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.theorems import THEOREMS, Knowledge
-
-_CLOSE = 3e-3
-"""How far above the smallest certified ε the answer may be, as a share of it, where the search is short."""
-
-_EVALUATIONS = 12
-_STRETCH = (1.01, 3.0)
-
-
-def certified_epsilon(certificate: Certificate, delta: float, least: float = 0.0) -> float:
-    """Return an ε certified at `delta`, or `least` where even that is; `math.inf` where there is none.
-
-    Parameters
-    ----------
-    certificate : Certificate
-    delta : float
-    least : float, default 0.0
-        The ε against a weaker attacker, from which the search may start.
-
-    Notes
-    -----
-    It is the smallest one that `Certificate.epsilon` finds, except for noisy counts without a threshold, each of
-    whose evaluations takes long: there it may be larger by a third of a percent. *Rounding*: up.
-    """
-    if not isinstance(certificate, ReleaseCertificate) or "noisy_counting" not in certificate.theorems:
-        return certificate.epsilon(delta)
-    return _short_search(certificate, delta, least)
-
-
-@functools.lru_cache(maxsize=256)
-def _short_search(certificate: ReleaseCertificate, delta: float, least: float) -> float:
-    # The table and the curve ask about the same attackers.
-    most = certificate.worst_case.epsilon(delta)
-    if not 0.0 < least < most < math.inf or not 0.0 < delta < 1.0:
-        return certificate.epsilon(delta)
-    below, above = (least, certificate.delta(least)), (most, 0.0)
-    if below[1] <= delta:
-        return least
-    guess = _bell(below, delta)
-    for _ in range(_EVALUATIONS):
-        if guess >= most * (1.0 - _CLOSE):
-            guess = most * (1.0 - _CLOSE)
-            if below[0] >= guess:
-                break
-        value = certificate.delta(guess)
-        if value <= delta:
-            above = (guess, value)
-        else:
-            below = (guess, value)
-        crossing = _chord(below, above, delta) if above[1] > 0.0 else _bell(below, delta)
-        if above[0] <= max(below[0], crossing if above[1] > 0.0 else 0.0) * (1.0 + _CLOSE):
-            break
-        guess = crossing * (1.0 + 0.3 * _CLOSE)
-        if not below[0] < guess < above[0]:
-            guess = math.sqrt(below[0] * above[0])
-    return above[0]
-
-
-def _bell(point: tuple[float, float], delta: float) -> float:
-    """Return where δ is reached if the logarithm of δ(ε) falls with the square of ε."""
-    epsilon, value = point
-    growth = math.sqrt(math.log(delta) / math.log(value)) if value < 1.0 else _STRETCH[1]
-    return epsilon * min(max(growth, _STRETCH[0]), _STRETCH[1])
-
-
-def _chord(below: tuple[float, float], above: tuple[float, float], delta: float) -> float:
-    """Return where δ is reached between two points, on the same scale."""
-    high, low = math.log(below[1] / delta), math.log(delta / above[1])
-    return math.sqrt((below[0] ** 2 * low + above[0] ** 2 * high) / (high + low))
-
 
 Change = Callable[[ReleaseCertificate], AttackerModel]
 
@@ -101,11 +31,11 @@ class Reading:
     is_nothing: bool
 
     @classmethod
-    def of(cls, certificate: Certificate | None, delta: float, least: float = 0.0) -> Reading:
-        """Return what `certificate` gives at `delta`; None is no certificate at all. A weaker attacker has `least`."""
+    def of(cls, certificate: Certificate | None, delta: float) -> Reading:
+        """Return what `certificate` gives at `delta`; None is no certificate at all."""
         if certificate is None:
             return cls(epsilon=math.inf, delta_at_one=1.0, is_noise=False, is_nothing=True)
-        epsilon, floor = certified_epsilon(certificate, delta, least), certificate.worst_case.epsilon(delta)
+        epsilon, floor = certificate.epsilon(delta), certificate.worst_case.epsilon(delta)
         return cls(
             epsilon=epsilon,
             delta_at_one=certificate.delta(1.0),
@@ -254,44 +184,29 @@ def _short(share: Fraction, *, up: bool) -> Fraction:
 SLOW = 4
 """From here on an evaluation takes a large part of a second."""
 
-_MANY_KNOWN = 100
-_SMALL = 100
-_LARGE = 500
 _MANY_UNKNOWN = 100_000
+_MANY_KNOWN = 100
+_LARGE = 500
 
 
-def effort(certificate: Certificate) -> int:
-    """Return how much one evaluation costs: 1 for a few milliseconds, 2 and 3 for some tens, 4 for more."""
+def effort(certificate: Certificate, *, more_known: bool = False) -> int:
+    """Return how much one evaluation costs: 1 for a few milliseconds, 2 and 3 for some tens, 4 for more.
+
+    Of people who are merely known it is an average over how many of them count. `more_known` asks about attackers who
+    know more people than the declared one.
+    """
     if isinstance(certificate, ComposedCertificate):
         mixed = 2 if len({part for part, _ in certificate.parts}) > 1 else 1
-        return max((mixed, *(effort(part) for part, _ in certificate.parts)))
+        return max((mixed, *(effort(part, more_known=more_known) for part, _ in certificate.parts)))
     if not isinstance(certificate, ReleaseCertificate):
         return SLOW
-    keys, known = certificate.theorems, certificate.attacker.known
-    if not are_surely_there((certificate,)) and ("histogram_value" in keys or known > _MANY_KNOWN):
-        return SLOW
+    keys, attacker, mechanism = certificate.theorems, certificate.attacker, certificate.mechanism
     if rests_on(certificate, "unknown"):
-        if (certificate.attacker.unknown or 0) > _MANY_UNKNOWN:
-            return SLOW
-        return 3 if "noisy_counting" in keys else 2
-    return 1
-
-
-def slowness(leaf: ReleaseCertificate, *, surely: bool) -> int:
-    """Return how much slower one release's certificate is with more known people: 1 to 4.
-
-    Those who are `surely` there lower the threshold; with others it is an average over how many of them are.
-    """
-    is_value = "histogram_value" in leaf.theorems
-    if surely:
-        return SLOW if is_value else 1
-    thresholds = (leaf.mechanism.k, getattr(leaf.mechanism, "k_complement", None))
-    largest = max(k or 0 for k in thresholds)
-    if is_value or largest > _LARGE:
+        return SLOW if (attacker.unknown or 0) > _MANY_UNKNOWN else 3 if "noisy_counting" in keys else 2
+    is_averaged = not are_surely_there((certificate,))
+    if "histogram_value" in keys and (is_averaged or more_known):
         return SLOW
-    return 3 if largest > _SMALL else 2
-
-
-def affordable(certificate: Certificate, points: int, least: int) -> int:
-    """Return how many of `points` evaluations to make, at least `least` of them."""
-    return max(min(points, least), points // effort(certificate))
+    if not is_averaged:
+        return 1
+    largest = max(mechanism.k or 0, getattr(mechanism, "k_complement", None) or 0)
+    return SLOW if largest > _LARGE else 3 if max(largest, attacker.known) > _MANY_KNOWN else 2

@@ -17,12 +17,12 @@ from pkdp_pipeline.certificates.statement.stronger import (
     Reading,
     again,
     are_surely_there,
+    effort,
     everything_known,
     keys_of,
     knows_more,
     leaves,
     rests_on,
-    slowness,
     surer,
     threshold_of,
 )
@@ -239,13 +239,13 @@ def what_if(certificate: Certificate, *, delta: float = 1e-6) -> tuple[Scenario,
     rows = [_scenario("declared", "is as declared", declared, target)]
     weaker = declared
     for words, change in _knowing_more(certificate):
-        weaker = _raised(Reading.of(again(certificate, change), target, weaker.epsilon), weaker)
+        weaker = _raised(Reading.of(again(certificate, change), target), weaker)
         rows.append(_scenario("knows_more", words, weaker, target))
     twice = surer(_TWICE, "p_max", "p_max_between", "p_min")
     words = more_sure(leaves(certificate), twice)
     most = weaker
     if words:
-        reading = _raised(Reading.of(again(certificate, twice), target, declared.epsilon), declared)
+        reading = _raised(Reading.of(again(certificate, twice), target), declared)
         rows.append(_scenario("surer", words, reading, target))
         most = _raised(weaker, reading)
     words, broken = _without_evidence(certificate)
@@ -268,7 +268,8 @@ def more_by(share: Fraction, *, surely: bool = False) -> Change:
 def _knowing_more(certificate: Certificate) -> Iterator[tuple[str, Change]]:
     found, each = leaves(certificate), isinstance(certificate, ComposedCertificate)
     surely = are_surely_there(found)
-    for share in _affordable_shares(certificate, found):
+    is_slow = effort(certificate, more_known=True) >= SLOW
+    for share in SHARES if not is_slow else SHARES[-1:] if each else SHARES[::2]:
         clauses = (more_known(found, share, each=each), fewer_unknown(found, share))
         words = listed(clause for clause in clauses if clause)
         if words:
@@ -277,13 +278,6 @@ def _knowing_more(certificate: Certificate) -> Iterator[tuple[str, Change]]:
     if words:
         unknown = fewer_unknown(found, SHARES[-1])
         yield listed((words, unknown) if unknown else (words,)), more_by(SHARES[-1], surely=True)
-
-
-def _affordable_shares(certificate: Certificate, found: tuple[ReleaseCertificate, ...]) -> tuple[Fraction, ...]:
-    surely = are_surely_there(found)
-    if not any(slowness(leaf, surely=surely) >= SLOW for leaf in found):
-        return SHARES
-    return SHARES[-1:] if isinstance(certificate, ComposedCertificate) else SHARES[::2]
 
 
 def _without_evidence(certificate: Certificate) -> tuple[str, Certificate | None]:

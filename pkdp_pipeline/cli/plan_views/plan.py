@@ -10,12 +10,9 @@ from typing import Any, NamedTuple
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.certificates.statement import Scenario, knowledge_curves, what_if
 from pkdp_pipeline.certificates.statement.stronger import (
-    are_surely_there,
     effort,
     keys_of,
-    leaves,
     rests_on,
-    slowness,
     threshold_of,
 )
 from pkdp_pipeline.cli.plan_views.question import EVIDENCE, Question
@@ -197,12 +194,7 @@ def _epsilon(plan: Plan, mechanism: Mechanism) -> float:
 
 def _weight(plan: Plan) -> int:
     """Return about how long a point of a curve takes."""
-    together, question = plan.choice.together, plan.question
-    found = leaves(together)
-    surely = are_surely_there(found)
-    averaged = 1 if surely else max((slowness(leaf, surely=surely) for leaf in found), default=1)
-    several = 1 if question.days == 1 else 2 if surely and question.protects == "presence" else 4
-    return max(effort(together), averaged) * several
+    return effort(plan.choice.together, more_known=True) * (1 if plan.question.days == 1 else 2)
 
 
 def _why_not(question: Question) -> NotCertifiableError | NoEvidenceError:

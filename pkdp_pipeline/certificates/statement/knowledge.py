@@ -29,7 +29,7 @@ from pkdp_pipeline.certificates.statement.what_if import people_known
 from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.theorems import Knowledge
 
-_SHARES = (*range(10, 50, 10), *range(50, 90, 5), *range(90, 101))
+_PERCENT = (10, 20, 30, 40, 50, 58, 65, 71, 76, 80, 84, 87, 90, 92, 94, 96, 98)
 """How many percent fewer people are unknown: the first five are those of the what-if table; ε grows fast at the end."""
 
 _DOUBLINGS = 24
@@ -199,8 +199,8 @@ def _unknown_steps(found: _Found, number: int) -> _Steps:
         share = Fraction(percent, 100)
         return _Step(float(math.floor(declared * (1 - share))), knows_more(None, share))
 
-    every = math.ceil(len(_SHARES) / number)
-    return _Steps(float(declared), [], map(by, _SHARES[::every]), by(100) if declared else None)
+    every = math.ceil(len(_PERCENT) / number)
+    return _Steps(float(declared), [], map(by, _PERCENT[::every]), by(100) if declared else None)
 
 
 _STEPS: dict[Knowledge, Callable[[_Found, int], _Steps]] = {

@@ -28,7 +28,7 @@ from scipy import stats
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.display.figures import style
-from pkdp_pipeline.display.figures.frame import dress
+from pkdp_pipeline.display.figures.style import dress
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theory import printed
 

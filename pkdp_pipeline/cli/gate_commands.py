@@ -12,7 +12,7 @@ import typer
 from pkdp_pipeline.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.display.terminal.screen import Screen
+    from pkdp_pipeline.display.screen import Screen
     from pkdp_pipeline.duckdb.gate.permitted import PermittedTable
     from pkdp_pipeline.duckdb.gate.policy import Policy
 
@@ -37,7 +37,7 @@ def check(
     ] = None,
 ) -> None:
     """Check a policy against the database, and say in plain words what analysts could ask and learn."""
-    from pkdp_pipeline.display.terminal.screen import Screen
+    from pkdp_pipeline.display.screen import Screen
     from pkdp_pipeline.duckdb.gate.description import describe
     from pkdp_pipeline.duckdb.gate.policy import check_ledger
     from pkdp_pipeline.duckdb.gate.records import verify_audit_log

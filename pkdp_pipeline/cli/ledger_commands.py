@@ -48,7 +48,7 @@ def show(
     from pkdp_pipeline.display.ledger.showing import show as print_show
     from pkdp_pipeline.display.ledger.showing import show_document
     from pkdp_pipeline.display.ledger.words import changed_since, term_changes
-    from pkdp_pipeline.display.terminal.screen import Screen
+    from pkdp_pipeline.display.screen import Screen
     from pkdp_pipeline.ledger.views.history import read_history, spending, spent
     from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading
 
@@ -84,7 +84,7 @@ def total(
     """Print what everything charged adds up to: the sentence, the numbers, the rule, and what is left of budgets."""
     from pkdp_pipeline.display.ledger.showing import print_total
     from pkdp_pipeline.display.ledger.words import changed_since, command, term_changes
-    from pkdp_pipeline.display.terminal.screen import Screen
+    from pkdp_pipeline.display.screen import Screen
     from pkdp_pipeline.ledger.adding_up import unit_named
     from pkdp_pipeline.ledger.views.history import spent
     from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading
@@ -128,9 +128,8 @@ def explain(
     entry: Annotated[int | None, typer.Option(metavar="N", help="Explain one release: its entry.")] = None,
 ) -> None:
     """Explain how the total comes about and what may be published next; or one release, and its place in the chain."""
-    from pkdp_pipeline.display.ledger.explaining import explain_total
-    from pkdp_pipeline.display.ledger.single import explain_entry, found_entry
-    from pkdp_pipeline.display.terminal.screen import Screen
+    from pkdp_pipeline.display.ledger.explaining import explain_entry, explain_total, found_entry
+    from pkdp_pipeline.display.screen import Screen
     from pkdp_pipeline.ledger.views.history import read_history
     from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading
 
@@ -158,7 +157,7 @@ def verify(
     """Check the chain, what is derived from it, and every stored release with its certificate."""
     from pkdp_pipeline.assurance.ledger_checking import check
     from pkdp_pipeline.display.ledger.words import number_of, verify_command
-    from pkdp_pipeline.display.terminal.screen import Screen
+    from pkdp_pipeline.display.screen import Screen
     from pkdp_pipeline.ledger.views.reading import open_for_reading
 
     with open_for_reading(location, dataset) as ledger:
@@ -188,7 +187,7 @@ def export(
 ) -> None:
     """Export all public facts as JSON, or an entry for the public registry of deployments as YAML."""
     from pkdp_pipeline.display.ledger.registry import registry_text
-    from pkdp_pipeline.display.terminal.screen import Screen
+    from pkdp_pipeline.display.screen import Screen
     from pkdp_pipeline.ledger.views.reading import exported, open_for_reading, write_out
 
     if form not in ("json", "registry"):

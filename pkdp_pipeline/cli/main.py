@@ -17,18 +17,43 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from pkdp_pipeline.cli.audit_commands import audit_app
+from pkdp_pipeline.cli.assurance_commands import audit_app, verify
 from pkdp_pipeline.cli.gate_commands import gate_app
 from pkdp_pipeline.cli.job_commands import backfill, report, run
 from pkdp_pipeline.cli.ledger_commands import ledger_app
 from pkdp_pipeline.cli.options import AsJson, Protects, for_mechanisms
 from pkdp_pipeline.cli.plan_commands import plan_app
-from pkdp_pipeline.cli.schema_commands import schema
-from pkdp_pipeline.cli.verify_commands import verify
 from pkdp_pipeline.errors import PkdpError, exit_code
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.model.version import VERSION
+
+
+def schema(
+    *,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="As in certificate.v1; without a version, the newest. Left out: all are listed."
+        ),
+    ] = None,
+    path: Annotated[bool, typer.Option("--path", help="Print where the file is, not what it says.")] = False,
+) -> None:
+    """Print a JSON schema of what pkdp writes or reads, for an editor or a validator."""
+    from pkdp_pipeline import schemas
+    from pkdp_pipeline.display.screen import Screen
+    from pkdp_pipeline.errors import ArgumentError
+
+    if name is not None:
+        file = schemas.schema_file(name)
+        typer.echo(str(file) if path else file.read_text(encoding="utf-8"), nl=path)
+    elif path:
+        raise ArgumentError("--path is about one schema: name it, as in pkdp schema certificate --path.")
+    else:
+        described = {one: schemas.schema(one)["description"].partition(". ")[0] for one in schemas.schema_names()}
+        rows = [(one, first.removesuffix(".") + ".") for one, first in described.items()]
+        Screen().table(("schema", "what it describes"), rows)
+
 
 _INTERRUPTED = 130
 

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from contextlib import nullcontext
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 
-from pkdp_pipeline.cli.options import AsJson, Options, attacker_options, flag, taking
-from pkdp_pipeline.cli.plan_job_commands import plan_job
-from pkdp_pipeline.errors import ArgumentError, PkdpError
+from pkdp_pipeline.cli.options import AsJson, JobFile, Options, attacker_options, flag, taking
+from pkdp_pipeline.errors import REFUSED, ArgumentError, ConfigError, PkdpError, exit_code
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Histogram
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.cli.plan_views.question import Kind
+    import datetime
+
+    from pkdp_pipeline.cli.plan_question import Kind
+    from pkdp_pipeline.jobs import Job
+    from pkdp_pipeline.jobs.repair import Repairs
+
 
 _LEFT = 130
 
@@ -71,7 +79,7 @@ def _asked(
     kind: Kind, *, evidence: list[str] | None, no_noise: bool, cells_from_data: bool = False, **others: Any
 ) -> dict[str, Any]:
     """Return the fields of a `Question`, without its attacker."""
-    from pkdp_pipeline.cli.plan_views.question import read_counts, read_evidence_flags
+    from pkdp_pipeline.cli.plan_question import read_counts, read_evidence_flags
 
     flags = ("public_counts", "count_column", "assumed_people", "assumed_cells", "assumed_spread")
     counts = {name: others.pop(name) for name in flags if name in others}
@@ -95,10 +103,10 @@ def _plan(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    from pkdp_pipeline.cli.plan_views import printing
-    from pkdp_pipeline.cli.plan_views.plan import planned
-    from pkdp_pipeline.cli.plan_views.question import Question
-    from pkdp_pipeline.display.terminal.screen import Screen
+    from pkdp_pipeline.cli import plan_printing as printing
+    from pkdp_pipeline.cli.plan import planned
+    from pkdp_pipeline.cli.plan_question import Question
+    from pkdp_pipeline.display.screen import Screen
 
     plan = planned(Question(attacker=attacker, **asked))
     if as_json:
@@ -116,9 +124,6 @@ for kind, name, options, words in _KINDS:
     )
 
 
-plan_app.command(name="job")(plan_job)
-
-
 @plan_app.callback()
 def _ask(context: typer.Context) -> None:
     """Plan a release: which k or which noise keeps a promise, and what each costs. Without a command it asks."""
@@ -130,10 +135,10 @@ def _ask(context: typer.Context) -> None:
             "for instance pkdp plan histogram --p-max 0.1 --epsilon 1 --delta 1e-6; pkdp plan histogram --help lists "
             "everything."
         )
-    from pkdp_pipeline.cli.plan_views import printing
-    from pkdp_pipeline.cli.plan_views.dialogue import Asker, ask_choice, ask_question
-    from pkdp_pipeline.cli.plan_views.plan import planned
-    from pkdp_pipeline.display.terminal.screen import Screen
+    from pkdp_pipeline.cli import plan_printing as printing
+    from pkdp_pipeline.cli.plan import planned
+    from pkdp_pipeline.cli.plan_dialogue import Asker, ask_choice, ask_question
+    from pkdp_pipeline.display.screen import Screen
 
     screen = Screen()
     asker = Asker(screen)
@@ -154,3 +159,87 @@ def _ask(context: typer.Context) -> None:
     except (EOFError, KeyboardInterrupt):
         typer.echo("\nLeft. Nothing was written.")
         raise typer.Exit(_LEFT) from None
+
+
+_DATE = "DATE"
+
+
+@plan_app.command(name="job")
+def plan_job(
+    job_file: JobFile,
+    *,
+    date: Annotated[
+        str | None, typer.Option(metavar=_DATE, help="The date it is about: YYYY-MM-DD, today (default) or yesterday.")
+    ] = None,
+    first: Annotated[str | None, typer.Option("--from", metavar=_DATE, help="Or the first of several dates,")] = None,
+    last: Annotated[str | None, typer.Option("--to", metavar=_DATE, help="and the last, included.")] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="What the releases of a day have to reach together, besides the budgets. Without it those that are "
+            "changed have to reach 1 where there is no budget.",
+            show_default=False,
+        ),
+    ] = None,
+    delta: Annotated[float | None, typer.Option(help="At this delta; 1e-6.", show_default=False)] = None,
+    as_json: AsJson = False,
+    write: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where the job is refused, write it with the smallest change to a new file beside it.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Say what a job would publish and promise and, where it is refused, the smallest change that mends it.
+
+    No data are read and nothing is charged. The exit code is 0, or 4 where the job is refused or short of the target.
+    """
+    from pkdp_pipeline.certificates.target import Target
+    from pkdp_pipeline.cli.job_views import print_repairs, repairs_document
+    from pkdp_pipeline.jobs import load_job
+    from pkdp_pipeline.jobs.repair import repair
+
+    if write is not None and (write.exists() or write.resolve().parent != job_file.resolve().parent):
+        raise ArgumentError("--write must name a new file in the job file's folder: its paths are relative to it.")
+    days = _days(load_job(job_file), date, first, last)
+    target = None
+    if epsilon is not None or delta is not None:
+        target = Target(1.0 if epsilon is None else epsilon, 1e-6 if delta is None else delta)
+    with Console(stderr=True).status("Trying changes …") if sys.stderr.isatty() else nullcontext():
+        repairs = repair(job_file, days, target=target)
+    if as_json:
+        typer.echo(json.dumps(repairs_document(repairs), ensure_ascii=False, indent=2))
+    else:
+        print_repairs(repairs)
+    if repairs.error is None and not repairs.short:
+        return
+    if write is not None:
+        _write(repairs, write)
+    raise typer.Exit(REFUSED if repairs.error is None else exit_code(repairs.error))
+
+
+def _days(job: Job, date: str | None, first: str | None, last: str | None) -> tuple[datetime.date, ...]:
+    from pkdp_pipeline.cli.job_commands import chosen_day
+    from pkdp_pipeline.jobs.backfilling import days_of
+
+    if first is None and last is None:
+        return (chosen_day("--date", date or "today", job),)
+    if date is not None or first is None or last is None:
+        raise ArgumentError("dates are --date alone, or --from and --to together.")
+    return days_of(chosen_day("--from", first, job), chosen_day("--to", last, job))
+
+
+def _write(repairs: Repairs, file: Path) -> None:
+    """Write the job with the smallest change, its comments kept."""
+    smallest = next((offer for offer in repairs.offers if offer.kind == "change"), None)
+    if smallest is None:
+        typer.echo("pkdp: nothing was written: no change was found.", err=True)
+        return
+    try:
+        with file.open("x", encoding="utf-8", newline="") as target:
+            target.write(smallest.text)
+    except OSError as error:
+        raise ConfigError(f"--write {file} cannot be written: {error.strerror}.") from None
+    typer.echo(f"pkdp: wrote {file}; its ledger and its outputs are those of the job.", err=True)

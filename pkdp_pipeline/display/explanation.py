@@ -37,7 +37,7 @@ def text_of(explained: Explanation) -> str:
     """Return the explanation as plain text."""
     from rich.console import Console
 
-    from pkdp_pipeline.display.terminal.screen import Screen
+    from pkdp_pipeline.display.screen import Screen
 
     sink = io.StringIO()
     screen = Screen(Console(file=sink, width=_WIDTH, color_system=None, markup=False, highlight=False, emoji=False))

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from pkdp_pipeline.certificates.composed import ComposedCertificate, compose
 from pkdp_pipeline.certificates.release_certificate import release_certificate
 from pkdp_pipeline.display.content import Audience, CheckLine, Report
+from pkdp_pipeline.display.report.gathering import published_table
 from pkdp_pipeline.display.report.plain_words import asked_sentence, noise_sentence
 from pkdp_pipeline.display.report.published import DayTotal, Subject
-from pkdp_pipeline.display.report.tables import published_table
 from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, NoEvidenceError, PkdpError
 from pkdp_pipeline.jobs.checks import stated_rules
 from pkdp_pipeline.jobs.environment import public_address

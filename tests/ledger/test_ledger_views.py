@@ -25,7 +25,7 @@ from pkdp_pipeline.display.ledger.words import (
     number_of,
     spent_words,
 )
-from pkdp_pipeline.display.terminal.screen import Screen
+from pkdp_pipeline.display.screen import Screen
 from pkdp_pipeline.ledger.account import Bundle
 from pkdp_pipeline.ledger.views.history import Spent, _fullest, _halves
 from pkdp_pipeline.model.attacker import AttackerModel

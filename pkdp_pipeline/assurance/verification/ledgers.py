@@ -17,8 +17,8 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.differences import SEARCHED, differences
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.certificates.statement import Statement
-from pkdp_pipeline.display.report.json_form import document_of
-from pkdp_pipeline.display.report.tables import published_table
+from pkdp_pipeline.display.report.forms import document_of
+from pkdp_pipeline.display.report.gathering import published_table
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.plain_text import joined, key_text, printable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pkdp_pipeline.assurance.verification.claims import BREAKS, Kind
 from pkdp_pipeline.display.report import Format
-from pkdp_pipeline.display.report.json_form import carried
+from pkdp_pipeline.display.report.forms import carried
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 
 if TYPE_CHECKING:

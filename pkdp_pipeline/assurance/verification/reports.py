@@ -24,7 +24,7 @@ from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.display.figures import need_matplotlib
 from pkdp_pipeline.display.ledger.words import budget_words
 from pkdp_pipeline.display.report import render
-from pkdp_pipeline.display.report.json_form import document_of, report_of_document
+from pkdp_pipeline.display.report.forms import document_of, report_of_document
 from pkdp_pipeline.display.report.plain_words import asked_sentence
 from pkdp_pipeline.display.report.published import promise_of
 from pkdp_pipeline.model.budget import Budget

@@ -6,9 +6,9 @@ colours; `Certificate.plot` and `Ledger.plot` draw the same pictures. matplotlib
 
 from __future__ import annotations
 
-from pkdp_pipeline.display.figures.frame import need_matplotlib
 from pkdp_pipeline.display.figures.losses import draw_guarantee, draw_knowledge, draw_spending
-from pkdp_pipeline.display.figures.svg import inline_svg
+from pkdp_pipeline.display.figures.plots import inline_svg
+from pkdp_pipeline.display.figures.style import need_matplotlib
 from pkdp_pipeline.display.figures.tables import draw_counts, draw_series
 
 __all__ = [

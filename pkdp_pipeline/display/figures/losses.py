@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pkdp_pipeline.display.figures import style
-from pkdp_pipeline.display.figures.frame import (
+from pkdp_pipeline.display.figures.style import (
     CERTIFIED,
     DASHED,
     DOTTED,

@@ -1,13 +1,27 @@
-"""Style: the colours of all figures, for plain matplotlib and as CSS variables for light and dark pages.
-
-Lines and marks have a contrast of at least 3 with the surface, texts of at least 4.5, in light and in dark; the
-series' colours are told apart with the common forms of colour blindness.
-"""
+"""Style: the colours of all figures, for matplotlib and as CSS variables, and axes that are dressed the same way."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from textwrap import wrap
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from pkdp_pipeline.errors import ConfigError, PkdpError
+from pkdp_pipeline.model.period import Period
+
+if TYPE_CHECKING:
+    import datetime
+
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.lines import Line2D
+    from numpy.typing import ArrayLike, NDArray
+
 
 _COLOURS = {
     "surface": ("#ffffff", "#14181d"),  # the paper
@@ -45,3 +59,152 @@ CSS_DARK: Mapping[str, str] = MappingProxyType({f"--{name}": dark for name, (_, 
 
 VARIABLES: Mapping[str, str] = MappingProxyType({light: name for name, light in CSS_LIGHT.items()})
 """The variable that stands for each colour in inline SVG."""
+
+
+DASHED = (0, (5, 3))
+DOTTED = (0, (1, 2))
+
+CERTIFIED: dict[str, Any] = {"color": ACCENT, "linewidth": 2.4, "zorder": 5}
+"""How a line of what is certified is drawn."""
+NOISE: dict[str, Any] = {"color": MUTED, "linewidth": 1.6, "linestyle": DASHED, "zorder": 4}
+"""How a line of what the noise alone gives is drawn."""
+
+_TICK = 72.0  # for the name of one period, in points
+
+
+def need_matplotlib() -> None:
+    """Refuse to draw where matplotlib is not installed.
+
+    Raises
+    ------
+    ConfigError
+    """
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise ConfigError(
+            "figures, and a report in HTML, need matplotlib, which is not installed: pip install "
+            "'pkdp-pipeline[report]'. Markdown and JSON (pkdp report --format md, --format json) do not."
+        ) from error
+
+
+def dress(axes: Axes, *, x: str, y: str, rules: Literal["x", "y", "both"] = "y") -> None:
+    """Give axes their titles, a quiet grid and quiet lines.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+    x, y : str
+        The axes' titles; that of y is written across, at the top left, as the left title of matplotlib.
+    rules : {"x", "y", "both"}
+        Where grid lines are drawn.
+    """
+    axes.set_facecolor("none")
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set(color=MUTED, linewidth=1.0)
+    axes.set_axisbelow(True)
+    axes.grid(False)
+    axes.grid(True, axis=rules, which="major", color=GRID, linewidth=0.8, linestyle="-")
+    axes.tick_params(axis="both", which="both", labelsize=SMALL, labelcolor=MUTED, color=MUTED)
+    axes.tick_params(axis="y", which="both", length=0)
+    axes.tick_params(axis="x", which="minor", length=0)
+    lines = wrap(x, width=max(20, int(_width(axes) / (0.56 * SMALL))))
+    # Lines of a text in SVG have their places from here and their letters from the page: only the left can agree.
+    place: Literal["left", "center"] = "center" if len(lines) == 1 else "left"
+    axes.set_xlabel("\n".join(lines), loc=place, fontsize=SMALL, color=INK, labelpad=6)
+    axes.set_title(y, loc="left", pad=9, fontsize=SMALL, fontweight="normal", color=INK)
+
+
+def put_ticks(axis: Axis, most: int, *, integer: bool = False, counts: bool = False) -> None:
+    """Give an axis at most so many ticks at round numbers; those of counts are whole, with thousands apart."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(nbins=most, integer=integer or counts, steps=[1, 2, 2.5, 5, 10]))
+    if counts:
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}".replace("-", "−")))
+
+
+def put_periods(axes: Axes, periods: Sequence[str]) -> tuple[NDArray[Any], bool]:
+    """Give the axis of x a place and a name for each period.
+
+    Returns
+    -------
+    places : array
+        The periods' last days, as matplotlib numbers them; 0, 1, 2 … where some have no dates, or two the same.
+    is_dated : bool
+        Whether the places are days.
+    """
+    from matplotlib.dates import AutoDateFormatter, AutoDateLocator, date2num
+
+    days = [_last_day(period) for period in periods]
+    dated = [day for day in days if day is not None]
+    in_order = len(dated) == len(days) and all(one < after for one, after in pairwise(dated))
+    is_dated = in_order and dated[0].year >= 1000 and dated[-1].year < 9000  # beyond them matplotlib knows no dates
+    numbers: Any = date2num(dated) if is_dated else range(len(periods))  # type: ignore[no-untyped-call]
+    places = np.array(numbers, dtype=float)
+    first, last = places[0], places[-1]
+    room = 0.02 * (last - first) or 1.0
+    axes.set_xlim(first - room, last + room)
+    most = max(2, int(_width(axes) / _TICK))
+    if is_dated and (len(periods) > most or last - first > 60):
+        locator = AutoDateLocator(minticks=2, maxticks=most)  # type: ignore[no-untyped-call]
+        axes.xaxis.set_major_locator(locator)
+        axes.xaxis.set_major_formatter(AutoDateFormatter(locator))  # type: ignore[no-untyped-call]
+    else:
+        step = -(-len(periods) // most)
+        axes.set_xticks(places[::step], [literal(period, 14) for period in periods[::step]])
+    return places, is_dated
+
+
+def _last_day(period: str) -> datetime.date | None:
+    try:
+        return Period.parse(period).last
+    except PkdpError:
+        return None
+
+
+def noise_words(*, narrow: bool, given: bool) -> str:
+    """Return what the line of the noise is called; `given` says whether something may be known exactly besides."""
+    whom = "given what is known" if given else "against anyone" if narrow else "against anyone at all"
+    return f"noise alone, {whom}" if narrow else f"the noise alone, {whom}"
+
+
+def is_narrow(axes: Axes) -> bool:
+    """Return whether the axes are too narrow for long texts inside them."""
+    return _width(axes) < 380.0
+
+
+def _width(axes: Axes) -> float:
+    return float(axes.get_window_extent().width * 72.0 / axes.figure.canvas.figure.dpi)
+
+
+def literal(name: str, longest: int | None = None) -> str:
+    """Return a name from the data as matplotlib shows it letter by letter: no formula, one line, at most so long."""
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in name).split())
+    if longest is not None and len(line) > longest:
+        line = line[: longest - 1].rstrip() + "…"
+    return line.replace("$", r"\$")
+
+
+def mark(axes: Axes, x: float, y: float, *, guide: ArrayLike, certified: bool = True) -> Line2D:
+    """Mark a point, or where there is none the edge, with a thin line along the points of `guide`."""
+    points = np.asarray(guide, dtype=float)
+    axes.plot(*points.T, color=MUTED, linewidth=0.9, linestyle=DOTTED, zorder=3, label="guides")
+    shape, colour = ("o", INK) if certified else ("X", WARN)
+    look: dict[str, Any] = {"markersize": 8, "markeredgecolor": SURFACE, "markeredgewidth": 1.5, "zorder": 7}
+    (point,) = axes.plot([x], [y], shape, color=colour, **look, clip_on=False, label="mark")
+    return point
+
+
+def put_legend(axes: Axes, entries: Sequence[tuple[Artist, str]]) -> None:
+    """Say below the axes what is drawn, each in the colour of its line."""
+    from matplotlib.transforms import ScaledTranslation
+
+    artists, texts = [artist for artist, _ in entries], [text for _, text in entries]
+    colours = [getattr(artist, "get_color", lambda: WARN)() for artist in artists]
+    titles = 1.4 * SMALL * (axes.get_xlabel().count("\n") + 2) + 14.0  # the numbers and the title of x, in points
+    below = axes.transAxes + ScaledTranslation(0.0, -titles / 72.0, axes.figure.canvas.figure.dpi_scale_trans)
+    columns = max(1, int(_width(axes) / (0.56 * SMALL * max(map(len, texts), default=0) + 30.0)))
+    look: dict[str, Any] = {"labelcolor": colours, "fontsize": SMALL, "frameon": False, "borderpad": 0.0}
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0.0, 0.0), "bbox_transform": below}
+    axes.legend(artists, texts, **look, **place, borderaxespad=0.0, ncols=columns)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pkdp_pipeline.display.figures import style
-from pkdp_pipeline.display.figures.frame import DASHED, dress, is_narrow, literal, put_periods, put_ticks
+from pkdp_pipeline.display.figures.style import DASHED, dress, is_narrow, literal, put_periods, put_ticks
 from pkdp_pipeline.errors import ArgumentError
 
 if TYPE_CHECKING:

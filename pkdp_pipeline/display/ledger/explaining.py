@@ -1,4 +1,4 @@
-"""Explaining: how a total comes about, step by step, for whoever must defend it; and what may be published next."""
+"""Explaining: how a total comes about, for whoever must defend it, what may be published next, and one release."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.sentences import protection
 from pkdp_pipeline.display.ledger.showing import opening, rule_lines, statements
 from pkdp_pipeline.display.ledger.words import (
@@ -18,19 +19,21 @@ from pkdp_pipeline.display.ledger.words import (
     amount,
     attacker_words,
     class_call,
+    command,
     mechanism_words,
     noise_words,
     number_of,
+    state_words,
     term_changes,
     terms_words,
     verify_command,
 )
-from pkdp_pipeline.display.terminal.screen import Screen
-from pkdp_pipeline.errors import NoEvidenceError
-from pkdp_pipeline.ledger import Ledger
+from pkdp_pipeline.display.screen import Screen
+from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
+from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.adding_up import unit_named
 from pkdp_pipeline.ledger.admission import allows_overlap, covers_periods
-from pkdp_pipeline.ledger.rows import Row
+from pkdp_pipeline.ledger.rows import Row, certificate_of, counted, describe
 from pkdp_pipeline.ledger.views.history import MOST_MORE, History, Spent, how_many_more, spent
 from pkdp_pipeline.model.evidence import (
     KINDS,
@@ -180,3 +183,80 @@ def _total(screen: Screen, history: History, unit: str, budgets: Sequence[Spent]
     if budgets:
         screen.head("Budgets")
         screen.budgets(budgets)
+
+
+_LEAST = 4
+
+
+def found_entry(ledger: Ledger, *, key: str | None, entry: int | None) -> Entry:
+    """Return the release that a key or the number of an entry names; of several revisions the latest.
+
+    Raises
+    ------
+    ArgumentError
+        If there is none, or `key` is the start of several keys.
+    """
+    if entry is not None:
+        for one in ledger.entries(given_back=True):
+            if one.sequence == entry:
+                return one
+        raise ArgumentError(
+            f"--entry {entry}: data set {ledger.dataset!r} has no such entry. This lists them: "
+            f"{command('show', ledger.location, '--all')}"
+        )
+    start = (key or "").strip().lower()
+    if len(start) < _LEAST:
+        raise ArgumentError(f"--key must be the start of a key or of a release's id, {_LEAST} characters at least.")
+    found = [
+        one
+        for one in ledger.entries(given_back=True)
+        if one.key.lower().startswith(start) or (one.release_id or "").lower().startswith(start)
+    ]
+    if not found:
+        raise ArgumentError(f"--key: data set {ledger.dataset!r} has no key and no id that starts so.")
+    if len({one.key for one in found}) > 1:
+        raise ArgumentError("--key is the start of several: give more of it, or --entry.")
+    return found[-1]
+
+
+def explain_entry(screen: Screen, ledger: Ledger, entry: Entry, *, delta: float) -> None:
+    """Print what one release promises, its terms and its events."""
+    standing = entry.standing
+    screen.title(f"Entry {entry.sequence}: {entry.label}, {entry.period}")
+    screen.head("What it is")
+    who = f"one value of {', '.join(map(repr, entry.unit))}" if entry.unit else "every row"
+    where = "a predicate that was not written down" if standing.opaque else standing.where
+    rows = [
+        ("State", state_words(entry.state)),
+        ("Published", mechanism_words(standing.mechanism, standing.protects)),
+        ("Noise", noise_words(standing.mechanism)),
+        ("A person", who),
+        ("Cells", ", ".join(standing.by) if standing.by else "none: one number"),
+        ("Rows", where or "all"),
+        ("Revision", str(entry.revision)),
+        ("Key", entry.key),
+        ("Release id", entry.release_id or "none yet"),
+    ]
+    screen.pairs(rows)
+    former = counted(map(describe, entry.certificates))
+    earlier = "" if former == describe(entry.certificate) else amount(certificate_of(former).epsilon(delta))
+    total, events = _events(ledger, entry)
+    sentence = Certificate.from_json(entry.certificate).sentence(delta)
+    screen.page(pages(entry=entry).single(sentence, earlier, exactly(delta), total, events))
+
+
+def _events(ledger: Ledger, entry: Entry) -> tuple[int, list[tuple[Any, ...]]]:
+    """Return how many events the chain has, and those of one entry."""
+    ((total,),) = ledger.records.execute("SELECT count(*) FROM event WHERE dataset = :dataset")
+    rows = ledger.records.execute(
+        "SELECT position, kind, created_at, hash FROM event WHERE dataset = :dataset AND key = :key "
+        "AND revision = :revision AND sequence >= :id ORDER BY position",
+        **entry.row._asdict(),
+    )
+    # What was given back may have been reserved again under the same revision.
+    own: list[tuple[Any, ...]] = []
+    for row in rows:
+        if own and row[1] == "reserved":
+            break
+        own.append(row)
+    return int(total), own

@@ -21,7 +21,7 @@ from pkdp_pipeline.display.ledger.words import (
     number_of,
     state_words,
 )
-from pkdp_pipeline.display.terminal.screen import Screen
+from pkdp_pipeline.display.screen import Screen
 from pkdp_pipeline.ledger import Entry
 from pkdp_pipeline.ledger.adding_up import unit_named
 from pkdp_pipeline.ledger.terms import Terms

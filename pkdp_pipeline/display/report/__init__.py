@@ -6,8 +6,7 @@ from typing import Literal
 
 from pkdp_pipeline.display.content import Report
 from pkdp_pipeline.display.figures import need_matplotlib
-from pkdp_pipeline.display.report.json_form import to_json
-from pkdp_pipeline.display.report.pages import to_html, to_markdown
+from pkdp_pipeline.display.report.forms import to_html, to_json, to_markdown
 from pkdp_pipeline.errors import ArgumentError
 
 __all__ = ["FORMATS", "Format", "render"]

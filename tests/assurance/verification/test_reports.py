@@ -13,10 +13,10 @@ from published_files import altered, ledger, outcome, page, report, written
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.assurance.verification import ledgers, reports, verify
-from pkdp_pipeline.display.report import pages
-from pkdp_pipeline.display.report.json_form import document_of
+from pkdp_pipeline.display.report import forms
+from pkdp_pipeline.display.report.forms import document_of
+from pkdp_pipeline.display.report.gathering import series_of
 from pkdp_pipeline.display.report.published import promise_of
-from pkdp_pipeline.display.report.tables import series_of
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -24,7 +24,7 @@ def computed_once():
     """Read each certificate once for all tests of this module: most of them alter something else."""
     patch = pytest.MonkeyPatch()
     patch.setattr(reports, "promise_of", functools.cache(reports.promise_of))
-    patch.setattr(pages, "_drawn", drawn)
+    patch.setattr(forms, "_drawn", drawn)
     yield
     patch.undo()
 

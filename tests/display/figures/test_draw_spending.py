@@ -9,7 +9,7 @@ import pytest
 from figure_samples import axes, budget, days, drawn, labels, points, texts
 
 from pkdp_pipeline.display.figures import draw_spending
-from pkdp_pipeline.display.figures.frame import put_periods
+from pkdp_pipeline.display.figures.style import put_periods
 from pkdp_pipeline.errors import ArgumentError
 
 

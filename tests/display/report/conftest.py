@@ -8,7 +8,7 @@ import pytest
 from markupsafe import Markup
 from visit_jobs import BASIC, visits
 
-from pkdp_pipeline.display.report import pages
+from pkdp_pipeline.display.report import forms
 from pkdp_pipeline.jobs import load_job
 
 
@@ -42,4 +42,4 @@ def undrawn(monkeypatch):
     def drawn(*values, title, description, **more):
         return Markup("<svg><title>{}</title><desc>{}</desc></svg>").format(title, description)
 
-    monkeypatch.setattr(pages, "_drawn", drawn)
+    monkeypatch.setattr(forms, "_drawn", drawn)

@@ -7,7 +7,7 @@ import functools
 from example_report import auditor_report, day_report, hostile_report, noisy_report, year_report
 
 from pkdp_pipeline.display.content import Promise, Report
-from pkdp_pipeline.display.report.pages import to_html
+from pkdp_pipeline.display.report.forms import to_html
 
 __all__ = ["REPORTS", "drawn", "page"]
 

@@ -18,7 +18,7 @@ from html_tree import Element, read
 from pages import REPORTS, drawn, page
 
 from pkdp_pipeline.display.content import CheckLine, LedgerAccount, Report
-from pkdp_pipeline.display.report.pages import to_html, to_markdown
+from pkdp_pipeline.display.report.forms import to_html, to_markdown
 from pkdp_pipeline.model.wording import rounded_up
 
 pytestmark = pytest.mark.xdist_group("report")
@@ -359,7 +359,7 @@ def test_rows_and_cells_that_are_left_out_are_said():
 def test_equal_reports_have_equal_bytes():
     """Also in another process, in another place and language."""
     script = (
-        "import pickle, sys; from pkdp_pipeline.display.report.pages import to_html; "
+        "import pickle, sys; from pkdp_pipeline.display.report.forms import to_html; "
         "sys.stdout.buffer.write(to_html(pickle.load(sys.stdin.buffer)).encode())"
     )
     asked = {**os.environ, "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "LC_ALL": "C"}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.statement import Statement
-from pkdp_pipeline.display.report.json_form import document_of
+from pkdp_pipeline.display.report.forms import document_of
 from pkdp_pipeline.display.report.plain_words import (
     anyone,
     chance,

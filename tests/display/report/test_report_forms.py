@@ -19,7 +19,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.display import content
 from pkdp_pipeline.display.report import render
-from pkdp_pipeline.display.report.json_form import SCHEMA, carried, report_of_document
+from pkdp_pipeline.display.report.forms import SCHEMA, carried, report_of_document
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.model.plain_text import key_text
 

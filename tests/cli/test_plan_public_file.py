@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pkdp_pipeline.cli.plan_views.question import Assumed, CountsFile
+from pkdp_pipeline.cli.plan_question import Assumed, CountsFile
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 
 SECRET = "Nakamura"

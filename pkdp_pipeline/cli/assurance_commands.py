@@ -1,10 +1,11 @@
-"""The command ``pkdp audit``: the real operators on sampled neighbouring data sets, held to their certificates."""
+"""Commands ``pkdp verify`` and ``pkdp audit``: claims recomputed or attacked, operators held to certificates."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +16,62 @@ from pkdp_pipeline.model.mechanisms import Mechanism
 
 if TYPE_CHECKING:
     from pkdp_pipeline.assurance.audit import Audit
+    from pkdp_pipeline.assurance.verification import Verification
+
+
+CLAIM_FAILED = 3
+"""Exit code where a claim failed."""
+
+_MARKS = {"fail": "✗ FAIL", "pass": "✓ pass", "not_checked": "– not checked"}
+_PLAIN = {"fail": "x FAIL", "pass": "  pass", "not_checked": "- not checked"}
+"""Failures first, which is the order of the table."""
+
+
+def verify(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A release, a certificate or a report.", show_default=False)
+    ],
+    *,
+    ledger: Annotated[
+        str | None, typer.Option(metavar="LEDGER", help="The ledger it was published through; it is only read.")
+    ] = None,
+    draws: Annotated[int, typer.Option(min=100, help="Draws of every simulated attack.")] = 20_000,
+    confidence: Annotated[
+        float, typer.Option(help="With which a sound file passes all simulations together.")
+    ] = 0.999999,
+    as_json: AsJson = False,
+) -> None:
+    """Check every claim of a release, certificate or report; exit with 3 where one fails."""
+    from pkdp_pipeline.assurance.verification import verify as verified
+
+    found = verified(file, ledger=ledger, draws=draws, confidence=confidence)
+    if as_json:
+        typer.echo(found.to_json())
+    else:
+        _show_claims(found)
+    if not found.passed:
+        raise typer.Exit(CLAIM_FAILED)
+
+
+def _show_claims(found: Verification) -> None:
+    from pkdp_pipeline.display.screen import Screen
+    from pkdp_pipeline.model.plain_text import printable
+
+    screen = Screen()
+    screen.title(f"{printable(found.file)}: a {found.kind}")
+    marks = _PLAIN if screen.plain else _MARKS
+    # Failures first; the claims of a kind stay in their order.
+    listed = sorted(found.claims, key=lambda claim: list(marks).index(claim.outcome))
+    screen.table(("outcome", "claim", "what was found"), [(marks[one.outcome], one.key, one.detail) for one in listed])
+    for outcome, title in (("fail", "What does not hold"), ("not_checked", "What was not checked")):
+        chosen = [claim for claim in found.claims if claim.outcome == outcome]
+        if chosen:
+            screen.head(title)
+            for claim in chosen:
+                screen.item(f"{claim.words} ({claim.key})")
+    screen.head("Verdict")
+    screen.say(found.verdict)
+
 
 FAILED = 1
 """Exit code where a loss above a certificate was found: a defect of this program."""
@@ -63,7 +120,7 @@ def _battery(
         paced=True,
         progress=_progress,
     )
-    _show(found, "The battery", as_json)
+    _show_audit(found, "The battery", as_json)
 
 
 @for_mechanisms(audit_app, "Audit")
@@ -80,7 +137,7 @@ def _audit(
     from pkdp_pipeline.assurance.audit import audit
 
     found = audit(mechanism, attacker, protects=protects, engine=engine, **sampling)
-    _show(found, f"A {type(mechanism).__name__.lower()}", as_json)
+    _show_audit(found, f"A {type(mechanism).__name__.lower()}", as_json)
 
 
 @audit_app.command()
@@ -98,7 +155,7 @@ def job(
     from pkdp_pipeline.model.plain_text import printable
 
     found = audit_job(load_job(job_file), **sampling, workers=workers, progress=_progress)
-    _show(found, f"The job {printable(job_file.name)}", as_json)
+    _show_audit(found, f"The job {printable(job_file.name)}", as_json)
 
 
 def _progress(text: str) -> None:
@@ -107,11 +164,11 @@ def _progress(text: str) -> None:
         typer.echo(f"\r\x1b[2K{text[:70]}\r", nl=False, err=True)
 
 
-def _show(found: Audit, title: str, as_json: bool) -> None:
+def _show_audit(found: Audit, title: str, as_json: bool) -> None:
     if as_json:
         typer.echo(found.to_json())
     else:
-        from pkdp_pipeline.display.terminal.screen import Screen
+        from pkdp_pipeline.display.screen import Screen
 
         screen = Screen()
         screen.title(f"{title}, audited")

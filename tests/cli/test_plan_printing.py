@@ -8,10 +8,10 @@ import pytest
 from rich.console import Console
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.cli.plan_views.plan import estimate, planned
-from pkdp_pipeline.cli.plan_views.printing import print_again, print_choices, print_closely, print_fragment
-from pkdp_pipeline.cli.plan_views.question import Assumed, Question
-from pkdp_pipeline.display.terminal.screen import Screen
+from pkdp_pipeline.cli.plan import estimate, planned
+from pkdp_pipeline.cli.plan_printing import print_again, print_choices, print_closely, print_fragment
+from pkdp_pipeline.cli.plan_question import Assumed, Question
+from pkdp_pipeline.display.screen import Screen
 
 QUESTIONS = {
     "table": Question(

@@ -1,4 +1,4 @@
-"""Dialogue: what ``pkdp plan`` asks in plain words when nothing is given; the questions stand in questions.toml."""
+"""Dialogue: what ``pkdp plan`` asks in plain words when nothing is given; plan_questions.toml has the questions."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pkdp_pipeline.cli.plan_views.plan import Plan
-from pkdp_pipeline.cli.plan_views.question import EVIDENCE, Assumed, CountsFile, Question
-from pkdp_pipeline.display.terminal.screen import Screen
+from pkdp_pipeline.cli.plan import Plan
+from pkdp_pipeline.cli.plan_question import EVIDENCE, Assumed, CountsFile, Question
+from pkdp_pipeline.display.screen import Screen
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence, evidence_from_dicts
@@ -19,7 +19,7 @@ from pkdp_pipeline.model.evidence import Evidence, evidence_from_dicts
 
 @cache
 def _questions() -> dict[str, dict[str, Any]]:
-    return tomllib.loads(Path(__file__).with_name("questions.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(Path(__file__).with_name("plan_questions.toml").read_text(encoding="utf-8"))
 
 
 class Asker:

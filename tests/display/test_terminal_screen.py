@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from pkdp_pipeline.display.terminal.screen import Screen
+from pkdp_pipeline.display.screen import Screen
 
 
 @pytest.mark.parametrize("width", range(14, 40))

@@ -10,10 +10,10 @@ import pytest
 from rich.console import Console
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.cli.plan_views.plan import curves, planned, takes_long
-from pkdp_pipeline.cli.plan_views.printing import print_closely
-from pkdp_pipeline.cli.plan_views.question import Question
-from pkdp_pipeline.display.terminal.screen import Screen
+from pkdp_pipeline.cli.plan import curves, planned, takes_long
+from pkdp_pipeline.cli.plan_printing import print_closely
+from pkdp_pipeline.cli.plan_question import Question
+from pkdp_pipeline.display.screen import Screen
 from pkdp_pipeline.model.wording import rounded_up
 
 HABITS = (pkdp.IndependentGivenHabits(),)

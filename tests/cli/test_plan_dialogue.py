@@ -8,10 +8,10 @@ import pytest
 from rich.console import Console
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.cli.plan_views.dialogue import Asker, ask_choice, ask_question, real_number, share, whole
-from pkdp_pipeline.cli.plan_views.plan import planned
-from pkdp_pipeline.cli.plan_views.question import Assumed, CountsFile, Question
-from pkdp_pipeline.display.terminal.screen import Screen
+from pkdp_pipeline.cli.plan import planned
+from pkdp_pipeline.cli.plan_dialogue import Asker, ask_choice, ask_question, real_number, share, whole
+from pkdp_pipeline.cli.plan_question import Assumed, CountsFile, Question
+from pkdp_pipeline.display.screen import Screen
 from pkdp_pipeline.errors import ArgumentError
 
 HABITS = pkdp.IndependentGivenHabits()

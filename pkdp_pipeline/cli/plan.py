@@ -15,7 +15,7 @@ from pkdp_pipeline.certificates.statement.stronger import (
     rests_on,
     threshold_of,
 )
-from pkdp_pipeline.cli.plan_views.question import EVIDENCE, Question
+from pkdp_pipeline.cli.plan_question import EVIDENCE, Question
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableError, PkdpError
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
 from pkdp_pipeline.model.wording import JOB_FILE, Speech, percent, rounded_down, worded_for

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.cli.plan_views.question import EVIDENCE, Assumed, CountsFile, Question, read_evidence_flags
+from pkdp_pipeline.cli.plan_question import EVIDENCE, Assumed, CountsFile, Question, read_evidence_flags
 from pkdp_pipeline.errors import ArgumentError
 
 BOLD = pkdp.AttackerModel(p_max=0.1, known=3, influence="active", unknown_max=900)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-from pkdp_pipeline.cli.plan_views.plan import (
+from pkdp_pipeline.cli.plan import (
     Curve,
     Limit,
     Plan,
@@ -17,9 +17,9 @@ from pkdp_pipeline.cli.plan_views.plan import (
     mechanism_phrase,
     takes_long,
 )
-from pkdp_pipeline.cli.plan_views.question import Question
+from pkdp_pipeline.cli.plan_question import Question
 from pkdp_pipeline.display.ledger.words import amount
-from pkdp_pipeline.display.terminal.screen import Screen
+from pkdp_pipeline.display.screen import Screen
 from pkdp_pipeline.model.evidence import evidence_to_dicts
 from pkdp_pipeline.model.mechanisms import Count, mechanism_to_dict
 from pkdp_pipeline.model.plain_text import exactly

@@ -1,5 +1,0 @@
-"""What ``pkdp plan`` asks, computes and prints."""
-
-from __future__ import annotations
-
-__all__: list[str] = []

@@ -22,7 +22,7 @@ from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.model.evidence import KINDS, BoundedParticipation, Evidence
 from pkdp_pipeline.model.leakage import Leakage, leakages
 from pkdp_pipeline.model.wording import Speech, Worded, listed
-from pkdp_pipeline.theorems.beside_leakage import Leaked
+from pkdp_pipeline.theorems.worst_case import Leaked
 
 Rule = Callable[[tuple[Part, ...], tuple[Evidence, ...]], Total]
 

@@ -17,11 +17,10 @@ from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.model.evidence import BoundedSensitivity, Evidence
 from pkdp_pipeline.model.mechanisms import Count, Histogram
 from pkdp_pipeline.theorems import Applied, Bound, WorstCase
-from pkdp_pipeline.theorems.beside_leakage import both_sides
 from pkdp_pipeline.theorems.bound import Derived
 from pkdp_pipeline.theorems.rounding import Array, float_above
 from pkdp_pipeline.theorems.thresholding import ValueThroughAbsence
-from pkdp_pipeline.theorems.worst_case import NoiseCurve
+from pkdp_pipeline.theorems.worst_case import NoiseCurve, both_sides
 
 _TAKEN = "each release tells about the other people, whose uncertainty would protect a person in the others"
 

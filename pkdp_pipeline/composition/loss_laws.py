@@ -228,6 +228,11 @@ class Directions:
     left: Losses | None = None
     attack: Thresholding | None = None
 
+    @property
+    def orders(self) -> tuple[Losses, ...]:
+        """The losses in each order that is not served by another one."""
+        return (self.right,) if self.left is None else (self.right, self.left)
+
 
 def directions(bounds: tuple[Bound, ...], protects: str, attacks: Sequence[Bound | None] = ()) -> Directions:
     """Return the losses of a release from the bounds that hold for it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -56,7 +56,9 @@ def convolved(theorem: str, parts: Parts, participation: int | None) -> tuple[Ap
     """Return the convolution of all parts' losses; none where no part rests on the attacker model."""
     if not any(part.partial for part in parts):
         return ()
-    laws = tuple((directions(part.bounds, part.protects, attacks=_repeatable(part)), part.times) for part in parts)
+    laws = tuple(
+        (replace(directions(part.bounds, part.protects), attack=_repeatable(part)), part.times) for part in parts
+    )
     bound = Convolved(theorem=theorem, parts=laws, participation=participation)
     single = tuple(applied for part in parts for applied in part.partial)
     total = Applied(bound=bound, attack=best_attack(theorem, (*single, Applied(bound=bound, attack=bound))))
@@ -72,10 +74,11 @@ def _split_sum(theorem: str, parts: Parts, epsilon: float = 0.0, delta: float = 
     return SplitSum(theorem=theorem, parts=often, extra_epsilon=epsilon, extra_delta=delta)
 
 
-def _repeatable(part: Part) -> list[Bound]:
-    """Return the attacks that a declared attacker can make on every day, with any number of unknown people."""
-    attacks = [applied.attack for applied in part.partial if applied.attack is applied.bound]
-    return [attack for attack in attacks if isinstance(attack, Thresholding) and attack.least_unknown == 0]
+def _repeatable(part: Part) -> Thresholding | None:
+    """Return an attack that a declared attacker can make on every day, with any number of unknown people."""
+    attacks = (applied.attack for applied in part.partial if applied.attack is applied.bound)
+    able = (one for one in attacks if isinstance(one, Thresholding) and one.known == 0 and one.least_unknown == 0)
+    return next(able, None)
 
 
 def noise_total(parts: Parts, participation: int | None = None) -> WorstCase | None:

@@ -59,19 +59,14 @@ class NoiseCurve(WorstCase):
     @property
     def parameters(self) -> tuple[float, float]:
         """Return (ε, δ) at which the guarantee holds for any attacker, both rounded up."""
-        return self.cells * self.noise, self._appearing()[1]
+        with flint.ctx.workprec(128):
+            appears = self._appearance()
+            return self.cells * self.noise, 0.0 if appears is None else min(1.0, ball_above(appears))
 
     def bracket(self, epsilons: Array) -> tuple[Array, Array]:
         """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
         sides = [self._at(epsilon) for epsilon in epsilons.tolist()]
         return np.array([side[0] for side in sides]), np.minimum(np.array([side[1] for side in sides]), 1.0)
-
-    def _appearing(self) -> tuple[float, float]:
-        with flint.ctx.workprec(128):
-            ball = self._appearance()
-            if ball is None:
-                return 0.0, 0.0
-            return max(0.0, ball_below(ball)), min(1.0, ball_above(ball))
 
     def _appearance(self) -> Any | None:
         """Return the ball of ``δ0 = P[k + Z ≥ r]``, or None where nothing is suppressed before the noise."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 
@@ -30,7 +31,7 @@ from pkdp_pipeline.theorems.waiting_pair import waiting_pair
 
 def attacked(k, p, **more):
     bound = Thresholding(theorem="histogram_presence", k=k, p=p, **more)
-    return directions((bound,), "presence", attacks=(bound,))
+    return dataclasses.replace(directions((bound,), "presence"), attack=bound)
 
 
 def cells_of(k, p, people, step):

@@ -13,21 +13,25 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from dp_accounting.pld import privacy_loss_distribution
 from scipy import stats
 
-from pkdp_pipeline.composition import loss_laws, plan
+from pkdp_pipeline.composition import convolution, loss_laws
 from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.grid_law import hull_atoms
 from pkdp_pipeline.composition.loss_laws import Directions, NoiseLosses, directions
-from pkdp_pipeline.composition.score_attack import score_test, scores_of_pair
+from pkdp_pipeline.composition.score_attack import score_test
 from pkdp_pipeline.theorems.bound import smallest_epsilon
 from pkdp_pipeline.theorems.counting import Counting
 from pkdp_pipeline.theorems.thresholding import Thresholding
 from pkdp_pipeline.theorems.waiting_pair import waiting_pair
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+from oracle.scores import scores_of_pair
 
 DAYS = 365
 Kinds = Sequence[tuple[int, float, int]]
@@ -37,7 +41,7 @@ def cold(task: Callable[[], Any], runs: int) -> tuple[float, Any]:
     """Return the median time in milliseconds, with all caches emptied before each run, and the last result."""
     times = []
     for _ in range(runs):
-        for cache in (plan._law, plan._spread, loss_laws._pair, hull_atoms):
+        for cache in (convolution._law, convolution._spread, loss_laws._pair, hull_atoms):
             cache.cache_clear()
         start = time.perf_counter()
         result = task()

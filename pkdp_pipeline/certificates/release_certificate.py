@@ -31,9 +31,9 @@ from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Mechanism, mechanism_from_dict, mechanism_name, mechanism_to_dict
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems import Applicable, Applied, Protects, WorstCase, bounds_of
-from pkdp_pipeline.theorems.beside_leakage import Leaked
 from pkdp_pipeline.theorems.bound import Guarantee, bracketed
 from pkdp_pipeline.theorems.rounding import Array
+from pkdp_pipeline.theorems.worst_case import Leaked
 
 _BEYOND = 700.0
 """An ε beyond any use; its exponential is still a float."""

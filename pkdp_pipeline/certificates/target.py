@@ -17,9 +17,9 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
 from pkdp_pipeline.model.wording import Speech, Worded, rounded_up
 from pkdp_pipeline.theorems import Bound, Protects
-from pkdp_pipeline.theorems.beside_leakage import Surviving, emptied_by
 from pkdp_pipeline.theorems.bound import least_whole
 from pkdp_pipeline.theorems.counting import Counting, Options
+from pkdp_pipeline.theorems.theorems import Surviving, emptied_by
 from pkdp_pipeline.theorems.thresholding import Thresholding, ValueThroughAbsence
 from pkdp_pipeline.theorems.worst_case import NoiseCurve
 

@@ -3,19 +3,162 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from pkdp_pipeline.composition.grid_law import GridLaw, profile_at
-from pkdp_pipeline.composition.loss_laws import Directions
-from pkdp_pipeline.composition.plan import Ladder, Level, Moments, make_plan, remembered
+from pkdp_pipeline.composition.loss_laws import (
+    Directions,
+    EnvelopeLosses,
+    Losses,
+    NoiseLosses,
+    PairLosses,
+    ProductLosses,
+)
 from pkdp_pipeline.composition.score_attack import attained_by_scores
+from pkdp_pipeline.composition.tilted_transform import Factor, Ladder, Level, Moments, joined, remembered
 from pkdp_pipeline.theorems import Bound
 from pkdp_pipeline.theorems.bound import smallest_epsilon
 from pkdp_pipeline.theorems.rounding import EVALUATED, UNIT, Array
+
+_MOST_WAYS = 2_000
+"""Most ways to choose directions that are all looked at."""
+
+_WAYS_OF_MANY = 60_000
+"""The same for many releases, whose transforms vanish but at a few frequencies."""
+
+_MANY = 100
+
+_LATTICE_CELLS = 2**18
+
+
+def make_ladder(parts: Sequence[tuple[Directions, int]], participation: int | None) -> Ladder:
+    """Return the laws whose product dominates the total, for every choice of directions.
+
+    Notes
+    -----
+    *Participation.* Each of the two lives takes part in at most t of the T releases. A release in which only the
+    first takes part has the order `right`, at most t of these; only the second: `left`, at most t. A
+    release in which both do, in different cells, has one of each where the value pair is the product of the two; so
+    t of each dominate. More factors only help the attacker, so for equal parts t right and t left ones are the
+    worst where ``2t ≤ T``, else all numbers that add up to T. Elsewhere the lives differ in at most ``min(2t, T)``
+    releases, each dominated by the envelope of all parts in both orders.
+    """
+    groups: dict[tuple[Losses, ...], int] = {}
+    for part, times in parts:
+        if times > 0:
+            groups[part.orders] = groups.get(part.orders, 0) + times
+    total = sum(groups.values())
+    if participation is not None and participation < total:
+        taken = _taking_part(groups, total, participation)
+    else:
+        open_ways = [Factor(laws=laws, times=times, most=times) for laws, times in groups.items() if len(laws) > 1]
+        taken = _affordable(open_ways, total)
+        kept = {factor.laws for factor in taken}
+        taken += [
+            Factor(laws=laws if len(laws) == 1 else (EnvelopeLosses(members=laws),), times=times)
+            for laws, times in groups.items()
+            if laws not in kept
+        ]
+    step = grid_step(taken)
+    factors = [
+        Factor(laws=tuple(_law(one, step) for one in laws), times=factor.times, least=factor.least, most=factor.most)
+        for factor in taken
+        for laws in (_factors(factor.laws) if len(factor.laws) == 1 else (factor.laws,))
+    ]
+    return Ladder(step=step, factors=tuple(sorted(factors, key=lambda factor: (len(factor.laws) > 1, -factor.ways))))
+
+
+def _factors(laws: tuple[Losses, ...]) -> list[tuple[Losses, ...]]:
+    """Return a law, or each of those that it is the product of, by itself."""
+    return [(one,) for losses in laws for one in (losses.factors if isinstance(losses, ProductLosses) else (losses,))]
+
+
+def _taking_part(groups: dict[tuple[Losses, ...], int], total: int, most: int) -> list[Factor[Losses]]:
+    """Return the factors where nobody takes part more than `most` times."""
+    values = all(_is_value_pair(laws[0]) for laws in groups)
+    times = 2 * most if values else min(2 * most, total)
+    if len(groups) == 1:
+        (laws,) = groups
+        if len(laws) == 1:
+            return [Factor(laws=laws, times=most if values else times)]
+        if 2 * most <= total:
+            return [Factor(laws=(one,), times=most) for one in laws]
+        return [Factor(laws=laws, times=total, least=total - most, most=most)]
+    singles = dict.fromkeys(one for laws in groups for each in (_factors(laws) if values else [laws]) for one in each)
+    return [Factor(laws=(EnvelopeLosses(members=tuple(singles)),), times=times)]
+
+
+def _is_value_pair(losses: Losses) -> bool:
+    """Whether a loss is that of leaving one cell and entering another."""
+    factors = losses.factors if isinstance(losses, ProductLosses) else ()
+    return [factor.order for factor in factors if isinstance(factor, PairLosses)] == ["right", "left"]
+
+
+def _affordable(choices: list[Factor[Losses]], total: int) -> list[Factor[Losses]]:
+    """Keep as many choices as can all be looked at; the others are covered by envelopes."""
+    limit = _WAYS_OF_MANY if total >= _MANY else _MOST_WAYS
+    kept: list[Factor[Losses]] = []
+    ways = 1
+    for choice in sorted(choices, key=lambda choice: -choice.times):
+        if ways * (choice.times + 1) <= limit:
+            kept.append(choice)
+            ways *= choice.times + 1
+    if len(kept) < len(choices):
+        # A choice for a few of many single releases changes next to nothing.
+        kept = [choice for choice in kept if 8 * choice.times >= total]
+    return kept
+
+
+def grid_step(factors: Sequence[Factor[Losses]]) -> float:
+    """Return a step so fine that splitting onto the grid adds next to nothing to the variance of the total.
+
+    Steps are rounded to a power of √2, so that one more release rarely changes it. Noise alone stays on its lattice.
+    """
+    losses = [(factor.laws[0], factor.times) for factor in factors]
+    noises = sorted({each.noise for each, _ in losses if isinstance(each, NoiseLosses)})
+    if noises and all(isinstance(each, NoiseLosses) for each, _ in losses):
+        lattice = _lattice(noises, losses)
+        if lattice is not None:
+            return lattice
+    times = sum(count for _, count in losses)
+    variance = sum(count * _spread(each) ** 2 for each, count in losses)
+    if not variance > 0.0:
+        return 2.0**-10
+    step = math.sqrt(variance / times) * min(0.035, 0.01 * times**0.25)
+    # Among very many narrow laws a wide one must not take too many cells.
+    step = max(step, max(_spread(each) for each, _ in losses) * 2.0**-14)
+    if len(noises) == 1:
+        return float(noises[0] / 2.0 ** math.ceil(math.log2(noises[0] / step)))
+    return float(2.0 ** (math.floor(2.0 * math.log2(step)) / 2.0))
+
+
+def _lattice(noises: list[float], losses: Sequence[tuple[Losses, int]]) -> float | None:
+    """Return a step of which every ε0 is a multiple, but for roundoff."""
+    whole = sum(count * each.noise * each.cells for each, count in losses if isinstance(each, NoiseLosses))
+    for parts in range(1, 65):
+        step = noises[0] / parts
+        if whole / step > _LATTICE_CELLS:
+            break
+        if all(abs(float(Fraction(noise) / Fraction(step) - round(noise / step))) < 1e-12 for noise in noises):
+            return step
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _law(losses: Losses, step: float) -> GridLaw:
+    return losses.on_grid(step)
+
+
+@lru_cache(maxsize=4096)
+def _spread(losses: Losses) -> float:
+    return losses.spread()
+
 
 _SLACK = 1e-6
 
@@ -85,7 +228,7 @@ class Convolved(Bound):
             return 0.0, 0.0
         ladder = self._ladder()
         number = ladder.nearest(epsilon)
-        moments, rate, step = ladder.moments(number), ladder.rate(number), ladder.plan.step
+        moments, rate, step = ladder.moments(number), ladder.rate(number), ladder.step
         # Every tilted mass is raised by what the sizes of its exponents ask for, and the whole by those of its own.
         reach = max(map(abs, ladder.reach()))
         raised = 32.0 * UNIT * (moments.size + rate * (reach + epsilon / step) + 150.0 * moments.factors)
@@ -107,14 +250,15 @@ class Convolved(Bound):
         if self._at(found) > target:
             found = smallest_epsilon(self._at, target, _SLACK)
         # The largest finite loss is known exactly; a search only comes close to it.
-        plan = self._ladder().plan
-        end = math.nextafter(max(0.0, plan.step * self._ladder().reach()[1]), math.inf) if plan.fixed else found
+        ladder = self._ladder()
+        fixed = any(len(factor.laws) == 1 for factor in ladder.factors)
+        end = math.nextafter(max(0.0, ladder.step * ladder.reach()[1]), math.inf) if fixed else found
         return end if end < found and self._at(end) <= target else found
 
     def _towards(self, target: float, epsilon: float) -> float:
         """Return the certified δ of the leading choice, or, far from `target`, a number on the same side of it."""
         ladder, told = self._ladder(), float(self._disclosed(True).max())
-        step = ladder.plan.step
+        step = ladder.step
         if target > 0.0 and told <= target and 0.0 < epsilon < ladder.reach()[1] * step:
             number = ladder.nearest(epsilon)
             moments, position, rate = ladder.moments(number), epsilon / step, ladder.rate(number)
@@ -131,7 +275,7 @@ class Convolved(Bound):
 
     @remembered
     def _ladder(self) -> Ladder:
-        return Ladder(plan=make_plan(self.parts, self.participation))
+        return make_ladder(self.parts, self.participation)
 
     def _at(self, epsilon: float, leading: bool = False) -> float:
         """Return the certified δ at one ε; with `leading`, for the most `right` laws only."""
@@ -140,14 +284,14 @@ class Convolved(Bound):
     def _evaluated(self, epsilon: float, leading: bool) -> tuple[float, float]:
         """Return `_at`, and how much less the product of the laws on the grid may give at the least."""
         ladder = self._ladder()
-        plan, told = ladder.plan, self._disclosed(leading)
+        told = self._disclosed(leading)
         # Beyond the largest finite loss only infinite ones are left; compared exactly.
-        if not (plan.fixed or plan.choices) or Fraction(epsilon) >= Fraction(plan.step) * ladder.reach()[1]:
+        if not ladder.factors or Fraction(epsilon) >= Fraction(ladder.step) * ladder.reach()[1]:
             return min(1.0, float(told.max())), EVALUATED * float(told.max())
         if (laws := self._alone(leading)) is not None:
-            alone = max(profile_at(law, plan.step, epsilon) for law in laws)
+            alone = max(profile_at(law, ladder.step, epsilon) for law in laws)
             return alone, EVALUATED * alone
-        position = epsilon / plan.step
+        position = epsilon / ladder.step
         number, doublings = ladder.nearest(epsilon), 0
         while True:
             level = ladder.level(number, doublings)
@@ -170,7 +314,7 @@ class Convolved(Bound):
 
         The third is how much less the first may be for reasons of rounding.
         """
-        step, rate = self._ladder().plan.step, level.rung.rate
+        step, rate = self._ladder().step, level.rung.rate
         pad = 8.0 * UNIT * (abs(level.high) + abs(position)) + 1e-300
         cells = np.arange(math.floor(position), level.high + 1, dtype=np.float64)
         away = np.maximum(0.0, cells - position + pad)
@@ -188,38 +332,31 @@ class Convolved(Bound):
     @remembered
     def _differing(self) -> float:
         """Return at or above the sum of all parts' δ(0): two products differ in total by no more than their factors."""
-        plan = self._ladder().plan
-        laws: list[tuple[int, tuple[GridLaw, ...]]] = [(factor.times, (factor.law,)) for factor in plan.fixed]
-        laws += [(choice.times, (choice.right, choice.left)) for choice in plan.choices]
-        apart = [times * max(profile_at(law, plan.step, 0.0) for law in either) for times, either in laws]
+        ladder = self._ladder()
+        apart = [
+            factor.times * max(profile_at(law, ladder.step, 0.0) for law in factor.laws) for factor in ladder.factors
+        ]
         return min(1.0, math.fsum(apart) * (1.0 + 1e-12))
 
     def _alone(self, leading: bool) -> tuple[GridLaw, ...] | None:
         """Return the laws of a total of one single factor, which needs no transform."""
-        plan = self._ladder().plan
-        if sum(factor.times for factor in plan.fixed) + sum(choice.times for choice in plan.choices) != 1:
+        factors = self._ladder().factors
+        if sum(factor.times for factor in factors) != 1:
             return None
-        if plan.fixed:
-            return (plan.fixed[0].law,)
-        choice = plan.choices[0]
-        return (choice.right,) if leading or choice.least == 1 else (choice.left, choice.right)
+        return factors[0].laws[:1] if leading or factors[0].least == 1 else factors[0].laws
 
     @remembered
     def _disclosed(self, leading: bool) -> Array:
         """Return at or above the mass of infinite losses, for every choice of directions."""
-        plan = self._ladder().plan
-        logs = [(factor.times, *_logs_of_rest(factor.law)) for factor in plan.fixed]
+        factors = [(factor, [_logs_of_rest(law) for law in factor.laws]) for factor in self._ladder().factors]
+        fixed = [(factor.times, *logs[0]) for factor, logs in factors if len(logs) == 1]
         first = np.zeros((1, 2))
-        second = np.array([[math.fsum(times * each[index] for times, *each in logs) for index in range(2)]])
-        for choice in plan.choices:
-            ways = np.arange(choice.least, choice.most + 1, dtype=np.float64)[:, None]
-            right, left = (np.array(_logs_of_rest(law)) for law in (choice.right, choice.left))
-            rows = ways * right + (choice.times - ways) * left
+        second = np.array([[math.fsum(times * each[index] for times, *each in fixed) for index in range(2)]])
+        for factor, logs in factors[len(fixed) :]:
+            ways = np.arange(factor.least, factor.most + 1, dtype=np.float64)[:, None]
+            right, left = np.array(logs)
             # Grouped as the transforms of a rung are.
-            if len(first) <= len(second):
-                first = (first[:, None, :] + rows[None, :, :]).reshape(-1, 2)
-            else:
-                second = (second[:, None, :] + rows[None, :, :]).reshape(-1, 2)
+            first, second = joined(first, second, ways * right + (factor.times - ways) * left, np.add)
         if leading:
             first, second = first[-1:], second[-1:]
         together = first[:, None, :] + second[None, :, :]

@@ -174,19 +174,6 @@ def product(one: GridLaw, other: GridLaw) -> GridLaw:
     return _trimmed(one.start + other.start, masses, min(1.0, both * (1.0 + 4.0 * UNIT)) + TINY * (both > 0.0))
 
 
-def mirrored(masses: Array, infinite: float, step: float) -> GridLaw:
-    """Return the law that is its own mirror image, from its masses at ``step, 2·step, …``.
-
-    P has at ``-x`` what Q has at ``x``: ``w e^{-x}``. What is left of the total mass 1 lies at 0, where both agree.
-    """
-    away = step * np.arange(1, len(masses) + 1)
-    negative = masses * np.exp(-away) * (1.0 + (4.0 * away + 8.0) * UNIT)
-    used = float(masses.sum()) + float(negative.sum()) + infinite
-    middle = max(TINY, 1.0 - used + 128.0 * UNIT)
-    whole = np.concatenate([negative[::-1], [middle], masses])
-    return GridLaw(start=-len(masses), masses=whole, infinite=min(1.0, infinite))
-
-
 def envelope(laws: Sequence[GridLaw], step: float) -> GridLaw:
     """Return the law, its own mirror image, whose profile at ``ε ≥ 0`` is the largest of those of `laws`.
 
@@ -221,7 +208,13 @@ def envelope(laws: Sequence[GridLaw], step: float) -> GridLaw:
         -math.expm1(-step)
     )
     scale = 1.0 + 4.0 * error
-    return mirrored(masses[1:-1] * scale, min(1.0, float(constants.max()) * scale + _UNDERFLOW), step)
+    masses, infinite = masses[1:-1] * scale, min(1.0, float(constants.max()) * scale + _UNDERFLOW)
+    # P has at -x what Q has at x: w e^{-x}. What is left of the total mass 1 lies at 0, where both agree.
+    away = step * np.arange(1, len(masses) + 1)
+    negative = masses * np.exp(-away) * (1.0 + (4.0 * away + 8.0) * UNIT)
+    middle = max(TINY, 1.0 - (float(masses.sum()) + float(negative.sum()) + infinite) + 128.0 * UNIT)
+    whole = np.concatenate([negative[::-1], [middle], masses])
+    return GridLaw(start=-len(masses), masses=whole, infinite=min(1.0, infinite))
 
 
 def _profiles(masses: Array, constants: Array, step: float) -> Array:

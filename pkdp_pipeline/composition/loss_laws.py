@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, reduce
-from typing import Literal, TypeGuard
+from typing import Literal
 
 import flint
 import numpy as np
@@ -228,8 +227,13 @@ class Directions:
     left: Losses | None = None
     attack: Thresholding | None = None
 
+    @property
+    def orders(self) -> tuple[Losses, ...]:
+        """The losses in each order that is not served by another one."""
+        return (self.right,) if self.left is None else (self.right, self.left)
 
-def directions(bounds: tuple[Bound, ...], protects: str, attacks: Sequence[Bound | None] = ()) -> Directions:
+
+def directions(bounds: tuple[Bound, ...], protects: str) -> Directions:
     """Return the losses of a release from the bounds that hold for it.
 
     Parameters
@@ -238,15 +242,12 @@ def directions(bounds: tuple[Bound, ...], protects: str, attacks: Sequence[Bound
         All hold; those that are nowhere better than another one are left out, which is sound.
     protects : str
         ``"presence"`` or ``"value"``.
-    attacks : sequence of Bound or None
-        Bounds whose attained side an attacker of this very release reaches.
 
     Returns
     -------
     Directions
         In two orders for the presence theorems on thresholds, in one for everything else.
     """
-    attack = next((each for each in attacks if _is_repeatable(each)), None)
     bounds = _undominated(bounds)
     losses: tuple[Losses, ...] = ()
     bound = bounds[0] if len(bounds) == 1 else None
@@ -260,7 +261,7 @@ def directions(bounds: tuple[Bound, ...], protects: str, attacks: Sequence[Bound
     elif isinstance(bound, NoiseCurve) and bound.appears_at is None:
         losses = (NoiseLosses(noise=bound.noise, cells=bound.cells),)
     right, left = (*losses, None, None)[:2]
-    return Directions(right=right or ProfileLosses(bounds=bounds), left=left, attack=attack)
+    return Directions(right=right or ProfileLosses(bounds=bounds), left=left)
 
 
 def _waiting(k: int, p: float, cap: int | None, known: int) -> tuple[Losses, Losses]:
@@ -288,11 +289,6 @@ def _pair(k: int, p: float, cap: int | None, known: int) -> Pair:
         return waiting_pair(k - 1 - (known if p == 1.0 else 0), p, cap, _LOST)
     atoms = 40.0 * math.sqrt(k) / max(p, 1e-9)
     return averaged_pair(k, p, cap, (known, p), _LOST, int(min(400.0, max(16.0, _ATOMS / atoms))))
-
-
-def _is_repeatable(attack: Bound | None) -> TypeGuard[Thresholding]:
-    names = ("thresholding", "thresholding_complement", "histogram_presence", "histogram_between")
-    return isinstance(attack, Thresholding) and attack.theorem in names and attack.known == 0
 
 
 def _undominated(bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:

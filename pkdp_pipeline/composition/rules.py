@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
-from pkdp_pipeline.composition.maximum import WorstMaximum
 from pkdp_pipeline.composition.part import Part, Total
 from pkdp_pipeline.composition.same_people import bounded_sensitivity, once_per_unit, same_people
 from pkdp_pipeline.composition.schedule import (
@@ -18,11 +17,12 @@ from pkdp_pipeline.composition.schedule import (
     one_day_protected,
     without_evidence,
 )
+from pkdp_pipeline.composition.sums import WorstMaximum
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.model.evidence import KINDS, BoundedParticipation, Evidence
 from pkdp_pipeline.model.leakage import Leakage, leakages
 from pkdp_pipeline.model.wording import Speech, Worded, listed
-from pkdp_pipeline.theorems.beside_leakage import Leaked
+from pkdp_pipeline.theorems.worst_case import Leaked
 
 Rule = Callable[[tuple[Part, ...], tuple[Evidence, ...]], Total]
 

@@ -9,19 +9,17 @@ from fractions import Fraction
 
 import numpy as np
 
-from pkdp_pipeline.composition.maximum import Maximum, WorstMaximum, best_attack
 from pkdp_pipeline.composition.part import Part, Total, has_cells
 from pkdp_pipeline.composition.schedule import largest, plain_sum, trajectory, without_evidence, worst_largest
-from pkdp_pipeline.composition.sums import NoiseTotal, SmallerTotal, first_of
+from pkdp_pipeline.composition.sums import Maximum, NoiseTotal, SmallerTotal, WorstMaximum, best_attack, first_of
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.model.evidence import BoundedSensitivity, Evidence
 from pkdp_pipeline.model.mechanisms import Count, Histogram
 from pkdp_pipeline.theorems import Applied, Bound, WorstCase
-from pkdp_pipeline.theorems.beside_leakage import both_sides
 from pkdp_pipeline.theorems.bound import Derived
 from pkdp_pipeline.theorems.rounding import Array, float_above
 from pkdp_pipeline.theorems.thresholding import ValueThroughAbsence
-from pkdp_pipeline.theorems.worst_case import NoiseCurve
+from pkdp_pipeline.theorems.worst_case import NoiseCurve, both_sides
 
 _TAKEN = "each release tells about the other people, whose uncertainty would protect a person in the others"
 
@@ -146,7 +144,7 @@ def _most_telling(numbers: dict[NoiseCurve, int], changes: int) -> NoiseTotal:
     deltas = [curve.parameters[1] for curve in ranked]
     if deltas != sorted(deltas, reverse=True) and changes < sum(numbers.values()):
         # None is the worst in both ε and δ: every one is taken for the largest of all.
-        return NoiseTotal(theorem=_SENSITIVITY, parts=tuple((one, numbers[one]) for one in ranked), changes=changes)
+        return NoiseTotal(theorem=_SENSITIVITY, parts=tuple((one, numbers[one]) for one in ranked), differing=changes)
     taken = first_of(((curve, numbers[curve]) for curve in ranked), changes)
     return NoiseTotal(theorem=_SENSITIVITY, parts=tuple(taken))
 

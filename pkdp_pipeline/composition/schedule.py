@@ -1,16 +1,24 @@
-"""Rules 1 to 5: what evidence about people and days makes of the releases of a schedule."""
+"""Rules 1 to 5: what evidence about people and days makes of the releases of a schedule, and the sums it needs."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+
+import flint
+import numpy as np
 
 from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.loss_laws import ProfileLosses, directions
-from pkdp_pipeline.composition.maximum import Maximum, WorstMaximum, best_attack
 from pkdp_pipeline.composition.part import Part, Total, at_once, in_words, series_of, what_is_hidden
-from pkdp_pipeline.composition.sums import GroupPrivacy, NoiseTotal, SmallerTotal, SplitSum
+from pkdp_pipeline.composition.sums import Maximum, NoiseTotal, SmallerTotal, WorstMaximum, best_attack
 from pkdp_pipeline.model.evidence import BoundedDependence, BoundedParticipation, Evidence
 from pkdp_pipeline.theorems import Applied, Bound, WorstCase
+from pkdp_pipeline.theorems.bound import Derived, Guarantee
+from pkdp_pipeline.theorems.rounding import EVALUATED, Array, ball_above, float_below, sum_above
 from pkdp_pipeline.theorems.thresholding import Thresholding
 
 Parts = tuple[Part, ...]
@@ -48,7 +56,9 @@ def convolved(theorem: str, parts: Parts, participation: int | None) -> tuple[Ap
     """Return the convolution of all parts' losses; none where no part rests on the attacker model."""
     if not any(part.partial for part in parts):
         return ()
-    laws = tuple((directions(part.bounds, part.protects, attacks=_repeatable(part)), part.times) for part in parts)
+    laws = tuple(
+        (replace(directions(part.bounds, part.protects), attack=_repeatable(part)), part.times) for part in parts
+    )
     bound = Convolved(theorem=theorem, parts=laws, participation=participation)
     single = tuple(applied for part in parts for applied in part.partial)
     total = Applied(bound=bound, attack=best_attack(theorem, (*single, Applied(bound=bound, attack=bound))))
@@ -64,10 +74,11 @@ def _split_sum(theorem: str, parts: Parts, epsilon: float = 0.0, delta: float = 
     return SplitSum(theorem=theorem, parts=often, extra_epsilon=epsilon, extra_delta=delta)
 
 
-def _repeatable(part: Part) -> list[Bound]:
-    """Return the attacks that a declared attacker can make on every day, with any number of unknown people."""
-    attacks = [applied.attack for applied in part.partial if applied.attack is applied.bound]
-    return [attack for attack in attacks if isinstance(attack, Thresholding) and attack.least_unknown == 0]
+def _repeatable(part: Part) -> Thresholding | None:
+    """Return an attack that a declared attacker can make on every day, with any number of unknown people."""
+    attacks = (applied.attack for applied in part.partial if applied.attack is applied.bound)
+    able = (one for one in attacks if isinstance(one, Thresholding) and one.known == 0 and one.least_unknown == 0)
+    return next(able, None)
 
 
 def noise_total(parts: Parts, participation: int | None = None) -> WorstCase | None:
@@ -82,7 +93,7 @@ def noise_total(parts: Parts, participation: int | None = None) -> WorstCase | N
     totals: list[NoiseTotal] = []
     for series in [known, *loose] if known else loose:
         bounds = ((_joint(group), times) for group, times in series)
-        totals.append(NoiseTotal(theorem=_WORST, parts=_counted(bounds), participation=participation))
+        totals.append(NoiseTotal(theorem=_WORST, parts=_counted(bounds), differing=2 * participation))
     # A period of every series may be one and the same.
     several = ((total.parts[0][0], total.releases) if len(total.parts) == 1 else (total, 1) for total in totals)
     few = totals[0] if len(totals) == 1 else NoiseTotal(theorem=_WORST, parts=_counted(several))
@@ -186,3 +197,171 @@ def without_evidence(parts: Parts, evidence: Sequence[Evidence]) -> Total:
         return Total(rule="single", partial=parts[0].partial, worst=parts[0].worst, protection=hidden)
     reason = "no evidence says how the releases depend on one another"
     return Total(rule=_WORST, partial=(), worst=noise_total(parts), protection=hidden, reason=reason)
+
+
+_EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, 256.0, 140)])
+"""Where the profiles of parts that differ are looked at to find the split; any split is sound."""
+
+
+_DEEPEST = -690.0
+"""The logarithm of the smallest common δ that is looked for."""
+
+
+_STEEP = 5.0
+"""A fall of log δ between two points of the table that is no slope."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitSum(Bound):
+    """The profile ``δ(Σ ε_i + n ε′) = Σ δ_i(ε_i) + n δ′`` over the splits of ε that give every part the same δ.
+
+    Parameters
+    ----------
+    theorem : str
+    parts : tuple of (tuple of Bound, int)
+        The bounds that hold for each different part, and how often the part occurs.
+    extra_epsilon, extra_delta : float
+        ε′ and δ′, paid for each part after the first.
+
+    Notes
+    -----
+    Every split is a bound; equal δ is a good one, and the best where the parts are equal. *Guarantee*: never below
+    the divergence of the whole under rule 4. *Rounding*: up. *Source*: `docs/composition.md`, rule 4.
+    """
+
+    parts: tuple[tuple[tuple[Bound, ...], int], ...]
+    extra_epsilon: float
+    extra_delta: float
+
+    @property
+    def slack(self) -> float:
+        """Return the largest slack of a part's bounds."""
+        return max((bound.slack for bounds, _ in self.parts for bound in bounds), default=0.0)
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        shares = np.array([self._rounded(epsilon) for epsilon in epsilons.tolist()])
+        return np.stack([shares, shares])
+
+    @property
+    def _added(self) -> int:
+        return sum(times for _, times in self.parts) - 1
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
+        return np.zeros(len(epsilons)), np.array([self._at(epsilon) for epsilon in epsilons.tolist()])
+
+    def _at(self, epsilon: float) -> float:
+        shares = zip(self.parts, self._split(epsilon), strict=False)
+        deltas = [float(Guarantee(bounds).delta(share)) for (bounds, _), share in shares]
+        return self._delta(deltas) if deltas else 1.0
+
+    def _rounded(self, epsilon: float) -> float:
+        """Return `rounding` at one ε: that of the sum, each part rounded as where it is evaluated."""
+        shares = self._split(epsilon)
+        if not shares:
+            return EVALUATED
+        parts = [(Guarantee(bounds), np.array([at])) for (bounds, _), at in zip(self.parts, shares, strict=True)]
+        exact = [float(part.delta(at)[0]) for part, at in parts]
+        lower = [delta * (1.0 - float(part.rounding(at)[0])) for delta, (part, at) in zip(exact, parts, strict=True)]
+        value = self._delta(exact)
+        return max(0.0, 1.0 - self._delta(lower) / value) if value else 0.0
+
+    def _split(self, epsilon: float) -> list[float]:
+        """Return the ε at which each part is evaluated; none where there is nothing to share."""
+        left = Fraction(epsilon) - self._added * Fraction(self.extra_epsilon)
+        if left < 0:
+            return []
+        if len(self.parts) == 1:
+            return [float_below(left / self.parts[0][1])]
+        curves = [_curve(bounds) for bounds, _ in self.parts]
+        times = np.array([times for _, times in self.parts], dtype=np.float64)
+        high, low = 0.0, _DEEPEST
+        for _ in range(60):
+            middle = (high + low) / 2.0
+            spent = times @ [np.interp(-middle, depths, epsilons) for epsilons, depths in curves]
+            high, low = (middle, low) if spent <= float(left) else (high, middle)
+        shares = [float(np.interp(-high, depths, epsilons)) for epsilons, depths in curves]
+        # What no part can use goes to all alike; what rounding has added is taken from all.
+        rest = max(0.0, float(left) - float(self._spent(shares))) / (self._added + 1)
+        shares = [share + rest for share in shares]
+        while self._spent(shares) > left:
+            shares = [share * (1.0 - 1e-12) for share in shares]
+        return shares
+
+    def _spent(self, shares: list[float]) -> Fraction:
+        spent = (Fraction(share) * times for share, (_, times) in zip(shares, self.parts, strict=True))
+        return sum(spent, Fraction(0))
+
+    def _delta(self, deltas: list[float]) -> float:
+        return min(1.0, sum_above([*deltas, self.extra_delta], [*(times for _, times in self.parts), self._added]))
+
+
+@lru_cache(maxsize=1024)
+def _curve(bounds: tuple[Bound, ...]) -> tuple[Array, Array]:
+    """Return ε and -log δ of a profile, both increasing, up to its smallest δ: more ε would buy nothing.
+
+    Between two points one is read from the other as on a line; where δ falls too far for that, at the second point.
+    """
+    falls = [bound.parameters[0] for bound in bounds if isinstance(bound, WorstCase)]
+    epsilons = np.unique([*_EPSILONS, *(epsilon for epsilon in falls if epsilon < _EPSILONS[-1])])
+    table = np.minimum.accumulate(Guarantee(bounds).delta(epsilons))
+    depths = -np.log(np.maximum(table, math.exp(_DEEPEST)))
+    steep = np.flatnonzero(np.diff(depths) > _STEEP) + 1
+    epsilons = np.insert(epsilons, steep, np.nextafter(epsilons[steep], 0.0))
+    depths = np.insert(depths, steep, depths[steep - 1])
+    lowest = int(np.searchsorted(depths, depths[-1])) + 1
+    return epsilons[:lowest], depths[:lowest]
+
+
+_STEPS = np.concatenate([[0.0], np.geomspace(1e-3, 512.0, 200)])
+"""Steps that are looked at below the one asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPrivacy(Derived):
+    """The profile of lives that are `steps` single changes apart.
+
+    Notes
+    -----
+    Steps of (ε, δ) each give ``(s ε, δ (e^{s ε} - 1)/(e^ε - 1))`` along a chain of s lives. *Guarantee*: never below
+    the divergence of two lives whose chain consists of possible lives. *Rounding*: up. *Source*:
+    `docs/composition.md`, rule 3.
+    """
+
+    steps: int
+
+    def rounding(self, epsilons: Array) -> Array:
+        """See `pkdp_pipeline.theorems.bound.Bound`."""
+        return self.one.rounding(epsilons / self.steps)
+
+    def bracket(self, epsilons: Array) -> tuple[Array, Array]:
+        """Return (attained, certified) arrays; see `pkdp_pipeline.theorems.bound.Bound`."""
+        # A smaller ε in each step is safe, so the division rounds down, and so are all smaller steps: the factor
+        # grows with the step, and the smallest value may lie before the end.
+        single = epsilons if self.steps == 1 else np.nextafter(epsilons / self.steps, -np.inf).clip(0.0)
+        least = np.minimum.accumulate(_on_steps(self))
+        before = np.searchsorted(_STEPS, single, side="right") - 1
+        return np.zeros(len(epsilons)), np.minimum(self.at_steps(single), least[before])
+
+    def at_steps(self, single: Array) -> Array:
+        """Return δ of the whole chain when every step has these ε, rounded up."""
+        pairs = zip(single.tolist(), Guarantee((self.one,)).delta(single).tolist(), strict=True)
+        grown = np.array([min(1.0, value * self._factor(step)) if value > 0.0 else 0.0 for step, value in pairs])
+        certified: Array = np.minimum(1.0, np.nextafter(grown, np.inf) * (grown > 0.0))
+        return certified
+
+    def _factor(self, epsilon: float) -> float:
+        """Return ``Σ_{i<s} e^{iε}``, rounded up."""
+        if epsilon == 0.0:
+            return float(self.steps)
+        if self.steps * epsilon > 690.0:
+            return math.inf
+        with flint.ctx.workprec(128):
+            one = flint.arb(epsilon)
+            return ball_above((self.steps * one).expm1() / one.expm1())
+
+
+@lru_cache(maxsize=256)
+def _on_steps(bound: GroupPrivacy) -> Array:
+    return bound.at_steps(_STEPS)

@@ -14,12 +14,11 @@ from functools import lru_cache
 import numpy as np
 
 from pkdp_pipeline.composition.grid_law import GridLaw
-from pkdp_pipeline.composition.loss_laws import Directions, Order
-from pkdp_pipeline.composition.tilted_transform import Factor, make_rung
+from pkdp_pipeline.composition.loss_laws import Directions
+from pkdp_pipeline.composition.tilted_transform import Factor, Factors, Moments, make_rung, moments_of, reach_of
 from pkdp_pipeline.theorems.binomial_tails import LEAST_P, binomial_below, binomial_weights
 from pkdp_pipeline.theorems.rounding import TINY, UNIT, Array
 from pkdp_pipeline.theorems.thresholding import Thresholding
-from pkdp_pipeline.theorems.waiting_pair import Pair
 
 _MOST_PEOPLE = 20_000_000
 
@@ -88,8 +87,10 @@ def score_test(days: Sequence[tuple[Scores, int]], epsilon: float, step: float, 
         Exponent per cell for the first law; the second uses `step` more. It decides the accuracy only.
     """
     level = math.ceil(epsilon / step)
-    lower, most = score_tail([Factor(law=scores.first, times=times) for scores, times in days], level, rate)
-    least, upper = score_tail([Factor(law=scores.second, times=times) for scores, times in days], level, rate + step)
+    lower, most = score_tail([Factor(laws=(scores.first,), times=times) for scores, times in days], level, rate)
+    least, upper = score_tail(
+        [Factor(laws=(scores.second,), times=times) for scores, times in days], level, rate + step
+    )
     # What settles the matter on one day, and nothing else on the others.
     settled = -math.expm1(math.fsum(times * math.log1p(-min(scores.first.infinite, 0.5)) for scores, times in days))
     doubt = most - lower
@@ -143,23 +144,6 @@ def scores_of_count(k: int, p: float, people: int, step: float) -> Scores:
     budget = (len(above) + 16.0) * UNIT
     alone = float(below[-1]) if high == people and people >= k - 1 else 0.0
     return scores_of_atoms(losses, np.append(hidden[0], first) * (1.0 - budget), second * (1.0 + budget), step, alone)
-
-
-def scores_of_pair(pair: Pair, order: Order, step: float) -> Scores:
-    """Return the scores of a dominating pair in one order; a test of it bounds the certified side's looseness."""
-    seen = pair.ratio > 0.0
-    ratio, slack = pair.ratio[seen], 1.0 + 4.0 * pair.budget + 8.0 * UNIT
-    below = np.maximum(0.0, pair.weight * (1.0 - 2.0 * pair.budget) - 2.0 * TINY)
-    above, logs = pair.weight * slack, np.log(ratio)
-    best = int(np.argmax(-logs if order == "right" else logs))
-    if order == "right":
-        second = above[seen] * ratio
-        second[best] += pair.second_only
-        return scores_of_atoms(-logs, below[seen], second, step, float(below[~seen].sum()) * (1.0 - 8.0 * UNIT))
-    # What the other law lacks speaks against it, wherever its score is put.
-    second = above[seen]
-    second[best] += float(above[~seen].sum()) + pair.first_only
-    return scores_of_atoms(logs, below[seen] * ratio * (1.0 - 4.0 * pair.budget), second, step)
 
 
 def _attacked(parts: tuple[tuple[Directions, int], ...], participation: int | None) -> list[tuple[Thresholding, int]]:
@@ -224,7 +208,7 @@ _NEGLIGIBLE = 1e-14
 """Tilted mass that may lie outside the window."""
 
 
-def score_tail(factors: Sequence[Factor], level: int, rate: float) -> tuple[float, float]:
+def score_tail(factors: Factors, level: int, rate: float) -> tuple[float, float]:
     """Return floats around the measure of the event that the sum of the scores is at least `level`.
 
     Parameters
@@ -240,53 +224,47 @@ def score_tail(factors: Sequence[Factor], level: int, rate: float) -> tuple[floa
     *Guarantee*: lower ≤ measure ≤ upper, for the masses as they are given. *Rounding*: outward. What the period folds
     into the window is at most the tilted mass outside it, which Chernoff's bound limits on either side.
     """
-    first = sum(factor.times * factor.law.start for factor in factors)
-    last = sum(factor.times * factor.law.last for factor in factors)
+    first, last = reach_of(factors)
     if level > last:
         return 0.0, 0.0
-    tilts = [(factor, factor.law.tilted(rate)) for factor in factors]
-    mean = math.fsum(factor.times * tilt.mean for factor, tilt in tilts)
-    deviation = math.sqrt(math.fsum(factor.times * tilt.variance for factor, tilt in tilts)) + 1e-6
-    logs = [factor.times * tilt.log_moment for factor, tilt in tilts]
+    moments = moments_of(factors, rate)
+    mean, deviation = moments.low, moments.deviation + 1e-6
     half = 10.0 * deviation + abs(mean - level) + 32.0
     needed = min(last - first + 1.0, 2.0 * half, float(_MOST_PERIOD))
     period = max(1024, 2 ** math.ceil(math.log2(needed)))
     while True:
         low = min(first if period > last - first else max(first, math.floor(mean - 0.5 * period)), level)
         high = min(last, low + period - 1)
-        above = _beyond(factors, rate, high + 1, logs, deviation) if high < last else 0.0
-        below = _beyond(factors, rate, low - 1, logs, -deviation) if low > first else 0.0
+        above = _beyond(factors, rate, high + 1, moments, deviation) if high < last else 0.0
+        below = _beyond(factors, rate, low - 1, moments, -deviation) if low > first else 0.0
         if above + below <= _NEGLIGIBLE or period > last - first or period >= _MOST_PERIOD:
             break
         period *= 2
-    rung = make_rung(factors, (), rate, period)
+    rung = make_rung(factors, rate, period)
     cells = np.arange(level, high + 1, dtype=np.float64)
     with np.errstate(under="ignore"):
         kernel = np.exp(-rate * (cells - level))
     values, error = rung.pair_with(kernel, level, leading=True)
     value = float(values[0, 0])
     # Tilted masses were rounded up, each by what the sizes of its exponents ask for.
-    raised = sum(factor.times * _most_raised(factor, rate, tilt.log_moment) for factor, tilt in tilts)
-    size = math.fsum(map(abs, logs)) + rate * (abs(level) + abs(high))
+    raised = 0.0
+    for factor in factors:
+        law = factor.laws[0]
+        sizes = 2.0 * rate * max(abs(law.start), abs(law.last)) + 745.0 + abs(law.tilted(rate).log_moment) + 8.0
+        raised += factor.times * (sizes * 8.0 * UNIT)
+    size = moments.size + rate * (abs(level) + abs(high))
     budget = raised + (16.0 * size + 64.0) * UNIT
-    scale = math.exp(min(700.0, math.fsum(logs) - rate * level))
+    scale = math.exp(min(700.0, moments.log_moment - rate * level))
     lower = max(0.0, value - error - above - below) * scale * (1.0 - min(1.0, 2.0 * budget))
     return lower, (max(0.0, value + error) + above) * scale * (1.0 + 2.0 * budget)
 
 
-def _beyond(factors: Sequence[Factor], rate: float, cell: int, logs: list[float], deviation: float) -> float:
+def _beyond(factors: Factors, rate: float, cell: int, moments: Moments, deviation: float) -> float:
     """Return Chernoff's bound on the tilted mass at `cell` and beyond: above it, or for a negative deviation below."""
     best = 0.0
     for share in (1.5, 3.0, 6.0, 9.0, 12.0):
         more = share / deviation
-        there = math.fsum(factor.times * factor.law.tilted(rate + more).log_moment for factor in factors)
-        size = abs(there) + math.fsum(map(abs, logs)) + abs(more * cell)
-        times = sum(factor.times for factor in factors)
-        best = min(best, there - math.fsum(logs) - more * cell + 1e-9 + 1e-12 * (size + times))
+        there = moments_of(factors, rate + more).log_moment
+        slack = 1e-9 + 1e-12 * (abs(there) + moments.size + abs(more * cell) + moments.factors)
+        best = min(best, there - moments.log_moment - more * cell + slack)
     return math.exp(best)
-
-
-def _most_raised(factor: Factor, rate: float, log_moment: float) -> float:
-    law = factor.law
-    sizes = 2.0 * rate * max(abs(law.start), abs(law.last)) + 745.0 + abs(log_moment) + 8.0
-    return sizes * 8.0 * UNIT

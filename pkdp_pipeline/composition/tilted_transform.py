@@ -10,9 +10,10 @@ the product has not vanished, which are few when there are many factors. The bud
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,8 @@ from pkdp_pipeline.composition.grid_law import GridLaw
 from pkdp_pipeline.theorems.rounding import UNIT, Array
 
 Complex = NDArray[np.complex128]
+
+_Rows = TypeVar("_Rows", bound=NDArray[Any])
 
 _FFT = 10.0
 """A transform of N numbers errs in the l2 norm by at most this many ``log2(N)·2^-53``, relatively."""
@@ -31,28 +34,61 @@ _VANISHED = 1e-22
 _UNDERFLOWN = 1e-280
 
 
+_Law = TypeVar("_Law")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Factor:
-    """One law, `times` times."""
+class Factor(Generic[_Law]):
+    """`times` releases with one law; or with one of two: any number from `least` to `most` has the first of them."""
 
-    law: GridLaw
+    laws: tuple[_Law, ...]
     times: int
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """`times` releases, of which any number from `least` to `most` has the law `right`, and the others `left`."""
-
-    right: GridLaw
-    left: GridLaw
-    times: int
-    least: int
-    most: int
+    least: int = 0
+    most: int = 0
 
     @property
     def ways(self) -> int:
         """Return how many numbers there are to choose from."""
         return self.most - self.least + 1
+
+
+Factors = Sequence[Factor[GridLaw]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """A product at one tilt: logarithm of its moment, range of its mean and its deviation in cells.
+
+    `size` is the sum of the sizes of what the logarithm is a sum of, `factors` the number of laws multiplied.
+    """
+
+    log_moment: float
+    size: float
+    factors: int
+    low: float
+    high: float
+    deviation: float
+
+
+def moments_of(factors: Factors, rate: float) -> Moments:
+    """Return the moments of the product of all factors under the exponent `rate` per cell."""
+    logs: list[float] = []
+    low = high = variance = 0.0
+    for factor in factors:
+        tilts = [law.tilted(rate) for law in factor.laws]
+        logs.append(factor.times * max(tilt.log_moment for tilt in tilts))
+        ends = [n * tilts[0].mean + (factor.times - n) * tilts[-1].mean for n in (factor.least, factor.most)]
+        low += min(ends)
+        high += max(ends)
+        variance += factor.times * max(tilt.variance for tilt in tilts)
+    size, many = math.fsum(map(abs, logs)), sum(factor.times for factor in factors)
+    return Moments(math.fsum(logs), size, many, low, high, math.sqrt(variance))
+
+
+def reach_of(factors: Factors) -> tuple[int, int]:
+    """Return the first and last cell that the product can reach."""
+    first = sum(factor.times * min(law.start for law in factor.laws) for factor in factors)
+    return first, sum(factor.times * max(law.last for law in factor.laws) for factor in factors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -114,50 +150,48 @@ class Rung:
         return values, error * (1.0 + 1e-6)
 
 
-def make_rung(factors: Sequence[Factor], choices: Sequence[Choice], rate: float, period: int) -> Rung:
-    """Multiply the transforms of all factors and choices of directions, drop frequencies, and bound the error.
+def make_rung(factors: Factors, rate: float, period: int) -> Rung:
+    """Multiply the transforms of all factors, for every choice of directions, drop frequencies, and bound the error.
 
     Beside the product `log_size` bounds its size at each frequency; `spoilt` is ``Σ (T ē/m)²`` over the factors: T
     times, error at most ē, size at most m.
     """
     half = period // 2 + 1
     product, log_size, spoilt = np.ones(half, dtype=np.complex128), np.zeros(half), np.zeros(half)
+    choices: list[tuple[Factor[GridLaw], tuple[Complex, ...]]] = []
     for factor in factors:
-        transform, error = _transform(factor.law, rate, factor.law.tilted(rate).log_moment, period)
-        size = np.abs(transform) + error
-        product *= _power(transform, factor.times)
+        scale = max(law.tilted(rate).log_moment for law in factor.laws)
+        transforms, errors = zip(*(_transform(law, rate, scale, period) for law in factor.laws), strict=True)
+        size = np.max([np.abs(transform) for transform in transforms], axis=0) + max(errors)
         log_size += factor.times * np.log(size)
-        spoilt += (factor.times * error / size) ** 2
-    pairs = []
-    for choice in choices:
-        scale = max(law.tilted(rate).log_moment for law in (choice.right, choice.left))
-        right, error = _transform(choice.right, rate, scale, period)
-        left, other_error = _transform(choice.left, rate, scale, period)
-        error = max(error, other_error)
-        size = np.maximum(np.abs(right), np.abs(left)) + error
-        log_size += choice.times * np.log(size)
-        spoilt += (choice.times * error / size) ** 2
-        pairs.append((choice, right, left))
-    multiplications = sum(factor.times + 1 for factor in factors) + sum(choice.times + 1 for choice in choices)
+        spoilt += (factor.times * max(errors) / size) ** 2
+        if len(transforms) == 1:
+            product *= _power(transforms[0], factor.times)
+        else:
+            choices.append((factor, transforms))
+    multiplications = sum(factor.times + 1 for factor in factors)
     with np.errstate(under="ignore"):
         sizes = np.exp(np.minimum(log_size, 700.0)) * (1.0 + 1e-6)
-        spoiling = math.sqrt(2.0 * (len(factors) + len(choices)) * float((sizes * sizes * spoilt).sum()))
+        spoiling = math.sqrt(2.0 * len(factors) * float((sizes * sizes * spoilt).sum()))
         norm = math.sqrt(2.0 * float((sizes * sizes).sum()))
     kept = np.flatnonzero(sizes > _VANISHED * float(sizes.max()))
     dropped = 2.0 * float(np.delete(sizes, kept).sum())
     rounding = 2.0 * (8.0 * multiplications + 60.0) * UNIT * float(sizes.sum())
     first = np.ones((1, len(kept)), dtype=np.complex128)
     second = product[kept][None, :]
-    for choice, right, left in pairs:
-        rows = _powers(right[kept], choice.times)[choice.least : choice.most + 1]
-        others = _powers(left[kept], choice.times)[choice.times - choice.most : choice.times - choice.least + 1]
-        rows = rows * others[::-1]
-        if len(first) <= len(second):
-            first = (first[:, None, :] * rows[None, :, :]).reshape(-1, len(kept))
-        else:
-            second = (second[:, None, :] * rows[None, :, :]).reshape(-1, len(kept))
+    for factor, (right, left) in choices:
+        rows = _powers(right[kept], factor.times)[factor.least : factor.most + 1]
+        others = _powers(left[kept], factor.times)[factor.times - factor.most : factor.times - factor.least + 1]
+        first, second = joined(first, second, rows * others[::-1], np.multiply)
     error = (rounding + spoiling + dropped) / period * (1.0 + 1e-6) + _UNDERFLOWN
     return Rung(rate=rate, period=period, kept=kept, first=first, second=second, error=error, size=norm)
+
+
+def joined(first: _Rows, second: _Rows, rows: _Rows, join: np.ufunc) -> tuple[_Rows, _Rows]:
+    """Return both tables, the shorter one with every row joined with every one of `rows`."""
+    if len(first) <= len(second):
+        return join(first[:, None, :], rows[None, :, :]).reshape(-1, rows.shape[1]), second
+    return first, join(second[:, None, :], rows[None, :, :]).reshape(-1, rows.shape[1])
 
 
 def _transform(law: GridLaw, rate: float, scale: float, period: int) -> tuple[Complex, float]:
@@ -195,3 +229,132 @@ def _powers(base: Complex, times: int) -> Complex:
     for row in range(times):
         np.multiply(rows[row], base, out=rows[row + 1])
     return rows
+
+
+_LEAST_PERIOD = 1024
+_MOST_PERIOD = 2**21
+
+_MOST_NUMBERS = 2**22
+"""Rungs that keep more numbers than this are not made for wider windows."""
+
+_STEEPEST = 60.0
+"""Largest exponent per cell."""
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def remembered(method: _Method) -> _Method:
+    """Return a method whose results are kept in the `_cache` of its object, by its arguments."""
+
+    @wraps(method)
+    def wrapper(self: Any, *args: Any) -> Any:
+        key = (method.__name__, *args)
+        if key not in self._cache:
+            self._cache[key] = method(self, *args)
+        return self._cache[key]
+
+    return cast("_Method", wrapper)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Level:
+    """A rung with its window: cells ``low … high``, the logarithm of what may lie above, whether it can be no wider."""
+
+    rung: Rung
+    low: int
+    high: int
+    log_above: float
+    final: bool
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Ladder:
+    """The product of factors at a ladder of tilts, made when first asked for.
+
+    Parameters
+    ----------
+    step : float
+        Width of a cell.
+    factors : tuple of Factor
+        Those with one law first, then those with a choice, most ways first.
+    """
+
+    step: float
+    factors: tuple[Factor[GridLaw], ...]
+    _cache: dict[Any, Any] = field(default_factory=dict)
+
+    @remembered
+    def reach(self) -> tuple[int, int]:
+        """Return the first and last cell the total can reach."""
+        return reach_of(self.factors)
+
+    @remembered
+    def rate(self, number: int) -> float:
+        """Return the exponents of a ladder: 0, and powers of √2 from where a tilt begins to show."""
+        if number == 0:
+            return 0.0
+        deviation = max(1e-6, self.moments(0).deviation)
+        # Rare large losses take effect at exponents far below the inverse deviation.
+        widest = max(1, *(law.last for factor in self.factors for law in factor.laws))
+        least = math.floor(2.0 * math.log2(min(0.35 / deviation, 1.0 / widest)))
+        return float(2.0 ** ((least + number - 1) / 2.0))
+
+    @remembered
+    def moments(self, number: int) -> Moments:
+        """Return the moments at a rung."""
+        return moments_of(self.factors, self.rate(number))
+
+    def nearest(self, epsilon: float) -> int:
+        """Return the rung with the smallest Chernoff bound at `epsilon`: mostly the one with the nearest mean."""
+        position = epsilon / self.step
+        start = self.moments(0)
+        if position <= start.high:
+            return 0
+
+        def exponent(number: int) -> float:
+            rate = self.rate(number)
+            return self.moments(number).log_moment - rate * position if rate <= _STEEPEST else math.inf
+
+        guess = (position - start.high) / max(start.deviation**2, 1e-12)
+        number = max(1, round(2.0 * math.log2(guess / self.rate(1))) + 1)
+        while self.rate(number) > _STEEPEST:
+            number -= 1
+        # The logarithm of a moment is convex in the exponent, so the bound has one minimum.
+        while exponent(number + 1) < exponent(number):
+            number += 1
+        while number > 0 and exponent(number - 1) <= exponent(number):
+            number -= 1
+        return number
+
+    @remembered
+    def level(self, number: int, doublings: int) -> Level:
+        """Return the product at a rung, with a window that holds it, or one some times wider than that."""
+        (first, last), moments, rate = self.reach(), self.moments(number), self.rate(number)
+        half = (9.0 + 0.25 * rate * moments.deviation) * moments.deviation + 32.0
+        needed = min(last - first + 1.0, moments.high - moments.low + 2.0 * half)
+        period = max(_LEAST_PERIOD, 2 ** math.ceil(math.log2(max(2.0, min(needed, float(_MOST_PERIOD))))))
+        period = min(_MOST_PERIOD, period * 2**doublings)
+        low = first
+        if period < last - first + 1:
+            low = max(first, math.floor(0.5 * (moments.low + moments.high - period)))
+        high = min(last, low + period - 1)
+        log_above = self._log_above(number, high) if high < last else -math.inf
+        rung = make_rung(self.factors, rate, period)
+        large = rung.first.size + rung.second.size > _MOST_NUMBERS
+        final = high == last or period >= _MOST_PERIOD or large
+        return Level(rung=rung, low=low, high=high, log_above=log_above, final=final)
+
+    def _log_above(self, number: int, high: int) -> float:
+        """Return the logarithm of a Chernoff bound on the mass of losses above the cell `high`."""
+        moments = self.moments(number)
+        wanted = self.rate(number) + (high - moments.high) / max(moments.deviation**2, 1e-12)
+        near = max(1, round(2.0 * math.log2(max(wanted, 1e-300) / self.rate(1))) + 1)
+        best = 0.0
+        for other in range(max(1, near - 2), near + 2):
+            rate = self.rate(other)
+            if rate <= _STEEPEST:
+                there = self.moments(other)
+                slack = 1e-9 + 1e-12 * (there.size + rate * abs(high) + there.factors)
+                best = min(best, there.log_moment - rate * (high + 1) + slack)
+        return best

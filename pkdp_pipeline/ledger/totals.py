@@ -25,9 +25,8 @@ from pkdp_pipeline.model.mechanisms import GeometricNoise, kind_of
 from pkdp_pipeline.model.mechanisms.noise_law import SMALLEST_EPSILON, noise_scale
 from pkdp_pipeline.model.unit import EachRow
 from pkdp_pipeline.theorems import WorstCase
-from pkdp_pipeline.theorems.beside_leakage import WorstBesidePrivate
 from pkdp_pipeline.theorems.rounding import float_above
-from pkdp_pipeline.theorems.worst_case import NoiseCurve
+from pkdp_pipeline.theorems.worst_case import NoiseCurve, WorstBesidePrivate
 
 _SPARE = 1.0 - 1e-3
 """What fits this share of a budget's ε leaves more room than rounding on a grid takes (0.05 %)."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pkdp_pipeline.theorems.applicable import Applicable, bounds_of
 from pkdp_pipeline.theorems.bound import Applied, Bound, WorstCase
 from pkdp_pipeline.theorems.record import Knowledge, Protects, Theorem
-from pkdp_pipeline.theorems.theorems import THEOREMS
+from pkdp_pipeline.theorems.theorems import THEOREMS, Applicable, bounds_of
 
 __all__ = [
     "THEOREMS",

@@ -235,18 +235,8 @@ def smallest_epsilon(delta_at: Callable[[float], float], target: float, slack: f
             above, value_above = below, value_below
             below = min(below * 2.0, _LARGEST)
             value_below = delta_at(below)
-    return _narrow(delta_at, target, (above, below), (value_above, value_below), max(_CLOSE, 1e-2 * slack))
-
-
-def _narrow(
-    delta_at: Callable[[float], float],
-    target: float,
-    ends: tuple[float, float],
-    values: tuple[float, float],
-    close: float,
-) -> float:
-    """Shrink a bracket whose right end reaches the target: false position on log δ, guarded by bisection."""
-    (above, below), (value_above, value_below) = ends, values
+    # Shrink the bracket, whose right end reaches the target: false position on log δ, guarded by bisection.
+    close = max(_CLOSE, 1e-2 * slack)
     weight_above, weight_below = 1.0, 1.0
     last_side = 0
     for step in range(_EVALUATIONS):
@@ -277,19 +267,12 @@ def least_whole(holds: Callable[[int], bool], start: int, most: int) -> int | No
     """Return the smallest n in [start, most] for which a monotone `holds` is true, or None."""
     if holds(start):
         return start
-    below, above = start, start
-    step = 1
-    while True:
-        above = min(most, below + step)
-        if holds(above):
-            break
+    below, step = start, 1
+    while not holds(above := min(most, below + step)):
         if above == most:
             return None
         below, step = above, step * 2
     while above - below > 1:
         middle = (below + above) // 2
-        if holds(middle):
-            above = middle
-        else:
-            below = middle
+        below, above = (below, middle) if holds(middle) else (middle, above)
     return above

@@ -173,8 +173,9 @@ class Counting(_Uncertain):
             column = which % len(epsilons)
             exact = self._evaluate(directions, which, first, first, epsilons)
             np.maximum.at(lower, column, exact[0])
-            bound = self._evaluate(directions, which, first, last, epsilons, exact)
-            above = np.fmin(bound[1], 1.0)
+            above, wide = np.fmin(exact[1], 1.0), last > first
+            block = self._evaluate(directions, which[wide], first[wide], last[wide], epsilons)
+            above[wide] = np.fmin(block[1], 1.0)
             done = (above <= np.maximum((1.0 + _SLACK) * lower[column], _NEGLIGIBLE)) | (first == last)
             # Every bound holds as it stands: stopping here widens the bracket and changes nothing else.
             done |= len(which) > _MOST_BLOCKS * len(epsilons)
@@ -185,20 +186,12 @@ class Counting(_Uncertain):
         return lower, np.minimum(np.maximum(upper, lower), 1.0), (marks, firsts, lasts)
 
     def _evaluate(
-        self,
-        directions: list[TwoCoinTails],
-        which: Whole,
-        first: Whole,
-        last: Whole,
-        epsilons: Array,
-        exact: tuple[Array, Array] | None = None,
+        self, directions: list[TwoCoinTails], which: Whole, first: Whole, last: Whole, epsilons: Array
     ) -> tuple[Array, Array]:
         """Return brackets with ``last - first`` people revealed and `first` of the others at p_max."""
         lower, upper = np.zeros(len(which)), np.zeros(len(which))
-        if exact is not None:
-            lower, upper = exact[0].copy(), exact[1].copy()
         for index, tails in enumerate(directions):
-            rows = np.flatnonzero((which // len(epsilons) == index) & ((last > first) | (exact is None)))
+            rows = np.flatnonzero(which // len(epsilons) == index)
             low, high = (self.unknown - last[rows]).astype(float), first[rows].astype(float)
             lower[rows], upper[rows] = tails.right_tails(low, high, epsilons[which[rows] % len(epsilons)])
         return lower, upper

@@ -1,13 +1,25 @@
-"""The registry of all theorems that certificates rest on, in the order in which they are tried."""
+"""The registry of all theorems that certificates rest on, and which apply: mechanism × attacker × aim → bounds."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from pkdp_pipeline.theorems.record import LEAKAGE_PAPER, PAPER, Theorem
+import flint
+
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.leakage import Leakage, Lives
+from pkdp_pipeline.model.mechanisms import Count, Mechanism, mechanism_name
+from pkdp_pipeline.model.wording import Speech, Worded
+from pkdp_pipeline.theorems.bound import Applied, Bound, WorstCase
+from pkdp_pipeline.theorems.record import LEAKAGE_PAPER, PAPER, Protects, Theorem
+from pkdp_pipeline.theorems.rounding import ball_above
 from pkdp_pipeline.theorems.thresholds import THRESHOLDS
 from pkdp_pipeline.theorems.uncertainty import UNCERTAINTY, against_counting
+from pkdp_pipeline.theorems.worst_case import BesidePrivate, GivenDependent, Leaked, NoiseCurve, WorstBesidePrivate
 
 _DWORK = 'C. Dwork, "Differential privacy", ICALP 2006'
 _RULES = (
@@ -67,3 +79,208 @@ _REGISTRY: dict[str, Theorem] = {
     )
 }
 THEOREMS: Mapping[str, Theorem] = MappingProxyType(_REGISTRY)
+
+
+@dataclass(frozen=True, slots=True)
+class Surviving:
+    """Which theorems are left for an attacker, and what becomes of their numbers.
+
+    Parameters
+    ----------
+    attacker : AttackerModel
+    noised : bool
+        Whether the release has noise, on which a leakage can depend.
+    """
+
+    attacker: AttackerModel
+    noised: bool
+
+    @property
+    def theorems(self) -> frozenset[str]:
+        """The keys of the theorems on partial knowledge that are left."""
+        leaks, dependent = self.attacker.leakage, self.attacker.dependent is not None
+        on_noise = self.noised and any(leak.is_dependent for leak in leaks)
+        present = not on_noise and all(leak.tells == "people_present" for leak in leaks)
+        private = not on_noise and all(leak.is_private for leak in leaks)
+        conditional = self.attacker.secret == "conditional"
+
+        return frozenset(
+            key
+            for key in _partial()
+            if (not leaks or (present and THEOREMS[key].reveals_who) or (private and THEOREMS[key].beside_private))
+            and (not dependent or (conditional and "unknown" in THEOREMS[key].rests_on))
+        )
+
+    def beside(self, bound: Bound) -> Bound:
+        """Return a bound on the release and all leakages together, for one whose theorem is left."""
+        if bound.theorem != "counting":
+            return bound
+        for leak in self.attacker.leakage:
+            # The others' records given the count can be coupled to differ in one; the target's is another.
+            assert leak.epsilon is not None
+            delta = _two_steps(leak.epsilon, leak.delta)
+            bound = BesidePrivate(theorem="counting_beside_leakage", one=bound, epsilon=2.0 * leak.epsilon, delta=delta)
+        return bound
+
+    def against_anyone(self, curve: NoiseCurve) -> WorstCase:
+        """Return what noise gives beside all leakages, given those that are not private."""
+        leaks = self.attacker.leakage
+        if not leaks:
+            return curve
+        worst: WorstCase = replace(curve, theorem="noise_beside_leakage")
+        for leak in leaks:
+            if leak.is_dependent:
+                worst = GivenDependent(
+                    theorem=worst.theorem, one=worst, epsilon=leak.dependence_epsilon, delta=leak.dependence_delta
+                )
+        for leak in leaks:
+            if leak.epsilon is not None:
+                worst = WorstBesidePrivate(theorem=worst.theorem, one=worst, epsilon=leak.epsilon, delta=leak.delta)
+        return worst
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why theorems on partial knowledge fell away, in words; None where none did."""
+        attacker = self.attacker
+        if self.theorems == _partial():
+            return None
+        if attacker.dependent is not None:
+            return _dependent(attacker)
+        names = " and ".join(leak.name for leak in attacker.leakage)
+        start = f"{names} may tell about the other people, whose uncertainty would hide a person"
+        if "histogram_between" in self.theorems:
+            return (
+                f"{start}: only proofs that reveal who is present keep their numbers, those of a histogram with "
+                "protects='value' and p_max_between, or of several options with p_min and unknown"
+            )
+        if "counting" in self.theorems:
+            return f"{start}: only an exact count with p_min, p_max and unknown keeps a guarantee beside it"
+        return start
+
+
+def _partial() -> frozenset[str]:
+    """Return the keys of the theorems that rest on what the attacker does not know."""
+    return frozenset(key for key, theorem in THEOREMS.items() if theorem.against is not None)
+
+
+def emptied_by(attacker: AttackerModel, protects: Lives) -> Leakage | None:
+    """Return a leakage that no two lives share which differ in what is protected, so that "given it" is empty."""
+    return next((leak for leak in attacker.leakage if not leak.is_private and not leak.is_shared(protects)), None)
+
+
+def _two_steps(epsilon: float, delta: float) -> float:
+    """Return the δ of an (ε, δ)-private leakage where two records differ: ``(1 + e^ε) δ``, rounded up."""
+    if delta == 0.0:
+        return 0.0
+    return min(1.0, ball_above((1 + flint.arb(epsilon).exp()) * delta))
+
+
+def _dependent(attacker: AttackerModel) -> str:
+    if attacker.secret == "conditional":
+        return (
+            f"the records of all others of a {attacker.dependent} are given, so these are known people, and they move "
+            "thresholds: only exact or noised counts of unknown people are left, with p_min, p_max and unknown, and "
+            f"exact counts of several options, with p_min and unknown; of each {attacker.dependent} one unknown person "
+            "counts"
+        )
+    return (
+        f"records of people of one {attacker.dependent} depend on one another, so that what is published about one "
+        f"tells about another. Either make the {attacker.dependent} the privacy unit, and leave dependent out; or ask "
+        "for secret='conditional', a person's record given the records of those who share her fate, where p_min, p_max "
+        "and unknown hold given all of these"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applicable:
+    """All bounds that hold for one release.
+
+    Parameters
+    ----------
+    partial : tuple of Applied
+        Bounds that rest on what the attacker does not know; the pointwise smallest of them holds.
+    worst : WorstCase or None
+        The guarantee against any attacker, given what leaks.
+    obstacles : tuple of str
+        Why theorems that could have applied do not, in words.
+    """
+
+    partial: tuple[Applied, ...]
+    worst: WorstCase | None
+    obstacles: tuple[str, ...]
+
+
+@functools.lru_cache(maxsize=1024)
+def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects) -> Applicable:
+    """Return every bound that holds for `mechanism` against `attacker`; once for a release and all that is made of it.
+
+    Raises
+    ------
+    ArgumentError
+        If the mechanism is unknown or cannot protect what is asked.
+    """
+    mechanism_name(mechanism)
+    if protects == "value" and isinstance(mechanism, Count):
+        return _total(mechanism, attacker)
+    surviving = Surviving(attacker, mechanism.noise is not None)
+    left = surviving.theorems
+    partial: list[Applied] = []
+    obstacles: list[str] = []
+    about = (type(mechanism), protects)
+    rules = (theorem.rule for key, theorem in THEOREMS.items() if key in left and theorem.about == about)
+    for found in (rule(mechanism, attacker, left) for rule in rules if rule is not None):
+        if isinstance(found, Applied):
+            # Whoever leaves the leakage aside attacks as before.
+            partial.append(replace(found, bound=surviving.beside(found.bound)))
+        elif found is not None:
+            obstacles.append(found)
+    if surviving.obstacle is not None and not partial:
+        obstacles.append(surviving.obstacle)
+    worst = _worst(mechanism, surviving, protects)
+    if worst is not None and attacker.leakage and worst.parameters[1] >= 1.0:
+        obstacles.append("beside what leaks nothing of the noise's guarantee is left")
+        worst = None
+    empty = emptied_by(attacker, protects)
+    if empty is not None:
+        differ = "whether a person is there" if protects == "presence" else "which cell a person is in"
+        obstacles.append(
+            f"{empty.name} may be known exactly and is shared by no two lives that differ in {differ}: a guarantee "
+            "given it would say nothing"
+        )
+        worst = None
+    if not partial and worst is None and not obstacles:
+        obstacles.append(f"no theorem is about protects={protects!r} of a {type(mechanism).__name__} like this")
+    return Applicable(partial=tuple(partial), worst=worst, obstacles=tuple(obstacles))
+
+
+def _worst(mechanism: Mechanism, surviving: Surviving, protects: Protects) -> WorstCase | None:
+    """Return what holds against anyone; a hard threshold before the noise needs one after it, else δ0 = 1."""
+    noise, k, threshold = mechanism.noise, mechanism.k, mechanism.release_threshold
+    if noise is None or getattr(mechanism, "k_complement", None) is not None or (k is not None and threshold is None):
+        return None
+    appears_at = None if k is None or threshold is None else threshold - k
+    cells = 1 if protects == "presence" else 2
+    return surviving.against_anyone(
+        NoiseCurve(theorem="noise", noise=noise.epsilon, cells=cells, appears_at=appears_at)
+    )
+
+
+def _total(mechanism: Count, attacker: AttackerModel) -> Applicable:
+    """Return what an exact count of everybody promises: it is the same in two lives that differ in the cell."""
+    bare = mechanism.noise is None and mechanism.k is None and mechanism.k_complement is None
+    if bare and attacker.total_is_known:
+        return Applicable(partial=(), worst=Leaked(theorem="leaked"), obstacles=())
+    raise ArgumentError(_NO_CELLS if not bare else Worded(lambda say: f"{_NO_CELLS} {_as_total(say)}"))
+
+
+_NO_CELLS = (
+    "protects='value' means hiding which of two published cells a person is in, and a Count has one number only: a "
+    "person is counted or not. Use protects='presence' (it hides exactly that), or a Histogram."
+)
+
+
+def _as_total(say: Speech) -> str:
+    return (
+        "The exact number of everybody can be published as what is known anyhow, which protects nobody's presence: "
+        f"declare {say.leakage_of_total}."
+    )

@@ -57,22 +57,19 @@ def _bounded(attacker: AttackerModel) -> str:
 
 
 def _thresholding(attacker: AttackerModel) -> str:
-    sure = f" and is never more than {percent(attacker.p_max)} sure that {_another(attacker)} is in the group"
-    sure += _beforehand(attacker)
     # Whoever may be certain is bounded by the number of unknown people alone.
-    return (
-        f"{independent(attacker)}, who {_knows(attacker, 'in the group')}{'' if attacker.p_max == 1.0 else sure}"
-        f"{_bounded(attacker)}; they may know who is not in it"
-    )
+    sure = "" if attacker.p_max == 1.0 else f"is never more than {percent(attacker.p_max)} sure"
+    return f"{_about_group(attacker, 'in', sure)}; they may know who is not in it"
 
 
 def _thresholding_complement(attacker: AttackerModel) -> str:
-    sure = f" and is always at least {percent(attacker.p_min, up=True)} sure that {_another(attacker)} is in the group"
-    sure += _beforehand(attacker)
-    return (
-        f"{independent(attacker)}, who {_knows(attacker, 'outside the group')}{'' if attacker.p_min == 0.0 else sure}"
-        f"{_bounded(attacker)}; they may know who is in it"
-    )
+    sure = "" if attacker.p_min == 0.0 else f"is always at least {percent(attacker.p_min, up=True)} sure"
+    return f"{_about_group(attacker, 'outside', sure)}; they may know who is in it"
+
+
+def _about_group(attacker: AttackerModel, side: str, sure: str) -> str:
+    about = sure and f" and {sure} that {_another(attacker)} is in the group{_beforehand(attacker)}"
+    return f"{independent(attacker)}, who {_knows(attacker, f'{side} the group')}{about}{_bounded(attacker)}"
 
 
 def _through_absence(attacker: AttackerModel) -> str:

@@ -249,7 +249,7 @@ def test_rounding_stays_within_its_budget(times):
     masses /= masses.sum()
     law = Fixed(start=-60, masses=tuple(masses.tolist()), deviation=0.35)
     released = total((Directions(right=law), times))
-    step = released._ladder().plan.step
+    step = released._ladder().step
     mean, deviation = 3.0 * step * times, 11.0 * step * math.sqrt(times)
     for number in (-2.0, 0.0, 1.3, 5.1, 9.0, 13.7, 15.9):
         epsilon = mean + number * deviation
@@ -265,7 +265,7 @@ def test_rounding_stays_within_its_budget(times):
 def test_one_rare_large_loss_keeps_its_accuracy():
     law = Fixed(start=-60, masses=(1e-12 * math.exp(-4.0), *(0.0,) * 59, 1 - 1e-12, *(0.0,) * 59, 1e-12), deviation=6.0)
     released = total((Directions(right=law), 30))
-    step = released._ladder().plan.step
+    step = released._ladder().step
     for share in (0.0, 0.5, 0.97, 1.3):
         epsilon = share * 60 * step
         exact = in_balls(law, 30, step, epsilon)
@@ -285,7 +285,7 @@ def test_releases_that_hardly_ever_show_anything_add_next_to_nothing():
 def test_infinite_losses_are_added_once_each():
     law = Fixed(start=0, masses=(0.5, 0.499), infinite=0.001)
     released = total((Directions(right=law), 20))
-    step = released._ladder().plan.step
+    step = released._ladder().step
     for epsilon in (0.0, 0.5 * step, 3 * step, 30 * step):
         exact = in_balls(law, 20, step, epsilon)
         assert not flint.arb(at(released, epsilon)) < exact

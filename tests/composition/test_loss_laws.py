@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.losses import ball, noise_pair, profile, reversed_pair, waiting_times
 
+import pkdp_pipeline as pkdp
 from pkdp_pipeline.composition.grid_law import envelope, product, profile_at, split
 from pkdp_pipeline.composition.loss_laws import (
     EnvelopeLosses,
@@ -277,11 +278,11 @@ def test_no_bound_discloses_everything():
     assert law.infinite == 1.0
 
 
-def test_an_attack_is_kept_where_it_can_be_repeated():
-    bound = presence(10, 0.2)
-    assert directions((bound,), "presence", attacks=(None, bound)).attack == bound
-    assert directions((bound,), "presence").attack is None
-    assert directions((bound,), "presence", attacks=(presence(10, 0.2, known=3),)).attack is None
+@pytest.mark.parametrize(("known", "kept"), [(0, True), (3, False)])
+def test_an_attack_is_kept_where_it_can_be_repeated(known, kept):
+    day = pkdp.certify(pkdp.Histogram(k=10), pkdp.AttackerModel(p_max=0.2, known=known))
+    (total,) = pkdp.compose([(day, 2)], pkdp.IndependentGivenHabits()).partial_bounds
+    assert [part.attack is not None for part, _ in total.bound.parts] == [kept]
 
 
 def test_fractions_of_one_half_stay_exact():

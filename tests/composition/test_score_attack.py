@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.losses import BITS, ball, enumerated, reversed_pair, shown_count, waiting_times
+from oracle.scores import scores_of_pair
 
 from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.loss_laws import directions
@@ -20,7 +22,6 @@ from pkdp_pipeline.composition.score_attack import (
     score_test,
     scores_of_atoms,
     scores_of_count,
-    scores_of_pair,
 )
 from pkdp_pipeline.composition.tilted_transform import Factor
 from pkdp_pipeline.theorems.bound import smallest_epsilon
@@ -30,7 +31,7 @@ from pkdp_pipeline.theorems.waiting_pair import waiting_pair
 
 def attacked(k, p, **more):
     bound = Thresholding(theorem="histogram_presence", k=k, p=p, **more)
-    return directions((bound,), "presence", attacks=(bound,))
+    return dataclasses.replace(directions((bound,), "presence"), attack=bound)
 
 
 def cells_of(k, p, people, step):
@@ -110,12 +111,12 @@ def test_a_tail_is_bracketed_narrowly():
             with flint.ctx.workprec(400):
                 exact = sum(power[level + 2 * times :], flint.arb(0))
             rate = max(0.0, number) / deviation
-            lower, _ = score_tail([Factor(law=scores.first, times=times)], level, rate)
-            _, upper = score_tail([Factor(law=scores.second, times=times)], level, rate)
+            lower, _ = score_tail([Factor(laws=(scores.first,), times=times)], level, rate)
+            _, upper = score_tail([Factor(laws=(scores.second,), times=times)], level, rate)
             assert not flint.arb(lower) > exact
             assert not flint.arb(upper) < exact
             assert upper - lower <= 1e-7 * float(exact.mid())
-    assert score_tail([Factor(law=scores.first, times=3)], 7, 0.1) == (0.0, 0.0)
+    assert score_tail([Factor(laws=(scores.first,), times=3)], 7, 0.1) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize(("k", "p", "times"), [(50, 0.1, 365), (50, 0.1, 30), (20, 0.5, 60)])

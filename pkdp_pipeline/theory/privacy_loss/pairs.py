@@ -15,8 +15,7 @@ import numpy as np
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.composition.convolution import Convolved
 from pkdp_pipeline.composition.loss_laws import Losses, NoiseLosses, PairLosses, ProfileLosses, directions
-from pkdp_pipeline.composition.maximum import WorstMaximum
-from pkdp_pipeline.composition.sums import NoiseTotal, first_of
+from pkdp_pipeline.composition.sums import NoiseTotal, WorstMaximum, first_of
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.theorems import Bound, Protects, WorstCase
 from pkdp_pipeline.theorems.rounding import UNIT, Array, ball_above, float_above
@@ -76,39 +75,26 @@ def _side(law: Losses) -> LossSide:
 
 def _noisy_counts(bound: Bound) -> list[tuple[float, int]] | None:
     """Return the ε0 of independent noisy counts, and how many have it, where a bound is about just these."""
-    if isinstance(bound, WorstMaximum):
-        curves = _curves(bound.parts)
-        if not curves or len({curve.cells for curve in curves}) > 1:
-            return None
-        return [(max(curve.noise for curve in curves), curves[0].cells)]
-    if isinstance(bound, NoiseTotal):
-        return _total_counts(bound)
+    parts: list[tuple[Bound | Losses, int]] = []
     if isinstance(bound, Convolved) and bound.participation is None:
-        laws = [part.right for part, _ in bound.parts if part.left is None]
-        noisy = [law for law in laws if isinstance(law, NoiseLosses)]
-        if len(noisy) < len(bound.parts):
-            return None
-        return [(law.noise, law.cells * times) for law, (_, times) in zip(noisy, bound.parts, strict=True)]
-    return None
-
-
-def _total_counts(total: NoiseTotal) -> list[tuple[float, int]] | None:
-    curves = _curves(tuple(bound for bound, _ in total.parts))
-    if not curves:
-        return None
-    listed = [(curve, times) for curve, (_, times) in zip(curves, total.parts, strict=True)]
-    left = total.releases
-    if left < sum(times for _, times in listed) and len({curve.cells for curve in curves}) > 1:
+        parts = [(law, times) for part, times in bound.parts for law in part.orders]
+    elif isinstance(bound, WorstMaximum):
+        parts = [(one, 1) for one in bound.parts]
+    elif isinstance(bound, NoiseTotal):
+        parts = list(bound.parts)
+    every = sum(times for _, times in parts)
+    most = 1 if isinstance(bound, WorstMaximum) else bound.releases if isinstance(bound, NoiseTotal) else every
+    # Noise with nothing suppressed before it.
+    noisy = [
+        (one.noise, one.cells, times)
+        for one, times in parts
+        if isinstance(one, NoiseLosses) or (isinstance(one, NoiseCurve) and one.appears_at is None)
+    ]
+    if not noisy or len(noisy) < len(parts) or (most < every and len({cells for _, cells, _ in noisy}) > 1):
         return None
     # Of equally many cells, those with the least noise tell the most.
-    found = first_of(sorted(listed, key=lambda part: -part[0].noise), left)
-    return [(curve.noise, curve.cells * taken) for curve, taken in found]
-
-
-def _curves(bounds: tuple[WorstCase, ...]) -> list[NoiseCurve]:
-    """Return bounds that are all noise with nothing suppressed before it; none otherwise."""
-    curves = [bound for bound in bounds if isinstance(bound, NoiseCurve) and bound.appears_at is None]
-    return curves if len(curves) == len(bounds) else []
+    told = first_of((((noise, cells), times) for noise, cells, times in sorted(noisy, key=lambda one: -one[0])), most)
+    return [(noise, cells * taken) for (noise, cells), taken in told]
 
 
 MOST_COUNTS = 20_000

@@ -219,8 +219,8 @@ def delta_halved(patch: pytest.MonkeyPatch) -> None:
 def days_in_one_direction(patch: pytest.MonkeyPatch) -> None:
     real = habits.directions
 
-    def one(bounds, protects, attacks=()):
-        both = real(bounds, protects, attacks)
+    def one(bounds, protects):
+        both = real(bounds, protects)
         return Directions(right=both.left or both.right)
 
     patch.setattr(habits, "directions", one)

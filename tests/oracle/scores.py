@@ -1,0 +1,29 @@
+"""Scores of a dominating pair itself: what a test of them attains bounds the looseness of a certified total."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pkdp_pipeline.composition.loss_laws import Order
+from pkdp_pipeline.composition.score_attack import Scores, scores_of_atoms
+from pkdp_pipeline.theorems.rounding import TINY, UNIT
+from pkdp_pipeline.theorems.waiting_pair import Pair
+
+__all__ = ["scores_of_pair"]
+
+
+def scores_of_pair(pair: Pair, order: Order, step: float) -> Scores:
+    """Return the scores of a dominating pair in one order; a test of it bounds the certified side's looseness."""
+    seen = pair.ratio > 0.0
+    ratio, slack = pair.ratio[seen], 1.0 + 4.0 * pair.budget + 8.0 * UNIT
+    below = np.maximum(0.0, pair.weight * (1.0 - 2.0 * pair.budget) - 2.0 * TINY)
+    above, logs = pair.weight * slack, np.log(ratio)
+    best = int(np.argmax(-logs if order == "right" else logs))
+    if order == "right":
+        second = above[seen] * ratio
+        second[best] += pair.second_only
+        return scores_of_atoms(-logs, below[seen], second, step, float(below[~seen].sum()) * (1.0 - 8.0 * UNIT))
+    # What the other law lacks speaks against it, wherever its score is put.
+    second = above[seen]
+    second[best] += float(above[~seen].sum()) + pair.first_only
+    return scores_of_atoms(logs, below[seen] * ratio * (1.0 - 4.0 * pair.budget), second, step)

@@ -18,6 +18,7 @@ from pkdp_pipeline.assurance.attacks.matching import knowing_all, matching
 from pkdp_pipeline.assurance.attacks.schedules import (
     Schedule,
     enumerated_schedule,
+    releases_in,
     schedules,
     simulated_schedule,
     worst_schedules,
@@ -247,7 +248,7 @@ def _chosen(one: Nested) -> Iterator[tuple[float, Schedule, float]]:
             if epsilon in stored:
                 found = worst_schedules(certificate) if worst else schedules(certificate, epsilons=(epsilon,))
                 # Those who look at most releases first.
-                for schedule in sorted(found, key=lambda each: -each.releases)[:_MOST_SCHEDULES]:
+                for schedule in sorted(found, key=releases_in, reverse=True)[:_MOST_SCHEDULES]:
                     yield epsilon, schedule, stored[epsilon]
 
 

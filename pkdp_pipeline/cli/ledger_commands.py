@@ -155,7 +155,7 @@ def verify(
     ] = None,
 ) -> None:
     """Check the chain, what is derived from it, and every stored release with its certificate."""
-    from pkdp_pipeline.assurance.ledger_checking import check
+    from pkdp_pipeline.assurance.verification.ledgers import check
     from pkdp_pipeline.display.ledger.words import number_of, verify_command
     from pkdp_pipeline.display.screen import Screen
     from pkdp_pipeline.ledger.views.reading import open_for_reading

@@ -70,30 +70,24 @@ def difference_below(first: tuple[int, int], second: tuple[int, int], epsilon: f
     return low - math.exp(epsilon) * high * (1.0 + _SLACK)
 
 
-def mean_below(values: Array, least: float, most: float, error: float) -> float:
+def mean_below(values: Array, least: float, most: float, error: float, *, draws: int | None = None) -> float:
     """Return a lower bound of the mean of independent numbers in ``[least, most]`` that fails with `error` at most.
+
+    With `draws`, what it is likely to be after so many, from a few.
 
     Notes
     -----
     Empirical Bernstein bound (Maurer and Pontil, 2009): ``mean - (√(2 V L / n) + 7 (most - least) L / (3 (n - 1)))``
     with the sample variance V and ``L = ln(2 / error)``; good where the deviation is small against the range.
     """
-    draws = len(values)
-    if draws < 2:
+    if len(values) < 2:
         return least
-    mean, variance = float(values.mean()), float(values.var(ddof=1))
-    log = math.log(2.0 / error)
-    reach = math.sqrt(2.0 * variance * log / draws) + 7.0 * (most - least) * log / (3.0 * (draws - 1))
-    return max(least, mean - reach - _ROUNDING * (abs(mean) + math.sqrt(variance)))
-
-
-def promised(values: Array, least: float, most: float, draws: int, error: float) -> float:
-    """Return what the lower bound of `mean_below` is likely to be after `draws` draws, from a few of them."""
-    if not values.any():
+    if draws is not None and not values.any():
         return -math.inf
+    number, mean, variance = draws or len(values), float(values.mean()), float(values.var(ddof=1))
     log = math.log(2.0 / error)
-    reach = float(values.std()) * math.sqrt(2.0 * log / draws) + 7.0 * (most - least) * log / (3.0 * draws)
-    return float(values.mean()) - reach
+    reach = math.sqrt(2.0 * variance * log / number) + 7.0 * (most - least) * log / (3.0 * (number - 1))
+    return mean - reach - _ROUNDING * (abs(mean) + math.sqrt(variance))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,34 +1,26 @@
 """The exact divergence of one attacker: the joint law of everything that is seen, in both lives, enumerated.
 
-Probabilities are the exact values of their floats: rationals where few people are concerned, and rigorous balls
-elsewhere. e^ε and ``α = e^{-ε0}`` are enclosed. Nothing here uses `pkdp_pipeline.theorems`.
+A mechanism is written down from its definition. The steps, in every cell: count, suppress below `k` (and near the whole
+population), add noise, suppress below `release_threshold`. A suppressed cell looks the same whatever the reason, and
+like a cell nobody is in. Probabilities are the exact values of their floats: rationals where few people are concerned,
+and rigorous balls elsewhere; e^ε and ``α = e^{-ε0}`` are enclosed. Nothing here uses `pkdp_pipeline.theorems`: what is
+enumerated has to be independent of what is certified.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from operator import add
 from typing import Any
 
 import flint
 
-from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, Life
-from pkdp_pipeline.assurance.attacks.laws import (
-    BALLS,
-    RATIONALS,
-    Cell,
-    Counts,
-    Numbers,
-    cell_of,
-    counted_in_one_cell,
-    counted_per_cell,
-    noisy_kernel,
-    noisy_outputs,
-    outputs,
-)
+from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
 
 BITS = 320
@@ -37,10 +29,72 @@ BITS = 320
 LARGEST = 400_000
 """What `size` may be at most; that takes a few seconds."""
 
-_EXACT = Cell(least=0, most=None, noise=None, release=None)
-
 _RATIONAL_PEOPLE = 48
 """Up to this many people probabilities are rational numbers; their digits grow with every one of them."""
+
+Counts = tuple[int, ...]
+Law = dict[Counts, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """A kind of number to enumerate with: rationals where `exact`, otherwise balls of `BITS` bits.
+
+    `of` turns a float, exactly, or a whole number into one; `polynomial` makes one of a list of them.
+    """
+
+    exact: bool
+    of: Callable[[float], Any]
+    polynomial: Callable[[list[Any]], Any]
+
+    def positive(self, number: Any) -> Any:
+        """Return ``max(0, number)``."""
+        if self.exact:
+            return number if number > 0 else flint.fmpq(0)
+        return number.nonnegative_part()
+
+
+def _ratio(number: float) -> Any:
+    return flint.fmpq(*float(number).as_integer_ratio())
+
+
+RATIONALS = Numbers(exact=True, of=_ratio, polynomial=flint.fmpq_poly)
+BALLS = Numbers(exact=False, of=flint.arb, polynomial=flint.arb_poly)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """The steps that act on one cell.
+
+    Parameters
+    ----------
+    least, most : int
+        Counts outside this range are suppressed before the noise; `most` is None where there is no upper end.
+    noise : float, optional
+        ε0.
+    release : int, optional
+        Noisy counts below are suppressed.
+    """
+
+    least: int = 0
+    most: int | None = None
+    noise: float | None = None
+    release: int | None = None
+
+    def shows(self, counts: Any) -> Any:
+        """Return whether a true count, or each of an array, reaches the noise, or the public."""
+        return counts >= self.least if self.most is None else (counts >= self.least) & (counts <= self.most)
+
+
+def cell_of(mechanism: Mechanism, population: int) -> Cell:
+    """Return what `mechanism` does to each of its cells; `population` is public and matters to `k_complement` only."""
+    complement = mechanism.k_complement if isinstance(mechanism, Count) else None
+    return Cell(
+        least=mechanism.k or 0,
+        most=None if complement is None else population - complement,
+        noise=None if mechanism.noise is None else mechanism.noise.epsilon,
+        release=mechanism.release_threshold,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +119,7 @@ def size(mechanism: Mechanism, crowd: Crowd) -> int:
         # Laws of different people are multiplied as polynomials, which takes more than in proportion.
         several = len([group for group in crowd.unknown if not group.is_certain]) > 1
         return people * (sum(known) + 1) + (people**2 // 20_000 if several else 0)
-    # Convolving the groups, then pushing every table through every cell's kernel.
+    # Convolving the groups, then pushing every table through every cell's noise.
     tables = [_tables(group, cells) for group in crowd.unknown]
     steps = sum(math.prod(tables[: at + 1]) for at in range(len(tables))) + 1
     seen = math.prod(_tables(group, cells) for group in crowd.known)
@@ -110,46 +164,32 @@ def enumerated(mechanism: Mechanism, crowd: Crowd, epsilon: float) -> Enumerated
     """
     if size(mechanism, crowd) > LARGEST:
         return None
+    numbers = RATIONALS if mechanism.noise is None and crowd.population <= _RATIONAL_PEOPLE else BALLS
     with flint.ctx.workprec(BITS):
-        lower, upper = hockey_stick(_listed(mechanism, crowd), epsilon, numbers_for(mechanism, crowd))
-    return Enumerated(lower=lower, upper=upper)
+        return hockey_stick(_listed(mechanism, crowd, numbers), epsilon, numbers)
 
 
 @lru_cache(maxsize=4)
-def _listed(mechanism: Mechanism, crowd: Crowd) -> tuple[tuple[Any, Any], ...]:
+def _listed(mechanism: Mechanism, crowd: Crowd, numbers: Numbers) -> tuple[tuple[Any, Any], ...]:
     """Return `laws`; kept, because the same crowd is asked for at several ε in a row."""
-    return tuple(laws(mechanism, crowd, numbers_for(mechanism, crowd)))
+    return tuple(laws(mechanism, crowd, numbers))
 
 
-def numbers_for(mechanism: Mechanism, crowd: Crowd) -> Numbers:
-    """Return the kind of number in which this crowd is enumerated."""
-    return RATIONALS if mechanism.noise is None and crowd.population <= _RATIONAL_PEOPLE else BALLS
-
-
-def laws(mechanism: Mechanism, crowd: Crowd, numbers: Numbers) -> Iterable[tuple[Any, Any]]:
-    """Return the probabilities of everything that may be seen: pairs (in the first life, in the second)."""
-    cells = _telling(crowd)
-    step = cell_of(mechanism, crowd.population)
-    if crowd.sees_total and (len(cells) == 1 or isinstance(mechanism, Count)):
-        # The attacker is told the number itself: what else is said about it says nothing more.
-        step = _EXACT
-    if len(cells) == 1 or isinstance(mechanism, Count):
-        return _one_number(step, crowd, cells, numbers)
-    return _several_cells(step, crowd, cells, numbers)
-
-
-def hockey_stick(pairs: Iterable[tuple[Any, Any]], epsilon: float, numbers: Numbers) -> tuple[Fraction, Fraction]:
-    """Return rationals at or below, and at or above, ``Σ max(0, first - e^ε second)``."""
+def hockey_stick(pairs: Iterable[tuple[Any, Any]], epsilon: float, numbers: Numbers) -> Enumerated:
+    """Return ``Σ max(0, first - e^ε second)``, rounded outward."""
     growth = flint.arb(epsilon).exp()
     if not numbers.exact:
         total = sum((numbers.positive(first - growth * second) for first, second in pairs), flint.arb(0))
-        return max(Fraction(0), _rational(total.lower())), min(Fraction(1), _rational(total.upper()))
-    low, high = (flint.fmpq(1),) * 2 if epsilon == 0.0 else (_quotient(growth.lower()), _quotient(growth.upper()))
-    least, most = flint.fmpq(0), flint.fmpq(0)
+        lower, upper = _rational(total.lower()), _rational(total.upper())
+        return Enumerated(lower=max(Fraction(0), lower), upper=min(Fraction(1), upper))
+    ends = (Fraction(1),) * 2 if epsilon == 0.0 else (_rational(growth.upper()), _rational(growth.lower()))
+    sums = [flint.fmpq(0), flint.fmpq(0)]
+    factors = [flint.fmpq(end.numerator, end.denominator) for end in ends]
     for first, second in pairs:
-        least += numbers.positive(first - high * second)
-        most += numbers.positive(first - low * second)
-    return Fraction(int(least.p), int(least.q)), Fraction(int(most.p), int(most.q))
+        for at, factor in enumerate(factors):
+            sums[at] += numbers.positive(first - factor * second)
+    low, high = (Fraction(int(total.p), int(total.q)) for total in sums)
+    return Enumerated(lower=low, upper=high)
 
 
 def _rational(ball: Any) -> Fraction:
@@ -157,92 +197,153 @@ def _rational(ball: Any) -> Fraction:
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
-def _quotient(ball: Any) -> Any:
-    exact = _rational(ball)
-    return flint.fmpq(exact.numerator, exact.denominator)
+def laws(mechanism: Mechanism, crowd: Crowd, numbers: Numbers) -> Iterator[tuple[Any, Any]]:
+    """Yield the probabilities of everything that may be seen: pairs (in the first life, in the second)."""
+    cells, step = _telling(crowd), cell_of(mechanism, crowd.population)
+    # A count is one number: that of everybody who is in any of the cells.
+    whole = isinstance(mechanism, Count)
+    if crowd.sees_total and (whole or len(cells) == 1):
+        step = Cell()  # the attacker is told the number itself: what else is said about it says nothing more
+    others, seen = (_counted(groups, cells, numbers, whole=whole) for groups in (crowd.unknown, crowd.known))
+    fixed = tuple(crowd.controlled[cell] if crowd.controlled else 0 for cell in cells)
+    lives = [tuple(int(cell == life) for cell in cells) for life in (crowd.first, crowd.second)]
+    if whole:
+        fixed, lives = (sum(crowd.controlled),), [(sum(life),) for life in lives]
+    zero = numbers.of(0)
+    for known, weight in seen.items():
+        base = tuple(map(add, known, fixed))
+        one, other = (_published(step, others, base, life, numbers, sees_total=crowd.sees_total) for life in lives)
+        for output in one.keys() | other.keys():
+            yield weight * one.get(output, zero), weight * other.get(output, zero)
 
 
-def _totals(tables: Mapping[Counts, Any], numbers: Numbers) -> list[Any]:
-    law = [numbers.of(0)] * (1 + max(map(sum, tables)))
-    for counts, weight in tables.items():
-        law[sum(counts)] += weight
+def _counted(groups: Sequence[Group], cells: Sequence[int], numbers: Numbers, *, whole: bool) -> Law:
+    """Return the joint law of how many of these people are in each of `cells`, or in any of them (`whole`)."""
+    if len(cells) == 1:
+        return {(count,): weight for count, weight in enumerate(_in_one_cell(groups, cells[0], numbers))}
+    law: Law = {(0,) * len(cells): numbers.of(1)}
+    for group in groups:
+        law = _collected(
+            (tuple(map(add, one, other)), weight * chance)
+            for (one, weight), (other, chance) in itertools.product(law.items(), _spread(group, cells, numbers))
+        )
+    return _collected(((sum(counts),), weight) for counts, weight in law.items()) if whole else law
+
+
+def _collected(weights: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Return the sum of the weights of each outcome."""
+    law: dict[Any, Any] = {}
+    for outcome, weight in weights:
+        law[outcome] = law[outcome] + weight if outcome in law else weight
     return law
 
 
-def _one_number(step: Cell, crowd: Crowd, cells: list[int], numbers: Numbers) -> Iterable[tuple[Any, Any]]:
-    """Yield what one count tells: that of a cell, or of everybody who is in any of several."""
-    sides = crowd.unknown, crowd.known
-    controlled = sum(crowd.controlled)
-    if len(cells) == 1:
-        others, seen = (counted_in_one_cell(groups, cells[0], numbers) for groups in sides)
-        controlled = crowd.controlled[cells[0]] if crowd.controlled else 0
-    else:
-        others, seen = (_totals(counted_per_cell(groups, cells, numbers), numbers) for groups in sides)
-    zero = numbers.of(0)
-    for shift, weight in enumerate(seen):
-        base = [zero] * (shift + controlled) + others
-        lives = [[zero, *base] if life in cells else base for life in (crowd.first, crowd.second)]
-        if step.noise is None:
-            one, other = (outputs(step, life, numbers) for life in lives)
-        else:
-            counts = [x for x in range(shift + controlled, len(base) + 1) if step.shows(x)]
-            if not counts:
-                yield weight, weight
+def _in_one_cell(groups: Iterable[Group], cell: int, numbers: Numbers) -> list[Any]:
+    """Return the law of how many of these people are in `cell`, as a list from 0 on."""
+    law, sure = numbers.polynomial([numbers.of(1)]), 0
+    for group in groups:
+        chance = group.chances[cell]
+        if chance == 1.0:
+            sure += group.people
+        elif chance > 0.0 and group.people:
+            success = numbers.of(chance)
+            failure = 1 - success
+            if numbers.exact:
+                law *= numbers.polynomial([failure, success]) ** group.people
                 continue
-            alpha = (-flint.arb(step.noise)).exp()
-            low, top = counts[0], counts[-1]
-            one, other = (noisy_outputs(step, life, alpha, low, top, numbers) for life in lives)
-        for output in one.keys() | other.keys():
-            yield weight * one.get(output, zero), weight * other.get(output, zero)
+            # Every weight is the one before times a ratio: all terms are positive, so the balls stay narrow relatively.
+            weights, odds = [failure**group.people], success / failure
+            for number in range(group.people):
+                weights.append(weights[-1] * (group.people - number) / (number + 1) * odds)
+            law *= numbers.polynomial(weights)
+    return [numbers.of(0)] * sure + list(law.coeffs())
 
 
-def _several_cells(step: Cell, crowd: Crowd, cells: list[int], numbers: Numbers) -> Iterable[tuple[Any, Any]]:
-    others = counted_per_cell(crowd.unknown, cells, numbers)
-    seen = counted_per_cell(crowd.known, cells, numbers)
-    fixed = tuple(crowd.controlled[cell] if crowd.controlled else 0 for cell in cells)
-    zero = numbers.of(0)
-    for known, weight in seen.items():
-        base = tuple(map(sum, zip(known, fixed, strict=True)))
-        one, other = (
-            _published(step, others, _with_target(base, cells, life), base, numbers, sees_total=crowd.sees_total)
-            for life in (crowd.first, crowd.second)
-        )
-        for output in one.keys() | other.keys():
-            yield weight * one.get(output, zero), weight * other.get(output, zero)
+def _spread(group: Group, cells: Sequence[int], numbers: Numbers) -> list[tuple[Counts, Any]]:
+    """Return the multinomial law of equal people; those elsewhere are left out."""
+    chances = [numbers.of(group.chances[cell]) for cell in cells]
+    rest = 1 - sum(chances, numbers.of(0))
+    powers = [[chance**people for people in range(group.people + 1)] for chance in (*chances, rest)]
+    possible = [group.chances[cell] > 0.0 for cell in cells]
+    elsewhere = sum(Fraction(group.chances[cell]) for cell in cells) < 1
+    law: list[tuple[Counts, Any]] = []
 
+    def place(at: int, left: int, done: Counts, ways: Any, weight: Any) -> None:
+        if at == len(cells):
+            if left == 0 or elsewhere:
+                law.append((done, weight * powers[-1][left] * ways))
+            return
+        choose = flint.fmpz(1)
+        for here in range(left + 1 if possible[at] else 1):
+            place(at + 1, left - here, (*done, here), ways * choose, weight * powers[at][here])
+            choose = choose * (left - here) // (here + 1)
 
-def _with_target(base: Counts, cells: list[int], life: Life) -> Counts:
-    return tuple(count + (cell == life) for count, cell in zip(base, cells, strict=True))
+    place(0, group.people, (), flint.fmpz(1), numbers.of(1))
+    return law
 
 
 def _published(
-    step: Cell, others: Mapping[Counts, Any], added: Counts, base: Counts, numbers: Numbers, *, sees_total: bool
+    step: Cell, others: Law, base: Counts, life: Counts, numbers: Numbers, *, sees_total: bool
 ) -> dict[Hashable, Any]:
-    """Return the joint law of all cells' outputs, and of the total, when `added` people are surely there."""
-    tables = {tuple(map(sum, zip(counts, added, strict=True))): weight for counts, weight in others.items()}
-    law: dict[Hashable, Any] = {}
+    """Return the joint law of all cells' outputs, and of the total, when `base` and the target are surely there."""
+    start, width = tuple(map(add, base, life)), len(base)
+    current: dict[Any, Any] = {tuple(map(add, counts, start)): weight for counts, weight in others.items()}
+    if sees_total:
+        current = {(*counts, sum(counts)): weight for counts, weight in current.items()}
     if step.noise is None:
-        for counts, weight in tables.items():
-            shown = (*(count if step.shows(count) else None for count in counts), sum(counts) if sees_total else None)
-            law[shown] = law[shown] + weight if shown in law else weight
-        return law
+        shows = step.shows
+        return _collected(
+            ((*[x if shows(x) else None for x in state[:width]], *state[width:]), weight)
+            for state, weight in current.items()
+        )
     alpha = (-flint.arb(step.noise)).exp()
     # One cell after the other goes through its noise; what lies on the right of it is still a true count.
-    current: dict[tuple[Any, ...], Any] = {
-        (*counts, sum(counts) if sees_total else None): weight for counts, weight in tables.items()
-    }
-    for at, start in enumerate(base):
-        top = start + 1 + max(counts[at] for counts in others)
-        reached = [count for count in range(start, top + 1) if step.shows(count)]
+    for at, least in enumerate(base):
+        reached = [x for x in range(least, least + 2 + max(counts[at] for counts in others)) if step.shows(x)]
         low, high = (reached[0], reached[-1]) if reached else (0, 0)
-        kernels: dict[int, Mapping[Hashable, Any]] = {}
-        pushed: dict[tuple[Any, ...], Any] = {}
+        lines: dict[tuple[Any, ...], dict[int, Any]] = {}
         for state, weight in current.items():
-            count = state[at]
-            if count not in kernels:
-                kernels[count] = noisy_kernel(step, count, alpha, low, high, numbers)
-            for output, chance in kernels[count].items():
-                after = (*state[:at], output, *state[at + 1 :])
-                pushed[after] = pushed[after] + weight * chance if after in pushed else weight * chance
-        current = pushed
-    return dict(current)
+            lines.setdefault((*state[:at], *state[at + 1 :]), {})[state[at]] = weight
+        current = {
+            (*rest[:at], output, *rest[at:]): weight
+            for rest, line in lines.items()
+            for output, weight in _noisy(step, line, alpha, low, high, numbers).items()
+        }
+    return current
+
+
+def _noisy(step: Cell, law: Mapping[int, Any], alpha: Any, low: int, top: int, numbers: Numbers) -> dict[Hashable, Any]:
+    """Return the law of what is published with noise, when the true count has the law `law`.
+
+    Parameters
+    ----------
+    step : Cell
+    law : mapping
+        The weight of each true count.
+    alpha : ball
+        ``e^{-ε0}``.
+    low, top : int
+        Smallest and largest count that may reach the noise in any law that is compared with this one.
+    numbers : Numbers
+
+    Notes
+    -----
+    ``Σ_x law(x) α^|o - x|`` for all outputs `o` by one recursion from the left and one from the right. Outputs up to
+    `low`, and from `top` on, have the same ratio of probabilities in any two lives: each of the two tails is one.
+    """
+    bottom = min(low, top - 1)
+    first = bottom + 1 if step.release is None else max(step.release, bottom + 1)
+    above = max(top, first)
+    weights = [law[x] if x in law and step.shows(x) else numbers.of(0) for x in range(low, top + 1)]
+    left, right = list(weights), [numbers.of(0)] * len(weights)
+    for at in range(1, len(weights)):
+        left[at] = left[at - 1] * alpha + weights[at]
+        right[-1 - at] = (right[-at] + weights[-at]) * alpha
+    share = (1 - alpha) / (1 + alpha)
+    shown: dict[Hashable, Any] = {o: share * (left[o - low] + right[o - low]) for o in range(first, above)}
+    shown["above"] = left[-1] * alpha ** (above - top) / (1 + alpha)
+    if step.release is None or step.release <= bottom:
+        below = (weights[0] + right[0]) * alpha ** (low - bottom) / (1 + alpha)
+        shown["below"] = below if step.release is None else below * (1 - alpha ** (bottom - step.release + 1))
+    suppressed = sum(law.values(), numbers.of(0)) - sum(shown.values(), numbers.of(0))
+    return {**shown, None: suppressed}

@@ -14,7 +14,7 @@ from numpy.random import Generator
 
 from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group
 from pkdp_pipeline.assurance.attacks.draws import Array, Tilted, Whole, exponent_for, mean_and_spread
-from pkdp_pipeline.assurance.attacks.laws import Cell
+from pkdp_pipeline.assurance.attacks.enumeration import Cell
 
 OneCellState = tuple[Whole, Whole, Array]
 """How many unknown, and how many known people are in the cell; and the sum of the formers' odds (see `OneCell`)."""

@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Any
 
 import flint
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from pkdp_pipeline.assurance.attacks.crowd import Crowd
-from pkdp_pipeline.assurance.attacks.draws import Array, mean_below, promised
+from pkdp_pipeline.assurance.attacks.draws import Array, mean_below
 from pkdp_pipeline.assurance.attacks.enumeration import (
+    BALLS,
     BITS,
     LARGEST,
     Enumerated,
@@ -27,7 +28,6 @@ from pkdp_pipeline.assurance.attacks.enumeration import (
     laws,
     size,
 )
-from pkdp_pipeline.assurance.attacks.laws import BALLS
 from pkdp_pipeline.assurance.attacks.matching import knowing_all, matching
 from pkdp_pipeline.assurance.attacks.simulation import simulated
 from pkdp_pipeline.certificates.composed import ComposedCertificate
@@ -60,19 +60,16 @@ class Day:
     times: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
-    """What one attacker sees of several releases: given everybody's habits, which she knows, days are independent.
+Schedule = tuple[Day, ...]
+"""What one attacker sees of several releases: given everybody's habits, which she knows, days are independent.
 
-    Releases that are not named are ignored by the attacker.
-    """
+Releases that are not named are ignored by the attacker.
+"""
 
-    days: tuple[Day, ...]
 
-    @property
-    def releases(self) -> int:
-        """How many releases the attacker looks at."""
-        return sum(day.times for day in self.days)
+def releases_in(schedule: Schedule) -> int:
+    """Return how many releases the attacker looks at."""
+    return sum(day.times for day in schedule)
 
 
 def enumerated_schedule(schedule: Schedule, epsilon: float) -> Enumerated | None:
@@ -82,15 +79,14 @@ def enumerated_schedule(schedule: Schedule, epsilon: float) -> Enumerated | None
     -----
     *Guarantee*: ``lower ≤ truth ≤ upper``. *Rounding*: outward.
     """
-    if any(size(day.mechanism, day.crowd) > LARGEST for day in schedule.days) or schedule.releases > 40:
+    if any(size(day.mechanism, day.crowd) > LARGEST for day in schedule) or releases_in(schedule) > 40:
         return None
     with flint.ctx.workprec(BITS):
-        days = [list(laws(day.mechanism, day.crowd, BALLS)) for day in schedule.days for _ in range(day.times)]
-        if math.prod(len(day) for day in days) > LARGEST:
+        days = [list(laws(day.mechanism, day.crowd, BALLS)) for day in schedule for _ in range(day.times)]
+        if math.prod(map(len, days)) > LARGEST:
             return None
         pairs = ((math.prod(one for one, _ in seen), math.prod(other for _, other in seen)) for seen in product(*days))
-        lower, upper = hockey_stick(pairs, epsilon, BALLS)
-    return Enumerated(lower=lower, upper=upper)
+        return hockey_stick(pairs, epsilon, BALLS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -99,23 +95,11 @@ class _Scored:
 
     first: Array
     scores: Array
-    infinite: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    infinite: NDArray[np.bool_]
     times: int
 
     def logs(self, rate: float) -> Array:
         return np.asarray(np.log(self.first) + rate * self.scores)
-
-    def draw(self, rate: float, draws: int, generator: Generator) -> tuple[Array, np.ndarray[Any, np.dtype[np.bool_]]]:
-        """Return sums of scores, and whether one of them is infinite, under the tilted law."""
-        logs = self.logs(rate)
-        heights = np.cumsum(np.exp(logs - logs.max()))
-        total, sure = np.zeros(draws), np.zeros(draws, dtype=bool)
-        for _ in range(self.times):
-            chosen = np.searchsorted(heights, generator.random(draws) * heights[-1], side="right")
-            chosen = np.minimum(chosen, len(heights) - 1)
-            total += self.scores[chosen]
-            sure |= self.infinite[chosen]
-        return total, sure
 
 
 def simulated_schedule(
@@ -140,16 +124,21 @@ def simulated_schedule(
     a draw weighs at most ``M e^{-λ ε}``. The exponent λ is chosen on a pilot sample. *Guarantee*: by the empirical
     Bernstein bound. *Rounding*: down.
     """
-    if any(size(day.mechanism, day.crowd) > LARGEST for day in schedule.days):
-        if schedule.releases > 1:
+    if any(size(day.mechanism, day.crowd) > LARGEST for day in schedule):
+        if releases_in(schedule) > 1:
             return None
-        (only,) = schedule.days
+        (only,) = schedule
         return simulated(only.mechanism, only.crowd, epsilon, draws=draws, error=error, generator=generator)
-    days = [_scored(day) for day in schedule.days]
-    rates = sorted(_RATES, key=lambda rate: -_promise(days, rate, epsilon, draws, error, generator))
+    days = [_scored(day) for day in schedule]
+
+    def promise(rate: float) -> float:
+        values = _values(days, rate, epsilon, _PILOT, generator)
+        return mean_below(values, 0.0, _most(days, rate, epsilon), error, draws=draws)
+
+    best = max(_RATES, key=promise)
     parts = [min(_AT_ONCE, draws - start) for start in range(0, draws, _AT_ONCE)]
-    values = np.concatenate([_values(days, rates[0], epsilon, part, generator) for part in parts])
-    return mean_below(values, 0.0, _most(days, rates[0], epsilon), error)
+    values = np.concatenate([_values(days, best, epsilon, part, generator) for part in parts])
+    return max(0.0, mean_below(values, 0.0, _most(days, best, epsilon), error))
 
 
 def _scored(day: Day) -> _Scored:
@@ -173,9 +162,13 @@ def _values(days: Sequence[_Scored], rate: float, epsilon: float, draws: int, ge
     """Return independent numbers with the mean ``P[E] - e^ε Q[E]``, or a little less."""
     total, sure = np.zeros(draws), np.zeros(draws, dtype=bool)
     for day in days:
-        part, certain = day.draw(rate, draws, generator)
-        total += part
-        sure |= certain
+        logs = day.logs(rate)
+        heights = np.cumsum(np.exp(logs - logs.max()))
+        for _ in range(day.times):
+            chosen = np.searchsorted(heights, generator.random(draws) * heights[-1], side="right")
+            chosen = np.minimum(chosen, len(heights) - 1)
+            total += day.scores[chosen]
+            sure |= day.infinite[chosen]
     weights = np.exp(np.minimum(700.0, _mass(days, rate) - rate * total))
     told = np.where(sure, 1.0, -np.expm1(np.minimum(0.0, epsilon - total)))
     return np.asarray(np.where(total >= epsilon, weights * told, 0.0))
@@ -187,13 +180,6 @@ def _most(days: Sequence[_Scored], rate: float, epsilon: float) -> float:
     if not any(bool(day.infinite.any()) for day in days):
         top -= (rate + 1.0) * math.log1p(rate) - rate * math.log(rate)
     return math.exp(min(700.0, top)) * (1.0 + 1e-9)
-
-
-def _promise(
-    days: Sequence[_Scored], rate: float, epsilon: float, draws: int, error: float, generator: Generator
-) -> float:
-    values = _values(days, rate, epsilon, _PILOT, generator)
-    return promised(values, 0.0, _most(days, rate, epsilon), draws, error)
 
 
 def schedules(certificate: ComposedCertificate, *, epsilons: Sequence[float] = EPSILONS) -> tuple[Schedule, ...]:
@@ -223,102 +209,76 @@ def schedules(certificate: ComposedCertificate, *, epsilons: Sequence[float] = E
         found |= dict.fromkeys(_singles(parts, partial(matching, epsilon=epsilon)))
         if certificate.rule == "independent_given_habits":
             found |= dict.fromkeys(_independent(certificate, parts, epsilon))
-    return tuple(schedule for schedule in found if schedule.days)
+    return tuple(filter(None, found))
 
 
 def worst_schedules(certificate: ComposedCertificate) -> tuple[Schedule, ...]:
     """Return schedules of attackers to whom nobody is unknown, for what noise promises against anybody."""
-    parts = [part for part in _attacked(certificate, partial=False) if part[0].worst_case_bound is not None]
+    parts = [part for part in _attacked(certificate, unsure=False) if part[0].worst_case_bound is not None]
     if not parts or certificate.worst_case_bound is None:
         return ()
     if certificate.rule in _LARGEST:
         return tuple(dict.fromkeys(_singles(parts, knowing_all)))
-    found: dict[Schedule, None] = {}
-    kinds = [knowing_all(part) for part, _ in parts]
-    for at in range(max(map(len, kinds))):
-        # The same place of every list: all towards one life, or all towards the other.
-        chosen = [crowds[at % len(crowds)] for crowds in kinds]
-        found[_limited(zip(parts, chosen, strict=True), _differing(certificate))] = None
-    return tuple(schedule for schedule in found if schedule.days)
+    kinds, stop = [knowing_all(part) for part, _ in parts], 2 * _participation(certificate)
+    for one in certificate.evidence:
+        if isinstance(one, BoundedSensitivity):  # in so many releases two lives differ: a move changes two numbers
+            stop = one.changes // (2 if certificate.protects == "value" else 1)
+            break
+    # The same place of every list: all towards one life, or all towards the other.
+    chosen = ([crowds[at % len(crowds)] for crowds in kinds] for at in range(max(map(len, kinds))))
+    return tuple(filter(None, dict.fromkeys(_schedule(parts, crowds, stop=stop) for crowds in chosen)))
 
 
-def _attacked(certificate: ComposedCertificate, *, partial: bool = True) -> list[_Part]:
+def _attacked(certificate: ComposedCertificate, *, unsure: bool = True) -> list[_Part]:
     """Return the releases that an attacker on the total looks at."""
     return [
         (part, times)
         for part, times in certificate.parts
         if isinstance(part, ReleaseCertificate)
         and part.protects == certificate.protects
-        and (part.has_partial_knowledge or not partial)
+        and (part.has_partial_knowledge or not unsure)
     ]
 
 
-def _participation(certificate: ComposedCertificate) -> int | None:
-    return next((one.times for one in certificate.evidence if isinstance(one, BoundedParticipation)), None)
+def _participation(certificate: ComposedCertificate) -> float:
+    """Return in how many releases a person may be."""
+    return next((one.times for one in certificate.evidence if isinstance(one, BoundedParticipation)), math.inf)
 
 
-def _differing(certificate: ComposedCertificate) -> int | None:
-    """Return in how many releases two lives may differ; None for all of them."""
-    for one in certificate.evidence:
-        if isinstance(one, BoundedSensitivity):  # who moves in a table changes two numbers
-            return one.changes // (2 if certificate.protects == "value" else 1)
-    most = _participation(certificate)
-    return None if most is None else 2 * most
-
-
-def _limited(days: Iterable[tuple[_Part, Crowd]], most: int | None) -> Schedule:
-    """Return a schedule of at most `most` releases."""
-    found: list[Day] = []
-    left = math.inf if most is None else most
-    for (part, times), crowd in days:
-        number = int(min(times, left))
-        if number > 0:
-            found.append(Day(mechanism=part.mechanism, crowd=crowd, times=number))
-            left -= number
-    return Schedule(days=tuple(found))
+def _schedule(
+    parts: Iterable[_Part], crowds: Iterable[Crowd | None], start: float = 0, stop: float = math.inf
+) -> Schedule:
+    """Return the days of the releases from `start` to `stop`, counted through all of them, that have an attacker."""
+    days, before = [], 0
+    for (part, times), crowd in zip(parts, crowds, strict=True):
+        number = min(before + times, stop) - max(before, start)
+        before += times
+        if crowd is not None and number > 0:
+            days.append(Day(mechanism=part.mechanism, crowd=crowd, times=int(number)))
+    return tuple(days)
 
 
 def _singles(parts: Iterable[_Part], crowds: Callable[[ReleaseCertificate], Iterable[Crowd]]) -> Iterator[Schedule]:
     """Yield the attackers on any one release."""
     for part, _ in parts:
         for crowd in crowds(part):
-            yield Schedule(days=(Day(mechanism=part.mechanism, crowd=crowd),))
+            yield (Day(mechanism=part.mechanism, crowd=crowd),)
 
 
 def _independent(certificate: ComposedCertificate, parts: Sequence[_Part], epsilon: float) -> Iterator[Schedule]:
-    most = _participation(certificate)
-    total = sum(times for _, times in parts)
-    days = total if most is None else min(2 * most, total)
+    most, total = _participation(certificate), sum(times for _, times in parts)
+    days = max(1, min(2 * most, total))
     for lean in (0.0, 0.5, 1.0):
-        sides = [_strongest(part, epsilon / max(1, days), lean) for part, _ in parts]
-        right = [(part, one) for part, (one, _) in zip(parts, sides, strict=True) if one is not None]
-        left = [(part, other) for part, (_, other) in zip(parts, sides, strict=True) if other is not None]
-        if most is None:
-            yield _limited(right, None)
-            yield _limited(left, None)
-            halves = [((part, times - times // 2), crowd) for (part, times), crowd in right]
-            halves += [((part, times // 2), crowd) for (part, times), crowd in left]
-            yield _limited(halves, None)
-        else:
-            # Each life takes part in `most` releases, of which the other life is in none.
-            first = _limited(right, most)
-            yield first
-            yield _limited(left, most)
-            if certificate.protects == "presence":
-                yield Schedule(days=(*first.days, *_others(left, first, min(most, total - first.releases)).days))
-
-
-def _others(days: Sequence[tuple[_Part, Crowd]], taken: Schedule, most: int) -> Schedule:
-    """Return a schedule of releases that `taken` leaves over."""
-    used: dict[object, int] = {}
-    for day in taken.days:
-        used[day.mechanism] = used.get(day.mechanism, 0) + day.times
-    rest: list[tuple[_Part, Crowd]] = []
-    for (part, times), crowd in days:
-        gone = min(times, used.get(part.mechanism, 0))
-        used[part.mechanism] = used.get(part.mechanism, 0) - gone
-        rest.append(((part, times - gone), crowd))
-    return _limited(rest, most)
+        sides = [_strongest(part, epsilon / days, lean) for part, _ in parts]
+        right, left = ([both[at] for both in sides] for at in (0, 1))
+        # Each life takes part in `most` releases, of which the other life is in none.
+        yield _schedule(parts, right, stop=most)
+        yield _schedule(parts, left, stop=most)
+        if math.isinf(most):
+            more, fewer = ([(part, (times + extra) // 2) for part, times in parts] for extra in (1, 0))
+            yield (*_schedule(more, right), *_schedule(fewer, left))
+        elif certificate.protects == "presence":
+            yield (*_schedule(parts, right, stop=most), *_schedule(parts, left, most, 2 * most))
 
 
 def _strongest(part: ReleaseCertificate, epsilon: float, lean: float) -> tuple[Crowd | None, Crowd | None]:

@@ -26,9 +26,8 @@ from pkdp_pipeline.assurance.attacks.draws import (
     exponent_for,
     mean_and_spread,
     mean_below,
-    promised,
 )
-from pkdp_pipeline.assurance.attacks.laws import Cell, cell_of
+from pkdp_pipeline.assurance.attacks.enumeration import Cell, cell_of
 from pkdp_pipeline.assurance.attacks.one_cell import OneCell, one_cell_trials
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
@@ -206,7 +205,7 @@ def _promise(trial: _Trial, state: Any, draws: int, error: float) -> float:
     if trial.is_plain and values.any():
         mean, variance = float(values.mean()), float(values.var())
         return mean - math.sqrt(2.0 * math.log(2.0 / error) * (variance + 1.0 / draws) / draws)
-    return promised(values, *trial.reach(), draws, error)
+    return mean_below(values, *trial.reach(), error, draws=draws)
 
 
 def _two_cell_trials(

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, Life, knows_total
-from pkdp_pipeline.assurance.attacks.matching import worst_numbers
-from pkdp_pipeline.assurance.audit.people import Columns, Layout, filtered
+from pkdp_pipeline.assurance.attacks.enumeration import enumerated, size
+from pkdp_pipeline.assurance.attacks.matching import matching
+from pkdp_pipeline.assurance.audit.people import Layout, filtered
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
 from pkdp_pipeline.errors import NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel
@@ -23,6 +24,9 @@ Scenario = Literal["once", "again", "revised", "days"]
 
 _MOST_PEOPLE = 3000
 """A frame has about so many people at most; larger crowds are copied less often."""
+
+_MOST_TERMS = 5_000
+"""Attackers of whom an enumeration takes more terms are not compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +59,7 @@ class Case:
     epsilons : tuple of float
         At which ε the loss is compared with the certificate.
     layout : Layout
+        Of the frames; a job's request in it is published as it is, with `alone` and `target` as of `publish`.
     options : mapping
         Further arguments of the publishing call; ``domain`` may be True: all cells, in the frame's order.
     scenario : Scenario
@@ -64,8 +69,6 @@ class Case:
         A histogram holds so many independent copies of the crowd, which are so many samples of one cell; odd.
     effort : float
         How many samples are drawn, in terms of what is asked for.
-    request : Question, optional
-        A job's, which is published as it is; `alone` and `target` are as of `publish`.
     """
 
     name: str
@@ -80,7 +83,6 @@ class Case:
     evidence: Any = None
     copies: int = 41
     effort: float = 1.0
-    request: Question | None = None
     alone: bool = True
     target: Asked = None
 
@@ -112,71 +114,34 @@ class Case:
 def crowds_for(certificate: ReleaseCertificate) -> tuple[Trial, ...]:
     """Return crowds within the declared model: as few others as it allows, and those who tell the target best.
 
-    The second is the attacker of the theorem, who leaves the target at the edge of being published, or, without a
-    threshold, those who are as unsure as declared.
+    The second is the strongest of the attackers by whom theorems are tried, at ε = 1, among those who are quickly
+    enumerated.
     """
     mechanism, attacker = certificate.mechanism, certificate.attacker
-    value = certificate.protects == "value"
-    cells = 2 if value else 1
-    second: Life = 1 if value else None
-    controlled = (attacker.known, *[0] * (cells - 1)) if attacker.influence == "active" and attacker.known else ()
-    known = attacker.known if attacker.influence == "passive" else 0
-    sure = _chances(attacker, mechanism, cells)
-    shown = (Group(people=known, chances=sure),) if known else ()
-    base = {"cells": cells, "controlled": controlled, "known": shown, "first": 0, "second": second}
-    floor = attacker.p_min or 0.0
-    least = (attacker.unknown or 0) if floor > 0.0 else 0
-    few = Crowd(unknown=(Group(people=least, chances=(floor,) * cells),) if least else (), **base)  # type: ignore[arg-type]
-    best = max(least, _best_number(mechanism, attacker, sure[0]))
-    if attacker.unknown_max is not None:
-        best = min(best, attacker.unknown_max)
-    groups = (Group(people=best, chances=sure),) if best else ()
-    found = {few: "as few others as declared"}
-    found.setdefault(Crowd(unknown=groups, **base), "the others as unsure as declared")  # type: ignore[arg-type]
-    if isinstance(mechanism, Count) and mechanism.k_complement is not None and floor > 0.0:
-        # Nearly everybody is counted: then the target may be one of the few who are not.
-        found.setdefault(Crowd(unknown=(Group(people=least + 4, chances=(1.0,)),), **base), "all others are counted")  # type: ignore[arg-type]
-    return tuple(Trial(name=name, days=(knows_total(crowd, attacker),)) for crowd, name in found.items())
+    cells = 2 if certificate.protects == "value" else 1
+    floor = (attacker.p_min or 0.0,) * cells
+    known, controlled = (0, attacker.known) if attacker.influence == "active" else (attacker.known, 0)
+    few = Crowd(
+        cells=cells,
+        unknown=(Group(people=attacker.unknown, chances=floor),) if attacker.unknown else (),
+        known=(Group(people=known, chances=floor),) if known else (),
+        controlled=(controlled, *[0] * (cells - 1)) if controlled else (),
+        second=1 if cells == 2 else None,
+    )
+    found = {knows_total(few, attacker): "as few others as declared"}
 
+    def attained(crowd: Crowd) -> float:
+        trial = enumerated(mechanism, crowd, 1.0) if size(mechanism, crowd) <= _MOST_TERMS else None
+        return -1.0 if trial is None else float(trial.lower)
 
-def _chances(attacker: AttackerModel, mechanism: Mechanism, cells: int) -> tuple[float, ...]:
-    """Return the chances of people about whom the attacker is as sure as declared."""
-    p = attacker.p_max
-    if cells == 1 and _is_of_the_rest(mechanism):
-        return (attacker.p_min or 0.0,)
-    if cells == 1:
-        return (max(0.5, attacker.p_min or 0.0) if p is None else p,)
-    if attacker.p_max_between is not None and (p is None or p == 1.0):
-        return (attacker.p_max_between, 1.0 - attacker.p_max_between)
-    if p is None or p == 1.0:
-        return (0.5, 0.5)
-    # Told "this cell or absent", the chance of each cell is p.
-    odds = p / (1.0 - p)
-    return (odds / (1.0 + 2.0 * odds),) * 2
-
-
-def _is_of_the_rest(mechanism: Mechanism) -> bool:
-    """Whether the only threshold is that of the people who are not counted."""
-    return isinstance(mechanism, Count) and mechanism.k is None and mechanism.k_complement is not None
-
-
-def _best_number(mechanism: Mechanism, attacker: AttackerModel, p: float) -> int:
-    """Return how many others leave the target at the edge of being published (theorem A, at ε = 1)."""
-    least = mechanism.k
-    if _is_of_the_rest(mechanism):
-        assert isinstance(mechanism, Count)
-        least, p = mechanism.k_complement, 1.0 - p
-    if least is None or p in (0.0, 1.0):
-        return max(4, attacker.unknown or 0)
-    edge = max(1, least - (attacker.known if attacker.influence == "active" else 0) - 1)
-    return worst_numbers(edge + 1, p, 1.0)[0]
+    strongest = max((crowd for crowd in matching(certificate, 1.0) if crowd.cells == cells), key=attained, default=few)
+    found.setdefault(strongest, "others who leave the target in doubt least")
+    return tuple(Trial(name=name, days=(crowd,)) for crowd, name in found.items())
 
 
 def _named(mechanism: Mechanism) -> str:
-    fields = mechanism_to_dict(mechanism)
-    noise = mechanism.noise
-    said = [f"noise = {noise.epsilon:g}"] if noise is not None else []
-    said += [f"{name} = {value}" for name, value in fields.items() if isinstance(value, int)]
+    said = [] if mechanism.noise is None else [f"noise = {mechanism.noise.epsilon:g}"]
+    said += [f"{name} = {value}" for name, value in mechanism_to_dict(mechanism).items() if isinstance(value, int)]
     return ", ".join([mechanism_name(mechanism), *said])
 
 
@@ -193,10 +158,13 @@ def case_of(mechanism: Mechanism, attacker: AttackerModel, protects: str) -> Cas
     points, bound = {0.5, 1.0}, certificate.worst_case_bound
     if bound is not None and 0.0 < bound.parameters[0] <= 8.0:
         points.add(bound.parameters[0])
-    histogram = isinstance(mechanism, Histogram)
-    shows_noise = mechanism.noise is not None and mechanism.release_threshold is None
-    found = histogram and mechanism.k is not None and not shows_noise
-    companions = ((mechanism.k or 1) + 2, max(1, (mechanism.k or 1) - 1)) if histogram else ()
+    histogram, k = isinstance(mechanism, Histogram), mechanism.k or 1
+    found = mechanism.k is not None and (mechanism.noise is None or mechanism.release_threshold is not None)
+    layout = Layout(
+        counts=not histogram and protects == "presence",
+        companions=(k + 2, max(1, k - 1)) if histogram else (),
+        rows=(1, 2, 3),
+    )
     return Case(
         name=_named(mechanism),
         mechanism=mechanism,
@@ -204,8 +172,8 @@ def case_of(mechanism: Mechanism, attacker: AttackerModel, protects: str) -> Cas
         protects=protects,
         trials=crowds_for(certificate),
         epsilons=tuple(sorted(points)),
-        layout=Layout(counts=not histogram and protects == "presence", companions=companions, rows=(1, 2, 3)),
-        options={} if found or not histogram else {"domain": True},
+        layout=layout,
+        options={"domain": True} if histogram and not found else {},
     )
 
 
@@ -214,46 +182,29 @@ def case_of_request(name: str, request: Question, attacker: AttackerModel, *, al
     values = filtered(request.where)
     if values is None:
         return "no rows were found that its filter keeps, and none that it drops"
-    columns = (*request.unit, *request.by, *request.order_by)
-    if set(values.kept) & set(columns):
+    if set(values.kept) & {*request.unit, *request.by, *request.order_by}:
         return "its filter is about the columns that name people or cells"
     try:
         plain = case_of(request.mechanism, attacker if alone else attacker.against_anyone(), request.protects)
     except NotCertifiableError:
         return "nothing is certified about it"
-    cells = None if request.domain is None else request.domain.cells
     if any(name in request.by for name in request.unit):
         return "a column names both people and cells"
-    named = Columns(unit=request.unit, by=request.by, order_by=request.order_by, cells=cells, where=values)
-    layout = _layout(plain, request, named)
+    # Without a unit every row is a person. Who is not counted is in the frame where a filter drops it.
+    rows = plain.layout.rows if request.unit else (1,)
+    layout = replace(plain.layout, text=True, rows=rows, request=request, where=values)
     copies = plain.copies
-    if cells is not None:
-        width = plain.trials[0].days[0].cells + len(layout.companions)
-        if width > len(cells):
-            return "its domain has fewer cells than the two that are compared"
-        copies = len(cells) // width
-    return replace(
-        plain, name=name, layout=layout, copies=copies, request=request, alone=alone, target=target, options={}
-    )
-
-
-def _layout(plain: Case, request: Question, columns: Columns) -> Layout:
-    """Return what frames look like for which the request is made."""
-    if not request.unit:
-        plain = replace(plain, layout=replace(plain.layout, rows=(1,)))  # every row is a person
     if not request.by:
-        # Without a filter everybody in the frame is counted, and who is not counted is not in it.
-        return replace(plain.layout, counts=request.where is not None, text=True, columns=columns)
-    compared, companions = plain.trials[0].days[0].cells, plain.layout.companions
-    if columns.cells is not None:
-        companions = companions[: max(0, len(columns.cells) - compared)]
-    several = request.one_cell in ("most_frequent", "first") and bool(request.unit)
-    strays = several and len(companions) + compared > 1
-    return replace(
-        plain.layout,
-        companions=companions,
-        text=True,
-        strays=strays,
-        rows=(2, 3) if strays else plain.layout.rows,
-        columns=columns,
-    )
+        layout = replace(layout, counts=request.where is not None)
+    else:
+        compared, companions = plain.trials[0].days[0].cells, layout.companions
+        if request.domain is not None:
+            cells = len(request.domain.cells)
+            if cells < compared:
+                return "its domain has fewer cells than the two that are compared"
+            companions = companions[: cells - compared]
+            copies = cells // (compared + len(companions))
+        several = request.one_cell in ("most_frequent", "first") and bool(request.unit)
+        strays = several and len(companions) + compared > 1
+        layout = replace(layout, companions=companions, strays=strays, rows=(2, 3) if strays else rows)
+    return replace(plain, name=name, layout=layout, copies=copies, alone=alone, target=target, options={})

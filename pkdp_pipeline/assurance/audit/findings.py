@@ -6,12 +6,12 @@ import itertools
 import json
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from pkdp_pipeline.assurance.attacks.draws import difference_below
-from pkdp_pipeline.assurance.audit.events import Features, chosen, fixed
+from pkdp_pipeline.assurance.audit.events import FIXED, Features, chosen
 from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.model.wording import rounded_down, rounded_up
 
@@ -179,71 +179,56 @@ def _seen(finding: Finding) -> str:
     )
 
 
-@dataclass(slots=True)
-class Samples:
-    """Features of outputs, in the order in which they were drawn, of both lives.
-
-    `shown` says that the events about the target's cell being shown are judged, too.
-    """
-
-    shown: bool
-    first: list[Features] = field(default_factory=list)
-    second: list[Features] = field(default_factory=list)
-
-
-def judgements(samples: Sequence[bool], epsilons: int) -> int:
-    """Return how many events are judged, so that the error can be shared beforehand; see `judged`."""
-    return sum(2 * epsilons * (1 + (len(fixed()) if shown else 0)) for shown in samples)
+def judgements(levels: Sequence[bool], epsilons: int) -> int:
+    """Return how many events are judged, so that the error can be shared beforehand: of each level, fixed ones too."""
+    return sum(2 * epsilons * (1 + (len(FIXED) if fixed else 0)) for fixed in levels)
 
 
 def judged(
-    samples: Samples,
+    samples: tuple[Sequence[Features], Sequence[Features]],
     *,
+    fixed: bool,
     case: str,
     engine: str,
     trial: str,
     epsilons: Sequence[float],
     certified: Callable[[float], float],
     error: float,
-) -> list[Finding]:
-    """Return a finding for every event, in both directions.
+) -> Iterator[Finding]:
+    """Yield a finding for every event, in both directions, from samples of the first and of the second life.
 
     The event that is chosen on the first samples, a third of them and never more than `_CHOOSING`, is judged by the
-    others; those that are fixed are judged by all.
+    others; those that are `fixed` are judged by all, where they are judged.
 
     Parameters
     ----------
     error : float
         How likely one event may be judged wrongly.
     """
-    findings = []
-    sides: tuple[tuple[Direction, list[Features], list[Features]], ...] = (
-        ("first", samples.first, samples.second),
-        ("second", samples.second, samples.first),
+    sides: tuple[tuple[Direction, Sequence[Features], Sequence[Features]], ...] = (
+        ("first", *samples),
+        ("second", *samples[::-1]),
     )
     for (direction, likelier, other), epsilon in itertools.product(sides, epsilons):
         one, two = (min(_CHOOSING, len(side) // 3) for side in (likelier, other))
         events = [(chosen(likelier[:one], other[:two], epsilon), likelier[one:], other[two:])]
-        events += [(event, likelier, other) for event in fixed() if samples.shown]
+        events += [(event, likelier, other) for event in FIXED if fixed]
         delta = certified(epsilon)
         for event, ones, others in events:
             p, q = (sum(map(event.holds, judging)) for judging in (ones, others))
-            findings.append(
-                Finding(
-                    case=case,
-                    engine=engine,
-                    trial=trial,
-                    event=event.words,
-                    direction=direction,
-                    epsilon=epsilon,
-                    certified=delta,
-                    estimate=p / len(ones) - math.exp(epsilon) * q / len(others),
-                    attained_lower=difference_below((p, len(ones)), (q, len(others)), epsilon, error),
-                    could_see=_could_see(len(ones), (q, len(others)), epsilon, delta, error),
-                    samples=min(len(ones), len(others)),
-                )
+            yield Finding(
+                case=case,
+                engine=engine,
+                trial=trial,
+                event=event.words,
+                direction=direction,
+                epsilon=epsilon,
+                certified=delta,
+                estimate=p / len(ones) - math.exp(epsilon) * q / len(others),
+                attained_lower=difference_below((p, len(ones)), (q, len(others)), epsilon, error),
+                could_see=_could_see(len(ones), (q, len(others)), epsilon, delta, error),
+                samples=min(len(ones), len(others)),
             )
-    return findings
 
 
 def _could_see(draws: int, other: tuple[int, int], epsilon: float, delta: float, error: float) -> float | None:

@@ -84,10 +84,6 @@ def check_engine(engine: str) -> str:
 _DAY = "2020-01-{:02d}"
 _UNIT = "person"
 
-
-_HEAD = re.compile(r'"head":\s*"[0-9a-f]*"')
-_OURS = (b"pkdp.certificate", b"pkdp.release")
-
 HIDDEN = None
 """The count of a row that is there, and whose number is not."""
 
@@ -164,45 +160,30 @@ def _of_release(release: Release, *, sealed: bool = True) -> Seen:
         Whether equal public content has equal bytes. With a ledger it has not: the certificate names the head of a
         chain that is different every time.
     """
-    table, content = release.table, release.to_bytes()
-    form = (
-        *_form(table),
-        *_file(content),
-        _HEAD.sub("", release.certificate.to_json()),
-        release.replayed,
-        repr(release),
-    )
-    return Seen(rows=_rows(table), form=form, digest=hashlib.sha256(content).hexdigest() if sealed else "")
-
-
-def _rows(table: pd.DataFrame) -> tuple[tuple[Any, ...], ...]:
     import pandas as pd
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    columns = [table.iloc[:, position].tolist() for position in range(table.shape[1])]
-    return tuple(tuple(None if pd.isna(value) else value for value in row) for row in zip(*columns, strict=True))
-
-
-def _form(table: pd.DataFrame) -> tuple[Any, ...]:
-    index = table.index
+    table, content = release.table, release.to_bytes()
+    index, file = table.index, pq.read_metadata(pa.BufferReader(content))
     plain = type(index).__name__ == "RangeIndex" and list(index) == list(range(len(index)))
-    return (
+    form = (
         tuple(table.columns),
         tuple(map(str, table.dtypes)),
         "plain" if plain else tuple(map(str, index)),
         tuple(map(str, index.names)),
         repr(sorted(table.attrs.items())),
+        # What the file says beside the table and the certificate; the schema's first line is an address in memory.
+        file.num_row_groups,
+        str(file.schema).partition("\n")[2],
+        tuple(sorted((key, value) for key, value in (file.metadata or {}).items() if key not in _OURS)),
+        _HEAD.sub("", release.certificate.to_json()),
+        release.replayed,
+        repr(release),
     )
-
-
-def _file(content: bytes) -> tuple[Any, ...]:
-    """Return what the file says beside the table and the certificate."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    found = pq.read_metadata(pa.BufferReader(content))
-    beside = {key: value for key, value in (found.metadata or {}).items() if key not in _OURS}
-    schema = str(found.schema).partition("\n")[2]  # its first line is an address in memory
-    return (found.num_row_groups, schema, tuple(sorted(beside.items())))
+    columns = (table.iloc[:, place].tolist() for place in range(table.shape[1]))
+    rows = tuple(tuple(None if pd.isna(value) else value for value in row) for row in zip(*columns, strict=True))
+    return Seen(rows=rows, form=form, digest=hashlib.sha256(content).hexdigest() if sealed else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -215,50 +196,51 @@ class FrameOperator:
 
     def seen(self, frames: Sequence[pd.DataFrame]) -> tuple[Seen, ...]:
         """Return everything that is seen when these frames are published, one for each day."""
-        if self.case.scenario == "once":
-            return (observed(lambda: _of_release(self._release(frames[0]))),)
-        with self._ledger() as ledger:
-            return tuple(observed(partial(self._logged, *call)) for call in self._calls(frames, ledger))
+        with self._calls(frames) as (_, calls):
+            sealed = self.case.scenario == "once"
+            return tuple(observed(partial(self._shown, *call, sealed=sealed)) for call in calls)
 
     def certificate(self, frames: Sequence[pd.DataFrame]) -> Certificate:
         """Return the certificate of the release, published for that, or the total of the ledger with all of them."""
-        if self.case.scenario == "once":
-            return self._release(frames[0]).certificate
-        with self._ledger() as ledger:
-            for given, frame in self._calls(frames, ledger):
-                self._release(frame, **given)
-            return ledger.total()
+        with self._calls(frames) as (ledger, calls):
+            releases = [self._release(*call) for call in calls]
+            return releases[0].certificate if ledger is None else ledger.total()
 
-    def _calls(self, frames: Sequence[pd.DataFrame], ledger: Ledger) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-        days = len(frames) if self.case.scenario == "days" else 2
-        for day in range(days):
-            period = _DAY.format(day + 1 if self.case.scenario == "days" else 1)
-            again = {"revise": True} if day and self.case.scenario == "revised" else {}
-            yield {"ledger": ledger, "period": period, **again}, frames[min(day, len(frames) - 1)]
-
-    def _logged(self, given: dict[str, Any], frame: pd.DataFrame) -> Seen:
-        return _of_release(self._release(frame, **given), sealed=False)
-
-    def _ledger(self) -> contextlib.AbstractContextManager[Ledger]:
+    @contextlib.contextmanager
+    def _calls(
+        self, frames: Sequence[pd.DataFrame]
+    ) -> Iterator[tuple[Ledger | None, list[tuple[pd.DataFrame, dict[str, Any]]]]]:
+        """Open a ledger where the scenario has one; with it, what is published: frames and arguments about a ledger."""
         from pkdp_pipeline.ledger import Ledger
 
-        return Ledger.open(":memory:", dataset="audit", evidence=self.case.evidence)
+        scenario = self.case.scenario
+        if scenario == "once":
+            yield None, [(frames[0], {})]
+            return
+        with Ledger.open(":memory:", dataset="audit", evidence=self.case.evidence) as ledger:
+            days = range(len(frames) if scenario == "days" else 2)
+            given = [{"ledger": ledger, "period": _DAY.format(day + 1 if scenario == "days" else 1)} for day in days]
+            if scenario == "revised":
+                given[1]["revise"] = True
+            yield ledger, [(frames[min(day, len(frames) - 1)], given[day]) for day in days]
 
-    def _release(self, frame: pd.DataFrame, **ledger: Any) -> Release:
+    def _shown(self, frame: pd.DataFrame, given: dict[str, Any], *, sealed: bool) -> Seen:
+        return _of_release(self._release(frame, given), sealed=sealed)
+
+    def _release(self, frame: pd.DataFrame, ledger: dict[str, Any]) -> Release:
         from pkdp_pipeline.releases.publish import count, histogram, publish
 
         case = self.case
-        if case.request is not None:
-            source = partial(_MAKERS[self.engine][1], frame)
-            return publish(source, case.request, attacker=case.attacker, alone=case.alone, target=case.target)
+        if case.layout.request is not None:
+            source, request = partial(_MAKERS[self.engine][1], frame), case.layout.request
+            return publish(source, request, attacker=case.attacker, alone=case.alone, target=case.target)
         # What promises little is audited too.
         given = {**case.arguments(self.keys), "unit": _UNIT, "attacker": case.attacker, "target": None, **ledger}
         if self.engine == "pandas":
             accessor: Any = frame.pkdp
             release: Release = (accessor.count if case.is_count else accessor.histogram)(**given)
             return release
-        asked = _MAKERS[self.engine][1](frame)
-        return count(asked, **given) if case.is_count else histogram(asked, **given)
+        return (count if case.is_count else histogram)(_MAKERS[self.engine][1](frame), **given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from pkdp_pipeline.model.predicate import Predicate
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.random import Generator
+
+    from pkdp_pipeline.model.question import Question
 
 ABSENT = -1
 _UNDECLARED = "elsewhere"
@@ -29,45 +31,6 @@ class Filtered:
 
     kept: Mapping[str, Any] = field(default_factory=dict)
     dropped: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
-    """A job's columns.
-
-    Parameters
-    ----------
-    unit, by, order_by : tuple of str
-    cells : tuple of tuples, optional
-        The declared cells; None where they are found in the data.
-    where : Filtered
-    """
-
-    unit: tuple[str, ...]
-    by: tuple[str, ...] = ()
-    order_by: tuple[str, ...] = ()
-    cells: tuple[tuple[Any, ...], ...] | None = None
-    where: Filtered = field(default_factory=Filtered)
-
-    def keys(self, names: Sequence[str]) -> list[tuple[Any, ...]]:
-        """Return the keys of the cells that an audit calls by these names."""
-        if self.cells is not None:
-            return list(self.cells[: len(names)])
-        return [(name, *("same" for _ in self.by[1:])) for name in names] if self.by else [(name,) for name in names]
-
-    def dressed(self, frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-        """Return the rows of an audit's frame under the job's columns."""
-        import pandas as pd
-
-        keys = dict(zip(names, self.keys(names), strict=True))
-        columns: dict[str, Any] = {name: frame["turn"].to_numpy() for name in self.order_by}
-        columns |= {name: frame["person"].to_numpy() if not place else "same" for place, name in enumerate(self.unit)}
-        for place, name in enumerate(self.by):
-            columns[name] = [keys[cell][place] for cell in frame["cell"]]
-        for name in self.where.kept:
-            kept, dropped = self.where.kept[name], self.where.dropped.get(name)
-            columns[name] = [kept if counted else dropped for counted in frame["counted"]]
-        return pd.DataFrame(columns, index=frame.index)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +57,10 @@ class Layout:
         Rows in every cell that name no person.
     strangers : int
         People in a cell that nobody has declared.
-    columns : Columns, optional
-        What a job calls the columns; None: as `frame_of` does.
+    request : Question, optional
+        A job's, which names the columns; None: as `frame_of` does.
+    where : Filtered
+        Of the request's filter.
     """
 
     counts: bool = False
@@ -106,7 +71,8 @@ class Layout:
     text: bool = False
     nameless: int = 0
     strangers: int = 0
-    columns: Columns | None = None
+    request: Question | None = None
+    where: Filtered = field(default_factory=Filtered)
 
     def cells(self, crowd: Crowd) -> int:
         """Return how many cells each copy of a crowd has."""
@@ -114,42 +80,26 @@ class Layout:
 
     def keys(self, crowd: Crowd, copies: int) -> list[tuple[Any, ...]]:
         """Return the keys of all cells, copy by copy, in an order that is not theirs."""
-        number = copies * self.cells(crowd)
+        names = self._names(copies * self.cells(crowd))
+        if self.request is None:
+            return [(name,) for name in names]
+        if self.request.domain is not None:
+            return list(self.request.domain.cells[: len(names)])
+        return [(name, *("same" for _ in self.request.by[1:])) for name in names]
+
+    def _names(self, number: int) -> list[str]:
         places = np.random.default_rng(number).permutation(number)
         # The target's cell is neither the first nor the last: what comes after a withheld row might tell of it.
         middle = int(np.flatnonzero(places == number // 2)[0])
         places[[0, middle]] = places[[middle, 0]]
-        names = [f"cell {place:03d}" for place in places]
-        return [(name,) for name in names] if self.columns is None else self.columns.keys(names)
+        return [f"cell {place:03d}" for place in places]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Drawn:
-    """Where everybody is, in several independent copies of a crowd.
+def draw(crowd: Crowd, lives: Sequence[Life], layout: Layout, generator: Generator) -> Numbers:
+    """Return where everybody is: one row for each of the lives, an independent copy of the crowd, its target first.
 
-    Attributes
-    ----------
-    cells : array
-        One row per copy; the target is its first person. `ABSENT`, or a cell of the copy.
-    known : int
-        How many of each copy's people, after the target, the attacker is shown.
-    sees_total : bool
-        Whether the attacker is also told how many people are present.
+    A place is a cell of the copy, or `ABSENT`; after the target come the people whom the attacker knows.
     """
-
-    cells: Numbers
-    known: int
-    sees_total: bool = False
-
-    def shown(self, copy: int) -> tuple[int, ...]:
-        """Return what the attacker is shown beside the table: how many known people are in each place; the total."""
-        places, people = np.unique(self.cells[copy, 1 : 1 + self.known], return_counts=True)
-        known = tuple(int(number) for pair in zip(places, people, strict=True) for number in pair)
-        return (*known, int(np.count_nonzero(self.cells[copy] != ABSENT))) if self.sees_total else known
-
-
-def draw(crowd: Crowd, lives: Sequence[Life], layout: Layout, generator: Generator) -> Drawn:
-    """Draw one copy of a crowd for each of the target's lives."""
     copies = len(lives)
     columns: list[Numbers] = [np.array([[ABSENT if life is None else life] for life in lives], dtype=np.int64)]
     for group in (*crowd.known, *crowd.unknown):
@@ -158,56 +108,65 @@ def draw(crowd: Crowd, lives: Sequence[Life], layout: Layout, generator: Generat
         columns.append(np.where(cells == crowd.cells, ABSENT, cells))
     for cell, people in enumerate((*(crowd.controlled or (0,) * crowd.cells), *layout.companions)):
         columns.append(np.full((copies, people), cell, dtype=np.int64))
-    shown = sum(group.people for group in crowd.known)
-    return Drawn(cells=np.hstack(columns), known=shown, sees_total=crowd.sees_total)
+    return np.hstack(columns)
 
 
-def frame_of(drawn: Drawn, crowd: Crowd, layout: Layout, generator: Generator) -> pd.DataFrame:
+def told(crowd: Crowd, places: Numbers) -> tuple[int, ...]:
+    """Return what the attacker is shown of a copy beside the table: how many known people are where; the total."""
+    known = sum(group.people for group in crowd.known)
+    numbers = np.stack(np.unique(places[1 : 1 + known], return_counts=True), axis=1).ravel().tolist()
+    return (*numbers, int(np.count_nonzero(places != ABSENT))) if crowd.sees_total else tuple(numbers)
+
+
+def frame_of(drawn: Numbers, crowd: Crowd, layout: Layout, generator: Generator) -> pd.DataFrame:
     """Return the rows of these people, shuffled, among columns that nobody asks for.
 
     The columns are ``person``, ``cell``, ``counted`` (whether the row counts), ``turn`` (the order of a person's rows),
-    and two that mean nothing.
+    and two that mean nothing; a job's request has columns of its own.
     """
     import pandas as pd
 
-    copies, people = drawn.cells.shape
+    copies, people = drawn.shape
     width = layout.cells(crowd)
-    names_of = [key[0] for key in replace(layout, columns=None).keys(crowd, copies)]
+    keys = layout.keys(crowd, copies)
     names = np.random.default_rng(copies * people).permutation(copies * people) + 1000
-    where = drawn.cells.ravel()
+    where = drawn.ravel()
     there = np.arange(copies * people) if layout.counts or layout.elsewhere else np.flatnonzero(where != ABSENT)
     rows = np.repeat(there, generator.choice(layout.rows, len(there)))
-    turns = np.arange(len(rows))
-    if layout.strays:
-        rows, turns = np.concatenate([rows, there]), np.concatenate([turns, len(rows) + np.arange(len(there))])
     cells = where[rows]
     if layout.strays:
-        cells[len(rows) - len(there) :] = (cells[len(rows) - len(there) :] + 1) % width
+        rows, cells = np.concatenate([rows, there]), np.concatenate([cells, (where[there] + 1) % width])
     places = rows // people * width + np.where(cells == ABSENT, 0, cells)
+    places[layout.elsewhere & (cells == ABSENT)] = -1
     # After these come rows that name nobody, and people in a cell that is not public.
-    others: list[tuple[Any, str]] = [(None, name) for name in names_of for _ in range(layout.nameless)]
-    others += [(f"s{number}" if layout.text else number, _UNDECLARED) for number in range(layout.strangers)]
-    people_named = [f"p{name}" for name in names[rows]] if layout.text else names[rows].tolist()
-    cells_named = [
-        _UNDECLARED if layout.elsewhere and cell == ABSENT else names_of[place]
-        for cell, place in zip(cells, places, strict=True)
-    ]
-    number = len(rows) + len(others)
-    order = generator.permutation(number)
+    others: list[tuple[Any, int]] = [(None, place) for place in range(len(keys)) for _ in range(layout.nameless)]
+    others += [(f"s{number}" if layout.text else number, -1) for number in range(layout.strangers)]
+    persons = [f"p{name}" for name in names[rows]] if layout.text else names[rows].tolist()
+    persons += [person for person, _ in others]
+    places = np.append(places, np.array([place for _, place in others], dtype=np.int64))
+    counted = np.append(layout.elsewhere | (cells != ABSENT), np.ones(len(others), dtype=bool))
+    turns = np.append(np.arange(len(rows)), np.arange(len(others)))
+    order, asked = generator.permutation(len(persons)), layout.request
+    if asked is not None:
+        columns: dict[str, Any] = dict.fromkeys(asked.order_by, turns)
+        columns |= {name: "same" if place else persons for place, name in enumerate(asked.unit)}
+        columns |= {name: [keys[place][at] for place in places] for at, name in enumerate(asked.by)}
+        for name, kept in layout.where.kept.items():
+            columns[name] = [kept if counts else layout.where.dropped.get(name) for counts in counted]
+        return pd.DataFrame(columns, index=range(len(persons))).iloc[order]
+    spelled = [*(name for (name,) in keys), _UNDECLARED]
     frame = pd.DataFrame(
         {
-            "person": pd.array(
-                [*people_named, *(person for person, _ in others)], dtype="str" if layout.text else "int64"
-            ),
-            "cell": pd.array([*cells_named, *(cell for _, cell in others)], dtype="str"),
-            "counted": np.append(layout.elsewhere | (cells != ABSENT), np.ones(len(others), dtype=bool)),
-            "turn": np.append(turns, np.arange(len(others))),
+            "person": pd.array(persons, dtype="str" if layout.text else "int64"),
+            "note": np.zeros(len(persons), dtype=np.int64),
+            "cell": pd.array([spelled[place] for place in places], dtype="str"),
+            "counted": counted,
+            "turn": turns,
         }
     ).iloc[order]
-    frame.insert(1, "note", generator.integers(0, 9, number))
-    frame["amount"] = generator.random(number)
+    frame["note"], frame["amount"] = generator.integers(0, 9, len(order)), generator.random(len(order))
     frame.attrs["title"] = "audit"
-    return frame if layout.columns is None else layout.columns.dressed(frame, names_of)
+    return frame
 
 
 def filtered(where: Predicate | None) -> Filtered | None:
@@ -225,9 +184,8 @@ def filtered(where: Predicate | None) -> Filtered | None:
             constants += [constant, constant + 1, constant - 1]
     # A column has values of one type, in rows that are kept and in rows that are not.
     found: dict[tuple[type, ...], dict[bool, dict[str, Any]]] = {}
-    for values in itertools.islice(
-        itertools.product([*dict.fromkeys(constants), True, False], repeat=len(names)), _MOST_TRIED
-    ):
+    tried = itertools.product([*dict.fromkeys(constants), True, False], repeat=len(names))
+    for values in itertools.islice(tried, _MOST_TRIED):
         row = dict(zip(names, values, strict=True))
         answer = _answer(where, row)
         if answer is not None:

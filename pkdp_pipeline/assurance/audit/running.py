@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.random import Generator
 
-from pkdp_pipeline.assurance.attacks.crowd import Crowd, Life
 from pkdp_pipeline.assurance.audit.cases import Case, Trial, case_of, case_of_request
-from pkdp_pipeline.assurance.audit.events import of_cell, of_table
-from pkdp_pipeline.assurance.audit.findings import Audit, Finding, NotAudited, Samples, judged, judgements
+from pkdp_pipeline.assurance.audit.events import Features, of_cell, of_table
+from pkdp_pipeline.assurance.audit.findings import Audit, Finding, NotAudited, judged, judgements
 from pkdp_pipeline.assurance.audit.operators import PACE, SQL, FrameOperator, Operator, SqlOperator, check_engine
-from pkdp_pipeline.assurance.audit.people import Drawn, draw, frame_of
+from pkdp_pipeline.assurance.audit.people import Numbers, draw, frame_of, told
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import ArgumentError, PkdpError
 from pkdp_pipeline.model.arguments import whole_number
@@ -233,32 +232,32 @@ def _findings(piece: _Piece) -> list[Finding]:
     case, crowd, generator = piece.case, piece.trial.days[0], np.random.default_rng(piece.seed)
     copies = case.copies_of(crowd)
     operator = piece.operator(copies)
-    keys, width = case.layout.keys(crowd, copies), case.layout.cells(crowd)
-    spelled = [tuple(map(str, key)) for key in keys]
+    width, spelled = case.layout.cells(crowd), [tuple(map(str, key)) for key in operator.keys]
     certificate = _certificate(piece, operator, copies, generator)
-    cells, tables = Samples(shown=True), Samples(shown=False)
+    # Of the first and the second life: features of single copies, and of whole tables.
+    cells: tuple[list[Features], list[Features]] = ([], [])
+    tables: tuple[list[Features], list[Features]] = ([], [])
     own = frozenset(spelled[:width])
     for sample in range(piece.samples):
         for life in (0, 1):
-            lives = _lives(copies, life, sample)
-            days = [
-                _frame(piece, [of_day[one] for one in lives], day, generator)
-                for day, of_day in zip(piece.trial.days, piece.trial.lives(), strict=True)
-            ]
-            seen = operator.seen([frame for _, frame in days])
+            # The first copy has the sample's life; the others take turns, half in each. So whole tables of the two
+            # lives differ in one person, and each other copy is a sample of its own life.
+            lives = [life, *((copy + sample) % 2 for copy in range(1, copies))]
+            drawn, frames = _days(piece, lives, generator)
+            seen = operator.seen(frames)
             table = of_table(seen, own)
-            shown = [drawn for drawn, _ in days]
             for copy, one in enumerate(lives):
                 names = None if case.is_count else spelled[copy * width : (copy + 1) * width]
-                cell = of_cell(seen, names, tuple(part for drawn in shown for part in drawn.shown(copy)))
-                features = cell.and_of(table) if case.is_count else cell
-                (cells.second if one else cells.first).append(features)
-            (tables.second if life else tables.first).append(table)
+                shown = (told(day, places[copy]) for day, places in zip(piece.trial.days, drawn, strict=True))
+                cell = of_cell(seen, names, tuple(number for numbers in shown for number in numbers))
+                cells[one].append({**cell, **table} if case.is_count else cell)
+            tables[life].append(table)
     return [
         finding
-        for level in ((cells,) if case.is_count else (cells, tables))
+        for fixed, samples in zip(piece.levels, (cells, tables), strict=False)
         for finding in judged(
-            level,
+            samples,
+            fixed=fixed,
             case=case.name,
             engine=piece.engine,
             trial=piece.trial.name,
@@ -271,14 +270,7 @@ def _findings(piece: _Piece) -> list[Finding]:
 
 def _certificate(piece: _Piece, operator: Operator, copies: int, generator: Generator) -> Certificate:
     """Return what is certified, as it is published; from the second life where publishing the first one fails."""
-    days = piece.trial.days
-    frames = [
-        [
-            _frame(piece, [of_day[life]] * copies, day, generator)[1]
-            for day, of_day in zip(days, piece.trial.lives(), strict=True)
-        ]
-        for life in (0, 1)
-    ]
+    frames = [_days(piece, [life] * copies, generator)[1] for life in (0, 1)]
     try:
         return operator.certificate(frames[0])
     except Exception:
@@ -286,14 +278,10 @@ def _certificate(piece: _Piece, operator: Operator, copies: int, generator: Gene
         return operator.certificate(frames[1])
 
 
-def _lives(copies: int, life: int, sample: int) -> list[int]:
-    """Return the lives of all copies: that of the first is the sample's, the others take turns, half in each.
-
-    So whole tables of the two lives differ in one person, and each other copy is a sample of its own life.
-    """
-    return [life, *((copy + sample) % 2 for copy in range(1, copies))]
-
-
-def _frame(piece: _Piece, lives: list[Life], day: Crowd, generator: Generator) -> tuple[Drawn, pd.DataFrame]:
-    drawn = draw(day, lives, piece.case.layout, generator)
-    return drawn, frame_of(drawn, day, piece.case.layout, generator)
+def _days(piece: _Piece, lives: Sequence[int], generator: Generator) -> tuple[list[Numbers], list[pd.DataFrame]]:
+    """Draw every day of a trial, given which life (0 or 1) each copy's target has: people, and frames."""
+    drawn, frames, layout = [], [], piece.case.layout
+    for day, both in zip(piece.trial.days, piece.trial.lives(), strict=True):
+        drawn.append(draw(day, [both[life] for life in lives], layout, generator))
+        frames.append(frame_of(drawn[-1], day, layout, generator))
+    return drawn, frames

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,17 +17,20 @@ from pkdp_pipeline.assurance.attacks.matching import knowing_all, matching
 from pkdp_pipeline.assurance.attacks.schedules import (
     Schedule,
     enumerated_schedule,
+    releases_in,
     schedules,
     simulated_schedule,
     worst_schedules,
 )
 from pkdp_pipeline.assurance.attacks.simulation import simulated
-from pkdp_pipeline.assurance.verification.certificates import Nested
-from pkdp_pipeline.assurance.verification.claims import BrokenError, Claim, UncheckedError, claim_of
+from pkdp_pipeline.assurance.verification.claims import BrokenError, Claim, Nested, UncheckedError, claim_of
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
 from pkdp_pipeline.display.ledger.words import number_of
+from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.model.wording import rounded_down, rounded_up
+from pkdp_pipeline.theorems import Protects
 
 MOST = 12
 """So many different releases of a total are tried."""
@@ -94,7 +96,7 @@ class Effort:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Tried:
+class _Found:
     """What enumerating attackers has found.
 
     Parameters
@@ -114,30 +116,56 @@ class _Tried:
     left: list[tuple[float, Crowd]] = field(default_factory=list)
 
 
-_Same = list[Nested]
-"""Releases of a certificate with the same mechanism and attacker."""
+class _Tried(NamedTuple):
+    """Releases of a certificate with the same terms: the δ that each of them states, by ε, and what was found."""
 
-_Reached = tuple[Fraction, float, Nested, float]
+    mechanism: Mechanism
+    stored: dict[str, dict[float, float]]
+    found: _Found
+
+    def drawable(self) -> list[tuple[float, Crowd]]:
+        """Return which of the attackers who were too large to enumerate to simulate, and at which ε."""
+        small = [
+            (epsilon, crowd)
+            for epsilon, crowd in self.found.left
+            if sum(group.people for group in (*crowd.unknown, *crowd.known)) <= _MOST_PEOPLE
+        ]
+        return [trial for at in _SIMULATED_AT for trial in [one for one in small if one[0] == at][:_SIMULATED_EACH]]
+
+
+_Reached = tuple[Fraction, float, str, float]
 """What is attained at least, at which ε, of which certificate, and the δ that it states there."""
 
 
 def attack_claims(nested: Sequence[Nested], effort: Effort, prefix: str = "certificate") -> Iterator[Claim]:
     """Yield what attackers attain of every release in a certificate, held against the stored numbers."""
-    releases, more = _different(nested)
-    declared = [(same, _tried(same, worst=False)) for same in releases if _release(same).has_partial_knowledge]
-    anyone = [(same, _tried(same, worst=True)) for same in releases if _release(same).worst_case_bound is not None]
-    drawn = [(same, _drawable(found)) for same, found in declared[:MOST_SIMULATED]]
+    alike: dict[tuple[Mechanism, AttackerModel, Protects], list[Nested]] = {}
+    for one in nested:
+        made = one.certificate
+        if isinstance(made, ReleaseCertificate):
+            alike.setdefault((made.mechanism, made.attacker, made.protects), []).append(one)
+    more = len(alike) - MOST
+    left = f" {number_of(more, 'more release')} not tried." if more > 0 else ""
+    tried: dict[bool, list[_Tried]] = {False: [], True: []}
+    for terms, releases in list(alike.items())[:MOST]:
+        about = releases[0].certificate
+        for worst, stated in ((False, about.has_partial_knowledge), (True, about.worst_case_bound is not None)):
+            if stated:
+                stored = {one.path: _stored(one, worst=worst) for one in releases}
+                chosen = {epsilon for each in stored.values() for epsilon in each if 0.0 <= epsilon <= _FARTHEST}
+                # The ε that matter most come first.
+                ordered = [epsilon for epsilon in _FIRST if epsilon in chosen] + sorted(chosen - set(_FIRST))
+                tried[worst].append(_Tried(terms[0], stored, _enumerating(*terms, tuple(ordered), worst)))
     part = effort.shared(2) if len(nested) > 1 else effort
-    left = f" {number_of(more, 'more release')} not tried." if more else ""
-    totals = [one for one in nested if isinstance(one.certificate, ComposedCertificate)]
-    if declared:
-        yield claim_of(f"{prefix}.enumerated", lambda: _enumerated(declared, left, worst=False))
+    drawn = [(one, one.drawable()) for one in tried[False][:MOST_SIMULATED]]
+    if tried[False]:
+        yield claim_of(f"{prefix}.enumerated", lambda: _enumerated(tried[False], left))
     if any(listed for _, listed in drawn):
         yield claim_of(f"{prefix}.simulated", lambda: _simulated(drawn, part))
-    if anyone:
-        yield claim_of(f"{prefix}.anyone", lambda: _enumerated(anyone, left, worst=True))
-    if totals:  # the total itself: its parts are tried one by one
-        yield claim_of(f"{prefix}.together", lambda: _together(totals[-1], part))
+    if tried[True]:
+        yield claim_of(f"{prefix}.anyone", lambda: _enumerated(tried[True], left))
+    if isinstance(nested[-1].certificate, ComposedCertificate):  # the total itself: its parts are tried one by one
+        yield claim_of(f"{prefix}.together", lambda: _together(nested[-1], part))
 
 
 def _judged(reached: Iterable[_Reached], evidence: dict[str, Any], *, least: str = "") -> str:
@@ -148,12 +176,12 @@ def _judged(reached: Iterable[_Reached], evidence: dict[str, Any], *, least: str
     BrokenError
         If more is attained somewhere.
     """
-    closest: tuple[int, bool, float] | None = None
-    for lower, epsilon, one, delta in reached:
+    closest: tuple[int, bool, float] = (-1, False, 0.0)
+    for lower, epsilon, path, delta in reached:
         if lower > Fraction(delta) * (1 + SAME):
             raise BrokenError(
                 f"An attacker within the declaration attains δ = {rounded_down(lower, 6)} at ε = "
-                f"{rounded_down(epsilon, 6)}, where {one.path} says {rounded_up(delta, 6)}.",
+                f"{rounded_down(epsilon, 6)}, where {path} says {rounded_up(delta, 6)}.",
                 **evidence,
                 epsilon=epsilon,
                 stored=delta,
@@ -161,28 +189,26 @@ def _judged(reached: Iterable[_Reached], evidence: dict[str, Any], *, least: str
         if delta > 0.0:
             percent = math.floor(100 * min(lower / Fraction(delta), Fraction(1)))
             # Of equal shares, the ε that people read comes last.
-            closest = max(closest or (0, False, 0.0), (percent, epsilon in _READ, epsilon))
-    if closest is None:
+            closest = max(closest, (percent, epsilon in _READ, epsilon))
+    if closest[0] < 0:
         return ""
     evidence |= {"percent": closest[0], "epsilon": closest[2]}
     return f"; the closest reaches {least}{closest[0]} % of it (ε = {closest[2]:g})"
 
 
-def _enumerated(tried: Sequence[tuple[_Same, _Tried]], left: str, *, worst: bool) -> tuple[str, dict[str, Any]]:
+def _enumerated(tried: Sequence[_Tried], left: str) -> tuple[str, dict[str, Any]]:
     """Return what exact trials of attackers on single releases attain."""
-    trials, people = sum(found.trials for _, found in tried), sum(len(found.crowds) for _, found in tried)
-    skipped = sum(len(found.left) for _, found in tried)
+    trials, people = sum(one.found.trials for one in tried), sum(len(one.found.crowds) for one in tried)
+    skipped = sum(len(one.found.left) for one in tried)
     evidence: dict[str, Any] = {"trials": trials, "attackers": people, "too_large": skipped}
-    tight = _judged(
-        (
-            (found.best[epsilon], epsilon, one, delta)
-            for same, found in tried
-            for one in same
-            for epsilon, delta in _stored(one, worst=worst).items()
-            if epsilon in found.best
-        ),
-        evidence,
+    reached = (
+        (one.found.best[epsilon], epsilon, path, delta)
+        for one in tried
+        for path, stored in one.stored.items()
+        for epsilon, delta in stored.items()
+        if epsilon in one.found.best
     )
+    tight = _judged(reached, evidence)
     if not trials:
         why = "Every attacker who matters is too large to enumerate." if skipped else "There is nobody to try."
         raise UncheckedError(f"{why}{left}", **evidence)
@@ -190,20 +216,19 @@ def _enumerated(tried: Sequence[tuple[_Same, _Tried]], left: str, *, worst: bool
     return f"{trials} exact trials of {people} attackers on {of}: none above{tight}.{left}", evidence
 
 
-def _simulated(chosen: Sequence[tuple[_Same, list[tuple[float, Crowd]]]], effort: Effort) -> tuple[str, dict[str, Any]]:
+def _simulated(drawn: Sequence[tuple[_Tried, list[tuple[float, Crowd]]]], effort: Effort) -> tuple[str, dict[str, Any]]:
     """Return what is found by drawing attackers who are too large to enumerate."""
-    number = sum(len(listed) for _, listed in chosen)
+    number = sum(len(listed) for _, listed in drawn)
     # Each of them may err, and all of them together seldom do (Bonferroni).
     error, generator = effort.shared(number).error, np.random.default_rng(effort.seed)
     evidence: dict[str, Any] = {"simulations": number, "draws": effort.draws, "error": effort.error}
 
     def reached() -> Iterator[_Reached]:
-        for same, listed in chosen:
+        for one, listed in drawn:
             for epsilon, crowd in listed:
-                mechanism = _release(same).mechanism
-                lower = simulated(mechanism, crowd, epsilon, draws=effort.draws, error=error, generator=generator)
-                for one in same:
-                    yield Fraction(lower), epsilon, one, _stored(one, worst=False).get(epsilon, 1.0)
+                lower = simulated(one.mechanism, crowd, epsilon, draws=effort.draws, error=error, generator=generator)
+                for path, stored in one.stored.items():
+                    yield Fraction(lower), epsilon, path, stored.get(epsilon, 1.0)
 
     tight = _judged(reached(), evidence, least="at least ")
     return f"{number_of(number, 'simulation')} of {effort.words}: none above{tight}.", evidence
@@ -223,7 +248,7 @@ def _together(one: Nested, effort: Effort) -> tuple[str, dict[str, Any]]:
                 lower = simulated_schedule(schedule, epsilon, draws=effort.draws, error=error, generator=generator)
             if lower is not None:
                 evidence["trials"] += 1
-                yield Fraction(lower), epsilon, one, delta
+                yield Fraction(lower), epsilon, one.path, delta
 
     tight = _judged(reached(), evidence, least="at least ")
     trials, drawn = evidence["trials"], evidence["simulations"]
@@ -247,25 +272,8 @@ def _chosen(one: Nested) -> Iterator[tuple[float, Schedule, float]]:
             if epsilon in stored:
                 found = worst_schedules(certificate) if worst else schedules(certificate, epsilons=(epsilon,))
                 # Those who look at most releases first.
-                for schedule in sorted(found, key=lambda each: -each.releases)[:_MOST_SCHEDULES]:
+                for schedule in sorted(found, key=releases_in, reverse=True)[:_MOST_SCHEDULES]:
                     yield epsilon, schedule, stored[epsilon]
-
-
-def _different(nested: Sequence[Nested]) -> tuple[list[_Same], int]:
-    """Return the releases of a certificate, those with the same mechanism and attacker together, and how many more."""
-    found: dict[str, _Same] = {}
-    for one in nested:
-        if isinstance(one.certificate, ReleaseCertificate):
-            same = json.dumps([one.document[name] for name in ("mechanism", "attacker", "protects")], sort_keys=True)
-            found.setdefault(same, []).append(one)
-    groups = list(found.values())
-    return groups[:MOST], max(0, len(groups) - MOST)
-
-
-def _release(same: _Same) -> ReleaseCertificate:
-    certificate = same[0].certificate
-    assert isinstance(certificate, ReleaseCertificate)
-    return certificate
 
 
 def _stored(one: Nested, *, worst: bool) -> dict[float, float]:
@@ -283,18 +291,14 @@ def _stored(one: Nested, *, worst: bool) -> dict[float, float]:
     return found
 
 
-def _tried(same: _Same, *, worst: bool) -> _Tried:
-    """Try those whom the theorems are worst about and all vertices of small instances; or those who know all others."""
-    chosen = {epsilon for one in same for epsilon in _stored(one, worst=worst) if 0.0 <= epsilon <= _FARTHEST}
-    # The ε that matter most come first.
-    ordered = [epsilon for epsilon in _FIRST if epsilon in chosen] + sorted(chosen - set(_FIRST))
-    about = _release(same)
-    # The promises of a report are often about the same release, alone and as part of a total.
-    return _enumerating(about.mechanism, about.attacker, about.protects, tuple(ordered), worst)
-
-
 @functools.lru_cache(maxsize=64)
-def _enumerating(mechanism: Any, attacker: Any, protects: Any, epsilons: tuple[float, ...], worst: bool) -> _Tried:
+def _enumerating(
+    mechanism: Mechanism, attacker: AttackerModel, protects: Protects, epsilons: tuple[float, ...], worst: bool
+) -> _Found:
+    """Try those whom the theorems are worst about and all vertices of small instances; or those who know all others.
+
+    It is kept: the promises of a report are often about the same release, alone and as part of a total.
+    """
     certificate = certify(mechanism, attacker, protects=protects)
     if worst:
         crowds = knowing_all(certificate)
@@ -303,7 +307,7 @@ def _enumerating(mechanism: Any, attacker: Any, protects: Any, epsilons: tuple[f
         trials = [(epsilon, crowd) for epsilon in epsilons for crowd in matching(certificate, epsilon)]
         small = vertices(certificate)
         trials += [(epsilon, crowd) for epsilon in _READ if epsilon in epsilons for crowd in small]
-    found, room = _Tried(), dict(_TERMS)
+    found, room = _Found(), dict(_TERMS)
     for epsilon, crowd in trials:
         terms, single = size(mechanism, crowd), crowd.cells == 1
         fits = terms <= min(_ONE_TRIAL[single], room[single])
@@ -316,13 +320,3 @@ def _enumerating(mechanism: Any, attacker: Any, protects: Any, epsilons: tuple[f
         found.crowds.add(crowd)
         found.best[epsilon] = max(trial.lower, found.best.get(epsilon, trial.lower))
     return found
-
-
-def _drawable(found: _Tried) -> list[tuple[float, Crowd]]:
-    """Return which of the attackers who were too large to enumerate to simulate, and at which ε."""
-    small = [
-        (epsilon, crowd)
-        for epsilon, crowd in found.left
-        if sum(group.people for group in (*crowd.unknown, *crowd.known)) <= _MOST_PEOPLE
-    ]
-    return [trial for at in _SIMULATED_AT for trial in [one for one in small if one[0] == at][:_SIMULATED_EACH]]

@@ -1,4 +1,4 @@
-"""The claims that only the ledger can settle: that it holds what a file shows, and that nothing undoes it since."""
+"""What a ledger settles: that it is intact, that it holds what a file shows, and that nothing undoes it since."""
 
 from __future__ import annotations
 
@@ -7,19 +7,24 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.assurance.verification.certificates import no_bolder
-from pkdp_pipeline.assurance.verification.claims import BrokenError, Claim, Kind, UncheckedError, checked
-from pkdp_pipeline.assurance.verification.opening import Opened
+from pkdp_pipeline.assurance.verification.claims import BrokenError, Claim, Kind, UncheckedError, checked, no_bolder
+from pkdp_pipeline.assurance.verification.files import Opened
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.differences import SEARCHED, differences
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.certificates.statement import Statement
+from pkdp_pipeline.display.ledger.words import number_of, term_changes
 from pkdp_pipeline.display.report.forms import document_of
 from pkdp_pipeline.display.report.gathering import published_table
-from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
+from pkdp_pipeline.errors import ArgumentError, LedgerError, NoEvidenceError
+from pkdp_pipeline.ledger import Entry, Ledger
+from pkdp_pipeline.ledger.chain import GENESIS, Event
+from pkdp_pipeline.ledger.sealed import check_table
+from pkdp_pipeline.ledger.views.history import History, read_history, spending
+from pkdp_pipeline.ledger.views.reading import open_for_reading
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.plain_text import joined, key_text, printable
 from pkdp_pipeline.model.wording import moved, rounded_up
@@ -27,10 +32,6 @@ from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from pkdp_pipeline.ledger import Entry, Ledger
-    from pkdp_pipeline.ledger.chain import Event
-    from pkdp_pipeline.ledger.views.history import History
 
 _AT = (0.1, 0.5, 1.0, 2.0, 5.0)
 _SPARE = 1.0 + 1e-9
@@ -63,8 +64,6 @@ def ledger_claims(
     location: str, dataset: str | None, head: str | None, further: Callable[[Ledger], Iterator[Claim]]
 ) -> Iterator[Claim]:
     """Yield whether a ledger has the data set that a file names and verifies, with its head; then what is further."""
-    from pkdp_pipeline.ledger.chain import GENESIS
-    from pkdp_pipeline.ledger.views.reading import open_for_reading
 
     def chain() -> tuple[str, dict[str, str]]:
         ledger.verify()
@@ -174,8 +173,6 @@ def _is_total(ledger: Ledger, file: Opened) -> bool:
 
 def report_ledger_claims(ledger: Ledger, document: dict[str, Any]) -> Iterator[Claim]:
     """Yield whether a report's releases, total and points are those of the ledger."""
-    from pkdp_pipeline.ledger.views.history import read_history
-
     with ledger.records.snapshot():
         entries = {entry.release_id: entry for entry in ledger.entries() if entry.state == "published"}
         history = read_history(ledger)
@@ -214,7 +211,6 @@ _differences = functools.partial(differences, none_is_infinite=True, rounding=la
 
 
 def _total(ledger: Ledger, history: History, unit: str | None, document: dict[str, Any]) -> str:
-
     account = document["ledger"]
     if account["head"] != history.head:
         known = account["head"] in {event.hash for event in ledger.records.events()}
@@ -243,8 +239,6 @@ def _total(ledger: Ledger, history: History, unit: str | None, document: dict[st
 
 
 def _points(history: History, unit: str, document: dict[str, Any]) -> str:
-    from pkdp_pipeline.ledger.views.history import spending
-
     account, stored = document["ledger"], document["ledger"]["points"]
     if not stored:
         raise UncheckedError("The report has none.")
@@ -292,3 +286,105 @@ def _shows(table: pd.DataFrame, row: dict[str, int | None], *, complete: bool) -
     if any(known.get(name) != count for name, count in row.items()):
         return False
     return not complete or all(count is None or names & set(row) for names, count in named)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What was found to be in order.
+
+    Attributes
+    ----------
+    events : int
+    head : str
+    held : int or None
+        The event whose hash was given as the head; None if none was.
+    remarks : tuple of str
+        What else is to be said, a line each.
+    """
+
+    events: int
+    head: str
+    held: int | None
+    remarks: tuple[str, ...]
+
+
+def check(ledger: Ledger, *, head: str | None) -> Checked:
+    """Check a data set's ledger and recompute what its releases promise.
+
+    Raises
+    ------
+    LedgerError
+        Naming what was altered.
+    ArgumentError
+        If `head` is no hash, or the one that stands before every chain.
+    """
+    if head is not None and (len(head) != 64 or set(head) - set("0123456789abcdef")):
+        raise ArgumentError("--head must be a hash of 64 hexadecimal digits, as verify prints it.")
+    if head == GENESIS:
+        raise ArgumentError(
+            "--head of 64 zeros says nothing: it stands before the first event of every ledger, and a ledger's first "
+            "release names it. Give the head that verify printed, or one that a later release or a run names."
+        )
+    ledger.verify(head)
+    last, held, unreadable = None, None, []
+    kinds: Counter[str] = Counter()
+    recomputed: dict[str, str] = {}
+    with ledger.records.snapshot():
+        for event in ledger.records.events():
+            last = event.hash
+            kinds[event.kind] += 1
+            held = event.position if event.hash == head else held
+            if event.kind == "unreadable":
+                unreadable.append(event.key)
+            if event.content is None:
+                continue
+            release = Release.from_bytes(event.content)
+            try:
+                _recompute(release, recomputed)
+            except ArgumentError as error:
+                raise LedgerError(f"the release of event {event.sequence} does not hold: {error}") from error
+        changes = tuple(term_changes(ledger))
+    events, charged = kinds.total(), kinds["reserved"] - kinds["given_back"]
+    waiting = charged - kinds["published"]
+    public = f" ({waiting:,} of them charged and not public)" if waiting else ""
+    again = f", {number_of(kinds['recertified'], 'certificate')} issued again" if kinds["recertified"] else ""
+    remarks = [
+        f"{number_of(charged, 'release')}{public}{again}: every stored table is as its certificate says. "
+        f"{number_of(len(recomputed), 'different certificate')} recomputed."
+    ]
+    if unreadable:
+        remarks.append(f"No gate answers about {', '.join(map(repr, unreadable))}, which could not be read.")
+    remarks += [f"{change.words[0].upper()}{change.words[1:]}." for change in changes[1:]]
+    if held is None:
+        remarks.append(
+            "A chain cannot show that its end was cut off: keep the head elsewhere, and check with it next time:"
+        )
+    elif held == events:
+        remarks.append(f"The chain ends with the given head, event {held:,} of {events:,}.")
+    else:
+        remarks.append(
+            f"The chain holds the given head, event {held:,} of {events:,}; a cut after it would not show. A later "
+            "head covers more:"
+        )
+    return Checked(events=events, head=last or ledger.head(), held=held, remarks=tuple(remarks))
+
+
+def _recompute(release: Release, recomputed: dict[str, str]) -> None:
+    """Verify one release; where only the publication differs from one before, compare its own sentences alone.
+
+    A year of equal releases has one set of numbers: they are recomputed once, and so is the statement that the
+    sentence begins with. Every release's facts, limits and table are its own.
+    """
+    certificate = release.certificate
+    document = json.loads(certificate.to_json())
+    context, sentence = document.pop("context"), document.pop("sentence")
+    limits = " ".join(certificate.limits)
+    same = json.dumps([context is None, document], sort_keys=True)
+    if same not in recomputed:
+        release.verify()
+        recomputed[same] = sentence.removesuffix(limits)
+        return
+    check_table(release.table, certificate)
+    facts = None if certificate.context is None else certificate.context.to_dict()
+    if sentence != recomputed[same] + limits or context != facts:
+        raise ArgumentError("its certificate's sentence is not what its facts give: the certificate was altered.")

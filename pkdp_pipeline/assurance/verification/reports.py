@@ -13,10 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from pkdp_pipeline.assurance.verification.certificates import follows, names_guarantee, no_bolder
-from pkdp_pipeline.assurance.verification.claims import BrokenError, Claim, UncheckedError, checked
-from pkdp_pipeline.assurance.verification.opening import Opened
-from pkdp_pipeline.assurance.verification.tables import is_found, least_shown
+from pkdp_pipeline.assurance.verification.claims import (
+    BrokenError,
+    Claim,
+    UncheckedError,
+    checked,
+    follows,
+    names_guarantee,
+    no_bolder,
+)
+from pkdp_pipeline.assurance.verification.files import Opened, is_found, least_shown
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import ComposedCertificate, releases_in
 from pkdp_pipeline.certificates.differences import SEARCHED, differences

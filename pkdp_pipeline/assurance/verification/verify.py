@@ -8,17 +8,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from pkdp_pipeline.assurance.verification.attacking import Effort, attack_claims
-from pkdp_pipeline.assurance.verification.certificates import Nested, certificate_claims
-from pkdp_pipeline.assurance.verification.claims import BREAKS, Claim, Verification
+from pkdp_pipeline.assurance.verification.claims import BREAKS, Claim, Nested, Verification, certificate_claims
+from pkdp_pipeline.assurance.verification.files import Opened, file_claims, opened, release_table_claims
 from pkdp_pipeline.assurance.verification.ledgers import (
     held_claims,
     ledger_claims,
     report_ledger_claims,
     without_ledger,
 )
-from pkdp_pipeline.assurance.verification.opening import Opened, opened
 from pkdp_pipeline.assurance.verification.reports import content_claims, report_claims
-from pkdp_pipeline.assurance.verification.tables import file_claims, release_table_claims
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError

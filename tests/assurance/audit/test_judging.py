@@ -11,41 +11,32 @@ import numpy as np
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.assurance.audit.events import Features, chosen, of_cell, of_table
-from pkdp_pipeline.assurance.audit.findings import Audit, NotAudited, Samples, judged, judgements
+from pkdp_pipeline.assurance.audit.events import chosen, of_cell, of_table
+from pkdp_pipeline.assurance.audit.findings import Audit, NotAudited, judged, judgements
 from pkdp_pipeline.assurance.audit.operators import Seen, observed
 
 SCHEMA = Path(pkdp.__file__).parent / "schemas" / "audit.v1.json"
 
 
-def samples_of(first, second) -> Samples:
-    def made(values):
-        return [
-            Features(kinds={"noise": place, "the target's cell": int(value)}, numbers={"count": int(value)})
-            for place, value in enumerate(values)
-        ]
-
-    return Samples(shown=True, first=made(first), second=made(second))
-
-
-def judge(samples: Samples, certified: float, epsilons=(0.5,), error=1e-3):
-    return judged(
-        samples,
-        case="case",
-        engine="pandas",
-        trial="trial",
-        epsilons=epsilons,
-        certified=lambda epsilon: certified,
-        error=error,
+def samples_of(first, second):
+    return tuple(
+        [{"noise": place, "the target's cell": int(value)} for place, value in enumerate(values)]
+        for values in (first, second)
     )
+
+
+def judge(samples, certified, epsilons=(0.5,), error=1e-3, fixed=True):
+    named = {"case": "case", "engine": "pandas", "trial": "trial"}
+    known = certified if callable(certified) else lambda epsilon: certified
+    return list(judged(samples, fixed=fixed, **named, epsilons=epsilons, certified=known, error=error))
 
 
 def test_an_event_with_a_value_for_every_sample_is_not_chosen():
     generator = np.random.default_rng(1)
     samples = samples_of(generator.binomial(20, 0.7, 200), generator.binomial(20, 0.3, 200))
-    event = chosen(samples.first, samples.second, 0.5)
+    event = chosen(*samples, 0.5)
     assert "noise" not in event.words
-    assert sum(map(event.holds, samples.first)) > 5 * sum(map(event.holds, samples.second))
+    assert sum(map(event.holds, samples[0])) > 5 * sum(map(event.holds, samples[1]))
 
 
 @pytest.mark.parametrize("certified", [0.0, 0.3])
@@ -82,15 +73,7 @@ def test_an_operator_at_its_bound_is_called_wrong_as_rarely_as_is_said():
     for seed in range(50):
         generator = np.random.default_rng(seed)
         samples = samples_of(noisy(generator, 1), noisy(generator, 0))
-        findings = judged(
-            samples,
-            case="case",
-            engine="pandas",
-            trial="trial",
-            epsilons=epsilons,
-            certified=exact,
-            error=0.1 / judgements((True,), len(epsilons)),
-        )
+        findings = judge(samples, exact, epsilons, 0.1 / judgements((True,), len(epsilons)))
         failed += any(not finding.passed for finding in findings)
     assert failed <= 5
 
@@ -98,8 +81,7 @@ def test_an_operator_at_its_bound_is_called_wrong_as_rarely_as_is_said():
 def test_as_many_events_are_judged_as_the_error_is_shared_between():
     samples = samples_of([1] * 30, [0] * 30)
     assert len(judge(samples, 0.0, (0.5, 1.0, 2.0))) == judgements((True,), 3)
-    unshown = Samples(shown=False, first=samples.first, second=samples.second)
-    assert len(judge(unshown, 0.0, (0.5, 1.0, 2.0))) == judgements((False,), 3)
+    assert len(judge(samples, 0.0, (0.5, 1.0, 2.0), fixed=False)) == judgements((False,), 3)
 
 
 def test_everything_that_is_said_is_seen():
@@ -121,14 +103,14 @@ def test_a_hidden_row_and_no_row_are_told_apart():
     keys = [("a",), ("b",)]
     hidden = of_cell((Seen(rows=(("a", None), ("b", 4))),), keys, ())
     none = of_cell((Seen(rows=(("b", 4),)),), keys, ())
-    assert hidden.kinds["the target's cell"] != none.kinds["the target's cell"]
-    assert hidden.numbers["the count of the second cell"] == 4
+    assert hidden["the target's cell"] != none["the target's cell"]
+    assert hidden["the second cell"] == 4
 
 
 def test_the_order_of_rows_is_looked_at():
     up, down = (of_table((Seen(rows=rows),), frozenset()) for rows in ((("a", 1), ("b", 2)), (("b", 2), ("a", 1))))
-    assert up.kinds["the order of the rows"] != down.kinds["the order of the rows"]
-    assert up.numbers == down.numbers
+    assert up["the order of the rows"] != down["the order of the rows"]
+    assert up["the sum of shown counts"] == down["the sum of shown counts"] == 3
 
 
 @pytest.mark.parametrize("certified", [0.0, 1.0])

@@ -9,7 +9,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group, is_admitted
 from pkdp_pipeline.assurance.audit.battery import battery
 from pkdp_pipeline.assurance.audit.cases import case_of, crowds_for
-from pkdp_pipeline.assurance.audit.people import ABSENT, Layout, draw, frame_of
+from pkdp_pipeline.assurance.audit.people import ABSENT, Layout, draw, frame_of, told
 
 ATTACKERS = [
     (pkdp.Count(k=5), pkdp.AttackerModel(p_max=0.3, known=2, influence="active"), "presence"),
@@ -48,14 +48,14 @@ def test_people_are_where_their_chances_say():
         cells=2, unknown=(Group(people=10, chances=(0.2, 0.5)),), known=(Group(people=3, chances=(1.0, 0.0)),)
     )
     drawn = draw(crowd, [0, None] * 500, Layout(companions=(2,)), np.random.default_rng(1))
-    assert drawn.cells.shape == (1000, 16)
-    assert set(drawn.cells[0::2, 0]) == {0}
-    assert set(drawn.cells[1::2, 0]) == {ABSENT}
-    assert set(drawn.cells[:, 1:4].ravel()) == {0}
-    assert drawn.shown(0) == (0, 3)
-    shares = [(drawn.cells[:, 4:14] == cell).mean() for cell in (0, 1, ABSENT)]
+    assert drawn.shape == (1000, 16)
+    assert set(drawn[0::2, 0]) == {0}
+    assert set(drawn[1::2, 0]) == {ABSENT}
+    assert set(drawn[:, 1:4].ravel()) == {0}
+    assert told(crowd, drawn[0]) == (0, 3)
+    shares = [(drawn[:, 4:14] == cell).mean() for cell in (0, 1, ABSENT)]
     assert shares == pytest.approx([0.2, 0.5, 0.3], abs=0.03)
-    assert set(drawn.cells[:, 14:].ravel()) == {2}
+    assert set(drawn[:, 14:].ravel()) == {2}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from published_files import altered, certificate, composed, outcome, release, re
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.assurance.verification import verify
 from pkdp_pipeline.assurance.verification import verify as checked
-from pkdp_pipeline.assurance.verification.opening import read_json
+from pkdp_pipeline.assurance.verification.files import read_json
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 
 STRANGE = [

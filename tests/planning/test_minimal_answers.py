@@ -5,22 +5,20 @@ from __future__ import annotations
 import pytest
 from planning_questions import KINDS, answered
 
-#: How many questions of each kind are asked in one go: 250 in all; `make slow` asks six thousand.
+#: How many questions of each kind are asked in one go: 125 in all; `make slow` asks six thousand.
 ASKED = {
-    "smallest_k": 60,
-    "smallest_unknown": 20,
-    "largest_p_max": 50,
-    "largest_p_max_between": 40,
-    "smallest_noise": 30,
-    "smallest_release_threshold": 50,
+    "smallest_k": 30,
+    "smallest_unknown": 10,
+    "largest_p_max": 25,
+    "largest_p_max_between": 20,
+    "smallest_noise": 15,
+    "smallest_release_threshold": 25,
 }
-ROUNDS = 1
 
 
-@pytest.mark.parametrize("seed", range(ROUNDS))
 @pytest.mark.parametrize("name", KINDS)
-def test_the_answer_holds_and_its_neighbour_fails(name, seed):
-    found = answered(name, ASKED[name], seed)
+def test_the_answer_holds_and_its_neighbour_fails(name):
+    found = answered(name, ASKED[name], 0)
     # Most questions have an answer: a check that none is ever asked for would be empty.
     assert found >= 0.5 * ASKED[name]
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from pkdp_pipeline.composition.part import Part, Total, has_cells
-from pkdp_pipeline.composition.schedule import largest, plain_sum, trajectory, without_evidence, worst_largest
+from pkdp_pipeline.composition.schedule import largest, plain_sum, trajectory, without_evidence
 from pkdp_pipeline.composition.sums import Maximum, NoiseTotal, SmallerTotal, WorstMaximum, best_attack, first_of
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.model.evidence import BoundedSensitivity, Evidence
@@ -192,12 +192,9 @@ def once_per_unit(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Tota
             "Protects whether a person is included in any of these releases; it does not protect in which release "
             f"{'or cell ' if has_cells(parts) else ''}she is once that is known."
         )
-        partial = largest(_RULE, parts) if told_apart else ()
-        reason = (
-            "" if told_apart else "only the numbers of histograms are about being in a cell of a release or in none"
-        )
-        worst = worst_largest(_RULE, parts)
-        return Total(rule=_RULE, partial=partial, worst=worst, protection=hidden, reason=reason)
+        reason = "only the numbers of histograms are about being in a cell of a release or in none"
+        whole = largest(_RULE, parts, hidden)
+        return whole if told_apart else replace(whole, partial=(), reason=reason)
     if any(part.leakage for part in parts):
         # Who moves from one release to another changes what leaks beside both: it no longer follows from who is in
         # the two cells.

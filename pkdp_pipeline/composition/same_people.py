@@ -18,6 +18,7 @@ from pkdp_pipeline.model.mechanisms import Count, Histogram
 from pkdp_pipeline.theorems import Applied, Bound, WorstCase
 from pkdp_pipeline.theorems.bound import Derived
 from pkdp_pipeline.theorems.rounding import Array, float_above
+from pkdp_pipeline.theorems.theorems import emptied_by
 from pkdp_pipeline.theorems.thresholding import ValueThroughAbsence
 from pkdp_pipeline.theorems.worst_case import NoiseCurve, both_sides
 
@@ -106,8 +107,7 @@ def bounded_sensitivity(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -
             "the releases protect in which cell a person is, and the declared bound is about her being there: declare "
             'BoundedSensitivity(…, protects="value").'
         )
-    leaks = (one for part in parts for one in part.leakage)
-    telling = next((one for one in leaks if not one.is_private and not one.is_shared("value")), None)
+    telling = emptied_by((leak for part in parts for leak in part.leakage), "value")
     if declared.protects == "value" and telling is not None:
         raise NoEvidenceError(
             f"{telling.name} is shared by no two lives that differ in what a record says, so that given it nothing is "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -164,9 +164,9 @@ def _partial() -> frozenset[str]:
     return frozenset(key for key, theorem in THEOREMS.items() if theorem.against is not None)
 
 
-def emptied_by(attacker: AttackerModel, protects: Lives) -> Leakage | None:
+def emptied_by(leakages: Iterable[Leakage], protects: Lives) -> Leakage | None:
     """Return a leakage that no two lives share which differ in what is protected, so that "given it" is empty."""
-    return next((leak for leak in attacker.leakage if not leak.is_private and not leak.is_shared(protects)), None)
+    return next((leak for leak in leakages if not leak.is_private and not leak.is_shared(protects)), None)
 
 
 def _dependent(attacker: AttackerModel) -> str:
@@ -234,7 +234,7 @@ def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects)
     if worst is not None and attacker.leakage and worst.parameters[1] >= 1.0:
         obstacles.append("beside what leaks nothing of the noise's guarantee is left")
         worst = None
-    empty = emptied_by(attacker, protects)
+    empty = emptied_by(attacker.leakage, protects)
     if empty is not None:
         differ = "whether a person is there" if protects == "presence" else "which cell a person is in"
         obstacles.append(

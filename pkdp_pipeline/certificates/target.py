@@ -89,7 +89,7 @@ def _otherwise(
     cells = 2 if protects == "value" else 1
     curve = NoiseCurve(theorem="noise", noise=aim[0] / cells, cells=cells)
     epsilon, delta = Surviving(attacker, noised=True).against_anyone(curve).parameters
-    if emptied_by(attacker, protects) is not None or delta >= 1.0:
+    if emptied_by(attacker.leakage, protects) is not None or delta >= 1.0:
         return (
             f"{why} No parameter of the release changes that. Publish what leaks with noise of its own, and declare "
             "that by its epsilon and delta; or do not publish it."
@@ -179,7 +179,7 @@ def _by_uncertainty(mechanism: Mechanism, attacker: AttackerModel, protects: Pro
 
 def _by_noise(mechanism: Mechanism, attacker: AttackerModel, protects: Protects, aim: Aim) -> Choice | None:
     """Name the noise that gives the target against any attacker, given what leaks."""
-    if emptied_by(attacker, protects) is not None:
+    if emptied_by(attacker.leakage, protects) is not None:
         return None
     cells = 2 if protects == "value" else 1
     surviving = Surviving(attacker, noised=True)

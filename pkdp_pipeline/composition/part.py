@@ -10,6 +10,7 @@ from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.mechanisms import Histogram, Mechanism
 from pkdp_pipeline.theorems import THEOREMS, Applied, Bound, Protects, WorstCase
+from pkdp_pipeline.theorems.theorems import emptied_by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +75,7 @@ class Part:
     @property
     def leaks_presence(self) -> bool:
         """Whether something leaks that no two lives share which differ in presence."""
-        return any(not leak.is_private and not leak.is_shared("presence") for leak in self.leakage)
+        return emptied_by(self.leakage, "presence") is not None
 
     @property
     def contexts(self) -> tuple[Context, ...]:

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from pkdp_pipeline.composition.part import Part, Total, has_cells
-from pkdp_pipeline.composition.schedule import largest, plain_sum, trajectory, without_evidence, worst_largest
+from pkdp_pipeline.composition.schedule import largest, plain_sum, trajectory, without_evidence
 from pkdp_pipeline.composition.sums import Maximum, NoiseTotal, SmallerTotal, WorstMaximum, best_attack, first_of
 from pkdp_pipeline.errors import NoEvidenceError
 from pkdp_pipeline.model.evidence import BoundedSensitivity, Evidence
@@ -18,6 +18,7 @@ from pkdp_pipeline.model.mechanisms import Count, Histogram
 from pkdp_pipeline.theorems import Applied, Bound, WorstCase
 from pkdp_pipeline.theorems.bound import Derived
 from pkdp_pipeline.theorems.rounding import Array, float_above
+from pkdp_pipeline.theorems.theorems import emptied_by
 from pkdp_pipeline.theorems.thresholding import ValueThroughAbsence
 from pkdp_pipeline.theorems.worst_case import NoiseCurve, both_sides
 
@@ -106,8 +107,7 @@ def bounded_sensitivity(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -
             "the releases protect in which cell a person is, and the declared bound is about her being there: declare "
             'BoundedSensitivity(…, protects="value").'
         )
-    leaks = (one for part in parts for one in part.leakage)
-    telling = next((one for one in leaks if not one.is_private and not one.is_shared("value")), None)
+    telling = emptied_by((leak for part in parts for leak in part.leakage), "value")
     if declared.protects == "value" and telling is not None:
         raise NoEvidenceError(
             f"{telling.name} is shared by no two lives that differ in what a record says, so that given it nothing is "
@@ -192,12 +192,9 @@ def once_per_unit(parts: tuple[Part, ...], evidence: Sequence[Evidence]) -> Tota
             "Protects whether a person is included in any of these releases; it does not protect in which release "
             f"{'or cell ' if has_cells(parts) else ''}she is once that is known."
         )
-        partial = largest(_RULE, parts) if told_apart else ()
-        reason = (
-            "" if told_apart else "only the numbers of histograms are about being in a cell of a release or in none"
-        )
-        worst = worst_largest(_RULE, parts)
-        return Total(rule=_RULE, partial=partial, worst=worst, protection=hidden, reason=reason)
+        reason = "only the numbers of histograms are about being in a cell of a release or in none"
+        whole = largest(_RULE, parts, hidden)
+        return whole if told_apart else replace(whole, partial=(), reason=reason)
     if any(part.leakage for part in parts):
         # Who moves from one release to another changes what leaks beside both: it no longer follows from who is in
         # the two cells.

@@ -27,10 +27,16 @@ _WORST = "worst_case_parts"
 
 def independent_given_habits(parts: Parts, evidence: Sequence[Evidence]) -> Total:
     """Convolve the losses of all parts; with `BoundedParticipation`, of those in which two lives can differ."""
-    most = _most(evidence)
-    partial = convolved("independent_given_habits", parts, None if most is None else most * at_once(parts))
-    worst = noise_total(parts, most)
-    return Total(rule="independent_given_habits", partial=partial, worst=worst, protection=trajectory(parts, most))
+    rule, most = "independent_given_habits", _most(evidence)
+    return _whole(rule, parts, most, convolved(rule, parts, None if most is None else most * at_once(parts)))
+
+
+def _whole(
+    rule: str, parts: Parts, most: int | None = None, partial: tuple[Applied, ...] = (), reason: str = ""
+) -> Total:
+    """Return a total about everything that a person did, in `most` periods at most where that is declared."""
+    worst, hidden = noise_total(parts, most), trajectory(parts, most)
+    return Total(rule=rule, partial=partial, worst=worst, protection=hidden, reason=reason)
 
 
 def _most(evidence: Sequence[Evidence]) -> int | None:
@@ -125,48 +131,43 @@ def disjoint_units(parts: Parts, evidence: Sequence[Evidence]) -> Total:
     """Take the largest guarantee: one part only concerns any given person, and the others are independent of it."""
     rule = "disjoint_units"
     hidden = what_is_hidden(parts, "the one part that she belongs to, whatever the other parts publish")
-    return Total(rule=rule, partial=largest(rule, parts), worst=worst_largest(rule, parts), protection=hidden)
+    return largest(rule, parts, hidden)
 
 
-def largest(theorem: str, parts: Parts) -> tuple[Applied, ...]:
-    """Return the pointwise largest profile; none where no part rests on the attacker model."""
-    if not any(part.partial for part in parts):
-        return ()
-    bound = Maximum(theorem=theorem, parts=tuple(dict.fromkeys(part.bounds for part in parts)))
-    return (Applied(bound=bound, attack=best_attack(theorem, (one for part in parts for one in part.partial))),)
-
-
-def worst_largest(theorem: str, parts: Parts) -> WorstMaximum | None:
-    """Return the pointwise largest worst-case guarantee; None where a part has none."""
+def largest(rule: str, parts: Parts, hidden: str) -> Total:
+    """Return the pointwise largest of the parts' guarantees; none against anyone where a part has none."""
     bounds = [part.worst for part in parts if part.worst is not None]
-    return WorstMaximum(theorem=theorem, parts=tuple(dict.fromkeys(bounds))) if len(bounds) == len(parts) else None
+    worst = WorstMaximum(theorem=rule, parts=tuple(dict.fromkeys(bounds))) if len(bounds) == len(parts) else None
+    profile = Maximum(theorem=rule, parts=tuple(dict.fromkeys(part.bounds for part in parts)))
+    return Total(rule=rule, partial=_of_parts(profile, parts), worst=worst, protection=hidden)
+
+
+def _of_parts(bound: Bound, parts: Parts) -> tuple[Applied, ...]:
+    """Return a bound on the whole, attacked as its parts are; none where no part rests on the attacker model."""
+    single = [applied for part in parts for applied in part.partial]
+    return (Applied(bound=bound, attack=best_attack(bound.theorem, single)),) if single else ()
 
 
 def one_day_protected(parts: Parts, evidence: Sequence[Evidence]) -> Total:
     """Take the largest guarantee; with `BoundedParticipation`, that of all the releases in which lives can differ."""
-    rule = "one_day_protected"
-    single, most = largest(rule, parts), _most(evidence)
+    hidden = what_is_hidden(parts, "any one of these releases, whatever her other records are")
+    hidden += " What several releases tell together about her is not protected."
+    single, most = largest("one_day_protected", parts, hidden), _most(evidence)
     if most is None:
-        hidden = what_is_hidden(parts, "any one of these releases, whatever her other records are")
-        hidden += " What several releases tell together about her is not protected."
-        return Total(rule=rule, partial=single, worst=worst_largest(rule, parts), protection=hidden)
+        return single
     steps = min(2 * most * at_once(parts), sum(part.times for part in parts))
     partial = tuple(
-        Applied(bound=GroupPrivacy(theorem=rule, one=applied.bound, steps=steps), attack=applied.attack)
-        for applied in single
+        replace(applied, bound=GroupPrivacy(theorem=single.rule, one=applied.bound, steps=steps))
+        for applied in single.partial
     )
-    worst = noise_total(parts, most)
-    return Total(rule="group_privacy", partial=partial, worst=worst, protection=trajectory(parts, most))
+    return _whole("group_privacy", parts, most, partial)
 
 
 def bounded_dependence(parts: Parts, evidence: Sequence[Evidence]) -> Total:
     """Add up all ε and δ, and ε′ and δ′ for every release after the first."""
-    rule, partial = "bounded_dependence", tuple[Applied, ...]()
-    declared = next(one for one in evidence if isinstance(one, BoundedDependence))
-    if any(part.partial for part in parts):
-        bound = _split_sum(rule, parts, declared.epsilon, declared.delta)
-        partial = (Applied(bound=bound, attack=best_attack(rule, (one for part in parts for one in part.partial))),)
-    return Total(rule=rule, partial=partial, worst=noise_total(parts), protection=trajectory(parts))
+    rule, declared = "bounded_dependence", next(one for one in evidence if isinstance(one, BoundedDependence))
+    bound = _split_sum(rule, parts, declared.epsilon, declared.delta)
+    return _whole(rule, parts, partial=_of_parts(bound, parts))
 
 
 _REASON = (
@@ -183,20 +184,15 @@ def bounded_participation(parts: Parts, evidence: Sequence[Evidence]) -> Total:
     """
     if len(parts) == 1 and parts[0].times == 1:
         return without_evidence(parts, evidence)
-    most = _most(evidence)
-    worst = noise_total(parts, most)
-    reason = _REASON if worst is None or any(part.partial for part in parts) else ""
-    hidden = trajectory(parts, most)
-    return Total(rule="bounded_participation", partial=(), worst=worst, protection=hidden, reason=reason)
+    total = _whole("bounded_participation", parts, _most(evidence))
+    return replace(total, reason=_REASON) if total.worst is None or any(part.partial for part in parts) else total
 
 
 def without_evidence(parts: Parts, evidence: Sequence[Evidence]) -> Total:
     """Add up worst-case guarantees; where a part has none there is no total."""
-    hidden = trajectory(parts)
     if len(parts) == 1 and parts[0].times == 1:
-        return Total(rule="single", partial=parts[0].partial, worst=parts[0].worst, protection=hidden)
-    reason = "no evidence says how the releases depend on one another"
-    return Total(rule=_WORST, partial=(), worst=noise_total(parts), protection=hidden, reason=reason)
+        return Total(rule="single", partial=parts[0].partial, worst=parts[0].worst, protection=trajectory(parts))
+    return _whole(_WORST, parts, reason="no evidence says how the releases depend on one another")
 
 
 _EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, 256.0, 140)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -13,12 +13,11 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.leakage import Leakage, Lives
 from pkdp_pipeline.model.mechanisms import Count, Mechanism, mechanism_name
-from pkdp_pipeline.model.wording import Speech, Worded
+from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems.bound import Applied, Bound, WorstCase
 from pkdp_pipeline.theorems.record import LEAKAGE_PAPER, PAPER, Protects, Theorem
 from pkdp_pipeline.theorems.rounding import ball_above
-from pkdp_pipeline.theorems.thresholds import THRESHOLDS
-from pkdp_pipeline.theorems.uncertainty import UNCERTAINTY, against_counting
+from pkdp_pipeline.theorems.rules import RECORDS, against_counting
 from pkdp_pipeline.theorems.worst_case import BesidePrivate, GivenDependent, Leaked, NoiseCurve, WorstBesidePrivate
 
 _DWORK = 'C. Dwork, "Differential privacy", ICALP 2006'
@@ -42,8 +41,7 @@ _RULES = (
 _REGISTRY: dict[str, Theorem] = {
     theorem.key: theorem
     for theorem in (
-        *THRESHOLDS,
-        *UNCERTAINTY,
+        *RECORDS,
         Theorem(
             key="noise",
             title="Two-sided geometric noise against any attacker",
@@ -118,8 +116,11 @@ class Surviving:
         for leak in self.attacker.leakage:
             # The others' records given the count can be coupled to differ in one; the target's is another.
             assert leak.epsilon is not None
-            delta = _two_steps(leak.epsilon, leak.delta)
-            bound = BesidePrivate(theorem="counting_beside_leakage", one=bound, epsilon=2.0 * leak.epsilon, delta=delta)
+            # Two steps of (ε, δ) have (1 + e^ε) δ.
+            delta = ball_above((1 + flint.arb(leak.epsilon).exp()) * leak.delta) if leak.delta > 0.0 else 0.0
+            bound = BesidePrivate(
+                theorem="counting_beside_leakage", one=bound, epsilon=2.0 * leak.epsilon, delta=min(1.0, delta)
+            )
         return bound
 
     def against_anyone(self, curve: NoiseCurve) -> WorstCase:
@@ -163,16 +164,9 @@ def _partial() -> frozenset[str]:
     return frozenset(key for key, theorem in THEOREMS.items() if theorem.against is not None)
 
 
-def emptied_by(attacker: AttackerModel, protects: Lives) -> Leakage | None:
+def emptied_by(leakages: Iterable[Leakage], protects: Lives) -> Leakage | None:
     """Return a leakage that no two lives share which differ in what is protected, so that "given it" is empty."""
-    return next((leak for leak in attacker.leakage if not leak.is_private and not leak.is_shared(protects)), None)
-
-
-def _two_steps(epsilon: float, delta: float) -> float:
-    """Return the δ of an (ε, δ)-private leakage where two records differ: ``(1 + e^ε) δ``, rounded up."""
-    if delta == 0.0:
-        return 0.0
-    return min(1.0, ball_above((1 + flint.arb(epsilon).exp()) * delta))
+    return next((leak for leak in leakages if not leak.is_private and not leak.is_shared(protects)), None)
 
 
 def _dependent(attacker: AttackerModel) -> str:
@@ -240,7 +234,7 @@ def bounds_of(mechanism: Mechanism, attacker: AttackerModel, protects: Protects)
     if worst is not None and attacker.leakage and worst.parameters[1] >= 1.0:
         obstacles.append("beside what leaks nothing of the noise's guarantee is left")
         worst = None
-    empty = emptied_by(attacker, protects)
+    empty = emptied_by(attacker.leakage, protects)
     if empty is not None:
         differ = "whether a person is there" if protects == "presence" else "which cell a person is in"
         obstacles.append(
@@ -270,7 +264,9 @@ def _total(mechanism: Count, attacker: AttackerModel) -> Applicable:
     bare = mechanism.noise is None and mechanism.k is None and mechanism.k_complement is None
     if bare and attacker.total_is_known:
         return Applicable(partial=(), worst=Leaked(theorem="leaked"), obstacles=())
-    raise ArgumentError(_NO_CELLS if not bare else Worded(lambda say: f"{_NO_CELLS} {_as_total(say)}"))
+    raise ArgumentError(
+        _NO_CELLS if not bare else Worded(lambda say: f"{_NO_CELLS} {_AS_TOTAL}{say.leakage_of_total}.")
+    )
 
 
 _NO_CELLS = (
@@ -279,8 +275,6 @@ _NO_CELLS = (
 )
 
 
-def _as_total(say: Speech) -> str:
-    return (
-        "The exact number of everybody can be published as what is known anyhow, which protects nobody's presence: "
-        f"declare {say.leakage_of_total}."
-    )
+_AS_TOTAL = (
+    "The exact number of everybody can be published as what is known anyhow, which protects nobody's presence: declare "
+)

@@ -29,7 +29,7 @@ def pure_to_total_variation(epsilon: float) -> float:
 
     *Source*: randomised response dominates every ε-private pair and attains it.
     """
-    return min(1.0, _above(lambda: _half_tanh(_ball("epsilon", epsilon))))
+    return min(1.0, _above(lambda: flint.arb.tanh(_ball("epsilon", epsilon) / 2)))
 
 
 def pure_to_kl(epsilon: float) -> float:
@@ -37,7 +37,7 @@ def pure_to_kl(epsilon: float) -> float:
 
     *Source*: randomised response attains it; it is at most the ``ε²/2`` and ``ε (e^ε - 1)`` that are in print.
     """
-    return _above(lambda: _concentrated(_ball("epsilon", epsilon)))
+    return _above(lambda: _ball("epsilon", epsilon) * (_ball("epsilon", epsilon) / 2).tanh())
 
 
 def pure_to_renyi(epsilon: float, alpha: float) -> float:
@@ -96,7 +96,8 @@ def renyi_to_epsilon_simple(alpha: float, divergence: float, delta: float) -> fl
 
     *Source*: Mironov, "Rényi differential privacy" (2017), Proposition 3.
     """
-    return max(0.0, _above(lambda: _simple(_order(alpha), _ball("divergence", divergence), _positive(delta))))
+    order, size, rare = _order(alpha), _ball("divergence", divergence), _positive(delta)
+    return max(0.0, _above(lambda: size - rare.log() / (order - 1)))
 
 
 def renyi_to_epsilon(alpha: float, divergence: float, delta: float) -> float:
@@ -212,24 +213,12 @@ def kl_to_total_variation(divergence: float) -> float:
     return min(pinsker, _above(lambda: _root(-(-_ball("divergence", divergence)).expm1())), 1.0)
 
 
-def _concentrated(epsilon: Any) -> Any:
-    return epsilon * _half_tanh(epsilon)
-
-
-def _half_tanh(epsilon: Any) -> Any:
-    return (epsilon / 2).tanh()
-
-
 def _root(ball: Any) -> Any:
     return ball.nonnegative_part().sqrt()
 
 
 def _line(rho: float, xi: float, order: float) -> Any:
     return flint.arb(xi) + flint.arb(rho) * flint.arb(order)
-
-
-def _simple(order: Any, divergence: Any, delta: Any) -> Any:
-    return divergence - delta.log() / (order - 1)
 
 
 def _sharp(order: Any, divergence: Any, delta: Any) -> Any:

@@ -17,6 +17,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.theorems.rounding import float_above
 from pkdp_pipeline.theory.bounded_leakage import (
     LeakagePair,
+    _after,
     along_path,
     beside_private_leakage,
     chained,
@@ -24,7 +25,6 @@ from pkdp_pipeline.theory.bounded_leakage import (
     growth_above,
     growth_below,
 )
-from pkdp_pipeline.theory.bounded_leakage.composing import _after
 from pkdp_pipeline.theory.numbers import exact_end
 
 EPSILONS = st.sampled_from([0.0, 0.125, 0.4, 1.0, 2.5])

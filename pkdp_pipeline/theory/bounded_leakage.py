@@ -1,6 +1,8 @@
-"""What bounded-leakage promises give in steps, along a path of databases, and for several mechanisms together.
+"""Bounded leakage: what is still promised when something about the same people is known exactly, or leaks.
 
-Every function raises `ArgumentError` where an argument is out of range, or is not a pair (ε, δ) where one is asked for.
+The theorems as certified numbers; mechanisms with a leakage on a small universe stand beside, exactly. Certificates are
+conditioned on a leakage elsewhere. Every function raises `ArgumentError` where an argument is out of range, or is not a
+pair (ε, δ) where one is asked for. `docs/bounded_leakage.md` defines, proves and shows them at work.
 """
 
 from __future__ import annotations
@@ -14,7 +16,34 @@ import flint
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import probability, whole_number
 from pkdp_pipeline.theorems.rounding import float_above, sum_above
-from pkdp_pipeline.theory.numbers import BITS, ball_of, exact_above, exact_end, read_epsilon, read_guarantee
+from pkdp_pipeline.theory.exponential import ExponentialMechanism
+from pkdp_pipeline.theory.leakage_pair import LeakagePair, one_record_apart
+from pkdp_pipeline.theory.numbers import (
+    BITS,
+    ball_of,
+    exact_above,
+    exact_end,
+    growth_above,
+    growth_below,
+    read_epsilon,
+    read_guarantee,
+)
+
+__all__ = [
+    "ExponentialMechanism",
+    "LeakagePair",
+    "advanced_composition",
+    "along_path",
+    "basic_composition",
+    "beside_private_leakage",
+    "best_composition",
+    "big_world",
+    "chained",
+    "given_leakage",
+    "growth_above",
+    "growth_below",
+    "one_record_apart",
+]
 
 _STEP_BY_STEP = 1000
 """Longer paths use the closed form, which is larger only where it comes near 1."""
@@ -128,21 +157,16 @@ def along_path(guarantee: tuple[float, float], steps: int) -> tuple[float, float
     often = whole_number("steps", steps, least=1)
     if often <= _STEP_BY_STEP:
         return chained([private] * often)
-    total = sum_above([private[0]], [often])
-    return total, _closed(*private, often)
-
-
-def _closed(epsilon: float, delta: float, steps: int) -> float:
-    """Return at or above ``δ (e^{kε} - 1)/(e^ε - 1)``, at most 1."""
+    (epsilon, delta), total = private, sum_above([private[0]], [often])
     if delta == 0.0:
-        return 0.0
+        return total, 0.0
     if epsilon == 0.0:
-        return min(1.0, float_above(Fraction(delta) * steps))
-    if epsilon * steps > 1e6:
-        return 1.0
+        return total, min(1.0, float_above(Fraction(delta) * often))
+    if epsilon * often > 1e6:
+        return total, 1.0
     with flint.ctx.workprec(BITS):
         one = flint.arb(epsilon)
-        return min(1.0, exact_above(flint.arb(delta) * (steps * one).expm1() / one.expm1()))
+        return total, min(1.0, exact_above(flint.arb(delta) * (often * one).expm1() / one.expm1()))
 
 
 _MANY = 100_000

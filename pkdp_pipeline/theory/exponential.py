@@ -12,7 +12,7 @@ from types import MappingProxyType
 import flint
 
 from pkdp_pipeline.errors import ArgumentError, NotCertifiableError
-from pkdp_pipeline.theory.bounded_leakage.leakage_pair import LeakagePair, Neighbours, Seen, read_neighbours
+from pkdp_pipeline.theory.leakage_pair import LeakagePair, Neighbours, Seen, read_neighbours
 from pkdp_pipeline.theory.numbers import BITS, ball_of, exact_above, exact_end, read_growth, read_law, read_number
 
 _BASE_BITS = 64

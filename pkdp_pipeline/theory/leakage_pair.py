@@ -243,11 +243,11 @@ class LeakagePair:
             if database not in self.laws:
                 raise ArgumentError("one and other must be databases that have a law.")
         given = self._given()
+        shared = leaked in given[one] and leaked in given[other]
         laws: dict[Hashable, dict[Seen, Fraction]] = {}
         for database in self.laws:
-            law = given[one if database == one else other].get(leaked, {})
-            shared = leaked in given[one] and leaked in given[other]
-            laws[database] = {(y, None): chance for y, chance in law.items()} if shared else {(None, None): Fraction(1)}
+            law = given[one if database == one else other][leaked] if shared else {None: Fraction(1)}
+            laws[database] = {(output, None): chance for output, chance in law.items()}
         return LeakagePair(laws=laws, neighbours=self.neighbours)
 
     def path(self, one: Hashable, other: Hashable, leaked: Hashable) -> tuple[Hashable, ...] | None:

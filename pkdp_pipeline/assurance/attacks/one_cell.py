@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -58,9 +58,6 @@ class OneCell:
     upper: bool
     cut: int = 0
     hidden: float = math.inf
-
-    is_plain: ClassVar[bool] = False
-    """Draws are weighted."""
 
     @property
     def law(self) -> object:

@@ -17,7 +17,6 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from pkdp_pipeline.assurance.attacks.crowd import Crowd
-from pkdp_pipeline.assurance.attacks.draws import Array, mean_below
 from pkdp_pipeline.assurance.attacks.enumeration import (
     BITS,
     LARGEST,
@@ -28,7 +27,8 @@ from pkdp_pipeline.assurance.attacks.enumeration import (
     size,
 )
 from pkdp_pipeline.assurance.attacks.matching import knowing_all, matching
-from pkdp_pipeline.assurance.attacks.simulation import simulated
+from pkdp_pipeline.assurance.attacks.one_cell import Array
+from pkdp_pipeline.assurance.attacks.simulation import mean_below, simulated
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.model.evidence import BoundedParticipation, BoundedSensitivity

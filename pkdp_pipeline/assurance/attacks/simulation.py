@@ -18,18 +18,21 @@ import numpy as np
 from numpy.random import Generator
 
 from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group
-from pkdp_pipeline.assurance.attacks.draws import (
+from pkdp_pipeline.assurance.attacks.enumeration import Cell, cell_of
+from pkdp_pipeline.assurance.attacks.one_cell import (
     Array,
+    OneCell,
     Tilted,
     Whole,
     exponent_for,
     mean_and_spread,
-    mean_below,
+    one_cell_trials,
 )
-from pkdp_pipeline.assurance.attacks.enumeration import Cell, cell_of
-from pkdp_pipeline.assurance.attacks.one_cell import OneCell, one_cell_trials
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
+
+_ROUNDING = 1e-9
+"""Weights and chances in floating point err by less than this, relatively."""
 
 _PILOT = 4_000
 _SECOND_PILOT = 20_000
@@ -79,6 +82,28 @@ def simulated(
     values = np.concatenate([trial.values(state) for state in states])
     least, most = trial.reach()
     return max(0.0, mean_below(values, least, most, error))
+
+
+def mean_below(values: Array, least: float, most: float, error: float, *, draws: int | None = None) -> float:
+    """Return a lower bound of the mean of independent numbers, `least` or more, that fails with `error` at most.
+
+    What exceeds `most` counts as `most`, which lowers the mean. With `draws`, what the bound is likely to be after so
+    many, from a few.
+
+    Notes
+    -----
+    Empirical Bernstein bound (Maurer and Pontil, 2009): ``mean - (√(2 V L / n) + 7 (most - least) L / (3 (n - 1)))``
+    with the sample variance V and ``L = ln(2 / error)``; good where the deviation is small against the range.
+    """
+    if len(values) < 2:
+        return least
+    if draws is not None and not values.any():
+        return -math.inf
+    values = np.minimum(values, most)
+    number, mean, variance = draws or len(values), float(values.mean()), float(values.var(ddof=1))
+    log = math.log(2.0 / error)
+    reach = math.sqrt(2.0 * variance * log / number) + 7.0 * (most - least) * log / (3.0 * (number - 1))
+    return mean - reach - _ROUNDING * (abs(mean) + math.sqrt(variance))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -147,7 +147,8 @@ def is_admitted(crowd: Crowd, certificate: ReleaseCertificate) -> bool:
     """
     attacker = certificate.attacker
     counted = isinstance(certificate.mechanism, Count)
-    if not _right_form(crowd, counted, certificate.protects):
+    absent = (crowd.first, crowd.second).count(None)
+    if absent != (1 if certificate.protects == "presence" else 0) or (counted and absent and crowd.cells > 1):
         return False
     if crowd.sees_total and not attacker.total_is_known:
         return False
@@ -165,13 +166,6 @@ def is_admitted(crowd: Crowd, certificate: ReleaseCertificate) -> bool:
         return False
     bound = crowd.unknown if active or attacker.secret == "conditional" else (*crowd.unknown, *crowd.known)
     return all(keeps(group, attacker, counted, certificate.protects) for group in bound if group.people)
-
-
-def _right_form(crowd: Crowd, counted: bool, protects: Protects) -> bool:
-    absent = (crowd.first, crowd.second).count(None)
-    if counted and protects == "presence":
-        return crowd.cells == 1 and absent == 1
-    return absent == (1 if protects == "presence" else 0)
 
 
 def keeps(group: Group, attacker: AttackerModel, counted: bool, protects: Protects) -> bool:
@@ -313,12 +307,14 @@ def vertices(certificate: ReleaseCertificate, *, most: int = MOST_CROWDS) -> tup
 
 def _with(certificate: ReleaseCertificate, people: int) -> Iterator[Crowd]:
     """Yield the extreme attackers with exactly `people` unknown people."""
-    cells, shapes, lives = _kinds(certificate)
+    if isinstance(certificate.mechanism, Count):
+        cells, second, shapes = 1, None, counted_shapes(certificate.attacker)
+    else:
+        cells, second = 2, 1 if certificate.protects == "value" else None
+        shapes = histogram_shapes(certificate.attacker, certificate.protects, cells)
     for unknown in _groups(shapes, people):
-        for known, controlled in _known(certificate, shapes, cells):
-            crowd = Crowd(
-                cells=cells, unknown=unknown, known=known, controlled=controlled, first=lives[0], second=lives[1]
-            )
+        for known, controlled in _known(certificate.attacker, shapes, cells):
+            crowd = Crowd(cells=cells, unknown=unknown, known=known, controlled=controlled, second=second)
             yield from (crowd, crowd.reversed())
     if cells == 1 and people > 1 and len(shapes) == 2:
         (high,), (low,) = shapes
@@ -328,14 +324,6 @@ def _with(certificate: ReleaseCertificate, people: int) -> Iterator[Crowd]:
         yield from (crowd, crowd.reversed())
 
 
-def _kinds(certificate: ReleaseCertificate) -> tuple[int, tuple[Shape, ...], tuple[Life, Life]]:
-    """Return (cells, what one person may be, the target's lives)."""
-    if isinstance(certificate.mechanism, Count):
-        return 1, counted_shapes(certificate.attacker), (0, None)
-    shapes = histogram_shapes(certificate.attacker, certificate.protects, 2)
-    return 2, shapes, (0, 1 if certificate.protects == "value" else None)
-
-
 def _groups(shapes: tuple[Shape, ...], people: int) -> Iterator[tuple[Group, ...]]:
     for chosen in combinations_with_replacement(range(len(shapes)), people):
         numbers = [chosen.count(at) for at in range(len(shapes))]
@@ -343,10 +331,9 @@ def _groups(shapes: tuple[Shape, ...], people: int) -> Iterator[tuple[Group, ...
 
 
 def _known(
-    certificate: ReleaseCertificate, shapes: tuple[Shape, ...], cells: int
+    attacker: AttackerModel, shapes: tuple[Shape, ...], cells: int
 ) -> Iterator[tuple[tuple[Group, ...], tuple[int, ...]]]:
     """Yield ways to know or control as many people as are declared, or a few of them."""
-    attacker = certificate.attacker
     people = attacker.known
     if not people:
         yield (), ()

@@ -2,16 +2,15 @@
 
 A mechanism is written down from its definition. The steps, in every cell: count, suppress below `k` (and near the whole
 population), add noise, suppress below `release_threshold`. A suppressed cell looks the same whatever the reason, and
-like a cell nobody is in. Probabilities are the exact values of their floats: rationals where few people are concerned,
-and rigorous balls elsewhere; e^ε and ``α = e^{-ε0}`` are enclosed. Nothing here uses `pkdp_pipeline.theorems`: what is
-enumerated has to be independent of what is certified.
+like a cell nobody is in. All numbers are balls that enclose the truth; chances are the exact values of their floats.
+Nothing here uses `pkdp_pipeline.theorems`: what is enumerated has to be independent of what is certified.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -29,37 +28,8 @@ BITS = 320
 LARGEST = 400_000
 """What `size` may be at most; that takes a few seconds."""
 
-_RATIONAL_PEOPLE = 48
-"""Up to this many people probabilities are rational numbers; their digits grow with every one of them."""
-
 Counts = tuple[int, ...]
 Law = dict[Counts, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Numbers:
-    """A kind of number to enumerate with: rationals where `exact`, otherwise balls of `BITS` bits.
-
-    `of` turns a float, exactly, or a whole number into one; `polynomial` makes one of a list of them.
-    """
-
-    exact: bool
-    of: Callable[[float], Any]
-    polynomial: Callable[[list[Any]], Any]
-
-    def positive(self, number: Any) -> Any:
-        """Return ``max(0, number)``."""
-        if self.exact:
-            return number if number > 0 else flint.fmpq(0)
-        return number.nonnegative_part()
-
-
-def _ratio(number: float) -> Any:
-    return flint.fmpq(*float(number).as_integer_ratio())
-
-
-RATIONALS = Numbers(exact=True, of=_ratio, polynomial=flint.fmpq_poly)
-BALLS = Numbers(exact=False, of=flint.arb, polynomial=flint.arb_poly)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,11 +69,7 @@ def cell_of(mechanism: Mechanism, population: int) -> Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enumerated:
-    """The divergence of an attacker's first life from the second: ``lower ≤ truth ≤ upper``.
-
-    The two differ by about 1e-90, because e^ε (and noise) is no rational number, and not at all at ε = 0 without noise
-    among few people.
-    """
+    """The divergence of an attacker's first life from the second: ``lower ≤ truth ≤ upper``, about 1e-90 apart."""
 
     lower: Fraction
     upper: Fraction
@@ -164,32 +130,22 @@ def enumerated(mechanism: Mechanism, crowd: Crowd, epsilon: float) -> Enumerated
     """
     if size(mechanism, crowd) > LARGEST:
         return None
-    numbers = RATIONALS if mechanism.noise is None and crowd.population <= _RATIONAL_PEOPLE else BALLS
     with flint.ctx.workprec(BITS):
-        return hockey_stick(_listed(mechanism, crowd, numbers), epsilon, numbers)
+        return hockey_stick(_listed(mechanism, crowd), epsilon)
 
 
 @lru_cache(maxsize=4)
-def _listed(mechanism: Mechanism, crowd: Crowd, numbers: Numbers) -> tuple[tuple[Any, Any], ...]:
+def _listed(mechanism: Mechanism, crowd: Crowd) -> tuple[tuple[Any, Any], ...]:
     """Return `laws`; kept, because the same crowd is asked for at several ε in a row."""
-    return tuple(laws(mechanism, crowd, numbers))
+    return tuple(laws(mechanism, crowd))
 
 
-def hockey_stick(pairs: Iterable[tuple[Any, Any]], epsilon: float, numbers: Numbers) -> Enumerated:
+def hockey_stick(pairs: Iterable[tuple[Any, Any]], epsilon: float) -> Enumerated:
     """Return ``Σ max(0, first - e^ε second)``, rounded outward."""
     growth = flint.arb(epsilon).exp()
-    if not numbers.exact:
-        total = sum((numbers.positive(first - growth * second) for first, second in pairs), flint.arb(0))
-        lower, upper = _rational(total.lower()), _rational(total.upper())
-        return Enumerated(lower=max(Fraction(0), lower), upper=min(Fraction(1), upper))
-    ends = (Fraction(1),) * 2 if epsilon == 0.0 else (_rational(growth.upper()), _rational(growth.lower()))
-    sums = [flint.fmpq(0), flint.fmpq(0)]
-    factors = [flint.fmpq(end.numerator, end.denominator) for end in ends]
-    for first, second in pairs:
-        for at, factor in enumerate(factors):
-            sums[at] += numbers.positive(first - factor * second)
-    low, high = (Fraction(int(total.p), int(total.q)) for total in sums)
-    return Enumerated(lower=low, upper=high)
+    total = sum(((first - growth * second).nonnegative_part() for first, second in pairs), flint.arb(0))
+    lower, upper = _rational(total.lower()), _rational(total.upper())
+    return Enumerated(lower=max(Fraction(0), lower), upper=min(Fraction(1), upper))
 
 
 def _rational(ball: Any) -> Fraction:
@@ -197,35 +153,35 @@ def _rational(ball: Any) -> Fraction:
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
-def laws(mechanism: Mechanism, crowd: Crowd, numbers: Numbers) -> Iterator[tuple[Any, Any]]:
+def laws(mechanism: Mechanism, crowd: Crowd) -> Iterator[tuple[Any, Any]]:
     """Yield the probabilities of everything that may be seen: pairs (in the first life, in the second)."""
     cells, step = _telling(crowd), cell_of(mechanism, crowd.population)
     # A count is one number: that of everybody who is in any of the cells.
     whole = isinstance(mechanism, Count)
     if crowd.sees_total and (whole or len(cells) == 1):
         step = Cell()  # the attacker is told the number itself: what else is said about it says nothing more
-    others, seen = (_counted(groups, cells, numbers, whole=whole) for groups in (crowd.unknown, crowd.known))
+    others, seen = (_counted(groups, cells, whole=whole) for groups in (crowd.unknown, crowd.known))
     fixed = tuple(crowd.controlled[cell] if crowd.controlled else 0 for cell in cells)
     lives = [tuple(int(cell == life) for cell in cells) for life in (crowd.first, crowd.second)]
     if whole:
         fixed, lives = (sum(crowd.controlled),), [(sum(life),) for life in lives]
-    zero = numbers.of(0)
+    zero = flint.arb(0)
     for known, weight in seen.items():
         base = tuple(map(add, known, fixed))
-        one, other = (_published(step, others, base, life, numbers, sees_total=crowd.sees_total) for life in lives)
+        one, other = (_published(step, others, base, life, sees_total=crowd.sees_total) for life in lives)
         for output in one.keys() | other.keys():
             yield weight * one.get(output, zero), weight * other.get(output, zero)
 
 
-def _counted(groups: Sequence[Group], cells: Sequence[int], numbers: Numbers, *, whole: bool) -> Law:
+def _counted(groups: Sequence[Group], cells: Sequence[int], *, whole: bool) -> Law:
     """Return the joint law of how many of these people are in each of `cells`, or in any of them (`whole`)."""
     if len(cells) == 1:
-        return {(count,): weight for count, weight in enumerate(_in_one_cell(groups, cells[0], numbers))}
-    law: Law = {(0,) * len(cells): numbers.of(1)}
+        return {(count,): weight for count, weight in enumerate(_in_one_cell(groups, cells[0]))}
+    law: Law = {(0,) * len(cells): flint.arb(1)}
     for group in groups:
         law = _collected(
             (tuple(map(add, one, other)), weight * chance)
-            for (one, weight), (other, chance) in itertools.product(law.items(), _spread(group, cells, numbers))
+            for (one, weight), (other, chance) in itertools.product(law.items(), _spread(group, cells))
         )
     return _collected(((sum(counts),), weight) for counts, weight in law.items()) if whole else law
 
@@ -238,31 +194,28 @@ def _collected(weights: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
     return law
 
 
-def _in_one_cell(groups: Iterable[Group], cell: int, numbers: Numbers) -> list[Any]:
+def _in_one_cell(groups: Iterable[Group], cell: int) -> list[Any]:
     """Return the law of how many of these people are in `cell`, as a list from 0 on."""
-    law, sure = numbers.polynomial([numbers.of(1)]), 0
+    law, sure = flint.arb_poly([flint.arb(1)]), 0
     for group in groups:
         chance = group.chances[cell]
         if chance == 1.0:
             sure += group.people
         elif chance > 0.0 and group.people:
-            success = numbers.of(chance)
+            success = flint.arb(chance)
             failure = 1 - success
-            if numbers.exact:
-                law *= numbers.polynomial([failure, success]) ** group.people
-                continue
             # Every weight is the one before times a ratio: all terms are positive, so the balls stay narrow relatively.
             weights, odds = [failure**group.people], success / failure
             for number in range(group.people):
                 weights.append(weights[-1] * (group.people - number) / (number + 1) * odds)
-            law *= numbers.polynomial(weights)
-    return [numbers.of(0)] * sure + list(law.coeffs())
+            law *= flint.arb_poly(weights)
+    return [flint.arb(0)] * sure + list(law.coeffs())
 
 
-def _spread(group: Group, cells: Sequence[int], numbers: Numbers) -> list[tuple[Counts, Any]]:
+def _spread(group: Group, cells: Sequence[int]) -> list[tuple[Counts, Any]]:
     """Return the multinomial law of equal people; those elsewhere are left out."""
-    chances = [numbers.of(group.chances[cell]) for cell in cells]
-    rest = 1 - sum(chances, numbers.of(0))
+    chances = [flint.arb(group.chances[cell]) for cell in cells]
+    rest = 1 - sum(chances, flint.arb(0))
     powers = [[chance**people for people in range(group.people + 1)] for chance in (*chances, rest)]
     possible = [group.chances[cell] > 0.0 for cell in cells]
     elsewhere = sum(Fraction(group.chances[cell]) for cell in cells) < 1
@@ -278,13 +231,11 @@ def _spread(group: Group, cells: Sequence[int], numbers: Numbers) -> list[tuple[
             place(at + 1, left - here, (*done, here), ways * choose, weight * powers[at][here])
             choose = choose * (left - here) // (here + 1)
 
-    place(0, group.people, (), flint.fmpz(1), numbers.of(1))
+    place(0, group.people, (), flint.fmpz(1), flint.arb(1))
     return law
 
 
-def _published(
-    step: Cell, others: Law, base: Counts, life: Counts, numbers: Numbers, *, sees_total: bool
-) -> dict[Hashable, Any]:
+def _published(step: Cell, others: Law, base: Counts, life: Counts, *, sees_total: bool) -> dict[Hashable, Any]:
     """Return the joint law of all cells' outputs, and of the total, when `base` and the target are surely there."""
     start, width = tuple(map(add, base, life)), len(base)
     current: dict[Any, Any] = {tuple(map(add, counts, start)): weight for counts, weight in others.items()}
@@ -307,12 +258,12 @@ def _published(
         current = {
             (*rest[:at], output, *rest[at:]): weight
             for rest, line in lines.items()
-            for output, weight in _noisy(step, line, alpha, low, high, numbers).items()
+            for output, weight in _noisy(step, line, alpha, low, high).items()
         }
     return current
 
 
-def _noisy(step: Cell, law: Mapping[int, Any], alpha: Any, low: int, top: int, numbers: Numbers) -> dict[Hashable, Any]:
+def _noisy(step: Cell, law: Mapping[int, Any], alpha: Any, low: int, top: int) -> dict[Hashable, Any]:
     """Return the law of what is published with noise, when the true count has the law `law`.
 
     Parameters
@@ -324,7 +275,6 @@ def _noisy(step: Cell, law: Mapping[int, Any], alpha: Any, low: int, top: int, n
         ``e^{-ε0}``.
     low, top : int
         Smallest and largest count that may reach the noise in any law that is compared with this one.
-    numbers : Numbers
 
     Notes
     -----
@@ -334,8 +284,8 @@ def _noisy(step: Cell, law: Mapping[int, Any], alpha: Any, low: int, top: int, n
     bottom = min(low, top - 1)
     first = bottom + 1 if step.release is None else max(step.release, bottom + 1)
     above = max(top, first)
-    weights = [law[x] if x in law and step.shows(x) else numbers.of(0) for x in range(low, top + 1)]
-    left, right = list(weights), [numbers.of(0)] * len(weights)
+    weights = [law[x] if x in law and step.shows(x) else flint.arb(0) for x in range(low, top + 1)]
+    left, right = list(weights), [flint.arb(0)] * len(weights)
     for at in range(1, len(weights)):
         left[at] = left[at - 1] * alpha + weights[at]
         right[-1 - at] = (right[-at] + weights[-at]) * alpha
@@ -345,5 +295,5 @@ def _noisy(step: Cell, law: Mapping[int, Any], alpha: Any, low: int, top: int, n
     if step.release is None or step.release <= bottom:
         below = (weights[0] + right[0]) * alpha ** (low - bottom) / (1 + alpha)
         shown["below"] = below if step.release is None else below * (1 - alpha ** (bottom - step.release + 1))
-    suppressed = sum(law.values(), numbers.of(0)) - sum(shown.values(), numbers.of(0))
+    suppressed = sum(law.values(), flint.arb(0)) - sum(shown.values(), flint.arb(0))
     return {**shown, None: suppressed}

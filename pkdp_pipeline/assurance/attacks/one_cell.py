@@ -1,4 +1,8 @@
-"""Events about one cell, and what a draw says about ``P[E] - e^ε Q[E]``."""
+"""Draws of how many people are in a cell under tilted chances; events about one, and what a draw says of them.
+
+A person's chances ``p_v`` become proportional to ``p_v e^{θ_v}``. A draw with the counts ``x_v`` then stands for
+``M e^{-Σ θ_v x_v}`` draws of the true law, where M is the product of everybody's normalising constants.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +11,100 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from pkdp_pipeline.assurance.attacks.crowd import Crowd, Group
-from pkdp_pipeline.assurance.attacks.draws import Array, Tilted, Whole, exponent_for, mean_and_spread
 from pkdp_pipeline.assurance.attacks.enumeration import Cell
 
+Array = NDArray[np.float64]
+Whole = NDArray[np.int64]
 OneCellState = tuple[Whole, Whole, Array]
 """How many unknown, and how many known people are in the cell; and the sum of the formers' odds (see `OneCell`)."""
 
+_STEEPEST = 60.0
 _CUTS = 16
 _FINE_CUTS = 60
 _SPREADS = (1.0, 2.0, 3.0, 4.5, 6.0, 8.0, 11.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tilted:
+    """Some people, looked at in some cells, with an exponent for each of these.
+
+    Parameters
+    ----------
+    groups : tuple of Group
+    cells : tuple of int
+    exponents : tuple of float
+        θ of each cell; 0 everywhere is the true law.
+    """
+
+    groups: tuple[Group, ...]
+    cells: tuple[int, ...]
+    exponents: tuple[float, ...]
+
+    @property
+    def log_mass(self) -> float:
+        """The logarithm of M."""
+        total = 0.0
+        for group in self.groups:
+            gain = sum(
+                group.chances[cell] * math.expm1(theta) for cell, theta in zip(self.cells, self.exponents, strict=True)
+            )
+            if group.people:
+                total += group.people * math.log1p(gain)
+        return total
+
+    def draw(self, draws: int, generator: Generator) -> Whole:
+        """Return counts, one row per cell, one column per draw."""
+        counts = np.zeros((len(self.cells), draws), dtype=np.int64)
+        for _, drawn in self.each(draws, generator):
+            counts += drawn
+        return counts
+
+    def each(self, draws: int, generator: Generator) -> Iterator[tuple[Group, Whole]]:
+        """Yield every group with its counts, one row per cell, one column per draw."""
+        for group in self.groups:
+            chances = [group.chances[cell] for cell in self.cells]
+            weights = [chance * math.exp(theta) for chance, theta in zip(chances, self.exponents, strict=True)]
+            # What is left for elsewhere, without cancellation where the cells take nearly everything.
+            rest = max(0.0, float(1 - sum(map(Fraction, chances), Fraction(0))))
+            drawn = np.zeros((len(self.cells), draws), dtype=np.int64)
+            left: Whole | int = group.people
+            for row, weight in enumerate(weights):
+                total = sum(weights[row:]) + rest
+                drawn[row] = generator.binomial(left, 0.0 if total <= 0.0 else min(1.0, weight / total), size=draws)
+                left = left - drawn[row]
+            yield group, drawn
+
+
+def mean_and_spread(groups: Sequence[Group], cell: int, exponent: float = 0.0) -> tuple[float, float]:
+    """Return mean and standard deviation of the (tilted) number of people in `cell`."""
+    mean, variance = 0.0, 0.0
+    for group in groups:
+        chance = group.chances[cell]
+        # The logistic function of the tilted log-odds, from the side that does not overflow.
+        raised = 1.0 if chance == 1.0 else chance * math.exp(min(exponent, _STEEPEST))
+        share = chance if chance in (0.0, 1.0) else raised / (1.0 - chance + raised)
+        mean += group.people * share
+        variance += group.people * share * (1.0 - share)
+    return mean, math.sqrt(variance)
+
+
+def exponent_for(groups: Sequence[Group], cell: int, mean: float) -> float:
+    """Return the exponent under which about `mean` people are in `cell`."""
+    low, high = -_STEEPEST, _STEEPEST
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        if mean_and_spread(groups, cell, middle)[0] < mean:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +141,6 @@ class OneCell:
     upper: bool
     cut: int = 0
     hidden: float = math.inf
-
-    is_plain: ClassVar[bool] = False
-    """Draws are weighted."""
 
     @property
     def law(self) -> object:
@@ -107,19 +187,18 @@ class OneCell:
         return first * (1.0 - self.growth * np.maximum(ratio, 0.0)) - self.growth * np.where(alone, second, 0.0)
 
     def reach(self) -> tuple[float, float]:
-        """Return the range of `values`, for every draw that is possible.
+        """Return what `values` are at least, for every draw that is possible; and what they hardly exceed.
 
         Notes
         -----
         Given how many known people are there, the chance of the event is at most a sum of exponentials of the others'
         number, in pieces; so is its product with the weight, which is therefore largest where two pieces meet. Without
-        noise the difference is weight times ``1 - e^ε ratio``, whose logarithm is concave where it is positive: it
-        is largest at the ends of a piece or at `_summit`; where it is negative, it falls towards the other end.
+        noise the difference is weight times ``1 - e^ε ratio``: where it is negative, it falls towards the end of a
+        piece; where it is positive, it may be larger within one, and `mean_below` cuts it off.
         """
         known = np.arange(1 + sum(group.people for group in self.known.groups))
         marks: list[Whole] = [np.full(len(known), x) for x in (self._facts.sure, self._facts.sure + self._facts.open)]
         marks += [np.full(len(known), self.cut + near) for near in (-2, -1, 0, 1)]
-        marks += [np.full(len(known), self._summit() + near) for near in (-1, 0, 1)]
         for edge in (self.cell.least, self.cell.most, self.cell.release):
             if edge is not None:
                 marks += [edge - self.controlled - known + near for near in (-2, -1, 0, 1)]
@@ -141,16 +220,6 @@ class OneCell:
         with np.errstate(over="ignore"):
             less = weights * (first * np.maximum(0.0, high * shape - 1.0) + self.growth * second * alone)
         return -min(1e300, float(less.max(initial=0.0))), float(more.max(initial=0.0))
-
-    def _summit(self) -> int:
-        """Return where ``e^{-θx} (1 - c (n - x) / (x + 1))`` is largest (or its mirror image), rounded down."""
-        theta, rate = abs(self.unknown.exponents[0]), self.growth * self._facts.odds_range[0]
-        if theta == 0.0 or not 0.0 < rate < 1e30:
-            return self._facts.sure
-        one, other = 1.0 + rate, rate * (self._facts.open + 1.0)
-        place = (other + math.sqrt(other**2 + 4.0 * one * other / theta)) / (2.0 * one) - 1.0
-        here = min(max(place, 0.0), float(self._facts.open))
-        return self._facts.sure + math.floor(here if self.lives[0] == 1 else self._facts.open - here)
 
     @property
     def _at(self) -> int:

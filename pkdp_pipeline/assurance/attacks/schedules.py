@@ -17,9 +17,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from pkdp_pipeline.assurance.attacks.crowd import Crowd
-from pkdp_pipeline.assurance.attacks.draws import Array, mean_below
 from pkdp_pipeline.assurance.attacks.enumeration import (
-    BALLS,
     BITS,
     LARGEST,
     Enumerated,
@@ -29,7 +27,8 @@ from pkdp_pipeline.assurance.attacks.enumeration import (
     size,
 )
 from pkdp_pipeline.assurance.attacks.matching import knowing_all, matching
-from pkdp_pipeline.assurance.attacks.simulation import simulated
+from pkdp_pipeline.assurance.attacks.one_cell import Array
+from pkdp_pipeline.assurance.attacks.simulation import mean_below, simulated
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.model.evidence import BoundedParticipation, BoundedSensitivity
@@ -82,11 +81,11 @@ def enumerated_schedule(schedule: Schedule, epsilon: float) -> Enumerated | None
     if any(size(day.mechanism, day.crowd) > LARGEST for day in schedule) or releases_in(schedule) > 40:
         return None
     with flint.ctx.workprec(BITS):
-        days = [list(laws(day.mechanism, day.crowd, BALLS)) for day in schedule for _ in range(day.times)]
+        days = [list(laws(day.mechanism, day.crowd)) for day in schedule for _ in range(day.times)]
         if math.prod(map(len, days)) > LARGEST:
             return None
         pairs = ((math.prod(one for one, _ in seen), math.prod(other for _, other in seen)) for seen in product(*days))
-        return hockey_stick(pairs, epsilon, BALLS)
+        return hockey_stick(pairs, epsilon)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -143,7 +142,7 @@ def simulated_schedule(
 
 def _scored(day: Day) -> _Scored:
     with flint.ctx.workprec(BITS):
-        pairs = [(float(one), float(other)) for one, other in laws(day.mechanism, day.crowd, BALLS)]
+        pairs = [(float(one), float(other)) for one, other in laws(day.mechanism, day.crowd)]
     first, second = (np.array(side) for side in zip(*pairs, strict=True))
     # What is less likely than floats can say is left out: an event need not have it.
     seen = first > 1e-290

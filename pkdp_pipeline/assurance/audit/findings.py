@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from pkdp_pipeline.assurance.attacks.draws import difference_below
 from pkdp_pipeline.assurance.audit.events import FIXED, Features, chosen
 from pkdp_pipeline.model.version import VERSION
 from pkdp_pipeline.model.wording import rounded_down, rounded_up
 
 SCHEMA = "pkdp-audit/1"
+
+_SLACK = 1e-12
+"""Bounds are widened by this much, relatively, for the rounding of the special functions."""
 
 Direction = Literal["first", "second"]
 
@@ -177,6 +179,47 @@ def _seen(finding: Finding) -> str:
         f"ε = {finding.epsilon:g}: estimated {rounded_down(finding.estimate)}, certified "
         f"{rounded_up(finding.certified)}; {noticed} would have been noticed"
     )
+
+
+def clopper_pearson(successes: int, draws: int, error: float) -> tuple[float, float]:
+    """Return (low, high): each side alone fails with probability `error` at most.
+
+    Parameters
+    ----------
+    successes, draws : int
+    error : float
+        In (0, 1). The interval as a whole fails with probability ``2 · error`` at most.
+
+    Notes
+    -----
+    Exact for every number of draws: the quantiles of the beta law (Clopper and Pearson, 1934). *Rounding*: outward.
+    """
+    from scipy.special import betaincinv
+
+    low, high = 0.0, 1.0
+    if successes > 0:
+        low = float(betaincinv(successes, draws - successes + 1, error)) * (1.0 - _SLACK)
+    if successes < draws:
+        high = min(1.0, float(betaincinv(successes + 1, draws - successes, 1.0 - error)) * (1.0 + _SLACK))
+        # Near 1 the complement has the digits.
+        high = min(high, 1.0 - float(betaincinv(draws - successes, successes + 1, error)) * (1.0 - _SLACK))
+        high = max(high, successes / draws)
+    return low, high
+
+
+def difference_below(first: tuple[int, int], second: tuple[int, int], epsilon: float, error: float) -> float:
+    """Return a lower bound of ``P[E] - e^ε Q[E]`` that fails with probability `error` at most.
+
+    Parameters
+    ----------
+    first, second : tuple of (int, int)
+        How often E happened, and how many independent draws there were, under P and under Q.
+    epsilon : float
+    error : float
+    """
+    low, _ = clopper_pearson(*first, error / 2.0)
+    _, high = clopper_pearson(*second, error / 2.0)
+    return low - math.exp(epsilon) * high * (1.0 + _SLACK)
 
 
 def judgements(levels: Sequence[bool], epsilons: int) -> int:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from pkdp_pipeline.assurance.attacks.draws import clopper_pearson, difference_below, mean_below
+from pkdp_pipeline.assurance.attacks.simulation import mean_below
+from pkdp_pipeline.assurance.audit.findings import clopper_pearson, difference_below
 
 
 @pytest.mark.parametrize("p", [0.0, 0.01, 0.3, 0.97, 1.0])

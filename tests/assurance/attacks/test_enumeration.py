@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import flint
@@ -95,16 +96,19 @@ def test_tables_agree_with_the_oracle(seed: int) -> None:
     _compare(pkdp.Histogram(k=k, noise=_noise(noise), release_threshold=release), crowd, epsilon, losses)
 
 
-def test_rationals_are_exact_and_balls_agree_with_them() -> None:
-    one = Crowd(cells=1, unknown=(Group(people=40, chances=(0.1,)),))
-    exact = enumerated(pkdp.Count(k=5), one, 0.0)
-    assert exact is not None
-    assert exact.lower == exact.upper > 0
-    # The same people and ten who are surely absent are too many for rationals.
-    more = Crowd(cells=1, unknown=(*one.unknown, Group(people=10, chances=(0.0,))))
-    ball = enumerated(pkdp.Count(k=5), more, 0.0)
-    assert ball is not None
-    assert ball.lower <= exact.lower <= ball.upper
+def test_balls_enclose_what_rationals_give() -> None:
+    k, people, p = 5, 40, Fraction(0.1)
+    law = [math.comb(people, count) * p**count * (1 - p) ** (people - count) for count in range(people + 1)]
+    first, second = [Fraction(0), *law], [*law, Fraction(0)]
+    shown = sum(max(Fraction(0), one - other) for one, other in zip(first[k:], second[k:], strict=True))
+    exact = shown + max(Fraction(0), sum(first[:k]) - sum(second[:k]))
+    # Ten who are surely absent change nothing.
+    for absent in (0, 10):
+        groups = (Group(people=people, chances=(0.1,)), Group(people=absent, chances=(0.0,)))
+        found = enumerated(pkdp.Count(k=k), Crowd(cells=1, unknown=groups), 0.0)
+        assert found is not None
+        assert found.lower <= exact <= found.upper
+        assert found.upper - found.lower < Fraction(1, 10**80)
 
 
 def test_thousands_of_people_are_enumerated_and_too_many_are_not() -> None:

@@ -12,7 +12,7 @@ import pytest
 from seeded_noise import seeded_noise, start_anew
 
 import pkdp_pipeline.composition.schedule as habits
-from pkdp_pipeline.assurance.audit.battery import battery
+from pkdp_pipeline.assurance.audit.cases import battery
 from pkdp_pipeline.assurance.audit.findings import Audit
 from pkdp_pipeline.assurance.audit.operators import STANDARD
 from pkdp_pipeline.assurance.audit.running import audit_cases

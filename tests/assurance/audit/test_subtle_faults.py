@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from seeded_noise import seeded_noise, start_anew
 
-from pkdp_pipeline.assurance.audit.battery import battery
+from pkdp_pipeline.assurance.audit.cases import battery
 from pkdp_pipeline.assurance.audit.running import audit_cases
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.engines.pandas_engine import PandasEngine

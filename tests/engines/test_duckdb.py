@@ -507,7 +507,7 @@ def test_a_frame_of_another_kind_is_an_error_that_lists_the_engines():
     with pytest.raises(ArgumentError, match=r"pandas\.DataFrame"):
         engine_for({"a": [1]})
     assert all(hasattr(engine_for(frame), "tally") for frame in (pd.DataFrame(), duckdb.sql("SELECT 1 AS a")))
-    assert all(find_spec(module) is not None for module in ENGINES.values())
+    assert all(find_spec(engine.partition(":")[0]) is not None for engine in ENGINES.values())
 
 
 @pytest.mark.parametrize("query", ["at > '2020-01-01 02:00'", "'2020-01-01' < at", "at in ['2020-01-01 00:00:00']"])

@@ -35,6 +35,9 @@ _PERCENT = (10, 20, 30, 40, 50, 58, 65, 71, 76, 80, 84, 87, 90, 92, 94, 96, 98)
 _DOUBLINGS = 24
 """How often the odds are doubled at the most: to odds of millions."""
 
+_NEAR = 3
+"""So many doublings are near."""
+
 _LARGEST_KNOWN = 1_000_000
 
 
@@ -153,7 +156,9 @@ def _known_steps(found: _Found, number: int) -> _Steps:
     """Return steps up to where the thresholds hide nothing any more."""
     surely, declared = are_surely_there(found), max(leaf.attacker.known for leaf in found)
     gap = max(1, *((threshold_of(leaf) or 2) - 1 - leaf.attacker.known for leaf in found))
-    number = min(gap, number)
+    number = min(gap, number if surely else max(5, number // 2))
+    # Of those who are merely known some do not count, so more of them are asked about, where any may count at all.
+    most = 0 if surely or all(leaf.attacker.p_max == 0.0 for leaf in found) else _LARGEST_KNOWN
 
     def by(more: int) -> _Step:
         return _Step(float(declared + more), knows_more(lambda _: more, surely=surely))
@@ -163,8 +168,8 @@ def _known_steps(found: _Found, number: int) -> _Steps:
         for step in range(1, number + 1):
             more = round(gap * step / number)
             yield by(more)
-        while not surely and more < _LARGEST_KNOWN:  # of those who are merely known, some do not count
-            more = math.ceil(1.25 * more)
+        while more < most:
+            more = math.ceil(1.5 * more)
             yield by(more)
 
     return _Steps(float(declared), [], stronger(), by(gap) if surely else None)
@@ -177,14 +182,16 @@ def _sure_steps(name: Knowledge) -> Callable[[_Found, int], _Steps]:
         declared = max(getattr(leaf.attacker, name) for leaf in found)
         # The smallest value that contradicts no other field.
         least = 0.5 if name == "p_max_between" else max(leaf.attacker.p_min or 0.0 for leaf in found)
-        each = max(1, round(number / 8))
+        each = max(2, number // 5)
 
         def by(doublings: Fraction) -> _Step:
             factor = Fraction(2.0 ** float(doublings)).limit_denominator(1_000_000)
             return _Step(likelier(declared, factor), surer(factor, name))
 
         weaker = [step for step in (by(Fraction(-place, 4)) for place in range(1, 9)) if least <= step.value < declared]
-        stronger = (by(Fraction(place, each)) for place in range(1, _DOUBLINGS * each + 1))
+        # In half as fine steps where the odds are far from the declared ones.
+        places = (*range(1, _NEAR * each), *range(_NEAR * each, _DOUBLINGS * each + 1, 2))
+        stronger = (by(Fraction(place, each)) for place in places)
         certain = _Step(1.0, surer(None, name))
         return _Steps(declared, weaker, stronger if 0.0 < declared < 1.0 else (), certain if declared < 1.0 else None)
 
@@ -222,8 +229,7 @@ def _curve(certificate: Certificate, delta: float, field: Knowledge, words: str,
     points = {steps.declared: declared}
     # A certificate against an attacker holds against those who know less, and raising one keeps it true.
     for step in steps.weaker:
-        least = min(points.values())
-        points.setdefault(step.value, min(epsilon(step), least))
+        points.setdefault(step.value, min(epsilon(step), *points.values()))
     most = declared
     for step in steps.stronger:
         if most >= floor:

@@ -133,7 +133,7 @@ def test_curves_are_fine_and_end_where_nothing_but_the_noise_is_left(k, noise):
     assert steps == [1.0] * len(steps) if k == 30 else max(steps) <= 5.0
     assert sure.values[-1] == 1.0
     odds = [value / (1 - value) for value in sure.values[sure.values.index(0.1) : -1]]
-    assert len(odds) >= 30
+    assert len(odds) >= 40
     assert max(right / left for left, right in pairwise(odds)) <= 2 ** (1 / 4) * 1.01
 
 

@@ -53,8 +53,8 @@ if TYPE_CHECKING:
         smallest_release_threshold,
         smallest_unknown,
     )
+    from pkdp_pipeline.releases.accessor import count, histogram
     from pkdp_pipeline.releases.explain import Explanation, explain
-    from pkdp_pipeline.releases.publish import count, histogram
     from pkdp_pipeline.releases.release import Release, read_release
     from pkdp_pipeline.theory.counting_queries import CountingQueries
     from pkdp_pipeline.theory.privacy_loss import PrivacyLoss
@@ -131,8 +131,8 @@ _NAMES = {
     "planning": (
         "largest_p_max largest_p_max_between smallest_k smallest_noise smallest_release_threshold smallest_unknown"
     ),
+    "releases.accessor": "count histogram",
     "releases.explain": "Explanation explain",
-    "releases.publish": "count histogram",
     "releases.release": "Release read_release",
     "theory.counting_queries": "CountingQueries",
     "theory.privacy_loss": "PrivacyLoss",

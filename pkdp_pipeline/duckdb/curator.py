@@ -19,7 +19,7 @@ from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Histogram
 from pkdp_pipeline.model.question import Question
-from pkdp_pipeline.releases.publish import publish
+from pkdp_pipeline.releases.publish import Publication, publish
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
@@ -232,10 +232,7 @@ class CuratorReleases:
             request = request_of(spec, table, self.rules)
             return publish(
                 lambda: cursor.sql(f"SELECT * FROM {table.sql}"),
-                request,
-                attacker=self.attacker,
-                ledger=self.ledger,
-                target=self.target,
+                Publication(question=request, attacker=self.attacker, ledger=self.ledger, target=self.target),
             )
 
     def published(self) -> Iterator[tuple[str, Release]]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError, TemporaryError
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.records import JobResult
-from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.jobs.session import JobSession
 from pkdp_pipeline.jobs.stopping import Stopping
 from pkdp_pipeline.ledger import Ledger
@@ -189,6 +188,6 @@ def missed_days(job: Job, day: date) -> tuple[date, ...]:
         with suppress(ValueError):  # a month, or a label
             periods.add(date.fromisoformat(text))
     for earlier in sorted((one for one in periods if one < day), reverse=True):
-        if all(one.request.key(dataset) in held for one in requests_of(job, earlier)):
+        if all(one.question.key(dataset) in held for one in job.publications(earlier)):
             return days_of(earlier, day)[1:-1]
     return ()

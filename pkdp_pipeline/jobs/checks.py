@@ -17,7 +17,6 @@ import pandas as pd
 from pkdp_pipeline.errors import ArgumentError, InputCheckError
 from pkdp_pipeline.jobs.expectations import Expectation, judge, read_expectations
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.requests import NamedRequest, requests_of
 from pkdp_pipeline.jobs.sources.source import DAYS, HOLDS, Kind, Source, check_named, declared_columns
 from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.model.domain import Domain
@@ -53,7 +52,7 @@ def check_input(
     source: Source,
     job: Job,
     day: date,
-    named: Sequence[NamedRequest] | None = None,
+    asked: Sequence[Question] | None = None,
     *,
     verdicts: list[tuple[str, bool]] | None = None,
 ) -> CheckedDay:
@@ -64,7 +63,7 @@ def check_input(
     source : Source
     job : Job
     day : datetime.date
-    named : sequence of NamedRequest, optional
+    asked : sequence of Question, optional
         The releases to be published; None for all of the job's.
     verdicts : list, optional
         Gets each rule that was looked at, and whether the day keeps it.
@@ -93,18 +92,18 @@ def check_input(
     kept += [*columns, *_of_rows(job, day, number, without_unit, newest)]
     counted, uncounted = {}, None
     try:
-        for asked in requests_of(job, day) if named is None else named:
-            counted[asked.name] = _counted(source, job, day, asked)
+        for question in _questions(job, day) if asked is None else asked:
+            counted[str(question.label)] = _counted(source, job, day, question)
     except ArgumentError as error:
         uncounted = error
     if uncounted is not None:
         # What cannot be counted may be what a rule is about, such as a column without values.
         problems = _broken(kept)
         raise _failure(problems, day) if problems else uncounted
-    for position, (name, found) in enumerate(counted.items()):
+    for position, found in enumerate(counted.values()):
         if position == 0:
             kept += _of_units(found.question, alike=found.units.alike)
-        kept += _of_cells(name, found.question, found)
+        kept += _of_cells(found.question, found)
     problems = _broken(kept) + _unmet(source, job, day, expectations, kept)
     if problems:
         raise _failure(problems, day)
@@ -113,11 +112,11 @@ def check_input(
 
 def stated_rules(job: Job, day: date) -> list[str]:
     """Return the rules that stop a job where a day breaks them, in their order; no data are read for them."""
-    expectations, requests = read_expectations(job.checks), requests_of(job, day)
+    expectations, asked = read_expectations(job.checks), _questions(job, day)
     days: dict[str, Kind] = {} if job.checks.fresh is None else {job.checks.fresh.column: "date"}
     rules = [*_of_columns(days, job, expectations), *_of_rows(job, day, 0, 0, None)]
-    rules += _of_units(requests[0].request, alike=False)
-    rules += [rule for one in requests for rule in _of_cells(one.name, one.request, None)]
+    rules += _of_units(asked[0], alike=False)
+    rules += [rule for question in asked for rule in _of_cells(question, None)]
     return [*(text for text, _ in rules), *(one.rule for one in expectations if one.stops)]
 
 
@@ -168,9 +167,9 @@ def _of_units(request: Question, *, alike: bool) -> list[Rule]:
     return [(text, not alike)] if request.units == "checked" else []
 
 
-def _of_cells(name: str, request: Question, counted: Counted | None) -> list[Rule]:
+def _of_cells(request: Question, counted: Counted | None) -> list[Rule]:
     """Return what must hold of the cells that a release has counted."""
-    rules, unit, by = [], _listed(request.unit), _listed(request.by)
+    rules, name, unit, by = [], request.label, _listed(request.unit), _listed(request.by)
     if request.by:
         text = (
             f"release {name!r}: units {unit} must not have rows in several cells of {by}; one_cell says which one "
@@ -194,12 +193,16 @@ def _broken(rules: Sequence[Rule]) -> list[str]:
     return [text for text, kept in rules if not kept]
 
 
-def _counted(source: Source, job: Job, day: date, one: NamedRequest) -> Counted:
+def _questions(job: Job, day: date) -> list[Question]:
+    return [one.question for one in job.publications(day)]
+
+
+def _counted(source: Source, job: Job, day: date, question: Question) -> Counted:
     try:
-        return count_units(source.day(job.period, day), one.request)
+        return count_units(source.day(job.period, day), question)
     except ArgumentError as error:
         problem = str(error)
-    raise ArgumentError(f"release {one.name!r}: {problem}")
+    raise ArgumentError(f"release {question.label!r}: {problem}")
 
 
 def _unmet(

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import TYPE_CHECKING, Literal
 
 from pkdp_pipeline.certificates.composed import compose
-from pkdp_pipeline.errors import PkdpError
+from pkdp_pipeline.errors import ConfigError, DifferencingError, NoEvidenceError, NotCertifiableError, PkdpError
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.requests import check_together, in_job_words, requests_of
 from pkdp_pipeline.jobs.written import check_folder, check_ledger
-from pkdp_pipeline.ledger import Entry, Ledger
+from pkdp_pipeline.ledger import Entry, Ledger, check_differencing
 from pkdp_pipeline.ledger.copying import copied
 from pkdp_pipeline.ledger.rows import certificate_of, describe
-from pkdp_pipeline.releases.publication import Publication
+from pkdp_pipeline.model.wording import JOB_FILE, worded_for
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
@@ -87,6 +87,52 @@ class Plan:
         return last if last is not None and last.refused is not None else None
 
 
+def check_together(job: Job) -> None:
+    """Refuse releases that cannot be published side by side, before anything is opened or read.
+
+    Raises
+    ------
+    ConfigError
+        If two of them ask for the same thing under two names.
+    DifferencingError
+        If they are about the same people and period and one of them is noiseless.
+    """
+    dataset, evidence = job.dataset, job.declared()
+    # Any day: what may stand together does not depend on it.
+    named = job.publications(date(2000, 1, 1))
+    for position, one in enumerate(named):
+        asked, earlier = one.question, named[:position]
+        for other in (before.question for before in earlier):
+            if asked.key(dataset) == other.key(dataset):
+                raise ConfigError(f"releases {other.label!r} and {asked.label!r} ask for the same; remove one of them.")
+        others = [(other.question.facts(), other.attacker) for other in earlier]
+        refusal = None
+        try:
+            check_differencing(asked.facts(), others, dataset=dataset, evidence=evidence, attacker=one.attacker)
+        except DifferencingError as error:
+            # All releases of a job are of the same day, so to name it says nothing.
+            refusal = worded_for(error, JOB_FILE).replace(f", period {asked.period}", "")
+        if refusal is not None:
+            raise DifferencingError(refusal)
+
+
+@contextmanager
+def in_job_words(release: str | None) -> Iterator[None]:
+    """Let an error from inside name the release, and say what to write in the job file."""
+    told = None
+    try:
+        yield
+    except PkdpError as error:
+        message = worded_for(error, JOB_FILE)
+        if isinstance(error, NoEvidenceError | NotCertifiableError):
+            message = f"release {release!r}: {message}"
+        if message == str(error):
+            raise
+        told = type(error)(message)
+    if told is not None:
+        raise told
+
+
 def plan_job(job: Job, days: Sequence[date], *, revise: bool = False) -> Plan:
     """Return what a job would do on some days, in this order.
 
@@ -123,16 +169,16 @@ def plan_job(job: Job, days: Sequence[date], *, revise: bool = False) -> Plan:
 
 def plan_day(job: Job, ledger: Ledger, day: date, *, revise: bool = False) -> PlannedDay:
     """Return what would become of a day, and charge it to a copy of the ledger."""
-    named = requests_of(job, day)
     releases: list[PlannedRelease] = []
-    for one in named:
+    for asked in job.publications(day):
+        name = str(asked.question.label)
         try:
-            with in_job_words(one.name):
-                found = Publication(question=one.request, ledger=ledger, revise=revise, **one.terms).reserve()
+            with in_job_words(name):
+                found = replace(asked, ledger=ledger, revise=revise).reserve()
         except PkdpError as error:
             return PlannedDay(day=day, releases=tuple(releases), refused=error)
         outcome: Outcome = "replay" if isinstance(found, Entry) else "publish"
         text = found.certificate if isinstance(found, Entry) else found.certificate.to_json()
         certificate = certificate_of(describe(text))
-        releases.append(PlannedRelease(name=one.name, outcome=outcome, certificate=certificate))
+        releases.append(PlannedRelease(name=name, outcome=outcome, certificate=certificate))
     return PlannedDay(day=day, releases=tuple(releases))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import zoneinfo
+from datetime import date
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 from pkdp_pipeline.certificates.target import Asked
+from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.jobs.environment import LedgerName
 from pkdp_pipeline.jobs.source_tables import AnySource
 from pkdp_pipeline.jobs.tables import (
@@ -21,6 +23,7 @@ from pkdp_pipeline.jobs.tables import (
 )
 from pkdp_pipeline.ledger.admission import allows_overlap
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.options import (
     AttackerTable,
     Columns,
@@ -29,6 +32,7 @@ from pkdp_pipeline.releases.options import (
     Table,
     TargetEntry,
 )
+from pkdp_pipeline.releases.publish import Publication
 
 
 class PeriodTable(Table):
@@ -225,11 +229,50 @@ class Job(Declarations):
         self.source.check_engine(self.engine)
         return self
 
-    def asked_target(self) -> Asked:
-        """Return what each release has to promise at least."""
-        if self.target is None or self.target == "none":
-            return None if self.target else "default"
-        return self.target.target()
+    def publications(self, day: date) -> tuple[Publication, ...]:
+        """Return what is asked for on a date, in the file's order; a question's label is the release's name.
+
+        Raises
+        ------
+        ArgumentError
+            If a release cannot be asked for like this; the message starts with the release's name.
+        """
+        target: Asked = "default"
+        if self.target is not None:
+            target = None if self.target == "none" else self.target.target()
+        return tuple(
+            Publication(
+                question=self._question(release, day),
+                attacker=self.attacker_of(release),
+                alone=self.alone,
+                target=target,
+            )
+            for release in self.release
+        )
+
+    def _question(self, release: ReleaseTable, day: date) -> Question:
+        cells: dict[str, Any] = {}
+        if release.by is not None:
+            cells = {name: getattr(release, name) or getattr(self, name) for name in ("one_cell", "order_by")}
+        try:
+            return Question(
+                mechanism=release.mechanism,
+                protects=release.protects,
+                unit=self.unit,
+                by=release.by,
+                domain=release.domain,
+                where=release.where,
+                missing_unit=self.missing_unit,
+                units=self.units,
+                undeclared=release.undeclared,
+                period=day.isoformat(),
+                label=release.name,
+                time_zone=self.period.time_zone,
+                checks=self.checks.look_at_rows,
+                **cells,
+            )
+        except ArgumentError as error:
+            raise ArgumentError(f"release {release.name!r}: {error}") from error
 
     def attacker_model(self) -> AttackerModel:
         """Return the declared attacker; without ``[attacker]``, one about whom nothing is assumed."""

@@ -18,7 +18,6 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.jobs.environment import public_address
 from pkdp_pipeline.jobs.expectations import check_expectations
 from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.jobs.source_tables import PostgresSourceTable
 from pkdp_pipeline.releases.complaints import complaints, text_of, toml_of
 
@@ -58,7 +57,7 @@ def read_job(text: str, file: Path) -> Job:
     try:
         job = Job.model_validate(content, context=file.resolve().parent)
         wrong += misplaced(job)
-        requests_of(job, date(2000, 1, 1))  # any date: a request is checked without data
+        job.publications(date(2000, 1, 1))  # any date: a question is checked without data
         check_expectations(job.checks)
     except ValidationError as error:
         wrong += complaints(error, tuple(Job.model_fields))

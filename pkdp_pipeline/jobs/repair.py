@@ -7,18 +7,17 @@ import os
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
 from pkdp_pipeline.certificates.target import Target
 from pkdp_pipeline.errors import REFUSED, ArgumentError, ConfigError, DifferencingError, PkdpError, exit_code
-from pkdp_pipeline.jobs.dry_run import Plan, PlannedDay, PlannedRelease, plan_day, plan_job
+from pkdp_pipeline.jobs.dry_run import Plan, PlannedDay, PlannedRelease, check_together, plan_day, plan_job
 from pkdp_pipeline.jobs.edits import Edit, Edits, at, diff, distance, edited, keys_changed, words_of
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.loading import job_text, load_job, read_job
-from pkdp_pipeline.jobs.requests import check_together, is_published, requests_of
 from pkdp_pipeline.ledger.admission import covers_periods
 from pkdp_pipeline.ledger.copying import copied
 from pkdp_pipeline.theorems.bound import least_whole
@@ -203,7 +202,10 @@ class Search:
         with self._copy(self.job) as ledger:
             self.budgets, self.evidence = ledger.terms.budgets, ledger.terms.evidence
             self._new = next(ledger.entries(), None) is None
-            there = {day: [is_published(ledger, one) for one in requests_of(self.job, day)] for day in days}
+            there = {
+                day: [replace(one, ledger=ledger).published() is not None for one in self.job.publications(day)]
+                for day in days
+            }
         self.days = tuple(day for day in days if not all(there[day]))
         self._alike = bool(self.days) and not any(map(any, (there[day] for day in self.days)))
         self._all, self._one_day = target is not None, len(days) == 1

@@ -21,7 +21,6 @@ from pkdp_pipeline.jobs.checks import stated_rules
 from pkdp_pipeline.jobs.environment import public_address
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import make_folder, write_atomically
-from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.jobs.written import certificates_of, check_ledger
 from pkdp_pipeline.ledger import Entry, Ledger
@@ -159,13 +158,14 @@ def _published(job: Job, ledger: Ledger, history: History) -> Mapping[int, str]:
     names: dict[str, str] = {}
     for period in {line.standing.period for line in published}:
         with suppress(ValueError):  # a month, or a label: not a period of a job
-            names |= {one.request.key(ledger.dataset): one.name for one in requests_of(job, date.fromisoformat(period))}
+            asked = [one.question for one in job.publications(date.fromisoformat(period))]
+            names |= {question.key(ledger.dataset): str(question.label) for question in asked}
     return {line.sequence: names[line.key] for line in published if line.key in names}
 
 
 def _together(job: Job, ledger: Ledger, history: History, own: Mapping[int, str], day: date) -> DayTotal | None:
     """Return what everything about a day adds up to; `own` are the job's entries."""
-    beside = ledger.beside(requests_of(job, day)[0].request.facts())
+    beside = ledger.beside(job.publications(day)[0].question.facts())
     found = Together.of(beside)
     if found is None:
         return None

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Self
 from pkdp_pipeline.display.figures import need_matplotlib
 from pkdp_pipeline.errors import PkdpError
 from pkdp_pipeline.jobs.checks import CheckedDay, check_input, check_output
-from pkdp_pipeline.jobs.dry_run import plan_day
+from pkdp_pipeline.jobs.dry_run import check_together, in_job_words, plan_day
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.outputs import check_outputs, make_folder, remove_leftovers, write_atomically, write_outputs
 from pkdp_pipeline.jobs.outputs.files import job_lock
 from pkdp_pipeline.jobs.records import JobRelease, JobResult, check_records, forget_rows, keep_rows, recorded
 from pkdp_pipeline.jobs.reporting import NothingPublishedError, Together, summarise, write_report
-from pkdp_pipeline.jobs.requests import NamedRequest, check_together, in_job_words, is_published, requests_of
 from pkdp_pipeline.jobs.sources import Source, open_source
 from pkdp_pipeline.jobs.stopping import Stopping, interruptible
 from pkdp_pipeline.jobs.written import check_folder, check_ledger, own
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.copying import rehearsal
-from pkdp_pipeline.releases.publish import Counted, publish
+from pkdp_pipeline.model.question import Question
+from pkdp_pipeline.releases.publish import Counted, Publication, publish
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.certificate import Certificate
@@ -132,10 +132,10 @@ class JobSession:
         self.stopping.check()
         result = JobResult(job=self.job, day=day, new_ledger=self._new_ledger)
         with recorded(result):
-            named = requests_of(self.job, day)
-            self._publish(named, self._to_read(named, day, revise=revise), result, revise=revise)
+            asked = [replace(one, ledger=self._ledger, revise=revise) for one in self.job.publications(day)]
+            self._publish(asked, self._to_read(asked, day), result)
             self._new_ledger = False
-            self._write(named, result, report=report and self.job.output.report)
+            self._write(asked[0].question, result, report=report and self.job.output.report)
         return result
 
     def total(self) -> Certificate | None:
@@ -164,55 +164,49 @@ class JobSession:
         except NothingPublishedError:
             return None
 
-    def _to_read(self, named: Sequence[NamedRequest], day: date, *, revise: bool) -> list[NamedRequest]:
-        """Refuse what may not be published, all of the day together; return the releases that need data."""
-        if not revise and all(is_published(self._ledger, one) for one in named):
+    def _to_read(self, asked: Sequence[Publication], day: date) -> list[Question]:
+        """Refuse what may not be published, all of the day together; return the questions that need data."""
+        if all(one.published() is not None for one in asked):
             return []
         with rehearsal(self._ledger) as trial:
-            planned = plan_day(self.job, trial, day, revise=revise)
+            planned = plan_day(self.job, trial, day, revise=asked[0].revise)
         if planned.refused is not None:
             raise planned.refused
-        return [one for one, made in zip(named, planned.releases, strict=True) if made.outcome == "publish"]
+        return [one.question for one, made in zip(asked, planned.releases, strict=True) if made.outcome == "publish"]
 
-    def _publish(
-        self, named: Sequence[NamedRequest], to_read: Sequence[NamedRequest], result: JobResult, *, revise: bool
-    ) -> None:
+    def _publish(self, asked: Sequence[Publication], to_read: Sequence[Question], result: JobResult) -> None:
         """Check the day where data are needed, and publish release after release; `result` is filled on the way."""
         checked = self._check(to_read, result) if to_read else None
 
-        def counted(one: NamedRequest) -> Counted:
+        def counted(question: Question) -> Counted:
             found = checked
-            if found is None or one.name not in found.counted:
-                found = self._check([one], result)  # another run took its reservation back meanwhile
-            return found.counted[one.name]
+            if found is None or question.label not in found.counted:
+                found = self._check([question], result)  # another run took its reservation back meanwhile
+            return found.counted[str(question.label)]
 
-        for asked, one in zip(self.job.release, named, strict=True):
+        for table, one in zip(self.job.release, asked, strict=True):
             self.stopping.check()
+            rows = None if checked is None else checked.rows
             try:
-                with in_job_words(one.name):
-                    release = publish(
-                        partial(counted, one),
-                        one.request,
-                        ledger=self._ledger,
-                        revise=revise,
-                        check=partial(check_output, asked=asked, rows=None if checked is None else checked.rows),
-                        **one.terms,
-                    )
+                with in_job_words(table.name):
+                    source, check = partial(counted, one.question), partial(check_output, asked=table, rows=rows)
+                    release = publish(source, one, check=check)
             except PkdpError as error:
                 if not result.releases:
                     raise
                 with suppress(PkdpError):
                     _write_outputs(result)
                 others = ", ".join(repr(made.asked.name) for made in result.releases)
-                about = str(error).removeprefix(f"release {one.name!r}: ")
+                named = f"release {table.name!r}: "
                 raise type(error)(
-                    f"release {one.name!r}: {about} Only {others} was published before it; running again replays that."
+                    f"{named}{str(error).removeprefix(named)} Only {others} was published before it; running again "
+                    "replays that."
                 ) from error
-            check_output(release, asked)
-            result.releases += (JobRelease(asked=asked, release=release),)
+            check_output(release, table)
+            result.releases += (JobRelease(asked=table, release=release),)
 
-    def _write(self, named: Sequence[NamedRequest], result: JobResult, *, report: bool) -> None:
-        beside = self._ledger.beside(named[0].request.facts())
+    def _write(self, question: Question, result: JobResult, *, report: bool) -> None:
+        beside = self._ledger.beside(question.facts())
         head, result.together = beside[-1].hash, Together.of(beside)
         with _published():
             own(self.job)
@@ -222,7 +216,7 @@ class JobSession:
             if report:
                 result.report = write_report(self.job, result.day)
 
-    def _check(self, named: Sequence[NamedRequest], result: JobResult) -> CheckedDay:
+    def _check(self, asked: Sequence[Question], result: JobResult) -> CheckedDay:
         """Check the day, count what the releases ask for, and keep a copy of the rows where the job says so."""
         if self._source is None:
             self._source = open_source(self.job)
@@ -231,7 +225,7 @@ class JobSession:
         result.checks = verdicts
 
         def look() -> CheckedDay:
-            checked = check_input(source, self.job, result.day, named, verdicts=verdicts)
+            checked = check_input(source, self.job, result.day, asked, verdicts=verdicts)
             keep_rows(self.job, source, result.day)
             return checked
 

@@ -1,20 +1,298 @@
-"""df.pkdp: the two questions on a pandas frame, and what each would publish.
+"""The questions on a frame: `count`, `histogram`, and ``df.pkdp``, which asks them of its own.
 
-It keeps no state; pandas makes a new one at every access.
+What may be said of a release beside its columns and its predicate stands here once: names, meanings and types, which
+these functions and `explain` take as ``**options`` and show in signature and help. This module is loaded with the
+package, so it loads the others when something is asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+import functools
+import inspect
+import re
+import sys
+import warnings
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeVar, Unpack, cast
 
 import pandas as pd
 
-from pkdp_pipeline.releases.keywords import CountOptions, ExplainOptions, HistogramOptions, shows
-
 if TYPE_CHECKING:
+    from pkdp_pipeline.certificates.target import Asked
+    from pkdp_pipeline.ledger import Ledger
+    from pkdp_pipeline.model.attacker import AttackerModel
+    from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
     from pkdp_pipeline.releases.explain import Explanation
+    from pkdp_pipeline.releases.publish import Publication
     from pkdp_pipeline.releases.release import Release
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_MEANINGS = """
+unit : str, sequence of str, or EACH_ROW
+    Columns that name a person.
+attacker : AttackerModel, optional
+    May be left out where there is noise, which asks nothing of an attacker.
+k, noise, release_threshold : optional
+    See `Count` and `Histogram`.
+k_complement : int, optional
+    See `Count`. The number of people in the frame is taken as public.
+domain : list, or dict of column → list, optional
+    The public cells, published in this order, empty ones as suppressed. For several columns a list of tuples, or a
+    dict whose combinations are the cells. None: only cells that reach `k` appear, and no trace of the others.
+protects : {"presence", "value"}, default "presence"
+    ``"value"`` for a count: publish the exact number of all people as a total, against an attacker whose `leakage`
+    says that it is known. It hides nothing about who is there, and takes nothing from histograms that are certified
+    against such an attacker and protect the value too.
+where : boolean Series, str or callable, optional
+    Which rows count; see `count`.
+missing_unit : {"error", "drop"}, default "error"
+    What happens to rows whose unit is missing.
+units : {"checked", "exact"}, default "checked"
+    Names of people that differ only by spaces around them are refused; ``"exact"`` says that they are different
+    people.
+one_cell : {"error", "most_frequent", "first", "hash"}, default "error"
+    Which of its own cells a person with rows in several is counted in; see `Question`.
+order_by : str or sequence of str, optional
+    For ``one_cell="first"``.
+undeclared : {"error", "absent"}, default "error"
+    What happens to people whose cell is not in the domain, after `one_cell` has chosen it.
+ledger : Ledger, optional
+period : str or datetime.date, optional
+    The period the data are about; needed with a ledger.
+label : str, optional
+    Names a predicate that is a Series or a callable; needed for them with a ledger.
+revise : bool, default False
+    With a ledger that has published this question: publish the changed data as a new, charged release.
+target : Target or None, optional
+    What it has to promise at least: without it the ledger's, or a finite ε at δ = 1e-6. None: nothing.
+"""
+_DEFAULTS: Mapping[str, Any] = MappingProxyType(
+    {
+        "protects": "presence",
+        "missing_unit": "error",
+        "units": "checked",
+        "one_cell": "error",
+        "undeclared": "error",
+        "revise": False,
+        "target": "default",
+    }
+)
+
+
+class _Options(TypedDict, total=False):
+    unit: Required[Any]
+    attacker: AttackerModel | None
+    k: int | None
+    noise: GeometricNoise | None
+    release_threshold: int | None
+    protects: str
+    missing_unit: str
+    units: str
+    period: Any
+    label: str | None
+    ledger: Ledger | None
+    revise: bool
+    target: Asked
+
+
+class _Cells(_Options, total=False):
+    domain: Any
+    one_cell: str
+    order_by: Any
+    undeclared: str
+
+
+class CountOptions(_Options, total=False):
+    """Options of `count`."""
+
+    k_complement: int | None
+
+
+class HistogramOptions(_Cells, total=False):
+    """Options of `histogram`."""
+
+    where: Any
+
+
+class ExplainOptions(_Cells, total=False):
+    """Options of `explain`."""
+
+    k_complement: int | None
+
+
+def shows(options: Any) -> Callable[[F], F]:
+    """Return a decorator that writes the fields of a TypedDict into the signature and the docstring of ``**options``.
+
+    What is called otherwise than the signature says is a TypeError, as with every function.
+    """
+    types = {name: getattr(kind, "__forward_arg__", kind) for name, kind in options.__annotations__.items()}
+    meanings = re.split(r"\n(?=\w)", _MEANINGS.strip())
+    listed = [text for text in meanings if text.partition(" :")[0].split(", ")[0] in types]
+    ordered = [name for text in listed for name in text.partition(" :")[0].split(", ")]
+    keywords = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if name == "unit" else _DEFAULTS.get(name),
+            annotation=re.sub(r"^Required\[(.*)\]$", r"\1", types[name]),
+        )
+        for name in ordered
+    ]
+
+    def decorated(function: F) -> F:
+        signature = inspect.signature(function)
+        own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        signature = signature.replace(parameters=[*own, *keywords])
+
+        @functools.wraps(function)
+        def called(*values: Any, **given: Any) -> Any:
+            signature.bind(*values, **given)
+            return function(*values, **given)
+
+        before, returns, after = inspect.cleandoc(function.__doc__ or "").partition("\n\nReturns\n")
+        called.__doc__ = "\n".join([before, *listed]) + returns + after
+        called.__signature__ = signature  # type: ignore[attr-defined]  # what inspect reads
+        return cast("F", called)
+
+    return decorated
+
+
+def publication_of(by: object, options: Mapping[str, Any]) -> Publication:
+    """Return what the keywords of a call ask for; without `by` it is a count."""
+    from pkdp_pipeline.model.mechanisms import Count, Histogram
+    from pkdp_pipeline.model.question import Question
+    from pkdp_pipeline.releases.publish import Publication
+
+    kind: type[Count | Histogram] = Count if by is None else Histogram
+    asked: tuple[dict[str, Any], ...] = ({}, {}, {})
+    of_kinds = [{field.name for field in fields(one)} for one in (kind, Publication)]
+    for name, value in options.items():
+        place = next((place for place, names in enumerate(of_kinds) if name in names), 2)
+        asked[place][name] = value
+    mechanism, terms, rest = asked
+    return Publication(question=Question(mechanism=kind(**mechanism), by=by, **rest), **terms)
+
+
+def _published(frame: Any, by: object, options: Mapping[str, Any]) -> Release:
+    from pkdp_pipeline.releases.publish import publish
+
+    publication = publication_of(by, options)
+    release = publish(lambda: frame, publication)
+    _warn_of_another_frame(frame, publication, release)
+    return release
+
+
+@shows(CountOptions)
+def count(frame: Any, where: Any = None, **options: Unpack[CountOptions]) -> Release:
+    """Publish how many people satisfy a predicate.
+
+    All people in the frame are the population. A person with several rows satisfies the predicate when any
+    of them does.
+
+    Parameters
+    ----------
+    frame : DataFrame or table
+        A `pandas.DataFrame`, `duckdb.DuckDBPyRelation`, `polars.DataFrame`, `polars.LazyFrame`, `pyarrow.Table`,
+        PySpark `DataFrame` or `ibis.Table`, or one of these wrapped by Narwhals. The same data give the same
+        release; only aggregated counts leave the frame's engine.
+    where : boolean Series, str or callable, optional
+        The predicate: a boolean Series, a boolean column's name, a pandas query string, or a callable that
+        is given the frame and returns a boolean Series. A missing answer is "no". All frames but pandas' take
+        a column or a query string. None: every person. Whether a person counts must depend on her own rows alone: a
+        query string that asks for a column's mean or rank is refused, the others are taken at your word.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    PkdpError
+        See `publish`.
+
+    Warns
+    -----
+    UserWarning
+        If the ledger replays what this process has asked of another frame object: it is not looked at.
+    """
+    return _published(frame, None, {"where": where, **options})
+
+
+@shows(HistogramOptions)
+def histogram(frame: Any, by: str | Sequence[str], **options: Unpack[HistogramOptions]) -> Release:
+    """Publish how many people are in each cell.
+
+    Every person is in one cell or absent. Rows are read in this order: `where` keeps rows, `missing_unit`
+    drops rows, `one_cell` chooses one cell for each person, `undeclared` makes people absent whose cell is
+    not public. A rule looks at a person's own rows only.
+
+    Parameters
+    ----------
+    frame : DataFrame or table
+        As of `count`.
+    by : str or sequence of str
+        Columns that name a cell. A missing value is a key of its own, as in SQL's ``GROUP BY``; with a domain
+        it is undeclared unless the domain has None.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    PkdpError
+        See `publish`.
+
+    Warns
+    -----
+    UserWarning
+        If the ledger replays what this process has asked of another frame object: it is not looked at.
+    """
+    return _published(frame, () if by is None else by, options)
+
+
+#: By question and table, the frame of which this process asked for it first; it may be gone by now. A table may have
+#: several certificates, and so several ids.
+_ASKED: dict[tuple[str, str], weakref.ref[object]] = {}
+
+
+def _warn_of_another_frame(frame: object, publication: Publication, release: Release) -> None:
+    """Warn where a release is a replay, and this process has it of another frame object. No data are read.
+
+    What another process published is not known here: of that only the first frame that asks for it is remembered.
+    """
+    from pkdp_pipeline.ledger.sealed import release_id
+
+    ledger, question = publication.ledger, publication.question
+    if ledger is None:
+        return
+    asked = question.key(ledger.dataset), release_id(release.table, "")
+    known = _ASKED.get(asked)
+    if release.replayed and known is not None:
+        if known() is not frame:
+            warnings.warn(
+                f"{question.description!r} of {question.period} was asked of another frame before: what is returned is "
+                "what was published, and this frame was not read. Put restrictions in where=, or publish changed data "
+                "with revise=True.",
+                UserWarning,
+                stacklevel=_callers_level(),
+            )
+        return
+    with suppress(TypeError):  # no reference can be kept to a frame of this kind
+        _ASKED[asked] = weakref.ref(frame)
+
+
+def _callers_level() -> int:
+    """Return how far up the stack the code is that called this library, as seen from where it warns."""
+    level, caller = 1, sys._getframe(1)
+    while caller.f_back is not None and caller.f_globals.get("__name__", "").startswith("pkdp_pipeline"):
+        level, caller = level + 1, caller.f_back
+    return level
 
 
 @pd.api.extensions.register_dataframe_accessor("pkdp")
@@ -37,8 +315,6 @@ class PkdpAccessor:
         -------
         Release
         """
-        from pkdp_pipeline.releases.publish import count
-
         return count(self._frame, where, **options)
 
     @shows(HistogramOptions)
@@ -54,8 +330,6 @@ class PkdpAccessor:
         -------
         Release
         """
-        from pkdp_pipeline.releases.publish import histogram
-
         return histogram(self._frame, by, **options)
 
     @shows(ExplainOptions)

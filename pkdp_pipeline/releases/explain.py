@@ -20,11 +20,10 @@ from pkdp_pipeline.errors import (
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.context import Context
-from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism
-from pkdp_pipeline.releases.keywords import ExplainOptions, shows
+from pkdp_pipeline.model.mechanisms import Mechanism
+from pkdp_pipeline.releases.accessor import ExplainOptions, publication_of, shows
 from pkdp_pipeline.releases.noise import ExpectedError, expected_error
-from pkdp_pipeline.releases.publication import Publication
-from pkdp_pipeline.releases.publish import question_of
+from pkdp_pipeline.releases.publish import Publication
 from pkdp_pipeline.theorems import Protects
 
 if TYPE_CHECKING:
@@ -178,14 +177,10 @@ def explain(by: str | Sequence[str] | None = None, where: Any = None, **options:
     *Guarantee*: the certificate is the one that publishing makes, unless the ledger changes in between. Whether the
     data pass the rules for rows is not known: no data are touched.
     """
-    asked: dict[str, Any] = {"where": where, **options}
-    if by is not None:
-        if asked.pop("k_complement", None) is not None:
-            raise ArgumentError("k_complement is about a count; a histogram has none: leave it out, or leave by out.")
-        asked["by"] = by
-    question, publishing = question_of(Count if by is None else Histogram, asked)
-    publication = Publication(question=question, **publishing)
-    ledger = publication.ledger
+    if by is not None and options.pop("k_complement", None) is not None:
+        raise ArgumentError("k_complement is about a count; a histogram has none: leave it out, or leave by out.")
+    publication = publication_of(by, {"where": where, **options})
+    question, ledger = publication.question, publication.ledger
     sums: dict[str, Any] = {}
     if ledger is None:
         outcome, certificate, refused = _foreseen(publication)
@@ -204,7 +199,7 @@ def explain(by: str | Sequence[str] | None = None, where: Any = None, **options:
     return Explanation(
         asked=question.description,
         mechanism=question.mechanism,
-        attacker=cast("AttackerModel", publication.attacker),
+        attacker=publication.attacker,
         protects=cast("Protects", question.protects),
         context=(certificate and certificate.context) or context,
         outcome=outcome,

@@ -1,40 +1,220 @@
-"""publish: the one way out, from a frame to a `Release`; `count` and `histogram` are its two questions."""
+"""publish: the one way out, from a question to a `Release`: what is refused or replayed before any data are read."""
 
 from __future__ import annotations
 
-import sys
 import warnings
-import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.errors import PkdpError, TemporaryError
-from pkdp_pipeline.ledger.sealed import release_id
-from pkdp_pipeline.model.mechanisms import Count, Histogram
+from pkdp_pipeline.certificates import target as targets
+from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, attacker_of, certify
+from pkdp_pipeline.certificates.target import Asked, read_target
+from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
+from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.question import Question
-from pkdp_pipeline.releases.keywords import CountOptions, HistogramOptions, Publishing, Terms, shows
 from pkdp_pipeline.releases.public_table import Counted, count_units, public_table
-from pkdp_pipeline.releases.publication import Publication
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-    from pkdp_pipeline.ledger import Ledger
+    from pkdp_pipeline.ledger import Entry, Ledger, Reservation
+    from pkdp_pipeline.ledger.admission import Admission
 
-__all__ = ["Counted", "count", "count_units", "histogram", "publish", "question_of", "read_through"]
+__all__ = ["Counted", "Publication", "count_units", "publish", "read_through"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """One question, whom its answer is certified against, where it is charged, and what it has to promise.
+
+    Parameters
+    ----------
+    question : Question
+    attacker : AttackerModel, optional
+        May be left out where there is noise, which asks nothing of an attacker.
+    ledger : Ledger, optional
+        Charges, replays the same question, and refuses what its rules or its budgets do not allow. The same
+        question against another attacker certifies the stored table again, beside what has been charged since;
+        nothing more is published.
+    alone : bool, default True
+        False where something else, noised as this is, is published about these people and this period:
+        then only the worst-case guarantee is claimed.
+    revise : bool, default False
+        Publish changed data under the same question as a new release, charged and checked as any other.
+    target : Target, None or "default"
+        What it has to promise at least to be published. None: nothing. "default": the ledger's, or a finite ε at
+        δ = 1e-6.
+
+    Raises
+    ------
+    ArgumentError
+        If one of them is malformed.
+    """
+
+    question: Question
+    attacker: AttackerModel = None  # type: ignore[assignment]  # where there is noise, one is made of it
+    ledger: Ledger | None = None
+    alone: bool = True
+    revise: bool = False
+    target: Asked = "default"
+
+    def __post_init__(self) -> None:
+        read_target(self.target)
+        if not isinstance(self.revise, bool):
+            raise ArgumentError("revise must be True or False.")
+        if self.ledger is not None:
+            from pkdp_pipeline.ledger import Ledger
+
+            if not isinstance(self.ledger, Ledger):
+                raise ArgumentError(
+                    f"ledger must be a Ledger, not {type(self.ledger).__name__}: open one with pkdp.Ledger.open(path)."
+                )
+        elif self.revise:
+            raise ArgumentError("revise is about what a ledger holds: give a ledger, or leave revise out.")
+        object.__setattr__(self, "attacker", attacker_of(self.question.mechanism, self.attacker))
+
+    def certified_alone(self) -> ReleaseCertificate:
+        """Certify the question as it is published without a ledger.
+
+        Raises
+        ------
+        NotCertifiableError
+            If it may not be published.
+        """
+        certificate = self._certified(claims=self.alone)
+        self._check_target(certificate)
+        return certificate.in_context(self.question.context())
+
+    def published(self) -> Entry | None:
+        """Return the entry that answers the question; None where there is none, or a revision is asked for."""
+        assert self.ledger is not None
+        return None if self.revise else self.ledger.find(self.question.key(self.ledger.dataset))
+
+    def reserve(self, offered: Callable[[ReleaseCertificate], None] | None = None) -> Reservation | Entry:
+        """Charge what is asked for, or return the entry that answers it; what needs no data of `publish`.
+
+        `offered` is told every certificate that the ledger is asked to charge, also one that it then refuses.
+
+        Raises
+        ------
+        BudgetExceededError, DifferencingError, NoEvidenceError, NotCertifiableError
+            If it may not be published; nothing was charged.
+        LedgerError, TemporaryError
+            If the ledger cannot be used.
+        """
+        assert self.ledger is not None
+        dataset, question = self.ledger.dataset, self.question
+
+        def offer(admission: Admission, head: str) -> ReleaseCertificate:
+            context = replace(question.context(dataset), beside=not (self.alone and admission.alone), head=head)
+            certificate = self._certified(claims=self._claims(admission)).in_context(context)
+            if offered is not None:
+                offered(certificate)
+            self._check_target(certificate)
+            return certificate
+
+        return self.published() or self.ledger.reserve(
+            question.key(dataset), question.facts(), offer, revise=self.revise, attacker=self.attacker
+        )
+
+    def replayed(self, entry: Entry) -> Release:
+        """Return the published release that answers the question, certified anew where another attacker is asked about.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger holds something else than was asked: it was altered.
+        NoEvidenceError, NotCertifiableError, TemporaryError
+            If it cannot be certified anew.
+        """
+        question, release = self.question, _stored(entry)
+        if question.has_opaque_where:
+            warnings.warn(
+                f"what is returned was published for the label {question.label!r} before: whether where is the "
+                "predicate of that time cannot be compared. Give another predicate another label, or write it as a "
+                "query string.",
+                stacklevel=2,
+            )
+        self._check_answers(entry, release)
+        return self._certified_again(entry, release)
+
+    def _claims(self, admission: Admission) -> bool:
+        """Return whether more may be claimed than what noise gives against anybody."""
+        return admission.claims and (self.alone or admission.covered or self.question.facts().exact_count)
+
+    def _certified(self, *, claims: bool) -> ReleaseCertificate:
+        """Certify the question; where nothing more may be claimed, only what noise gives against anybody."""
+        attacker = self.attacker if claims else self.attacker.against_anyone()
+        return certify(self.question.mechanism, attacker, protects=self.question.protects)
+
+    def _check_target(self, certificate: ReleaseCertificate) -> None:
+        """Refuse a release that promises less than the target: its own, the ledger's, or the default."""
+        asked = self.target
+        if asked == "default" and self.ledger is not None:
+            asked = self.ledger.target
+        least = targets.DEFAULT if asked == "default" else asked
+        if least is not None:
+            least.hold(certificate)
+
+    def _check_answers(self, entry: Entry, release: Release) -> None:
+        """Refuse a stored release that is not about what was asked."""
+        assert self.ledger is not None
+        question, stored = self.question, release.certificate
+        context = stored.context
+        if context is not None:
+            # The checks may have been others when it was published.
+            context = replace(context, units=question.units, checks=question.checks, beside=False, head=None)
+        if stored.mechanism != question.mechanism or context not in (None, question.context(self.ledger.dataset)):
+            raise LedgerError(
+                f"the ledger's entry {entry.sequence} holds a release of something else than was asked: it was "
+                "altered. Check the ledger with verify()."
+            )
+
+    def _certified_again(self, entry: Entry, release: Release) -> Release:
+        """Return the release; the same table with a new certificate where another attacker or aim is asked about.
+
+        A new certificate claims what the ledger allows beside all that has been charged since, and no more than
+        the worst case where the first one had to do with that.
+        """
+        assert self.ledger is not None
+        stored = release.certificate
+        limited = not stored.has_partial_knowledge and (stored.context is None or stored.context.beside)
+        answers = (self.attacker, self.attacker.against_anyone()) if limited else (self.attacker,)
+        if stored.protects == self.question.protects and stored.attacker in answers:
+            return release
+        allowed = self.ledger.admission(entry)
+        asked = self._certified(claims=not limited and self._claims(allowed))
+        context = stored.context or self.question.context(self.ledger.dataset)
+        context = replace(context, beside=context.beside or not (self.alone and allowed.alone))
+        if (asked.attacker, asked.protects, context) == (stored.attacker, stored.protects, stored.context):
+            return release
+        self._check_target(asked)
+        anew = Release.seal(release.table, asked.in_context(context))
+        return _stored(self.ledger.recertify(entry, anew.certificate.to_json(), anew.id, anew.to_bytes()))
+
+
+def _stored(entry: Entry) -> Release:
+    """Return the release a ledger holds, from its stored bytes."""
+    if entry.content is None:
+        raise LedgerError(f"the ledger's entry {entry.sequence} holds no release: it was altered.")
+    try:
+        release = Release.from_bytes(entry.content, replayed=True)
+    except ArgumentError as error:
+        raise LedgerError(f"the ledger's entry {entry.sequence} cannot be replayed: {error}") from error
+    if release.id != entry.release_id:
+        raise LedgerError(f"the ledger's entry {entry.sequence} holds another release than it says: it was altered.")
+    return release
 
 
 def publish(
     source: Callable[[], Any],
-    question: Question,
+    publication: Publication,
     *,
     check: Callable[[Release], None] | None = None,
     trusted: bool = True,
-    **terms: Unpack[Terms],
 ) -> Release:
-    """Publish what `question` asks for.
+    """Publish what a question asks for.
 
     What can be refused is refused before any data is read, and what the ledger holds is replayed without
     reading any. With a ledger the charge comes first: it is reserved, then the data are read, then the
@@ -45,14 +225,12 @@ def publish(
     source : callable
         Returns the frame, of any kind that `histogram` takes, or what `count_units` made of one for this very
         question; called once, and only when data must be read.
-    question : Question
+    publication : Publication
     check : callable, optional
         Looks at a new release before it is stored; what it raises stops the publication, and nothing is charged.
     trusted : bool, default True
         False where the asker may not see the data: what fails once they were read stays charged, because a failure
         can tell about them, too.
-    **terms
-        The other parameters of `Publication`.
 
     Returns
     -------
@@ -72,12 +250,11 @@ def publish(
     """
 
     def made(certificate: ReleaseCertificate) -> Release:
-        release = Release.seal(public_table(source(), question), certificate)
+        release = Release.seal(public_table(source(), publication.question), certificate)
         if check is not None:
             check(release)
         return release
 
-    publication = Publication(question=question, **terms)
     ledger = publication.ledger
     if ledger is None:
         return made(publication.certified_alone())
@@ -109,133 +286,5 @@ def publish(
 
 
 def read_through(frame: Any, question: Question) -> None:
-    """Read a frame as `publish` does for this question, and let nothing out.
-
-    Raises
-    ------
-    Exception
-        Whatever the question could fail with because of the data.
-    """
+    """Read a frame as `publish` does for this question, and let nothing out but what it could fail with."""
     public_table(frame, question)
-
-
-def question_of(kind: type[Count | Histogram], options: Mapping[str, Any]) -> tuple[Question, Publishing]:
-    """Return the question of a call's keywords, and what `publish` takes beside it."""
-    mechanism, publishing = (
-        {name: options[name] for name in names if name in options}
-        for names in ([field.name for field in fields(kind)], Publishing.__annotations__)
-    )
-    rest = {name: value for name, value in options.items() if name not in mechanism and name not in publishing}
-    return Question(mechanism=kind(**mechanism), **rest), cast("Publishing", publishing)
-
-
-def _published(frame: Any, kind: type[Count | Histogram], options: Mapping[str, Any]) -> Release:
-    question, publishing = question_of(kind, options)
-    release = publish(lambda: frame, question, **publishing)
-    warn_of_another_frame(frame, question, release, publishing.get("ledger"))
-    return release
-
-
-@shows(CountOptions)
-def count(frame: Any, where: Any = None, **options: Unpack[CountOptions]) -> Release:
-    """Publish how many people satisfy a predicate.
-
-    All people in the frame are the population. A person with several rows satisfies the predicate when any
-    of them does.
-
-    Parameters
-    ----------
-    frame : DataFrame or table
-        A `pandas.DataFrame`, `duckdb.DuckDBPyRelation`, `polars.DataFrame`, `polars.LazyFrame`, `pyarrow.Table`,
-        PySpark `DataFrame` or `ibis.Table`, or one of these wrapped by Narwhals. The same data give the same
-        release; only aggregated counts leave the frame's engine.
-    where : boolean Series, str or callable, optional
-        The predicate: a boolean Series, a boolean column's name, a pandas query string, or a callable that
-        is given the frame and returns a boolean Series. A missing answer is "no". All frames but pandas' take
-        a column or a query string. None: every person. Whether a person counts must depend on her own rows alone: a
-        query string that asks for a column's mean or rank is refused, the others are taken at your word.
-
-    Returns
-    -------
-    Release
-
-    Raises
-    ------
-    PkdpError
-        See `publish`.
-
-    Warns
-    -----
-    UserWarning
-        If the ledger replays what this process has asked of another frame object: it is not looked at.
-    """
-    return _published(frame, Count, {"where": where, **options})
-
-
-@shows(HistogramOptions)
-def histogram(frame: Any, by: str | Sequence[str], **options: Unpack[HistogramOptions]) -> Release:
-    """Publish how many people are in each cell.
-
-    Every person is in one cell or absent. Rows are read in this order: `where` keeps rows, `missing_unit`
-    drops rows, `one_cell` chooses one cell for each person, `undeclared` makes people absent whose cell is
-    not public. A rule looks at a person's own rows only.
-
-    Parameters
-    ----------
-    frame : DataFrame or table
-        As of `count`.
-    by : str or sequence of str
-        Columns that name a cell. A missing value is a key of its own, as in SQL's ``GROUP BY``; with a domain
-        it is undeclared unless the domain has None.
-
-    Returns
-    -------
-    Release
-
-    Raises
-    ------
-    PkdpError
-        See `publish`.
-
-    Warns
-    -----
-    UserWarning
-        If the ledger replays what this process has asked of another frame object: it is not looked at.
-    """
-    return _published(frame, Histogram, {"by": by, **options})
-
-
-#: By question and table, the frame of which this process asked for it first; it may be gone by now. A table may have
-#: several certificates, and so several ids.
-_ASKED: dict[tuple[str, str], weakref.ref[object]] = {}
-
-
-def warn_of_another_frame(frame: object, question: Question, release: Release, ledger: Ledger | None) -> None:
-    """Warn where a release is a replay, and this process has it of another frame object. No data are read.
-
-    What another process published is not known here: of that only the first frame that asks for it is remembered.
-    """
-    if ledger is None:
-        return
-    asked = question.key(ledger.dataset), release_id(release.table, "")
-    known = _ASKED.get(asked)
-    if release.replayed and known is not None:
-        if known() is not frame:
-            warnings.warn(
-                f"{question.description!r} of {question.period} was asked of another frame before: what is returned is "
-                "what was published, and this frame was not read. Put restrictions in where=, or publish changed data "
-                "with revise=True.",
-                UserWarning,
-                stacklevel=_callers_level(),
-            )
-        return
-    with suppress(TypeError):  # no reference can be kept to a frame of this kind
-        _ASKED[asked] = weakref.ref(frame)
-
-
-def _callers_level() -> int:
-    """Return how far up the stack the code is that called this library, as seen from where it warns."""
-    level, caller = 1, sys._getframe(1)
-    while caller.f_back is not None and caller.f_globals.get("__name__", "").startswith("pkdp_pipeline"):
-        level, caller = level + 1, caller.f_back
-    return level

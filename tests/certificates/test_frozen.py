@@ -19,7 +19,6 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.errors import exit_code
 from pkdp_pipeline.jobs import load_job
-from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.ledger.chain import json_text
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.facts import Facts
@@ -114,7 +113,8 @@ def test_a_job_file_asks_what_it_asked(name, monkeypatch):
     """The keys are those by which a ledger replays: a changed one would publish a second time."""
     monkeypatch.setenv("PKDP_LEDGER", "ledger.sqlite")
     job = load_job(FROZEN / "job.v1" / f"{name}.toml")
-    assert {one.name: one.request.key(job.dataset) for one in requests_of(job, date(2020, 1, 2))} == KEYS[name]
+    questions = [one.question for one in job.publications(date(2020, 1, 2))]
+    assert {question.label: question.key(job.dataset) for question in questions} == KEYS[name]
 
 
 @pytest.mark.parametrize("document", frozen("ledger.v1"))

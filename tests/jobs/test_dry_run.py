@@ -11,7 +11,6 @@ from pkdp_pipeline.errors import BudgetExceededError, DifferencingError, LedgerE
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.backfilling import backfill, days_of
 from pkdp_pipeline.jobs.dry_run import plan_job
-from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.copying import copied, replay
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
@@ -127,9 +126,9 @@ def test_a_copy_made_from_the_events_is_the_same_ledger(job_file):
     with Ledger.open(job.ledger, dataset=job.dataset) as ledger:
         source, target = ledger.records, SqliteDatabase(":memory:")
         # A reservation that was given back, too.
-        (one, _) = requests_of(job, DAYS[5])
+        (one, _) = job.publications(DAYS[5])
         reserved = Publication(
-            question=one.request, attacker=job.attacker_model(), ledger=ledger, alone=False
+            question=one.question, attacker=job.attacker_model(), ledger=ledger, alone=False
         ).reserve()
         ledger.give_back(reserved)
         with source.snapshot():

@@ -11,7 +11,6 @@ import pytest
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs import Job, load_job
 from pkdp_pipeline.jobs import job as job_module
-from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 from pkdp_pipeline.model.question import Question
@@ -54,7 +53,7 @@ def test_every_rule_for_rows_reaches_the_request(job_file, basic):
         'where = "adult"\nprotects = "value"',
     )
     job = load_job(job_file(text.replace('missing_unit = "drop"', 'missing_unit = "drop"\none_cell = "hash"')))
-    (asked,) = requests_of(job, date(2020, 1, 2))
+    (asked,) = job.publications(date(2020, 1, 2))
     expected = Question(
         mechanism=Histogram(k=5),
         unit="person",
@@ -70,18 +69,18 @@ def test_every_rule_for_rows_reaches_the_request(job_file, basic):
         label="people_by_town",
     )
     for field in fields(Question):
-        assert getattr(asked.request, field.name) == getattr(expected, field.name), field.name
+        assert getattr(asked.question, field.name) == getattr(expected, field.name), field.name
     without = text.replace('missing_unit = "drop"\n', "")
     without = without.replace('one_cell = "first"\norder_by = ["rank", "day"]\n', "")
-    (asked,) = requests_of(load_job(job_file(without)), date(2020, 1, 2))
-    assert (asked.request.missing_unit, asked.request.one_cell, asked.request.order_by) == ("error", "error", ())
+    (asked,) = load_job(job_file(without)).publications(date(2020, 1, 2))
+    assert (asked.question.missing_unit, asked.question.one_cell, asked.question.order_by) == ("error", "error", ())
 
 
 def test_the_jobs_rules_for_cells_are_for_histograms_alone(job_file, basic):
     text = basic.replace('missing_unit = "drop"', 'one_cell = "most_frequent"')
     counted = text.replace("[output]", '[[release]]\nname = "people"\nk = 5\n\n[output]')
-    histogram, count = requests_of(load_job(job_file(counted)), date(2020, 1, 2))
-    assert (histogram.request.one_cell, count.request.one_cell) == ("most_frequent", "error")
+    histogram, count = load_job(job_file(counted)).publications(date(2020, 1, 2))
+    assert (histogram.question.one_cell, count.question.one_cell) == ("most_frequent", "error")
 
 
 def test_composite_cells_are_read_as_tuples(job_file, basic):
@@ -90,8 +89,8 @@ def test_composite_cells_are_read_as_tuples(job_file, basic):
     assert job.release[0].by == ("town", "day")
     assert [cell[0] for cell in job.release[0].domain] == ["Ås", "Bø"]
     product = basic.replace('by = "town"', 'by = ["town", "sex"]\ndomain = { town = ["Ås", "Bø"], sex = ["f", "m"] }')
-    (asked,) = requests_of(load_job(job_file(product)), date(2020, 1, 1))
-    assert len(asked.request.domain.cells) == 4
+    (asked,) = load_job(job_file(product)).publications(date(2020, 1, 1))
+    assert len(asked.question.domain.cells) == 4
 
 
 @pytest.mark.parametrize(

@@ -329,18 +329,18 @@ def test_a_crash_between_two_releases_charges_each_once(job_file, monkeypatch):
     publish = session.publish
     calls = []
 
-    def crash_at_the_second(*arguments, **names):
-        calls.append(names)
+    def crash_at_the_second(source, publication, **names):
+        calls.append(publication.alone)
         if len(calls) == 2:
             raise OSError("power cut")
-        return publish(*arguments, **names)
+        return publish(source, publication, **names)
 
     with monkeypatch.context() as patch:
         patch.setattr(session, "publish", crash_at_the_second)
         with pytest.raises(OSError, match="power cut"):
             run_job(job, DAY)
     assert len(entries(job)) == 1
-    assert [names["alone"] for names in calls] == [False, False]
+    assert calls == [False, False]
     result = run_job(job, DAY)
     assert [published.release.replayed for published in result.releases] == [True, False]
     assert len(entries(job)) == 2
@@ -358,10 +358,10 @@ def test_a_release_that_fails_after_another_says_what_was_published_and_writes_i
     job = load_job(job_file(NOISY))
     publish = session.publish
 
-    def locked_at_the_second(source, request, **names):
-        if request.by:
+    def locked_at_the_second(source, publication, **names):
+        if publication.question.by:
             raise TemporaryError("the ledger is locked by another process; try again later.")
-        return publish(source, request, **names)
+        return publish(source, publication, **names)
 
     with monkeypatch.context() as patch:
         patch.setattr(session, "publish", locked_at_the_second)

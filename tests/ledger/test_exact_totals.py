@@ -232,9 +232,11 @@ def test_a_total_that_is_given_back_leaves_no_trace(ledger):
     with pytest.raises(pkdp.InputCheckError):
         publish(
             lambda: PEOPLE.assign(id=None),
-            Question(mechanism=Count(), unit="id", period=DAY, protects="value"),
-            attacker=TOLD,
-            ledger=ledger,
+            Publication(
+                question=Question(mechanism=Count(), unit="id", period=DAY, protects="value"),
+                attacker=TOLD,
+                ledger=ledger,
+            ),
         )
     assert [entry.state for entry in ledger.entries()] == ["published"]
     table(ledger, SURE)
@@ -297,10 +299,15 @@ def test_only_the_exact_number_is_a_total(mechanism):
 
 
 def test_a_noised_table_says_what_may_stand_beside_it(ledger):
-    plain = publish(lambda: PEOPLE, Question(mechanism=THRESHOLDED, **HISTOGRAM), attacker=SURE, ledger=ledger)
+    plain = publish(
+        lambda: PEOPLE, Publication(question=Question(mechanism=THRESHOLDED, **HISTOGRAM), attacker=SURE, ledger=ledger)
+    )
     assert "only while nothing else is published" in plain.certificate.sentence()
     with pkdp.Ledger.open(":memory:") as other:
-        given_it = publish(lambda: PEOPLE, Question(mechanism=THRESHOLDED, **HISTOGRAM), attacker=TOLD, ledger=other)
+        given_it = publish(
+            lambda: PEOPLE,
+            Publication(question=Question(mechanism=THRESHOLDED, **HISTOGRAM), attacker=TOLD, ledger=other),
+        )
     words = "only while nothing else than the number of people present is published"
     assert words in given_it.certificate.sentence()
 
@@ -621,7 +628,9 @@ def step(ledger, kind, attacker, what):
     protects = "presence" if attacker == PRESENT and kind != "total" else "value"
     request = Question(mechanism=mechanism, unit="id", period=DAY, protects=protects, **QUESTIONS[kind])
     if what in ("publish", "revise"):
-        publish(lambda: PEOPLE, request, attacker=attacker, ledger=ledger, revise=what == "revise")
+        publish(
+            lambda: PEOPLE, Publication(question=request, attacker=attacker, ledger=ledger, revise=what == "revise")
+        )
         return
     reserved = Publication(question=request, attacker=attacker, ledger=ledger).reserve()
     if what == "give back" and not isinstance(reserved, Entry):

@@ -468,6 +468,7 @@ def test_what_was_promised_once_is_not_taken_back(postgres_url):
     from pkdp_pipeline.model.leakage import Leakage
     from pkdp_pipeline.model.mechanisms import Count, Histogram
     from pkdp_pipeline.model.question import Question
+    from pkdp_pipeline.releases.publish import Publication
     from pkdp_pipeline.releases.publish import publish as made
 
     people = pd.DataFrame({"id": range(60), "cell": "a"})
@@ -476,6 +477,6 @@ def test_what_was_promised_once_is_not_taken_back(postgres_url):
     cells, number = Question(mechanism=Histogram(k=50), by="cell", **asked), Question(mechanism=Count(), **asked)
     with Ledger.open(postgres_url) as ledger:
         for attacker in (AttackerModel(p_max_between=0.6), told):
-            made(lambda: people, cells, attacker=attacker, ledger=ledger)
+            made(lambda: people, Publication(question=cells, attacker=attacker, ledger=ledger))
         with pytest.raises(DifferencingError, match="keeps what any of its certificates promised"):
             made(lambda: people, number, attacker=told, ledger=ledger)

@@ -27,11 +27,11 @@ def test_the_accessor_asks_what_the_functions_ask():
 
 
 def test_every_argument_arrives(monkeypatch):
-    from pkdp_pipeline.releases import publish
+    from pkdp_pipeline.releases import accessor
 
     for name in ("count", "histogram"):
         seen = {}
-        monkeypatch.setattr(publish, name, lambda *values, seen=seen, **given: seen.update(given, values=values))
+        monkeypatch.setattr(accessor, name, lambda *values, seen=seen, **given: seen.update(given, values=values))
         frame = pd.DataFrame({"a": [1]})
         parameters = inspect.signature(getattr(PkdpAccessor, name)).parameters.values()
         given = {p.name: object() for p in parameters if p.kind is p.KEYWORD_ONLY}

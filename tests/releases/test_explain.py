@@ -16,7 +16,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.statement import Statement, what_if
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.accessor import PkdpAccessor
-from pkdp_pipeline.releases.publication import Publication
+from pkdp_pipeline.releases.publish import Publication
 
 KNOWS_LITTLE = pkdp.AttackerModel(p_max=0.1)
 KNOWS_MORE = pkdp.AttackerModel(p_max=0.2, known=3, influence="active")

@@ -19,7 +19,7 @@ import pytest
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases import public_table
-from pkdp_pipeline.releases.publish import publish
+from pkdp_pipeline.releases.publish import Publication, publish
 
 ATTACKER = pkdp.AttackerModel(p_max=0.1)
 SURE = pkdp.AttackerModel(p_max=0.1, p_min=0.05, unknown=1000)
@@ -320,7 +320,7 @@ def test_errors_quote_neither_values_nor_numbers_of_the_data(fields):
 def test_what_cannot_be_certified_is_refused_before_data_are_read():
     request = Question(mechanism=pkdp.Histogram(k=1), unit="u", by="c")
     with pytest.raises(pkdp.NotCertifiableError):
-        publish(unread, request, attacker=ATTACKER)
+        publish(unread, Publication(question=request, attacker=ATTACKER))
 
 
 def test_a_source_is_read_once():
@@ -331,7 +331,7 @@ def test_a_source_is_read_once():
         return people(a=12)
 
     request = Question(mechanism=pkdp.Histogram(k=10), unit="u", by="c")
-    assert rows_of(publish(source, request, attacker=ATTACKER)) == [("a", 12)]
+    assert rows_of(publish(source, Publication(question=request, attacker=ATTACKER))) == [("a", 12)]
     assert calls == [1]
 
 
@@ -378,7 +378,7 @@ def test_the_certificate_is_that_of_the_mechanism_and_says_its_limits():
 )
 def test_what_can_stop_a_release_is_said_to_be_public(asked, told):
     asked = {"mechanism": pkdp.Histogram(k=10), "unit": "u", "by": "c"} | asked
-    release = publish(lambda: people(a=12), Question(**asked), attacker=ATTACKER)
+    release = publish(lambda: people(a=12), Publication(question=Question(**asked), attacker=ATTACKER))
     told = told.replace("TYPED", "every value that names a person or a cell is of its column's type")
     told = told.replace("SPACED", "no two names of people differ by spaces around them alone")
     said = f"A release appears only when {told}: that this is so is public."
@@ -398,19 +398,21 @@ def test_a_count_stands_on_named_rows_alone():
 
 def test_next_to_other_releases_only_the_worst_case_is_claimed():
     request = Question(mechanism=pkdp.Count(noise=NOISE), unit="u")
-    alone = publish(lambda: people(a=12), request, attacker=SURE)
-    beside = publish(lambda: people(a=12), request, attacker=SURE, alone=False)
+    alone = publish(lambda: people(a=12), Publication(question=request, attacker=SURE))
+    beside = publish(lambda: people(a=12), Publication(question=request, attacker=SURE, alone=False))
     assert alone.certificate.has_partial_knowledge
     assert not beside.certificate.has_partial_knowledge
     assert beside.certificate.worst_case.parameters == (1.0, 0.0)
     with pytest.raises(pkdp.NotCertifiableError):
-        publish(unread, Question(mechanism=pkdp.Count(k=10), unit="u"), attacker=ATTACKER, alone=False)
+        publish(
+            unread, Publication(question=Question(mechanism=pkdp.Count(k=10), unit="u"), attacker=ATTACKER, alone=False)
+        )
 
 
 def test_a_ledger_replays_the_same_request_without_data(ledger):
     request = Question(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period="2020-01-01")
-    first = publish(lambda: people(a=12), request, attacker=ATTACKER, ledger=ledger)
-    again = publish(unread, request, attacker=ATTACKER, ledger=ledger)
+    first = publish(lambda: people(a=12), Publication(question=request, attacker=ATTACKER, ledger=ledger))
+    again = publish(unread, Publication(question=request, attacker=ATTACKER, ledger=ledger))
     assert (first.replayed, again.replayed) == (False, True)
     assert again.to_bytes() == first.to_bytes()
     assert again.id == first.id
@@ -434,10 +436,10 @@ def test_a_ledger_refuses_what_cannot_stand_beside_before_data_are_read(ledger):
     people(a=12).pkdp.histogram("c", unit="u", attacker=ATTACKER, k=10, ledger=ledger, period="2020-01-01")
     other = Question(mechanism=pkdp.Count(noise=NOISE), unit="u", period="2020-01")
     with pytest.raises(pkdp.DifferencingError, match="Ways out"):
-        publish(unread, other, attacker=SURE, ledger=ledger)
+        publish(unread, Publication(question=other, attacker=SURE, ledger=ledger))
     next_day = Question(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period="2020-01-02")
     with pytest.raises(pkdp.DifferencingError, match="crosses k"):
-        publish(unread, next_day, attacker=ATTACKER, ledger=ledger)
+        publish(unread, Publication(question=next_day, attacker=ATTACKER, ledger=ledger))
     assert len(list(ledger.entries())) == 1
 
 
@@ -445,7 +447,9 @@ def test_evidence_lets_a_noiseless_release_follow_another(tmp_path):
     with pkdp.Ledger.open(tmp_path / "ledger.sqlite", evidence=pkdp.OneDayProtected()) as ledger:
         for day in ("2020-01-01", "2020-01-02"):
             request = Question(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period=day)
-            assert not publish(lambda: people(a=12), request, attacker=ATTACKER, ledger=ledger).replayed
+            assert not publish(
+                lambda: people(a=12), Publication(question=request, attacker=ATTACKER, ledger=ledger)
+            ).replayed
         total = ledger.total()
     one = pkdp.certify(pkdp.Histogram(k=10), ATTACKER)
     assert (total.releases, total.rule) == (2, "one_day_protected")
@@ -454,15 +458,15 @@ def test_evidence_lets_a_noiseless_release_follow_another(tmp_path):
 
 def test_another_attacker_certifies_the_stored_table_again(ledger):
     request = Question(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period="2020-01-01")
-    first = publish(lambda: people(a=12), request, attacker=ATTACKER, ledger=ledger)
+    first = publish(lambda: people(a=12), Publication(question=request, attacker=ATTACKER, ledger=ledger))
     other = pkdp.AttackerModel(p_max=0.9)
-    again = publish(unread, request, attacker=other, ledger=ledger)
+    again = publish(unread, Publication(question=request, attacker=other, ledger=ledger))
     assert again.replayed
     assert again.certificate.attacker == other
     assert again.certificate.context == first.certificate.context
     pd.testing.assert_frame_equal(again.table, first.table)
     assert again.verify() is True
-    assert publish(unread, request, attacker=other, ledger=ledger).to_bytes() == again.to_bytes()
+    assert publish(unread, Publication(question=request, attacker=other, ledger=ledger)).to_bytes() == again.to_bytes()
     (entry,) = ledger.entries()
     assert entry.certificate == again.certificate.to_json()
     assert ledger.total().delta(1.0) == again.certificate.delta(1.0)
@@ -478,14 +482,14 @@ def test_changed_data_are_a_revision_which_is_charged_and_checked(ledger):
     assert ledger.total().worst_case.parameters == (2.0 * first.certificate.worst_case.parameters[0], 0.0)
     request = Question(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period="2021")
     with pytest.raises(pkdp.ArgumentError, match="revise"):
-        publish(unread, request, attacker=ATTACKER, revise=True)
+        publish(unread, Publication(question=request, attacker=ATTACKER, revise=True))
 
 
 def test_a_noiseless_revision_is_refused(ledger):
     request = Question(mechanism=pkdp.Histogram(k=10), unit="u", by="c", period="2020-01-01")
-    publish(lambda: people(a=12), request, attacker=ATTACKER, ledger=ledger)
+    publish(lambda: people(a=12), Publication(question=request, attacker=ATTACKER, ledger=ledger))
     with pytest.raises(pkdp.DifferencingError, match="revision"):
-        publish(unread, request, attacker=ATTACKER, ledger=ledger, revise=True)
+        publish(unread, Publication(question=request, attacker=ATTACKER, ledger=ledger, revise=True))
     assert len(list(ledger.entries())) == 1
 
 
@@ -534,17 +538,17 @@ def test_another_process_that_publishes_first_wins(ledger, tmp_path):
 
     def slow_source():
         with pkdp.Ledger.open(tmp_path / "ledger.sqlite", dataset="people") as other:
-            seen.append(publish(lambda: people(a=12), request, attacker=SURE, ledger=other))
+            seen.append(publish(lambda: people(a=12), Publication(question=request, attacker=SURE, ledger=other)))
         return people(a=12)
 
-    release = publish(slow_source, request, attacker=SURE, ledger=ledger)
+    release = publish(slow_source, Publication(question=request, attacker=SURE, ledger=ledger))
     assert release.replayed
     assert release.to_bytes() == seen[0].to_bytes()
 
 
 def test_a_ledger_whose_entry_was_exchanged_is_an_error(ledger, monkeypatch):
     request = Question(mechanism=pkdp.Count(k=10), unit="u", period="2020")
-    publish(lambda: people(a=12), request, attacker=ATTACKER, ledger=ledger)
+    publish(lambda: people(a=12), Publication(question=request, attacker=ATTACKER, ledger=ledger))
     other = people(a=13).pkdp.count(unit="u", attacker=ATTACKER, k=10)
     from dataclasses import replace
 
@@ -552,7 +556,7 @@ def test_a_ledger_whose_entry_was_exchanged_is_an_error(ledger, monkeypatch):
     for content, words in ((other.to_bytes(), "another release"), (b"nothing", "cannot be replayed")):
         monkeypatch.setattr(pkdp.Ledger, "find", lambda self, key, content=content: replace(entry, content=content))
         with pytest.raises(pkdp.LedgerError, match=words):
-            publish(unread, request, attacker=ATTACKER, ledger=ledger)
+            publish(unread, Publication(question=request, attacker=ATTACKER, ledger=ledger))
 
 
 def histogram_of(frame):
@@ -810,9 +814,14 @@ def test_a_revision_that_another_run_published_first_is_refused(tmp_path, ledger
         return people(x=1000)
 
     with pytest.raises(pkdp.TemporaryError, match="another run has published a revision"):
-        publish(read, request, attacker=ATTACKER, ledger=ledger, revise=True)
+        publish(read, Publication(question=request, attacker=ATTACKER, ledger=ledger, revise=True))
     assert [entry.revision for entry in ledger.entries()] == [1, 2]
-    assert publish(lambda: people(x=1000), request, attacker=ATTACKER, ledger=ledger, revise=True).replayed is False
+    assert (
+        publish(
+            lambda: people(x=1000), Publication(question=request, attacker=ATTACKER, ledger=ledger, revise=True)
+        ).replayed
+        is False
+    )
 
 
 @pytest.mark.parametrize("domain", [[1, 2], [True, False], ["a"], None])

@@ -228,12 +228,16 @@ class FrameOperator:
         return _of_release(self._release(frame, given), sealed=sealed)
 
     def _release(self, frame: pd.DataFrame, ledger: dict[str, Any]) -> Release:
-        from pkdp_pipeline.releases.publish import count, histogram, publish
+        from pkdp_pipeline.releases.accessor import count, histogram
+        from pkdp_pipeline.releases.publish import Publication, publish
 
         case = self.case
         if case.layout.request is not None:
-            source, request = partial(_MAKERS[self.engine][1], frame), case.layout.request
-            return publish(source, request, attacker=case.attacker, alone=case.alone, target=case.target)
+            source = partial(_MAKERS[self.engine][1], frame)
+            asked = Publication(
+                question=case.layout.request, attacker=case.attacker, alone=case.alone, target=case.target
+            )
+            return publish(source, asked)
         # What promises little is audited too.
         given = {**case.arguments(self.keys), "unit": _UNIT, "attacker": case.attacker, "target": None, **ledger}
         if self.engine == "pandas":

@@ -128,20 +128,16 @@ def audit_job(job: Job, **how: Any) -> Audit:
     ArgumentError
         If an argument is malformed, or the job's engine is not installed.
     """
-    from pkdp_pipeline.jobs.requests import requests_of
-
     engine = check_engine(job.engine)
     cases, left_out = [], []
-    named = requests_of(job, _ANY_DAY)
-    for asked, one in zip(job.release, named, strict=True):
-        case = case_of_request(
-            one.name, one.request, job.attacker_of(asked), alone=job.alone, target=job.asked_target()
-        )
+    for asked in job.publications(_ANY_DAY):
+        name = str(asked.question.label)
+        case = case_of_request(name, asked.question, asked.attacker, alone=asked.alone, target=asked.target)
         if isinstance(case, Case) and not (reason := _obstacle(case, engine)):
             cases.append(case)
         else:
             reason = case if isinstance(case, str) else f"its frames could not be published: {reason}"
-            left_out.append(NotAudited(case=one.name, engine=engine, reason=reason))
+            left_out.append(NotAudited(case=name, engine=engine, reason=reason))
     found = audit_cases(cases, engines=(engine,), **how)
     return replace(found, not_audited=(*left_out, *found.not_audited))
 

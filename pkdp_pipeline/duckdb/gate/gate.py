@@ -21,7 +21,7 @@ from pkdp_pipeline.errors import ArgumentError, ConfigError, LedgerError, PkdpEr
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.model.wording import ANALYST, worded_for
-from pkdp_pipeline.releases.publish import Counted, publish
+from pkdp_pipeline.releases.publish import Counted, Publication, publish
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:
@@ -227,7 +227,8 @@ class Gate:
     ) -> Release:
         attacker = self.policy.attacker.model()
         try:
-            return publish(counted, request, attacker=attacker, ledger=self._ledger, trusted=False)
+            publication = Publication(question=request, attacker=attacker, ledger=self._ledger)
+            return publish(counted, publication, trusted=False)
         except REFUSALS as error:
             exact = spec.noise is not None and spec.release_threshold is None and (spec.k or spec.k_complement)
             raise type(error)(worded_for(error, ANALYST) + (_THRESHOLD if exact else "")) from None

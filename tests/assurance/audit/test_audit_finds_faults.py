@@ -229,10 +229,10 @@ def days_in_one_direction(patch: pytest.MonkeyPatch) -> None:
 def noise_anew_at_a_replay(patch: pytest.MonkeyPatch) -> None:
     real = publishing.publish
 
-    def anew(source, request, **given):
-        release = real(source, request, **given)
+    def anew(source, publication):
+        release = real(source, publication)
         if release.replayed:
-            return Release.seal(tabled(source(), request), release.certificate)
+            return Release.seal(tabled(source(), publication.question), release.certificate)
         return release
 
     patch.setattr(publishing, "publish", anew)

@@ -257,10 +257,10 @@ def a_revision_with_the_noise_of_before(patch: Patch) -> None:
             drawn.append([noisy - count for count, noisy in zip(counts, noised(counts, noise), strict=True)])
         return [count + noisy for count, noisy in zip(counts, drawn[0], strict=True)]
 
-    def published(source, request, **given):
-        if not given.get("revise"):
+    def published(source, publication):
+        if not publication.revise:
             drawn.clear()
-        return real(source, request, **given)
+        return real(source, publication)
 
     noise_of(patch, kept)
     patch.setattr(publishing, "publish", published)

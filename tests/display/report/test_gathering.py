@@ -19,7 +19,6 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.jobs import reporting, run_job
 from pkdp_pipeline.jobs.backfilling import backfill
 from pkdp_pipeline.jobs.reporting import NothingPublishedError
-from pkdp_pipeline.jobs.requests import requests_of
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import GeometricNoise
@@ -205,8 +204,8 @@ def test_a_reservation_that_waits_is_counted_and_said(job):
     read = job()
     run_job(read, DAY)
     with ledger_of(read) as ledger:
-        (one,) = requests_of(read, dates(2)[1])
-        Publication(question=one.request, attacker=read.attacker_model(), ledger=ledger).reserve()
+        (one,) = read.publications(dates(2)[1])
+        Publication(question=one.question, attacker=read.attacker_model(), ledger=ledger).reserve()
     report = report_of(read)
     assert (report.ledger.releases, report.ledger.waiting) == (2, 1)
     assert report.period == "2020-01-01"
@@ -403,8 +402,8 @@ def test_the_public_hears_of_no_period_but_those_the_job_published(job):
             ledger=ledger,
             period="clinic /home/alice/x.csv",
         )
-        (one,) = requests_of(read, dates(2)[1])
-        Publication(question=one.request, attacker=read.attacker_model(), ledger=ledger).reserve()
+        (one,) = read.publications(dates(2)[1])
+        Publication(question=one.question, attacker=read.attacker_model(), ledger=ledger).reserve()
         total = ledger.total()
     public, auditor = (report_of(read, audience=audience) for audience in ("public", "auditor"))
     assert [(point.period, point.releases) for point in public.ledger.points] == [("2020-01-01", 3)]

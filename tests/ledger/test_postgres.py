@@ -479,4 +479,4 @@ def test_what_was_promised_once_is_not_taken_back(postgres_url):
         for attacker in (AttackerModel(p_max_between=0.6), told):
             made(lambda: people, Publication(question=cells, attacker=attacker, ledger=ledger))
         with pytest.raises(DifferencingError, match="keeps what any of its certificates promised"):
-            made(lambda: people, number, attacker=told, ledger=ledger)
+            made(lambda: people, Publication(question=number, attacker=told, ledger=ledger))

@@ -23,7 +23,7 @@ import pandas as pd
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.admission import admit
-from pkdp_pipeline.model.facts import Facts
+from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.releases.release import Release
 
 TIMED = 200

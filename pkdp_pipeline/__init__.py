@@ -30,7 +30,8 @@ if TYPE_CHECKING:
         TemporaryError,
     )
     from pkdp_pipeline.ledger import Budget, Ledger
-    from pkdp_pipeline.model.attacker import AttackerModel
+    from pkdp_pipeline.model import VERSION as __version__  # noqa: N811 (one version, under the name Python expects)
+    from pkdp_pipeline.model.attacker import AttackerModel, Leakage
     from pkdp_pipeline.model.evidence import (
         BoundedDependence,
         BoundedParticipation,
@@ -41,10 +42,8 @@ if TYPE_CHECKING:
         OneDayProtected,
         SamePeople,
     )
-    from pkdp_pipeline.model.leakage import Leakage
     from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
-    from pkdp_pipeline.model.unit import EACH_ROW
-    from pkdp_pipeline.model.version import VERSION as __version__  # noqa: N811 (one version, under the name Python expects)
+    from pkdp_pipeline.model.question import EACH_ROW
     from pkdp_pipeline.planning import (
         largest_p_max,
         largest_p_max_between,
@@ -119,15 +118,14 @@ _NAMES = {
     "certificates.release_certificate": "certify",
     "certificates.target": "Target",
     "ledger": "Ledger",
-    "model.attacker": "AttackerModel",
+    "model.attacker": "AttackerModel Leakage",
     "model.budget": "Budget",
     "model.evidence": (
         "BoundedDependence BoundedParticipation BoundedSensitivity DisjointUnits "
         "IndependentGivenHabits OncePerUnit OneDayProtected SamePeople"
     ),
-    "model.leakage": "Leakage",
     "model.mechanisms": "Count GeometricNoise Histogram",
-    "model.unit": "EACH_ROW",
+    "model.question": "EACH_ROW",
     "planning": (
         "largest_p_max largest_p_max_between smallest_k smallest_noise smallest_release_threshold smallest_unknown"
     ),
@@ -145,7 +143,7 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names.spl
 def __getattr__(name: str) -> Any:
     """Load a public name from its module when it is first used."""
     if name == "__version__":
-        return import_module("pkdp_pipeline.model.version").VERSION
+        return import_module("pkdp_pipeline.model").VERSION
     if name in __all__:
         module = import_module(f"pkdp_pipeline.{_HOMES.get(name, 'errors')}")
         value = globals()[name] = getattr(module, name)

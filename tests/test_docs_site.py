@@ -35,7 +35,7 @@ ALSO = (
     "theorems.bound.Guarantee",
     "ledger.Entry",
     "ledger.Reservation",
-    "model.facts.Facts",
+    "model.context.Facts",
     "ledger.admission.Admission",
     "ledger.terms.Terms",
     "releases.noise.ExpectedError",

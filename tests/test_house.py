@@ -89,7 +89,7 @@ PURE = {
     "unicodedata",
 }
 #: What names cells has a type, which pandas knows.
-TYPED = {"model/keys.py": {"pandas", "pyarrow"}, "model/domain.py": {"pandas"}, "model/plain_text.py": {"pandas"}}
+TYPED = {"model/keys.py": {"pandas", "pyarrow"}, "model/spelling.py": {"pandas"}}
 #: The one exception: these values draw and print themselves. Each loads `display` when it is shown, and not before.
 SHOWN = {
     "certificates/certificate.py": {"matplotlib", "pkdp_pipeline.display"},

@@ -16,6 +16,7 @@ from pkdp_pipeline.composition.part import Part, Total, rests_on_own_periods
 from pkdp_pipeline.composition.rules import assumed_beside, leakage_of, total_beside
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.model.arguments import choice, probability, whole_number
+from pkdp_pipeline.model.attacker import Leakage
 from pkdp_pipeline.model.evidence import (
     Evidence,
     SamePeople,
@@ -23,7 +24,6 @@ from pkdp_pipeline.model.evidence import (
     evidence_to_dicts,
     read_evidence,
 )
-from pkdp_pipeline.model.leakage import Leakage
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.theorems import Applied, Protects, WorstCase
 

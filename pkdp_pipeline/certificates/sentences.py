@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Protocol
 
-from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.leakage import Leakage
+from pkdp_pipeline.model.attacker import AttackerModel, Leakage
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
 from pkdp_pipeline.model.wording import listed, rounded_up
 from pkdp_pipeline.theorems import THEOREMS, Protects

@@ -55,7 +55,7 @@ def verify(
 
 def _show_claims(found: Verification) -> None:
     from pkdp_pipeline.display.screen import Screen
-    from pkdp_pipeline.model.plain_text import printable
+    from pkdp_pipeline.model.spelling import printable
 
     screen = Screen()
     screen.title(f"{printable(found.file)}: a {found.kind}")
@@ -152,7 +152,7 @@ def job(
     """Audit each release of a job, on synthetic frames with its columns; none of its data are read."""
     from pkdp_pipeline.assurance.audit.running import audit_job
     from pkdp_pipeline.jobs import load_job
-    from pkdp_pipeline.model.plain_text import printable
+    from pkdp_pipeline.model.spelling import printable
 
     found = audit_job(load_job(job_file), **sampling, workers=workers, progress=_progress)
     _show_audit(found, f"The job {printable(job_file.name)}", as_json)

@@ -27,8 +27,8 @@ from pkdp_pipeline.jobs.backfilling import BackfillResult
 from pkdp_pipeline.jobs.dry_run import DELTA, Plan, PlannedDay
 from pkdp_pipeline.jobs.repair import Offer, Repairs
 from pkdp_pipeline.jobs.reporting import noise_line, public_rows
-from pkdp_pipeline.model.plain_text import exactly
-from pkdp_pipeline.model.version import VERSION
+from pkdp_pipeline.model import VERSION
+from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.releases.noise import expected_error
 

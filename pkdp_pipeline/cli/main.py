@@ -24,9 +24,9 @@ from pkdp_pipeline.cli.ledger_commands import ledger_app
 from pkdp_pipeline.cli.options import AsJson, Protects, for_mechanisms
 from pkdp_pipeline.cli.plan_commands import plan_app
 from pkdp_pipeline.errors import PkdpError, exit_code
+from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.mechanisms import Mechanism
-from pkdp_pipeline.model.version import VERSION
 
 
 def schema(

@@ -14,10 +14,9 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import typer
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.leakage import Leakage
+from pkdp_pipeline.model.attacker import AttackerModel, Leakage
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
-from pkdp_pipeline.model.plain_text import exactly
+from pkdp_pipeline.model.spelling import exactly
 
 Command = Callable[..., None]
 Flag = tuple[Any, Any]

@@ -20,10 +20,10 @@ from pkdp_pipeline.cli.plan import (
 from pkdp_pipeline.cli.plan_question import Question
 from pkdp_pipeline.display.ledger.words import amount
 from pkdp_pipeline.display.screen import Screen
+from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.evidence import evidence_to_dicts
 from pkdp_pipeline.model.mechanisms import Count, mechanism_to_dict
-from pkdp_pipeline.model.plain_text import exactly
-from pkdp_pipeline.model.version import VERSION
+from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import percent, rounded_up
 from pkdp_pipeline.planning import Choice
 

@@ -15,7 +15,7 @@ from pkdp_pipeline.cli.options import attacker_flags
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import KINDS, Evidence, evidence_from_dicts, evidence_to_dicts
-from pkdp_pipeline.model.plain_text import exactly
+from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.planning import PublicCounts
 
 Kind = Literal["histogram", "count"]

@@ -19,8 +19,8 @@ from pkdp_pipeline.composition.schedule import (
 )
 from pkdp_pipeline.composition.sums import WorstMaximum
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
+from pkdp_pipeline.model.attacker import Leakage, leakages
 from pkdp_pipeline.model.evidence import KINDS, BoundedParticipation, Evidence
-from pkdp_pipeline.model.leakage import Leakage, leakages
 from pkdp_pipeline.model.wording import Speech, Worded, listed
 from pkdp_pipeline.theorems.worst_case import Leaked
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pkdp_pipeline.certificates.composed import ComposedCertificate
 from pkdp_pipeline.display.ledger.words import amount, budget_words
-from pkdp_pipeline.model.plain_text import exactly
+from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.releases.explain import DELTA
 

@@ -17,7 +17,7 @@ from pkdp_pipeline.engines.narwhals_columns import comparable, condition, family
 from pkdp_pipeline.engines.narwhals_statements import alike_query, cells_query, spaced_query, tally_query
 from pkdp_pipeline.engines.question import CellCounts, Tally, Units, not_counted, numbered
 from pkdp_pipeline.errors import ArgumentError, PkdpError
-from pkdp_pipeline.model.predicate.columns import check_columns
+from pkdp_pipeline.model.predicate import check_columns
 from pkdp_pipeline.model.question import Selection
 
 

@@ -26,9 +26,9 @@ from pkdp_pipeline.model.predicate import (
     Conjunction,
     Constant,
     Predicate,
+    check_columns,
     check_families,
 )
-from pkdp_pipeline.model.predicate.columns import check_columns
 from pkdp_pipeline.model.question import Selection
 
 

@@ -15,8 +15,15 @@ import pandas as pd
 from pkdp_pipeline.engines.question import CellCounts, Tally, Units, numbered
 from pkdp_pipeline.engines.rows import Rows, asked, literal, quoted
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.predicate import Column, Condition, Conjunction, Constant, Predicate, check_families
-from pkdp_pipeline.model.predicate.columns import check_columns
+from pkdp_pipeline.model.predicate import (
+    Column,
+    Condition,
+    Conjunction,
+    Constant,
+    Predicate,
+    check_columns,
+    check_families,
+)
 from pkdp_pipeline.model.question import Selection
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from pkdp_pipeline.jobs.expectations import Expectation, judge, read_expectation
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.sources.source import DAYS, HOLDS, Kind, Source, check_named, declared_columns
 from pkdp_pipeline.jobs.tables import ReleaseTable
-from pkdp_pipeline.model.domain import Domain
-from pkdp_pipeline.model.keys import canonical_key, sort_rank
+from pkdp_pipeline.model.keys import Domain, canonical_key, sort_rank
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.publish import Counted, count_units
 from pkdp_pipeline.releases.release import Release

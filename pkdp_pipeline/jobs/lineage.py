@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.outputs.files import make_folder
-from pkdp_pipeline.model.version import VERSION
+from pkdp_pipeline.model import VERSION
 
 if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent

@@ -27,7 +27,7 @@ from pkdp_pipeline.jobs.outputs.files import is_writable, make_folder, write_ato
 from pkdp_pipeline.jobs.sources import Source, needed_columns
 from pkdp_pipeline.jobs.stopping import Stopped
 from pkdp_pipeline.jobs.tables import ReleaseTable
-from pkdp_pipeline.model.version import VERSION
+from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.releases.release import Release
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from pkdp_pipeline.ledger.views.history import History, read_history
 from pkdp_pipeline.ledger.views.reading import open_for_reading
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.evidence import BoundedDependence, SamePeople
-from pkdp_pipeline.model.plain_text import in_markdown, table_line
+from pkdp_pipeline.model.spelling import in_markdown, table_line
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,8 +17,8 @@ from pkdp_pipeline.ledger.records import Records
 from pkdp_pipeline.ledger.rows import Row
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.evidence import BoundedDependence, Evidence, read_evidence
-from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import NOISELESS
 
 FactsOf = Callable[[Row], Facts]

@@ -23,7 +23,7 @@ from pkdp_pipeline.ledger.rows import Row, certificate_of, compared, describe
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import LedgerTotals, delta_of, drawn, epsilon_of
 from pkdp_pipeline.model.budget import Budget
-from pkdp_pipeline.model.facts import Facts
+from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.wording import Speech, Worded, rounded_up
 
 _NAMED = 10

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pkdp_pipeline.ledger.rows import Row, State
 from pkdp_pipeline.ledger.terms import Terms
-from pkdp_pipeline.model.facts import Facts
+from pkdp_pipeline.model.context import Facts
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate

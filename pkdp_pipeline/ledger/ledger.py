@@ -20,7 +20,7 @@ from pkdp_pipeline.ledger.terms import Terms, given
 from pkdp_pipeline.ledger.totals import LedgerTotals
 from pkdp_pipeline.ledger.verification import verify
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.facts import Facts
+from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.spelling import dataset_name
 
 if TYPE_CHECKING:

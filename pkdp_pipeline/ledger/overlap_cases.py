@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,
@@ -12,7 +13,6 @@ from pkdp_pipeline.model.evidence import (
     OncePerUnit,
     OneDayProtected,
 )
-from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.model.wording import Speech, Worded
 

@@ -17,7 +17,7 @@ from pkdp_pipeline.ledger.database import Database
 from pkdp_pipeline.ledger.entries import Entry
 from pkdp_pipeline.ledger.rows import Row, after, certificate_of, describe, sha256
 from pkdp_pipeline.ledger.terms import Terms
-from pkdp_pipeline.model.facts import Facts
+from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.spelling import folded
 
 _PAGE, _ROWS, _AT_ONCE = 64, 1000, 500

@@ -15,7 +15,7 @@ from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, c
 from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.ledger.chain import Event
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.facts import Facts
+from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.mechanisms import Kind, mechanism_from_dict
 from pkdp_pipeline.model.period import Period
 from pkdp_pipeline.model.spelling import folded

@@ -21,9 +21,8 @@ from pkdp_pipeline.ledger.records import Parts, Records
 from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.budget import Budget
-from pkdp_pipeline.model.mechanisms import GeometricNoise, kind_of
-from pkdp_pipeline.model.mechanisms.noise_law import SMALLEST_EPSILON, noise_scale
-from pkdp_pipeline.model.unit import EachRow
+from pkdp_pipeline.model.mechanisms import SMALLEST_EPSILON, GeometricNoise, kind_of, noise_scale
+from pkdp_pipeline.model.question import EachRow
 from pkdp_pipeline.theorems import WorstCase
 from pkdp_pipeline.theorems.rounding import float_above
 from pkdp_pipeline.theorems.worst_case import NoiseCurve, WorstBesidePrivate

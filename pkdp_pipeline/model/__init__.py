@@ -2,4 +2,7 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+__all__ = ["VERSION"]
+
+#: The version of the library, as written into certificates.
+VERSION = "0.3.0"

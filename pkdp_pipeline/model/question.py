@@ -1,24 +1,44 @@
-"""Question: what is to be published, checked without any data; the key a ledger knows it by, its facts, its context."""
+"""What is asked: the question, and the privacy unit it counts."""
 
 from __future__ import annotations
 
 import datetime
+import enum
 import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice
-from pkdp_pipeline.model.context import Context
-from pkdp_pipeline.model.domain import Domain
-from pkdp_pipeline.model.facts import Facts
-from pkdp_pipeline.model.mechanisms import Histogram, Mechanism, kind_of, mechanism_name, mechanism_to_dict
-from pkdp_pipeline.model.mechanisms.noise_law import LARGEST_EPSILON, check_noise
+from pkdp_pipeline.model.context import Context, Facts
+from pkdp_pipeline.model.keys import Domain
+from pkdp_pipeline.model.mechanisms import (
+    LARGEST_EPSILON,
+    Histogram,
+    Mechanism,
+    check_noise,
+    kind_of,
+    mechanism_name,
+    mechanism_to_dict,
+)
 from pkdp_pipeline.model.period import Period
-from pkdp_pipeline.model.predicate import Predicate, from_query
-from pkdp_pipeline.model.unit import EachRow
+from pkdp_pipeline.model.predicate import Predicate
+from pkdp_pipeline.model.query import from_query
+
+
+class EachRow(enum.Enum):
+    """The type of `EACH_ROW`, the privacy unit of a frame in which every row is a person."""
+
+    EACH_ROW = "each row"
+
+    def __repr__(self) -> str:
+        return "pkdp.EACH_ROW"
+
+
+EACH_ROW: Final = EachRow.EACH_ROW
+
 
 _RULES = {
     "protects": ("presence", "value"),

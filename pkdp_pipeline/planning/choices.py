@@ -15,8 +15,15 @@ from pkdp_pipeline.errors import ArgumentError, NoEvidenceError, NotCertifiableE
 from pkdp_pipeline.model.arguments import choice
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence
-from pkdp_pipeline.model.mechanisms import MECHANISMS, Count, Histogram, Mechanism
-from pkdp_pipeline.model.mechanisms.noise_law import chance_of_at_least, mean_absolute, mean_absolute_where_at_least
+from pkdp_pipeline.model.mechanisms import (
+    MECHANISMS,
+    Count,
+    Histogram,
+    Mechanism,
+    chance_of_at_least,
+    mean_absolute,
+    mean_absolute_where_at_least,
+)
 from pkdp_pipeline.model.wording import rounded_down
 from pkdp_pipeline.planning.goal import Goal, read_attacker, read_goal
 from pkdp_pipeline.planning.noise_width import least_noise, noise_after

@@ -11,8 +11,7 @@ from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence
-from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Mechanism, mechanism_name
-from pkdp_pipeline.model.mechanisms.noise_law import SMALLEST_EPSILON
+from pkdp_pipeline.model.mechanisms import SMALLEST_EPSILON, Count, GeometricNoise, Mechanism, mechanism_name
 from pkdp_pipeline.planning.goal import Goal, read_attacker, read_goal
 from pkdp_pipeline.planning.guesses import guessed_noise, guessed_noise_alone
 from pkdp_pipeline.planning.searching import last_float

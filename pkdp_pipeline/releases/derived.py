@@ -18,7 +18,7 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import whole_number
 from pkdp_pipeline.model.keys import Key, canonical_key, kind_of_dtype
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
-from pkdp_pipeline.model.predicate.columns import check_columns
+from pkdp_pipeline.model.predicate import check_columns
 from pkdp_pipeline.model.question import column_names
 from pkdp_pipeline.releases.noise import expected_error
 from pkdp_pipeline.theorems.rounding import float_above, float_below

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pkdp_pipeline.certificates.sentences import suppression
-from pkdp_pipeline.model.mechanisms import GeometricNoise, Mechanism
-from pkdp_pipeline.model.mechanisms.noise_law import check_noise, mean_absolute, noise_scale
+from pkdp_pipeline.model.mechanisms import GeometricNoise, Mechanism, check_noise, mean_absolute, noise_scale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,9 +22,8 @@ from pydantic import (
 
 from pkdp_pipeline.certificates.target import Target
 from pkdp_pipeline.ledger import Budget
-from pkdp_pipeline.model.attacker import AttackerModel
+from pkdp_pipeline.model.attacker import AttackerModel, Leakage
 from pkdp_pipeline.model.evidence import KINDS, Evidence, read_evidence
-from pkdp_pipeline.model.leakage import Leakage
 
 
 class Table(BaseModel):

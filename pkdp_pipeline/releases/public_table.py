@@ -11,8 +11,7 @@ import pandas as pd
 
 from pkdp_pipeline.engines import CellCounts, Units, engine_for
 from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError
-from pkdp_pipeline.model.domain import Domain
-from pkdp_pipeline.model.keys import canonical_key, kind_of_dtype, published_keys
+from pkdp_pipeline.model.keys import Domain, canonical_key, kind_of_dtype, published_keys
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.noise import add_noise

@@ -10,8 +10,7 @@ from types import MappingProxyType
 import flint
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.leakage import Leakage, Lives
+from pkdp_pipeline.model.attacker import AttackerModel, Leakage, Lives
 from pkdp_pipeline.model.mechanisms import Count, Mechanism, mechanism_name
 from pkdp_pipeline.model.wording import Worded
 from pkdp_pipeline.theorems.bound import Applied, Bound, WorstCase

@@ -14,7 +14,7 @@ import pytest
 import pkdp_pipeline as pkdp
 from pkdp_pipeline import ArgumentError, AttackerModel, Certificate, Count, GeometricNoise, Histogram, certify
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-from pkdp_pipeline.model.version import VERSION
+from pkdp_pipeline.model import VERSION
 
 NOISE = GeometricNoise(0.5)
 MADE = {

@@ -26,8 +26,7 @@ from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.display.ledger.registry import number, quoted
 from pkdp_pipeline.ledger import Ledger, database
 from pkdp_pipeline.ledger.chain import json_text
-from pkdp_pipeline.model.context import Context
-from pkdp_pipeline.model.facts import Facts
+from pkdp_pipeline.model.context import Context, Facts
 from pkdp_pipeline.model.wording import rounded_up
 from pkdp_pipeline.releases.release import Release
 

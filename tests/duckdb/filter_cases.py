@@ -13,7 +13,7 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from pkdp_pipeline.duckdb.filters import from_sql
-from pkdp_pipeline.model.predicate import from_query
+from pkdp_pipeline.model.query import from_query
 
 COLUMNS = {
     "n": "INTEGER",

@@ -22,7 +22,7 @@ from pkdp_pipeline.engines.relation_engine import predicate_sql
 from pkdp_pipeline.engines.rows import asked as told_by_duckdb
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 from pkdp_pipeline.model.keys import canonical_key
-from pkdp_pipeline.model.predicate import from_query
+from pkdp_pipeline.model.query import from_query
 
 RULES = ("error", "most_frequent", "first", "hash")
 TEXTS = st.sampled_from([None, "", "a", "b", "é", "a'b"])

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.model.context import Context
-from pkdp_pipeline.model.domain import Domain
-from pkdp_pipeline.model.keys import canonical_key
+from pkdp_pipeline.model.keys import Domain, canonical_key
 from pkdp_pipeline.releases.release import Release
 
 CERTIFICATE = pkdp.certify(pkdp.Histogram(k=5), pkdp.AttackerModel(p_max=0.5))

@@ -10,7 +10,7 @@ from pkdp_pipeline.ledger import Entry
 from pkdp_pipeline.ledger.rows import Row
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.facts import Facts
+from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
 DAY = date(2020, 1, 1)

@@ -16,8 +16,7 @@ from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import LedgerTotals
 from pkdp_pipeline.ledger.verification import compare
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.context import Context
-from pkdp_pipeline.model.facts import Facts
+from pkdp_pipeline.model.context import Context, Facts
 from pkdp_pipeline.model.mechanisms import Histogram
 
 ATTACKER = AttackerModel(p_max=0.1, p_min=0.1, unknown=2000)

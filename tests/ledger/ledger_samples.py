@@ -9,7 +9,7 @@ import pandas as pd
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate, certify
 from pkdp_pipeline.ledger import Ledger, Reservation
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.facts import Facts
+from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.mechanisms import GeometricNoise, Histogram
 from pkdp_pipeline.releases.release import Release
 

@@ -4,6 +4,7 @@ import pytest
 
 from pkdp_pipeline.errors import ArgumentError, DifferencingError
 from pkdp_pipeline.ledger import check_differencing
+from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.evidence import (
     BoundedDependence,
     BoundedParticipation,
@@ -12,7 +13,6 @@ from pkdp_pipeline.model.evidence import (
     OncePerUnit,
     OneDayProtected,
 )
-from pkdp_pipeline.model.facts import Facts
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
 NOISE = GeometricNoise(0.5)

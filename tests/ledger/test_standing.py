@@ -7,7 +7,7 @@ import pytest
 from pkdp_pipeline.certificates.release_certificate import certify
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.facts import Facts
+from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
 
 NOISE = GeometricNoise(0.5)

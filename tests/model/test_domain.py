@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.domain import Domain
+from pkdp_pipeline.model.keys import Domain
 
 
 def test_cells_of_one_column_are_a_list_and_of_several_tuples_or_a_product():

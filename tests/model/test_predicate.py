@@ -7,7 +7,7 @@ import pytest
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.duckdb.filters import from_sql
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.predicate import from_query
+from pkdp_pipeline.model.query import from_query
 from pkdp_pipeline.model.question import Question
 
 EQUAL = {

@@ -15,8 +15,7 @@ from scipy import stats
 import pkdp_pipeline as pkdp
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram
-from pkdp_pipeline.model.mechanisms.noise_law import check_noise, noise_scale
+from pkdp_pipeline.model.mechanisms import Count, GeometricNoise, Histogram, check_noise, noise_scale
 from pkdp_pipeline.releases.noise import add_noise, expected_error
 
 DRAWS = 60_000

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from pkdp_pipeline.assurance.audit.events import FIXED, Features, chosen
-from pkdp_pipeline.model.version import VERSION
+from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.wording import rounded_down, rounded_up
 
 SCHEMA = "pkdp-audit/1"

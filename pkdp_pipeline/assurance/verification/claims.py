@@ -21,9 +21,9 @@ from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.display.ledger.words import number_of
 from pkdp_pipeline.display.report.published import OWN_CAVEATS
 from pkdp_pipeline.errors import PkdpError, TemporaryError
+from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.context import Context
-from pkdp_pipeline.model.plain_text import printable
-from pkdp_pipeline.model.version import VERSION
+from pkdp_pipeline.model.spelling import printable
 
 Outcome = Literal["pass", "fail", "not_checked"]
 

@@ -26,7 +26,7 @@ from pkdp_pipeline.ledger.sealed import check_table
 from pkdp_pipeline.ledger.views.history import History, read_history, spending
 from pkdp_pipeline.ledger.views.reading import open_for_reading
 from pkdp_pipeline.model.attacker import AttackerModel
-from pkdp_pipeline.model.plain_text import joined, key_text, printable
+from pkdp_pipeline.model.spelling import joined, key_text, printable
 from pkdp_pipeline.model.wording import moved, rounded_up
 from pkdp_pipeline.releases.release import Release
 

@@ -33,10 +33,10 @@ from pkdp_pipeline.display.report import render
 from pkdp_pipeline.display.report.forms import document_of, report_of_document
 from pkdp_pipeline.display.report.plain_words import asked_sentence
 from pkdp_pipeline.display.report.published import promise_of
+from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.mechanisms import Count
-from pkdp_pipeline.model.plain_text import joined, printable
-from pkdp_pipeline.model.version import VERSION
+from pkdp_pipeline.model.spelling import joined, printable
 from pkdp_pipeline.model.wording import moved, rounded_up
 from pkdp_pipeline.releases.noise import expected_error
 

@@ -23,7 +23,7 @@ from pkdp_pipeline.display.figures.style import (
     put_ticks,
 )
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.plain_text import exactly
+from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import rounded_up
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ from pkdp_pipeline.model.evidence import (
     OneDayProtected,
 )
 from pkdp_pipeline.model.mechanisms import Count
-from pkdp_pipeline.model.plain_text import exactly, printable
+from pkdp_pipeline.model.spelling import exactly, printable
 from pkdp_pipeline.model.wording import JOB_FILE
 
 _GROUPS = 10

@@ -26,7 +26,7 @@ from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.adding_up import unit_named
 from pkdp_pipeline.ledger.views.history import History, read_history
 from pkdp_pipeline.ledger.views.reading import chosen_units
-from pkdp_pipeline.model.version import VERSION
+from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.theorems import THEOREMS
 
 SCHEMA = "opendp/deployments-registry-data, schemas/deployments-schema.yaml, commit 3e9c812a924c (2026-07-15)"

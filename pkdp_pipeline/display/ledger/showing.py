@@ -28,7 +28,7 @@ from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.views.history import History, Point, Spent
 from pkdp_pipeline.model.evidence import OneDayProtected, evidence_to_dicts
 from pkdp_pipeline.model.mechanisms import mechanism_to_dict
-from pkdp_pipeline.model.plain_text import exactly
+from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.theorems import THEOREMS
 
 Growth = Sequence[tuple[str, Sequence[Point], Sequence[Spent]]]

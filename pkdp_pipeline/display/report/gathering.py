@@ -36,8 +36,8 @@ from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.adding_up import unit_named
 from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.ledger.views.history import History, Spent, spending, spent
-from pkdp_pipeline.model.plain_text import joined, key_text, printable
-from pkdp_pipeline.model.version import VERSION
+from pkdp_pipeline.model import VERSION
+from pkdp_pipeline.model.spelling import joined, key_text, printable
 
 if TYPE_CHECKING:
     import pandas as pd

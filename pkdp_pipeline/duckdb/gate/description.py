@@ -23,7 +23,7 @@ from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.keys import json_key
 from pkdp_pipeline.model.mechanisms import Count, Histogram
-from pkdp_pipeline.model.unit import EACH_ROW
+from pkdp_pipeline.model.question import EACH_ROW
 from pkdp_pipeline.planning import smallest_k
 
 _EACH_ROW = "each row"

@@ -18,9 +18,8 @@ from pkdp_pipeline.duckdb.tables import NOT_OFFERED, TableRef, column_named, res
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.model.mechanisms import Histogram
-from pkdp_pipeline.model.plain_text import exactly
-from pkdp_pipeline.model.question import Question
-from pkdp_pipeline.model.unit import EACH_ROW
+from pkdp_pipeline.model.question import EACH_ROW, Question
+from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.releases.publish import read_through
 
 if TYPE_CHECKING:

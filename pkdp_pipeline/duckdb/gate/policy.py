@@ -17,7 +17,7 @@ from pkdp_pipeline.errors import ConfigError, LedgerError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.sqlite_database import resolved_file
 from pkdp_pipeline.model.keys import canonical_key, kind_of_values
-from pkdp_pipeline.model.unit import EachRow
+from pkdp_pipeline.model.question import EachRow
 from pkdp_pipeline.releases.complaints import text_of, toml_of
 from pkdp_pipeline.releases.options import Columns, Name, Table
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.expectations import read_expectations
-from pkdp_pipeline.model.predicate import from_query
-from pkdp_pipeline.model.predicate.columns import twins
+from pkdp_pipeline.model.predicate import twins
+from pkdp_pipeline.model.query import from_query
 
 if TYPE_CHECKING:
     import pandas as pd

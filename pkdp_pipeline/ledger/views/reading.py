@@ -16,8 +16,8 @@ from pkdp_pipeline.ledger.adding_up import unit_named
 from pkdp_pipeline.ledger.chain import Event, checked
 from pkdp_pipeline.ledger.database import open_database
 from pkdp_pipeline.ledger.rows import unit_text
+from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.spelling import folded
-from pkdp_pipeline.model.version import VERSION
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import pytest
 from pkdp_pipeline.assurance.audit.people import filtered
 from pkdp_pipeline.assurance.audit.running import audit_job
 from pkdp_pipeline.jobs import load_job
-from pkdp_pipeline.model.predicate import from_query
+from pkdp_pipeline.model.query import from_query
 
 HEAD = """
 dataset = "visits"

@@ -21,7 +21,7 @@ from pkdp_pipeline.display import content
 from pkdp_pipeline.display.report import render
 from pkdp_pipeline.display.report.forms import SCHEMA, carried, report_of_document
 from pkdp_pipeline.errors import ArgumentError, ConfigError
-from pkdp_pipeline.model.plain_text import key_text
+from pkdp_pipeline.model.spelling import key_text
 
 SCHEMAS = Path(pkdp.__file__).parent / "schemas"
 DOCUMENT = json.loads((SCHEMAS / "report.v1.json").read_text(encoding="utf-8"))

@@ -12,7 +12,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.duckdb.gate.description import describe, look_up, totals
 from pkdp_pipeline.duckdb.gate.gate import Gate
 from pkdp_pipeline.duckdb.gate.policy import Policy
-from pkdp_pipeline.model.unit import EACH_ROW
+from pkdp_pipeline.model.question import EACH_ROW
 
 POLICY = {
     "budget": {"epsilon": 5.0, "delta": 1e-6},

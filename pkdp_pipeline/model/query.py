@@ -10,7 +10,7 @@ import tokenize
 from itertools import pairwise
 
 from pkdp_pipeline.errors import ArgumentError
-from pkdp_pipeline.model.predicate.tree import (
+from pkdp_pipeline.model.predicate import (
     FLIPPED,
     Column,
     Condition,

@@ -1,0 +1,257 @@
+"""What is published: the mechanisms, their noise, and the registry that names them in JSON, SQL and job files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, Literal
+
+from pkdp_pipeline.errors import ArgumentError
+from pkdp_pipeline.model.arguments import known_fields, positive_real, whole_number
+
+
+@dataclass(frozen=True, slots=True)
+class GeometricNoise:
+    """Two-sided geometric noise: ``P[Z = z] = (1-α)/(1+α) · α^|z|`` with ``α = exp(-epsilon)``.
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0. The noise alone gives `epsilon`-differential privacy to a number that one person changes by
+        at most 1. Certificates are computed at exactly this value; the sampler may add slightly more noise,
+        never less.
+
+    Raises
+    ------
+    ArgumentError
+        If `epsilon` is not a finite number above 0.
+
+    Notes
+    -----
+    Desfontaines et al., Definition 19; `docs/mathematics.md`, section "Two-sided geometric noise".
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive_real("noise epsilon", self.epsilon))
+
+
+_MOST = 10**10
+"""More than there are people."""
+
+
+def check_steps(mechanism: Any) -> None:
+    """Store the checked thresholds and noise of a mechanism."""
+    for name in ("k", "k_complement"):
+        if hasattr(mechanism, name):
+            object.__setattr__(mechanism, name, _threshold(name, getattr(mechanism, name)))
+    noise = _noise(mechanism.noise)
+    object.__setattr__(mechanism, "release_threshold", _release_threshold(mechanism.release_threshold, noise))
+
+
+def _threshold(name: str, value: object) -> int | None:
+    """Return a suppression threshold (published only when ``count >= value``) or None."""
+    return None if value is None else _at_most(name, whole_number(name, value, least=1))
+
+
+def _noise(value: object) -> GeometricNoise | None:
+    """Return the noise or None; anything but a `GeometricNoise` is an error that shows how to write it."""
+    if value is None or isinstance(value, GeometricNoise):
+        return value
+    raise ArgumentError(
+        f"noise must be a GeometricNoise or None, not {type(value).__name__}: write noise=pkdp.GeometricNoise(0.5)."
+    )
+
+
+def _release_threshold(value: object, noise: GeometricNoise | None) -> int | None:
+    """Return the threshold that acts after the noise; it needs noise to act after."""
+    if value is None:
+        return None
+    if noise is None:
+        raise ArgumentError(
+            "release_threshold acts on the noisy count and needs noise; without noise, use k (published only "
+            "when count >= k)."
+        )
+    return _at_most("release_threshold", whole_number("release_threshold", value, least=0))
+
+
+def _at_most(name: str, value: int) -> int:
+    """Return the threshold, unless no count of people could reach it."""
+    if value > _MOST:
+        raise ArgumentError(f"{name} must be at most {_MOST}: there are fewer people than that; choose a smaller one.")
+    return value
+
+
+#: Below this epsilon a draw could leave the 64-bit integers; above it that has probability below 1e-4000.
+SMALLEST_EPSILON = 1e-15
+#: Above this epsilon fewer than one draw in 1e21 differs from 0.
+LARGEST_EPSILON = 50.0
+
+
+def check_noise(noise: GeometricNoise | None) -> None:
+    """Raise `ArgumentError` when the noise is too wide to be drawn as a 64-bit integer."""
+    if noise is not None and noise.epsilon < SMALLEST_EPSILON:
+        raise ArgumentError(
+            f"noise epsilon must be at least {SMALLEST_EPSILON!r} to be drawn, got {noise.epsilon!r}: wider noise does "
+            "not fit 64-bit integers."
+        )
+
+
+def mean_absolute(noise: GeometricNoise) -> float:
+    """Return ``E|Z| = 2α / (1 - α²)`` with ``α = exp(-epsilon)``."""
+    alpha, gap = math.exp(-noise.epsilon), -math.expm1(-noise.epsilon)
+    return 2.0 * alpha / (gap * (1.0 + alpha))
+
+
+def chance_of_at_least(noise: GeometricNoise, least: int) -> float:
+    """Return ``P[Z >= least]``."""
+    if least > 0:
+        return math.exp(-noise.epsilon * least) / (1.0 + math.exp(-noise.epsilon))
+    return 1.0 - chance_of_at_least(noise, 1 - least)
+
+
+def mean_absolute_where_at_least(noise: GeometricNoise, least: int) -> float:
+    """Return ``E[|Z|; Z >= least]``, not divided by the chance of it."""
+    if least <= 0:
+        # By symmetry: all of it but what lies below `least`.
+        return mean_absolute(noise) - mean_absolute_where_at_least(noise, 1 - least)
+    alpha, gap = math.exp(-noise.epsilon), -math.expm1(-noise.epsilon)
+    return math.exp(-noise.epsilon * least) * (least * gap + alpha) / (gap * (1.0 + alpha))
+
+
+def noise_scale(noise: GeometricNoise) -> float:
+    """Return the sampler's scale, ``1 / epsilon`` rounded up.
+
+    *Rounding*: ``scale * epsilon >= 1`` exactly, by less than one part in 2^50, for the float and for the decimal it
+    is written as, so the noise drawn is never less than declared. Certificates hold for every noise within that leeway
+    (`pkdp_pipeline.theorems.worst_case.SAMPLER_LEEWAY`).
+    """
+    scale = 1.0 / noise.epsilon
+    least = min(Fraction(noise.epsilon), Fraction(repr(noise.epsilon)))
+    while Fraction(scale) * least < 1:
+        scale = math.nextafter(scale, math.inf)
+    return scale
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """A count, published exactly, thresholded, noised, or both.
+
+    The steps act in this order: count, suppress below `k` (and near the full population, see
+    `k_complement`), add `noise`, suppress below `release_threshold`. A suppressed count shows no reason.
+
+    Parameters
+    ----------
+    k : int, optional
+        Published only when ``count >= k``.
+    k_complement : int, optional
+        Published only when ``n - count >= k_complement``, where `n`, the number of privacy units in the
+        population, is public. Counts near 100 % disclose as counts near 0 do.
+    noise : GeometricNoise, optional
+    release_threshold : int, optional
+        Published only when ``noisy count >= release_threshold``; needs noise.
+
+    Raises
+    ------
+    ArgumentError
+        If a threshold is not a whole number in range, or `release_threshold` comes without noise.
+    """
+
+    k: int | None = None
+    k_complement: int | None = None
+    noise: GeometricNoise | None = None
+    release_threshold: int | None = None
+
+    def __post_init__(self) -> None:
+        check_steps(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histogram:
+    """Counts per cell; every privacy unit is in one cell or absent.
+
+    In every cell the steps act in this order: count, suppress below `k`, add `noise`, suppress below
+    `release_threshold`. A suppressed cell looks exactly like a cell nobody is in. No total of the people
+    present is published, unless everything is noised.
+
+    Parameters
+    ----------
+    k : int, optional
+        A cell is published only when its ``count >= k``.
+    noise : GeometricNoise, optional
+        Independent noise in every cell. One person changes a cell by 1.
+    release_threshold : int, optional
+        A cell is published only when its ``noisy count >= release_threshold``; needs noise.
+
+    Raises
+    ------
+    ArgumentError
+        If a threshold is not a whole number in range, or `release_threshold` comes without noise.
+    """
+
+    k: int | None = None
+    noise: GeometricNoise | None = None
+    release_threshold: int | None = None
+
+    def __post_init__(self) -> None:
+        check_steps(self)
+
+
+Mechanism = Count | Histogram
+Kind = Literal["total", "exact count", "noiseless", "pure noise", "noised"]
+NOISELESS: tuple[Kind, ...] = ("total", "exact count", "noiseless")
+"""Kinds without noise that gives a finite worst case."""
+
+MECHANISMS: Mapping[str, type[Count] | type[Histogram]] = MappingProxyType({"count": Count, "histogram": Histogram})
+
+
+def mechanism_name(mechanism: Mechanism) -> str:
+    """Return the registered name of `mechanism`."""
+    for name, kind in MECHANISMS.items():
+        if type(mechanism) is kind:
+            return name
+    known = ", ".join(kind.__name__ for kind in MECHANISMS.values())
+    raise ArgumentError(f"mechanism must be one of {known}, not {type(mechanism).__name__}.")
+
+
+def mechanism_to_dict(mechanism: Mechanism) -> dict[str, Any]:
+    """Return the mechanism as a JSON-ready dictionary with its registered name under ``"mechanism"``."""
+    return {"mechanism": mechanism_name(mechanism), **asdict(mechanism)}
+
+
+def mechanism_from_dict(content: Mapping[str, Any]) -> Mechanism:
+    """Rebuild a mechanism from `mechanism_to_dict`; unknown names and fields are an `ArgumentError`."""
+    arguments = dict(content)
+    name = arguments.pop("mechanism", None)
+    if not isinstance(name, str) or name not in MECHANISMS:
+        raise ArgumentError(f"mechanism must be one of {', '.join(sorted(MECHANISMS))}, got {name!r}.")
+    kind = MECHANISMS[name]
+    known_fields(kind, arguments, f"a {name}")
+    noise = arguments.get("noise")
+    if isinstance(noise, Mapping):
+        if set(noise) != {"epsilon"}:
+            raise ArgumentError("noise must have the one field 'epsilon'.")
+        arguments["noise"] = GeometricNoise(noise["epsilon"])
+    return kind(**arguments)
+
+
+def kind_of(mechanism: Mechanism, protects: str = "presence") -> Kind:
+    """Return how what `mechanism` publishes stands beside other releases about the same people.
+
+    "noised" has a finite worst case; "pure noise" is noised with δ = 0, because the noise acts on the exact count
+    (a threshold after it looks at the noisy count only, which costs nothing). The other kinds are noiseless; an
+    "exact count" has no threshold either. A "total" is the exact count of everybody who is there, published as what
+    is known of them: it protects the value alone.
+    """
+    complement = mechanism.k_complement if isinstance(mechanism, Count) else None
+    if mechanism.noise is None:
+        if not isinstance(mechanism, Count) or mechanism.k is not None or complement is not None:
+            return "noiseless"
+        return "total" if protects == "value" else "exact count"
+    if complement is not None or (mechanism.k is not None and mechanism.release_threshold is None):
+        return "noiseless"
+    return "pure noise" if mechanism.k is None else "noised"

@@ -13,8 +13,7 @@ from pkdp_pipeline.errors import ConfigError
 
 if TYPE_CHECKING:
     from pkdp_pipeline.display.screen import Screen
-    from pkdp_pipeline.duckdb.gate.permitted import PermittedTable
-    from pkdp_pipeline.duckdb.gate.policy import Policy
+    from pkdp_pipeline.duckdb.gate.policy import PermittedTable, Policy
 
 gate_app = typer.Typer(
     help="Answer the questions of people who may not see the data: check a policy, make tokens, serve.",

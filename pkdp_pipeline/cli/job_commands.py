@@ -219,7 +219,7 @@ def report(
     from pkdp_pipeline.display.report import FORMATS, render
     from pkdp_pipeline.jobs import load_job
     from pkdp_pipeline.jobs.reporting import report_of
-    from pkdp_pipeline.ledger.views.reading import write_out
+    from pkdp_pipeline.ledger.reading import write_out
 
     choice("--format", form, FORMATS)
     choice("--audience", audience, ("public", "auditor"))

@@ -30,7 +30,7 @@ from pkdp_pipeline.jobs.reporting import noise_line, public_rows
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.spelling import exactly
 from pkdp_pipeline.model.wording import rounded_up
-from pkdp_pipeline.releases.noise import expected_error
+from pkdp_pipeline.releases.derived import expected_error
 
 _ROWS_SHOWN = 20
 _LISTED = 5

@@ -49,8 +49,8 @@ def show(
     from pkdp_pipeline.display.ledger.showing import show_document
     from pkdp_pipeline.display.ledger.words import changed_since, term_changes
     from pkdp_pipeline.display.screen import Screen
-    from pkdp_pipeline.ledger.views.history import read_history, spending, spent
-    from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading
+    from pkdp_pipeline.ledger.history import read_history, spending, spent
+    from pkdp_pipeline.ledger.reading import chosen_units, open_for_reading
 
     with open_for_reading(location, dataset) as ledger, ledger.records.snapshot():
         history = read_history(ledger)
@@ -85,9 +85,9 @@ def total(
     from pkdp_pipeline.display.ledger.showing import print_total
     from pkdp_pipeline.display.ledger.words import changed_since, command, term_changes
     from pkdp_pipeline.display.screen import Screen
-    from pkdp_pipeline.ledger.adding_up import unit_named
-    from pkdp_pipeline.ledger.views.history import spent
-    from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading
+    from pkdp_pipeline.ledger.account import unit_named
+    from pkdp_pipeline.ledger.history import spent
+    from pkdp_pipeline.ledger.reading import chosen_units, open_for_reading
 
     with open_for_reading(location, dataset) as ledger, ledger.records.snapshot():
         totals, name, terms = ledger.totals(), ledger.dataset, ledger.terms
@@ -130,8 +130,8 @@ def explain(
     """Explain how the total comes about and what may be published next; or one release, and its place in the chain."""
     from pkdp_pipeline.display.ledger.explaining import explain_entry, explain_total, found_entry
     from pkdp_pipeline.display.screen import Screen
-    from pkdp_pipeline.ledger.views.history import read_history
-    from pkdp_pipeline.ledger.views.reading import chosen_units, open_for_reading
+    from pkdp_pipeline.ledger.history import read_history
+    from pkdp_pipeline.ledger.reading import chosen_units, open_for_reading
 
     if key is not None and entry is not None:
         raise ArgumentError("--key and --entry name the same thing: give one of them.")
@@ -158,7 +158,7 @@ def verify(
     from pkdp_pipeline.assurance.verification.ledgers import check
     from pkdp_pipeline.display.ledger.words import number_of, verify_command
     from pkdp_pipeline.display.screen import Screen
-    from pkdp_pipeline.ledger.views.reading import open_for_reading
+    from pkdp_pipeline.ledger.reading import open_for_reading
 
     with open_for_reading(location, dataset) as ledger:
         found = check(ledger, head=None if head is None else head.strip().lower())
@@ -188,7 +188,7 @@ def export(
     """Export all public facts as JSON, or an entry for the public registry of deployments as YAML."""
     from pkdp_pipeline.display.ledger.registry import registry_text
     from pkdp_pipeline.display.screen import Screen
-    from pkdp_pipeline.ledger.views.reading import exported, open_for_reading, write_out
+    from pkdp_pipeline.ledger.reading import exported, open_for_reading, write_out
 
     if form not in ("json", "registry"):
         raise ArgumentError(f"--format must be json or registry, got {form!r}.")

@@ -28,7 +28,7 @@ from pkdp_pipeline.planning import (
     smallest_k,
     smallest_unknown,
 )
-from pkdp_pipeline.planning.goal import Goal
+from pkdp_pipeline.planning.searching import Goal
 
 _POINTS, _POINTS_OF_SEVERAL, _FEWEST = 24, 16, 8
 _LONG = 2

@@ -7,9 +7,9 @@ from typing import Any, Literal, Self
 
 from pkdp_pipeline.certificates.statement import GuaranteeCurve, KnowledgeCurve, Scenario, Statement
 from pkdp_pipeline.display.ledger.words import budget_words
-from pkdp_pipeline.ledger.views.history import Point
+from pkdp_pipeline.ledger.history import Point
 from pkdp_pipeline.model.budget import Budget
-from pkdp_pipeline.releases.noise import ExpectedError
+from pkdp_pipeline.releases.derived import ExpectedError
 
 Audience = Literal["public", "auditor"]
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.ledger.views.history import Spent
+    from pkdp_pipeline.ledger.history import Spent
 
 _PLAIN = str.maketrans(
     {"ε": "epsilon", "δ": "delta", "…": "...", "·": "-", "×": "x", "≥": ">=", "′": "'", "–": "-", "↑": "^"}

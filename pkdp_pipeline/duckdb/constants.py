@@ -55,7 +55,7 @@ _LARGEST_EXACT = 10**15
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class SqlConstant:
     """A constant as it is written: a number, text, boolean, date, timestamp or instant."""
 
     kind: str
@@ -86,7 +86,7 @@ def type_of_keys(kind: str) -> str | None:
     return kind if kind in plain or (_grid(kind) is not None and "HUGE" not in kind) else None
 
 
-def key_of(kind: str, literal: Literal) -> Any:
+def key_of(kind: str, literal: SqlConstant) -> Any:
     """Return a constant as the key of a cell, in a column of this type.
 
     Raises
@@ -127,7 +127,7 @@ def words_of(kind: str) -> str:
     return "a number that such a column can hold, without quotes"
 
 
-def compared(column: str, kind: str, sign: Operator, literal: Literal) -> Predicate:
+def compared(column: str, kind: str, sign: Operator, literal: SqlConstant) -> Predicate:
     """Return that a column of this SQL type has a value on one side (<, <=, > or >=) of a constant.
 
     Raises
@@ -157,7 +157,7 @@ def compared(column: str, kind: str, sign: Operator, literal: Literal) -> Predic
     return Condition(column, sign, _on_grid(column, kind, exact))
 
 
-def members(column: str, kind: str, literals: Iterable[Literal], *, negated: bool) -> Predicate:
+def members(column: str, kind: str, literals: Iterable[SqlConstant], *, negated: bool) -> Predicate:
     """Return that a column of this SQL type has a value that equals one of some constants, or none where `negated`.
 
     Raises
@@ -195,7 +195,7 @@ def _grid(kind: str) -> _Grid | None:
     return _Grid(Fraction(_TIMES[kind])) if kind in _TIMES else None
 
 
-def _exact(column: str, kind: str, literal: Literal) -> Fraction:
+def _exact(column: str, kind: str, literal: SqlConstant) -> Fraction:
     """Return the number a constant is on the grid of a column; it may lie between two of its values."""
     if kind in _TIMES:
         return Fraction(_nanoseconds(column, kind, literal))
@@ -218,7 +218,7 @@ def _on_grid(column: str, kind: str, exact: Fraction) -> Constant:
     return float(exact)
 
 
-def _off_grid(column: str, kind: str, literal: Literal) -> Constant:
+def _off_grid(column: str, kind: str, literal: SqlConstant) -> Constant:
     """Return the constant of a column whose values have no grid: text, a double, a boolean."""
     value = literal.value
     if kind in ("FLOAT", "DOUBLE"):
@@ -242,7 +242,7 @@ def _off_grid(column: str, kind: str, literal: Literal) -> Constant:
     )
 
 
-def _mismatch(column: str, kind: str, literal: Literal) -> NoReturn:
+def _mismatch(column: str, kind: str, literal: SqlConstant) -> NoReturn:
     raise ArgumentError(
         f"filter compares column {column!r}, which has type {type_name(kind)}, with a {literal.kind}: write "
         f"{words_of(kind)}."
@@ -263,7 +263,7 @@ def _floating(column: str, kind: str, exact: Fraction) -> Constant:
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
-def _nanoseconds(column: str, kind: str, literal: Literal) -> int:
+def _nanoseconds(column: str, kind: str, literal: SqlConstant) -> int:
     """Return the nanoseconds since 1970 of a date or time, in UTC for columns with a time zone."""
     text, zoned = literal.value, kind == _INSTANT
     # Without an offset, an instant would depend on the time zone of whoever asks.

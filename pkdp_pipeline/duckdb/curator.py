@@ -9,11 +9,17 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pkdp_pipeline.duckdb.cells import public_type, read_domain
 from pkdp_pipeline.duckdb.functions import register
-from pkdp_pipeline.duckdb.spec import Spec
-from pkdp_pipeline.duckdb.tables import LACKING, NOT_OFFERED, TableRef, column_named, resolve
-from pkdp_pipeline.duckdb.views import link_warning, linking_views
+from pkdp_pipeline.duckdb.spec import Spec, public_type, read_domain
+from pkdp_pipeline.duckdb.tables import (
+    LACKING,
+    NOT_OFFERED,
+    TableRef,
+    column_named,
+    link_warning,
+    linking_views,
+    resolve,
+)
 from pkdp_pipeline.errors import ArgumentError, ConfigError, TemporaryError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.model.attacker import AttackerModel

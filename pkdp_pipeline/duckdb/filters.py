@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pkdp_pipeline.duckdb.constants import Literal, compared, members
+from pkdp_pipeline.duckdb.constants import SqlConstant, compared, members
 from pkdp_pipeline.duckdb.tables import LACKING, column_named, type_name
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.predicate import (
@@ -223,7 +223,7 @@ class _Reader:
             name, sign, literal = self._sides(node, _OPERATORS[kind])
             return self._compared(name, sign, literal, negated=negated != (kind == "COMPARE_NOTEQUAL"))
         if kind == "COLUMN_REF":
-            return self._members(self._boolean(self._column(node)), [Literal("boolean", True)], negated=negated)
+            return self._members(self._boolean(self._column(node)), [SqlConstant("boolean", True)], negated=negated)
         literal = _literal(node)
         if not isinstance(literal.value, bool):
             _refuse(f"a {literal.kind} where a condition must stand")
@@ -232,19 +232,19 @@ class _Reader:
     def _either(self, parts: Iterable[Predicate]) -> Predicate:
         return disjunction(parts, booleans=self._booleans)
 
-    def _sides(self, node: Mapping[str, Any], sign: Operator) -> tuple[str, Operator, Literal]:
+    def _sides(self, node: Mapping[str, Any], sign: Operator) -> tuple[str, Operator, SqlConstant]:
         """Return the column, the sign and the constant of a comparison, whichever side they are on."""
         left, right = _fields(node, "left", "right")
         if right["class"] == "COLUMN_REF" != left["class"]:
             left, sign, right = right, FLIPPED[sign], left
         return self._column(left), sign, _literal(right)
 
-    def _compared(self, name: str, sign: Operator, literal: Literal, *, negated: bool) -> Predicate:
+    def _compared(self, name: str, sign: Operator, literal: SqlConstant, *, negated: bool) -> Predicate:
         if sign == "==":
             return self._members(name, [literal], negated=negated)
         return compared(name, self._columns[name], _OPPOSITE[sign] if negated else sign, literal)
 
-    def _members(self, name: str, literals: Iterable[Literal], *, negated: bool) -> Predicate:
+    def _members(self, name: str, literals: Iterable[SqlConstant], *, negated: bool) -> Predicate:
         return members(name, self._columns[name], literals, negated=negated)
 
     def _column(self, node: Mapping[str, Any]) -> str:
@@ -287,15 +287,15 @@ def _cast(node: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
     return child, name.upper() if path == {"path": [name]} else ""
 
 
-def _literal(node: Mapping[str, Any]) -> Literal:
+def _literal(node: Mapping[str, Any]) -> SqlConstant:
     """Return a constant as it is written."""
     if node["class"] == "CAST":
         child, kind = _cast(node)
         text = _literal(child).value if child["class"] == "CONSTANT" else None
         if kind in _TIMES and isinstance(text, str):
-            return Literal(_TIMES[kind], text)
+            return SqlConstant(_TIMES[kind], text)
         if kind == "BOOLEAN" and text in ("t", "f"):  # TRUE and FALSE before DuckDB 2
-            return Literal("boolean", text == "t")
+            return SqlConstant("boolean", text == "t")
     if node["class"] == "FUNCTION" and node["function_name"] == "+" and node["is_operator"]:
         signed = node["children"] if "children" in node else [each["expression"] for each in node["arguments"]]
         if len(signed) == 1 and (number := _literal(signed[0])).kind == "number":
@@ -313,13 +313,13 @@ def _literal(node: Mapping[str, Any]) -> Literal:
         if kind == "DECIMAL":
             value = Fraction(value, 10 ** constant["type"]["type_info"]["scale"])
     if kind in ("STRING", "VARCHAR"):
-        return Literal("text", value)
+        return SqlConstant("text", value)
     if kind == "BOOLEAN":
-        return Literal("boolean", value in (True, "true"))
+        return SqlConstant("boolean", value in (True, "true"))
     if kind.startswith("NULL"):
         _refuse("NULL among constants; what is missing is asked for with IS NULL")
     if kind in ("NUMERIC", "DECIMAL", "DOUBLE") or kind.endswith(("INTEGER", "INT")):
-        return Literal("number", _number(value))
+        return SqlConstant("number", _number(value))
     _refuse(f"a constant of type {kind}")
 
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pandas as pd
 
 from pkdp_pipeline.certificates.release_certificate import certify
-from pkdp_pipeline.duckdb.cells import spelled
-from pkdp_pipeline.duckdb.spec import Spec
+from pkdp_pipeline.duckdb.spec import Spec, spelled
 from pkdp_pipeline.duckdb.tables import literal, quoted
 from pkdp_pipeline.errors import ArgumentError, ConfigError, NotCertifiableError, PkdpError
 from pkdp_pipeline.model.arguments import choice, probability

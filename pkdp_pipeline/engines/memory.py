@@ -1,26 +1,125 @@
 """Rows in memory: an Arrow table of u0, u1, … (the unit), b0, b1, … (the cell), o0, o1, … (what comes first) and hit.
 
 What is equal is one value there, and what is missing is null. A row's cell becomes a whole number. Whole-numbered units
-that lie close together are counted by place, all others by a private DuckDB. Of 3 million rows in memory the first
-takes 0.03 s where the second takes 0.07 s (benchmarks/bench_engines.py).
+that lie close together are counted by place, all others by a private DuckDB, which fetches nothing from elsewhere and
+spills into a private folder only. Of 3 million rows in memory the first takes 0.03 s where the second takes 0.07 s
+(benchmarks/bench_engines.py).
 """
 
 from __future__ import annotations
 
+import itertools
+import os
+import re
+import shutil
+import socket
+import stat
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from pkdp_pipeline.engines.codes import WIDEST, answered, counted_by_place
-from pkdp_pipeline.engines.connecting import counting
 from pkdp_pipeline.engines.question import DRAWN, SPACES, Tally, Units, numbered
 from pkdp_pipeline.engines.rows import Rows, asked, cells_statement, spelled
 from pkdp_pipeline.model.question import Selection
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+_NUMBERS = itertools.count(1)
+_FEW = 100_000
+
+
+def connect(*, spill: bool = True) -> duckdb.DuckDBPyConnection:
+    """Return an embedded DuckDB that fetches nothing from elsewhere; without `spill` it writes nothing to disk.
+
+    What does not fit into memory goes to a folder that its owner alone can open, and is deleted with the connection;
+    what a killed process leaves, by a later connection.
+    """
+    import duckdb
+
+    # By default rows would go, readable by everybody, to the folder in which the program was started.
+    place = _place_of_its_own() if spill else ""
+    return duckdb.connect(config={"autoinstall_known_extensions": "false", "temp_directory": place})
+
+
+@contextmanager
+def counting(rows: int) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Give a connection to an embedded DuckDB for counting so many rows.
+
+    Few rows take 3 ms and starting a DuckDB 15 more: they are counted in one that the process keeps, which writes
+    nothing to disk.
+    """
+    with closing(_kept(os.getpid()).cursor() if rows <= _FEW else connect()) as connection:
+        yield connection
+
+
+@cache
+def _kept(process: int) -> duckdb.DuckDBPyConnection:  # a forked process cannot use that of another
+    connection = connect(spill=False)
+    # Without threads of its own nothing is waited for when a process ends, also a forked one.
+    connection.execute("SET threads = 1")
+    return connection
+
+
+def disconnect(connection: duckdb.DuckDBPyConnection) -> None:
+    """Close an embedded DuckDB; one that a stopped query still holds goes with the process."""
+    import duckdb
+
+    with suppress(duckdb.Error):
+        connection.close()
+
+
+def _place_of_its_own() -> str:
+    """Return a path for one connection's temporary files; empty where nothing would be private.
+
+    DuckDB makes a folder of it when it needs one, and removes it. No two connections share one: before version 2 they
+    would write over each other's files.
+    """
+    private = _private_folder()
+    if private is None:
+        return ""
+    here = f"{re.sub(r'[^A-Za-z0-9]', '_', socket.gethostname())}-"
+    with suppress(OSError):
+        for left in private.iterdir():
+            pid = left.name.removeprefix(here).partition("-")[0]
+            # Of another host, a container perhaps, nobody here knows which processes live.
+            if left.name.startswith(here) and pid.isdecimal() and not _lives(int(pid)):
+                shutil.rmtree(left, ignore_errors=True)
+    return str(private / f"{here}{os.getpid()}-{next(_NUMBERS)}")
+
+
+def _private_folder() -> Path | None:
+    """Return a folder that nobody else can open; None where there is none."""
+    if not hasattr(os, "getuid"):
+        return None
+    folder = Path(tempfile.gettempdir()) / f"pkdp-{os.getuid()}"
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077:
+            return folder
+    return None
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
 
 _Integers = npt.NDArray[Any]
 #: Whole numbers that span less than this are their own codes.

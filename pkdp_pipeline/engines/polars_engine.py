@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from pkdp_pipeline.engines.codes import WIDEST
 from pkdp_pipeline.engines.memory import cells_in_memory
-from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source, asked, collected
-from pkdp_pipeline.engines.narwhals_statements import cells_query, most_frequent
+from pkdp_pipeline.engines.narwhals_engine import NarwhalsEngine, Source, asked, cells_query, collected, most_frequent
 from pkdp_pipeline.engines.question import DRAWN, numbered
 from pkdp_pipeline.model.question import Selection
 

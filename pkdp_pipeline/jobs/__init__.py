@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.loading import load_job
+from pkdp_pipeline.jobs.job import Job, load_job
 from pkdp_pipeline.jobs.records import JobRelease, JobResult
 from pkdp_pipeline.jobs.session import JobSession, run_job
 

@@ -13,7 +13,7 @@ from pkdp_pipeline.errors import ConfigError, DifferencingError, NoEvidenceError
 from pkdp_pipeline.jobs.job import Job
 from pkdp_pipeline.jobs.written import check_folder, check_ledger
 from pkdp_pipeline.ledger import Entry, Ledger, check_differencing
-from pkdp_pipeline.ledger.copying import copied
+from pkdp_pipeline.ledger.reading import copied
 from pkdp_pipeline.ledger.rows import certificate_of, describe
 from pkdp_pipeline.model.wording import JOB_FILE, worded_for
 

@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, StringConstraints, ValidationInfo
 
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
-from pkdp_pipeline.ledger.postgres_errors import trouble_of
+from pkdp_pipeline.ledger.postgres import trouble_of
 
 _NO_FILE = re.compile(r"\s*postgres(ql)?(\+\w+)?:|.*\b(password|passwd|pwd|sslpassword|host|dbname)\s*=", re.I | re.S)
 """What is meant for a PostgreSQL server and is no address; as a file's name it would show its password."""

@@ -16,10 +16,9 @@ from pkdp_pipeline.certificates.target import Target
 from pkdp_pipeline.errors import REFUSED, ArgumentError, ConfigError, DifferencingError, PkdpError, exit_code
 from pkdp_pipeline.jobs.dry_run import Plan, PlannedDay, PlannedRelease, check_together, plan_day, plan_job
 from pkdp_pipeline.jobs.edits import Edit, Edits, at, diff, distance, edited, keys_changed, words_of
-from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.loading import job_text, load_job, read_job
+from pkdp_pipeline.jobs.job import Job, job_text, load_job, read_job
 from pkdp_pipeline.ledger.admission import covers_periods
-from pkdp_pipeline.ledger.copying import copied
+from pkdp_pipeline.ledger.reading import copied
 from pkdp_pipeline.theorems.bound import least_whole
 
 Kind = Literal["change", "less", "question"]

@@ -24,9 +24,9 @@ from pkdp_pipeline.jobs.outputs import make_folder, write_atomically
 from pkdp_pipeline.jobs.tables import ReleaseTable
 from pkdp_pipeline.jobs.written import certificates_of, check_ledger
 from pkdp_pipeline.ledger import Entry, Ledger
+from pkdp_pipeline.ledger.history import History, read_history
+from pkdp_pipeline.ledger.reading import open_for_reading
 from pkdp_pipeline.ledger.rows import unit_text
-from pkdp_pipeline.ledger.views.history import History, read_history
-from pkdp_pipeline.ledger.views.reading import open_for_reading
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.model.evidence import BoundedDependence, SamePeople
 from pkdp_pipeline.model.spelling import in_markdown, table_line

@@ -23,7 +23,7 @@ from pkdp_pipeline.jobs.sources import Source, open_source
 from pkdp_pipeline.jobs.stopping import Stopping, interruptible
 from pkdp_pipeline.jobs.written import check_folder, check_ledger, own
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.ledger.copying import rehearsal
+from pkdp_pipeline.ledger.reading import rehearsal
 from pkdp_pipeline.model.question import Question
 from pkdp_pipeline.releases.publish import Counted, Publication, publish
 

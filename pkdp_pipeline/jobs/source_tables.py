@@ -122,7 +122,7 @@ class FileSourceTable(SourceTable):
             from pkdp_pipeline.jobs.sources.csv_files import CsvSource
 
             return CsvSource(job, self)
-        from pkdp_pipeline.jobs.sources.files import open_parquet
+        from pkdp_pipeline.jobs.sources.source import open_parquet
 
         return open_parquet(job, self.files)
 

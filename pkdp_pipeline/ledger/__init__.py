@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pkdp_pipeline.ledger.admission import check_differencing
-from pkdp_pipeline.ledger.entries import Entry, Reservation
 from pkdp_pipeline.ledger.ledger import Ledger
+from pkdp_pipeline.ledger.rows import Entry, Reservation
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.period import Period
 

@@ -13,13 +13,11 @@ from typing import Any
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import BudgetExceededError, NoEvidenceError
-from pkdp_pipeline.ledger.account import Account, Held
-from pkdp_pipeline.ledger.adding_up import add_up, unit_named
+from pkdp_pipeline.ledger.account import Account, Held, add_up, unit_named
 from pkdp_pipeline.ledger.admission import Admission, admit
 from pkdp_pipeline.ledger.chain import json_text
-from pkdp_pipeline.ledger.entries import Entry, Reservation
 from pkdp_pipeline.ledger.records import Parts, Records
-from pkdp_pipeline.ledger.rows import Row, certificate_of, compared, describe
+from pkdp_pipeline.ledger.rows import Entry, Reservation, Row, certificate_of, compared, describe
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.ledger.totals import LedgerTotals, delta_of, drawn, epsilon_of
 from pkdp_pipeline.model.budget import Budget

@@ -13,9 +13,8 @@ from pkdp_pipeline.ledger.admission import Admission, least_admission
 from pkdp_pipeline.ledger.chain import GENESIS
 from pkdp_pipeline.ledger.charging import Charging, hold_recertified, name_others
 from pkdp_pipeline.ledger.database import Database, open_database
-from pkdp_pipeline.ledger.entries import Entry, Reservation
 from pkdp_pipeline.ledger.records import Records
-from pkdp_pipeline.ledger.rows import Row
+from pkdp_pipeline.ledger.rows import Entry, Reservation, Row
 from pkdp_pipeline.ledger.terms import Terms, given
 from pkdp_pipeline.ledger.totals import LedgerTotals
 from pkdp_pipeline.ledger.verification import verify

@@ -16,8 +16,7 @@ from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlencode, urlsp
 from pkdp_pipeline.errors import ArgumentError, LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger import database
 from pkdp_pipeline.ledger.database import SCHEMA_VERSION, schema_script
-from pkdp_pipeline.ledger.postgres_errors import LOCKED, trouble_of
-from pkdp_pipeline.ledger.postgres_schema import changed_objects
+from pkdp_pipeline.ledger.postgres import LOCKED, changed_objects, trouble_of
 from pkdp_pipeline.model.spelling import folded
 
 if TYPE_CHECKING:

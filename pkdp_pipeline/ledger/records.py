@@ -14,8 +14,7 @@ from pkdp_pipeline.errors import LedgerError, PkdpError, TemporaryError
 from pkdp_pipeline.ledger.account import Account
 from pkdp_pipeline.ledger.chain import FIELDS, GENESIS, Event, event_hash
 from pkdp_pipeline.ledger.database import Database
-from pkdp_pipeline.ledger.entries import Entry
-from pkdp_pipeline.ledger.rows import Row, after, certificate_of, describe, sha256
+from pkdp_pipeline.ledger.rows import Entry, Row, after, certificate_of, describe, sha256
 from pkdp_pipeline.ledger.terms import Terms
 from pkdp_pipeline.model.context import Facts
 from pkdp_pipeline.model.spelling import folded

@@ -15,8 +15,7 @@ from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.composed import compose
 from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
-from pkdp_pipeline.ledger.account import Account, Held
-from pkdp_pipeline.ledger.adding_up import add_up, unit_named, whole_parts
+from pkdp_pipeline.ledger.account import Account, Held, add_up, unit_named, whole_parts
 from pkdp_pipeline.ledger.records import Parts, Records
 from pkdp_pipeline.ledger.rows import unit_text
 from pkdp_pipeline.ledger.terms import Terms

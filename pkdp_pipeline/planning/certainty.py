@@ -14,9 +14,7 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Mechanism, mechanism_name
 from pkdp_pipeline.model.wording import rounded_up
-from pkdp_pipeline.planning.goal import Goal, read_attacker, read_goal
-from pkdp_pipeline.planning.guesses import guessed_share
-from pkdp_pipeline.planning.searching import last_float
+from pkdp_pipeline.planning.searching import Goal, guessed_share, last_float, read_attacker, read_goal
 from pkdp_pipeline.planning.thresholds import least_k
 
 Sureness = Literal["p_max", "p_max_between"]

@@ -25,9 +25,9 @@ from pkdp_pipeline.model.mechanisms import (
     mean_absolute_where_at_least,
 )
 from pkdp_pipeline.model.wording import rounded_down
-from pkdp_pipeline.planning.goal import Goal, read_attacker, read_goal
 from pkdp_pipeline.planning.noise_width import least_noise, noise_after
 from pkdp_pipeline.planning.public_counts import PublicCounts
+from pkdp_pipeline.planning.searching import Goal, read_attacker, read_goal
 from pkdp_pipeline.planning.thresholds import least_k
 
 _UNSAID = "Nothing was said about the counts."

@@ -12,9 +12,14 @@ from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import SMALLEST_EPSILON, Count, GeometricNoise, Mechanism, mechanism_name
-from pkdp_pipeline.planning.goal import Goal, read_attacker, read_goal
-from pkdp_pipeline.planning.guesses import guessed_noise, guessed_noise_alone
-from pkdp_pipeline.planning.searching import last_float
+from pkdp_pipeline.planning.searching import (
+    Goal,
+    guessed_noise,
+    guessed_noise_alone,
+    last_float,
+    read_attacker,
+    read_goal,
+)
 from pkdp_pipeline.planning.thresholds import least_release_threshold
 
 _NARROWEST = math.nextafter(math.inf, 0.0)

@@ -13,9 +13,15 @@ from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.evidence import Evidence
 from pkdp_pipeline.model.mechanisms import Count, Histogram, Mechanism, mechanism_name
 from pkdp_pipeline.model.wording import rounded_up
-from pkdp_pipeline.planning.goal import Goal, read_attacker, read_goal
-from pkdp_pipeline.planning.guesses import guessed_k, guessed_threshold, guessed_unknown
-from pkdp_pipeline.planning.searching import first_whole
+from pkdp_pipeline.planning.searching import (
+    Goal,
+    first_whole,
+    guessed_k,
+    guessed_threshold,
+    guessed_unknown,
+    read_attacker,
+    read_goal,
+)
 
 _MOST = 10_000_000
 _MOST_PEOPLE = 100_000_000

@@ -22,7 +22,7 @@ from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.context import Context
 from pkdp_pipeline.model.mechanisms import Mechanism
 from pkdp_pipeline.releases.accessor import ExplainOptions, publication_of, shows
-from pkdp_pipeline.releases.noise import ExpectedError, expected_error
+from pkdp_pipeline.releases.derived import ExpectedError, expected_error
 from pkdp_pipeline.releases.publish import Publication
 from pkdp_pipeline.theorems import Protects
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from pkdp_pipeline.ledger import Ledger
-    from pkdp_pipeline.ledger.views.history import Spent
+    from pkdp_pipeline.ledger.history import Spent
 
 Outcome = Literal["publish", "replay", "refused"]
 DELTA = 1e-6
@@ -186,7 +186,7 @@ def explain(by: str | Sequence[str] | None = None, where: Any = None, **options:
         outcome, certificate, refused = _foreseen(publication)
         context = question.context()
     else:
-        from pkdp_pipeline.ledger.copying import rehearsal
+        from pkdp_pipeline.ledger.reading import rehearsal
 
         with rehearsal(ledger) as trial:
             now = then = _sums(trial, question.unit)
@@ -214,8 +214,8 @@ def explain(by: str | Sequence[str] | None = None, where: Any = None, **options:
 
 def _sums(ledger: Ledger, unit: tuple[str, ...]) -> tuple[Certificate | None, list[Spent]]:
     """Return what a unit's releases add up to, and what is used of the budgets."""
+    from pkdp_pipeline.ledger.history import spent
     from pkdp_pipeline.ledger.rows import unit_text
-    from pkdp_pipeline.ledger.views.history import spent
 
     return ledger.known_total(unit), spent(ledger.totals(), unit_text(unit))
 

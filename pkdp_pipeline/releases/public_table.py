@@ -14,7 +14,7 @@ from pkdp_pipeline.errors import ArgumentError, InputCheckError, PkdpError
 from pkdp_pipeline.model.keys import Domain, canonical_key, kind_of_dtype, published_keys
 from pkdp_pipeline.model.mechanisms import Count, Mechanism
 from pkdp_pipeline.model.question import Question
-from pkdp_pipeline.releases.noise import add_noise
+from pkdp_pipeline.releases.derived import add_noise
 
 Answer = TypeVar("Answer")
 

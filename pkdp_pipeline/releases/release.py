@@ -17,7 +17,7 @@ from pkdp_pipeline.model.mechanisms import Count
 
 if TYPE_CHECKING:
     from pkdp_pipeline.certificates.release_certificate import ReleaseCertificate
-    from pkdp_pipeline.releases.noise import ExpectedError
+    from pkdp_pipeline.releases.derived import ExpectedError
 
 _ROWS = 60
 """A notebook shows this many rows; all are in `Release.table`."""
@@ -127,7 +127,7 @@ class Release:
     @property
     def error(self) -> ExpectedError:
         """What error the noise adds and when a count is published at all; from public parameters alone."""
-        from pkdp_pipeline.releases.noise import expected_error
+        from pkdp_pipeline.releases.derived import expected_error
 
         return expected_error(self.certificate.mechanism)
 

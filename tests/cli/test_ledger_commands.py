@@ -197,8 +197,8 @@ def test_budgets_say_what_is_spent(path, facts):
 
 
 def test_a_coarser_view_ends_where_the_fine_one_does(path):
-    from pkdp_pipeline.ledger.views.history import read_history, spending
-    from pkdp_pipeline.ledger.views.reading import open_for_reading
+    from pkdp_pipeline.ledger.history import read_history, spending
+    from pkdp_pipeline.ledger.reading import open_for_reading
 
     with open_for_reading(str(path)) as ledger:
         history = read_history(ledger)
@@ -216,8 +216,8 @@ def test_a_coarser_view_ends_where_the_fine_one_does(path):
 
 
 def test_the_last_point_is_the_total_whatever_other_units_there_are(tmp_path):
-    from pkdp_pipeline.ledger.views.history import read_history, spending
-    from pkdp_pipeline.ledger.views.reading import open_for_reading
+    from pkdp_pipeline.ledger.history import read_history, spending
+    from pkdp_pipeline.ledger.reading import open_for_reading
 
     attacker = pkdp.AttackerModel(p_min=0.3, p_max=0.5, unknown=2000)
     noise = pkdp.GeometricNoise(0.7)
@@ -854,7 +854,7 @@ def test_a_defect_is_exit_code_1_and_shows_nothing(path, monkeypatch):
     def broken(*arguments):
         raise ValueError("N14228")
 
-    monkeypatch.setattr("pkdp_pipeline.ledger.views.history.read_history", broken)
+    monkeypatch.setattr("pkdp_pipeline.ledger.history.read_history", broken)
     done = run("show", path)
     assert done.exit_code == 1
     assert "N14228" not in done.output

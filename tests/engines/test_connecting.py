@@ -18,8 +18,8 @@ import pyarrow as pa
 import pytest
 
 import pkdp_pipeline as pkdp
-from pkdp_pipeline.engines import connecting
-from pkdp_pipeline.engines.connecting import connect
+from pkdp_pipeline.engines import memory
+from pkdp_pipeline.engines.memory import connect
 
 _FILLED = "CREATE TABLE kept AS SELECT repeat('person', 20) || range AS s FROM range(1500000)"
 
@@ -104,8 +104,8 @@ def test_counting_a_frame_leaves_nothing_where_the_program_runs(temporary, monke
         return connection
 
     monkeypatch.setattr(duckdb, "connect", watched)
-    monkeypatch.setattr(connecting, "_FEW", few)
-    connecting._kept.cache_clear()
+    monkeypatch.setattr(memory, "_FEW", few)
+    memory._kept.cache_clear()
     frame = kind({"person": [f"p{n}" for n in range(40)], "town": ["Ås", "Bø"] * 20})
     attacker = pkdp.AttackerModel(p_max=0.5)
     if question == "count":
@@ -117,7 +117,7 @@ def test_counting_a_frame_leaves_nothing_where_the_program_runs(temporary, monke
     else:
         assert places
         assert all(Path(place).parent == temporary / f"pkdp-{os.getuid()}" for (place,) in places)
-    assert connecting._kept.cache_info().currsize == bool(few)
+    assert memory._kept.cache_info().currsize == bool(few)
 
 
 def test_threads_count_at_the_same_time():

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.jobs import outputs, session
-from pkdp_pipeline.jobs.sources import files
+from pkdp_pipeline.jobs.sources import source as files
 from pkdp_pipeline.ledger import Ledger, records, sqlite_database
 
 IMPORTED = (cli, outputs, session, files, sqlite_database)

@@ -12,7 +12,7 @@ from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.backfilling import backfill, days_of
 from pkdp_pipeline.jobs.dry_run import plan_job
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.ledger.copying import copied, replay
+from pkdp_pipeline.ledger.reading import copied, replay
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 from pkdp_pipeline.releases.publish import Publication
 

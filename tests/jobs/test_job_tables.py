@@ -12,8 +12,7 @@ import pytest
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs import run_job
-from pkdp_pipeline.jobs.job import Job
-from pkdp_pipeline.jobs.loading import load_job
+from pkdp_pipeline.jobs.job import Job, load_job
 from pkdp_pipeline.jobs.source_tables import DuckDBSourceTable, FileSourceTable, PostgresSourceTable
 from pkdp_pipeline.jobs.tables import FreshTable, RowsTable
 from pkdp_pipeline.model.attacker import AttackerModel

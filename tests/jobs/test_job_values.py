@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from pkdp_pipeline.errors import ConfigError
-from pkdp_pipeline.jobs.loading import load_job
+from pkdp_pipeline.jobs.job import load_job
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads((ROOT / "pkdp_pipeline/schemas/job.v1.json").read_text(encoding="utf-8"))

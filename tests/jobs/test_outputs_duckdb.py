@@ -16,7 +16,7 @@ import pkdp_pipeline as pkdp
 from pkdp_pipeline.errors import ConfigError, TemporaryError
 from pkdp_pipeline.jobs import load_job, run_job
 from pkdp_pipeline.jobs.outputs import check_outputs, write_outputs
-from pkdp_pipeline.jobs.outputs.duckdb_table import in_duckdb
+from pkdp_pipeline.jobs.outputs.databases import in_duckdb
 from pkdp_pipeline.jobs.outputs.tables import replace_period
 
 DAY = date(2020, 1, 1)

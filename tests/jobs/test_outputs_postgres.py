@@ -12,8 +12,8 @@ from public_releases import plain, release, releases, rows
 
 from pkdp_pipeline.errors import ConfigError, TemporaryError
 from pkdp_pipeline.jobs import load_job
-from pkdp_pipeline.jobs.outputs import check_outputs, postgres_table, write_outputs
-from pkdp_pipeline.jobs.outputs.postgres_table import in_postgres
+from pkdp_pipeline.jobs.outputs import check_outputs, databases, write_outputs
+from pkdp_pipeline.jobs.outputs.databases import in_postgres
 from pkdp_pipeline.jobs.outputs.tables import replace_period
 
 pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("postgres")]
@@ -67,14 +67,14 @@ def test_a_day_is_replaced_as_a_whole_and_restored_by_writing_again(ask, job):
 def test_a_reader_sees_the_old_day_until_the_new_one_is_whole(ask, job, postgres_url, monkeypatch):
     write(job, DAY, release(TOWNS, [7, None, 5]))
     seen = []
-    insert = postgres_table._PostgresStore.insert
+    insert = databases._PostgresStore.insert
 
     def look(*arguments):
         insert(*arguments)
         seen.append(sorted(ask('SELECT count FROM "Stats".people_by_town'), key=str))
 
     with monkeypatch.context() as patch:
-        patch.setattr(postgres_table._PostgresStore, "insert", look)
+        patch.setattr(databases._PostgresStore, "insert", look)
         write(job, DAY, release(TOWNS, [8, 8, 8]))
     assert seen == [[(5,), (7,), (None,)]]
     assert ask('SELECT count FROM "Stats".people_by_town') == [(8,), (8,), (8,)]
@@ -171,7 +171,7 @@ def test_errors_name_neither_the_password_nor_the_servers_words(cluster, ask, jo
 
 def test_a_locked_table_is_temporary_and_missing_rights_are_not(ask, job, postgres_url, monkeypatch):
     write(job, DAY, release(TOWNS, [7, None, 5]))
-    monkeypatch.setattr(postgres_table, "_LOCK_SECONDS", 1)
+    monkeypatch.setattr(databases, "_LOCK_SECONDS", 1)
     with psycopg.connect(postgres_url) as blocker:
         blocker.execute('LOCK TABLE "Stats".people_by_town')
         with pytest.raises(TemporaryError):

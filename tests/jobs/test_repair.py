@@ -30,7 +30,7 @@ from pkdp_pipeline.jobs.backfilling import backfill, days_of
 from pkdp_pipeline.jobs.changes import EPSILONS, _cross_tabulated
 from pkdp_pipeline.jobs.dry_run import plan_job
 from pkdp_pipeline.jobs.edits import Edit, at, edited
-from pkdp_pipeline.jobs.loading import read_job
+from pkdp_pipeline.jobs.job import read_job
 from pkdp_pipeline.jobs.repair import Repairs, repair
 from pkdp_pipeline.model.attacker import AttackerModel
 

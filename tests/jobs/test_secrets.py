@@ -9,7 +9,7 @@ import pytest
 
 from pkdp_pipeline.errors import ConfigError
 from pkdp_pipeline.jobs.environment import public_address
-from pkdp_pipeline.jobs.loading import load_job
+from pkdp_pipeline.jobs.job import load_job
 
 SECRET = "hunter2"
 ADDRESS = f"postgresql://ada-{SECRET}:{SECRET}@db.example:5433/warehouse?sslpassword={SECRET}"

@@ -27,7 +27,7 @@ from pkdp_pipeline.display.ledger.words import (
 )
 from pkdp_pipeline.display.screen import Screen
 from pkdp_pipeline.ledger.account import Bundle
-from pkdp_pipeline.ledger.views.history import Spent, _fullest, _halves
+from pkdp_pipeline.ledger.history import Spent, _fullest, _halves
 from pkdp_pipeline.model.attacker import AttackerModel, Leakage
 from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.evidence import BoundedDependence, IndependentGivenHabits

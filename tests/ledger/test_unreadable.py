@@ -16,7 +16,7 @@ from pkdp_pipeline.cli import main as cli
 from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.ledger import Ledger
 from pkdp_pipeline.ledger.chain import GENESIS
-from pkdp_pipeline.ledger.copying import copied, replay
+from pkdp_pipeline.ledger.reading import copied, replay
 from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 
 SCHEMA = json.loads((Path(pkdp.__file__).parent / "schemas" / "ledger.v1.json").read_text(encoding="utf-8"))

@@ -16,7 +16,7 @@ from pkdp_pipeline import ArgumentError, Count, GeometricNoise, Histogram
 from pkdp_pipeline.model.mechanisms import chance_of_at_least, mean_absolute, mean_absolute_where_at_least
 from pkdp_pipeline.planning import PublicCounts
 from pkdp_pipeline.planning.choices import expected_outcome
-from pkdp_pipeline.releases.noise import expected_error
+from pkdp_pipeline.releases.derived import expected_error
 
 
 def law(noise, reach=4000):

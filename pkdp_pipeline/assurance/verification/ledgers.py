@@ -22,9 +22,9 @@ from pkdp_pipeline.display.report.gathering import published_table
 from pkdp_pipeline.errors import ArgumentError, LedgerError, NoEvidenceError
 from pkdp_pipeline.ledger import Entry, Ledger
 from pkdp_pipeline.ledger.chain import GENESIS, Event
+from pkdp_pipeline.ledger.history import History, read_history, spending
+from pkdp_pipeline.ledger.reading import open_for_reading
 from pkdp_pipeline.ledger.sealed import check_table
-from pkdp_pipeline.ledger.views.history import History, read_history, spending
-from pkdp_pipeline.ledger.views.reading import open_for_reading
 from pkdp_pipeline.model.attacker import AttackerModel
 from pkdp_pipeline.model.spelling import joined, key_text, printable
 from pkdp_pipeline.model.wording import moved, rounded_up

@@ -38,7 +38,7 @@ from pkdp_pipeline.model.budget import Budget
 from pkdp_pipeline.model.mechanisms import Count
 from pkdp_pipeline.model.spelling import joined, printable
 from pkdp_pipeline.model.wording import moved, rounded_up
-from pkdp_pipeline.releases.noise import expected_error
+from pkdp_pipeline.releases.derived import expected_error
 
 _EVERYTHING = "everything published"
 """Name of the promise about all releases of the ledger together."""

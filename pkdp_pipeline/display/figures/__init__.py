@@ -7,9 +7,8 @@ colours; `Certificate.plot` and `Ledger.plot` draw the same pictures. matplotlib
 from __future__ import annotations
 
 from pkdp_pipeline.display.figures.losses import draw_guarantee, draw_knowledge, draw_spending
-from pkdp_pipeline.display.figures.plots import inline_svg
+from pkdp_pipeline.display.figures.plots import draw_counts, draw_series, inline_svg
 from pkdp_pipeline.display.figures.style import need_matplotlib
-from pkdp_pipeline.display.figures.tables import draw_counts, draw_series
 
 __all__ = [
     "draw_counts",

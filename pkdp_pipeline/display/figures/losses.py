@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pkdp_pipeline.certificates.statement import GuaranteeCurve, KnowledgeCurve
     from pkdp_pipeline.display.content import BudgetLine
-    from pkdp_pipeline.ledger.views.history import Point
+    from pkdp_pipeline.ledger.history import Point
 
 _DEEPEST = 1e-12
 _TOP = 1.8

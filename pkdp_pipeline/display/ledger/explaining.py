@@ -31,10 +31,10 @@ from pkdp_pipeline.display.ledger.words import (
 from pkdp_pipeline.display.screen import Screen
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.ledger import Entry, Ledger
-from pkdp_pipeline.ledger.adding_up import unit_named
+from pkdp_pipeline.ledger.account import unit_named
 from pkdp_pipeline.ledger.admission import allows_overlap, covers_periods
+from pkdp_pipeline.ledger.history import MOST_MORE, History, Spent, how_many_more, spent
 from pkdp_pipeline.ledger.rows import Row, certificate_of, counted, describe
-from pkdp_pipeline.ledger.views.history import MOST_MORE, History, Spent, how_many_more, spent
 from pkdp_pipeline.model.evidence import (
     KINDS,
     BoundedDependence,

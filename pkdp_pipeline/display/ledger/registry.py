@@ -23,9 +23,9 @@ from pkdp_pipeline.certificates.sentences import suppression
 from pkdp_pipeline.display.ledger.words import attacker_words, budget_words, class_call, number_of
 from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.ledger.adding_up import unit_named
-from pkdp_pipeline.ledger.views.history import History, read_history
-from pkdp_pipeline.ledger.views.reading import chosen_units
+from pkdp_pipeline.ledger.account import unit_named
+from pkdp_pipeline.ledger.history import History, read_history
+from pkdp_pipeline.ledger.reading import chosen_units
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.theorems import THEOREMS
 

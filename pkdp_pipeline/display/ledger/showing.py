@@ -23,9 +23,9 @@ from pkdp_pipeline.display.ledger.words import (
 )
 from pkdp_pipeline.display.screen import Screen
 from pkdp_pipeline.ledger import Entry
-from pkdp_pipeline.ledger.adding_up import unit_named
+from pkdp_pipeline.ledger.account import unit_named
+from pkdp_pipeline.ledger.history import History, Point, Spent
 from pkdp_pipeline.ledger.terms import Terms
-from pkdp_pipeline.ledger.views.history import History, Point, Spent
 from pkdp_pipeline.model.evidence import OneDayProtected, evidence_to_dicts
 from pkdp_pipeline.model.mechanisms import mechanism_to_dict
 from pkdp_pipeline.model.spelling import exactly

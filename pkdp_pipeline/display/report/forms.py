@@ -17,7 +17,7 @@ from pkdp_pipeline.display.content import BudgetLine, Promise, Report
 from pkdp_pipeline.display.figures.style import CSS_DARK, CSS_LIGHT
 from pkdp_pipeline.display.ledger.words import amount
 from pkdp_pipeline.display.report import plain_words
-from pkdp_pipeline.ledger.views.history import Point
+from pkdp_pipeline.ledger.history import Point
 from pkdp_pipeline.model.spelling import exactly, in_markdown, printable, table_line
 from pkdp_pipeline.model.wording import rounded_down, rounded_up
 

@@ -33,9 +33,9 @@ from pkdp_pipeline.display.report.published import (
 )
 from pkdp_pipeline.errors import ArgumentError, NoEvidenceError
 from pkdp_pipeline.ledger import Entry, Ledger
-from pkdp_pipeline.ledger.adding_up import unit_named
+from pkdp_pipeline.ledger.account import unit_named
+from pkdp_pipeline.ledger.history import History, Spent, spending, spent
 from pkdp_pipeline.ledger.rows import unit_text
-from pkdp_pipeline.ledger.views.history import History, Spent, spending, spent
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.spelling import joined, key_text, printable
 

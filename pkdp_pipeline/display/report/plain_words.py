@@ -12,7 +12,7 @@ from pkdp_pipeline.certificates.statement import GuaranteeCurve, Statement
 from pkdp_pipeline.model.wording import rounded_up
 
 if TYPE_CHECKING:
-    from pkdp_pipeline.releases.noise import ExpectedError
+    from pkdp_pipeline.releases.derived import ExpectedError
 
 _IF = ", if what was declared is true"
 

@@ -14,8 +14,8 @@ from pkdp_pipeline.certificates.statement import GuaranteeCurve, Statement, know
 from pkdp_pipeline.display.content import CheckLine, Promise
 from pkdp_pipeline.errors import LedgerError
 from pkdp_pipeline.ledger import Entry, Ledger
+from pkdp_pipeline.ledger.history import History
 from pkdp_pipeline.ledger.rows import describe
-from pkdp_pipeline.ledger.views.history import History
 from pkdp_pipeline.model.evidence import BoundedDependence
 from pkdp_pipeline.releases.release import Release
 

@@ -12,9 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from pkdp_pipeline.duckdb.cells import public_type
 from pkdp_pipeline.duckdb.functions import register
-from pkdp_pipeline.duckdb.spec import Spec
+from pkdp_pipeline.duckdb.spec import Spec, public_type
 from pkdp_pipeline.duckdb.tables import NOT_OFFERED, column_named, table_named
 from pkdp_pipeline.errors import (
     ArgumentError,

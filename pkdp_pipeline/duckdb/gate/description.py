@@ -12,12 +12,10 @@ from typing import Any
 
 from pkdp_pipeline.certificates.certificate import Certificate
 from pkdp_pipeline.certificates.release_certificate import certify
-from pkdp_pipeline.duckdb.gate.permitted import PermittedTable, find_tables
-from pkdp_pipeline.duckdb.gate.policy import Policy
+from pkdp_pipeline.duckdb.gate.policy import PermittedTable, Policy, find_tables
 from pkdp_pipeline.duckdb.gate.worker import open_vault
 from pkdp_pipeline.duckdb.spec import Spec
-from pkdp_pipeline.duckdb.tables import type_name
-from pkdp_pipeline.duckdb.views import link_warning, linking_parts
+from pkdp_pipeline.duckdb.tables import link_warning, linking_parts, type_name
 from pkdp_pipeline.errors import NoEvidenceError, NotCertifiableError
 from pkdp_pipeline.ledger import Budget
 from pkdp_pipeline.model.attacker import AttackerModel

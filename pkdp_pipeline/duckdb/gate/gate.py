@@ -12,8 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from pkdp_pipeline.duckdb.gate.client import REFUSALS, connected
-from pkdp_pipeline.duckdb.gate.permitted import PermittedTable, find_tables, permitted
-from pkdp_pipeline.duckdb.gate.policy import Policy
+from pkdp_pipeline.duckdb.gate.policy import PermittedTable, Policy, find_tables, permitted
 from pkdp_pipeline.duckdb.gate.worker import Job, TableFailedError, UnfinishedError, Workers, open_vault
 from pkdp_pipeline.duckdb.spec import Spec
 from pkdp_pipeline.duckdb.tables import type_name

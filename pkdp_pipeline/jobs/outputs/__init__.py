@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pkdp_pipeline.jobs.outputs.duckdb_table import in_duckdb
+from pkdp_pipeline.jobs.outputs.databases import in_duckdb, in_postgres
 from pkdp_pipeline.jobs.outputs.files import (
     FORMATS,
     day_folders,
@@ -18,7 +18,6 @@ from pkdp_pipeline.jobs.outputs.files import (
     write_atomically,
     write_files,
 )
-from pkdp_pipeline.jobs.outputs.postgres_table import in_postgres
 from pkdp_pipeline.jobs.outputs.tables import TableStore, check_tables, replace_period
 from pkdp_pipeline.releases.release import Release
 

@@ -9,8 +9,8 @@ from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pkdp_pipeline.engines.connecting import connect as private_connection
-from pkdp_pipeline.engines.connecting import disconnect
+from pkdp_pipeline.engines.memory import connect as private_connection
+from pkdp_pipeline.engines.memory import disconnect
 from pkdp_pipeline.engines.relation_engine import is_number
 from pkdp_pipeline.engines.rows import literal, quoted
 from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
@@ -283,7 +283,7 @@ def _relation(connection: duckdb.DuckDBPyConnection, table: DuckDBSourceTable, w
 
 def _warn(connection: duckdb.DuckDBPyConnection, table: DuckDBSourceTable, what: str) -> None:
     """Say to the curator what in the query, or in views that it reads, makes rows depend on other rows."""
-    from pkdp_pipeline.duckdb.views import link_warning, linking_parts
+    from pkdp_pipeline.duckdb.tables import link_warning, linking_parts
 
     parts = linking_parts(connection, table.query or f"FROM {table.rows_sql}")
     if parts:

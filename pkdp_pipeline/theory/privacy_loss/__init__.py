@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pkdp_pipeline.theory.privacy_loss.divergences import (
+from pkdp_pipeline.theory.privacy_loss.loss import PrivacyLoss
+from pkdp_pipeline.theory.privacy_loss.pairs import (
     CHI_SQUARED,
     HELLINGER,
     JENSEN_SHANNON,
@@ -11,7 +12,6 @@ from pkdp_pipeline.theory.privacy_loss.divergences import (
     ConvexFunction,
     alpha_divergence,
 )
-from pkdp_pipeline.theory.privacy_loss.loss import PrivacyLoss
 
 __all__ = [
     "CHI_SQUARED",

@@ -14,8 +14,13 @@ from pkdp_pipeline.errors import ArgumentError
 from pkdp_pipeline.model.arguments import choice, probability
 from pkdp_pipeline.theorems.rounding import UNIT, Array
 from pkdp_pipeline.theory.numbers import read_number
-from pkdp_pipeline.theory.privacy_loss.divergences import ConvexFunction, divergence_above
-from pkdp_pipeline.theory.privacy_loss.pairs import Law, certified_sides, explicit_sides
+from pkdp_pipeline.theory.privacy_loss.pairs import (
+    ConvexFunction,
+    Law,
+    certified_sides,
+    divergence_above,
+    explicit_sides,
+)
 from pkdp_pipeline.theory.privacy_loss.renyi import concentration, lowered, renyi_above, smallest_rho, whole_law
 from pkdp_pipeline.theory.privacy_loss.side import LossSide, crossing, exceeding_above
 

@@ -6,7 +6,7 @@ import pytest
 from figure_samples import axes, drawn, labels, table, texts
 
 from pkdp_pipeline.display.figures import draw_counts
-from pkdp_pipeline.display.figures.tables import MOST_ROWS
+from pkdp_pipeline.display.figures.plots import MOST_ROWS
 from pkdp_pipeline.errors import ArgumentError
 
 

@@ -1,4 +1,4 @@
-"""Reading: a ledger that exists, opened to be read, and its events as JSON; nothing is created or written in it."""
+"""Reading: a ledger that exists, opened to be read, its events as JSON, and a copy to try a release on."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 from pkdp_pipeline.errors import ArgumentError, ConfigError
 from pkdp_pipeline.ledger import Ledger
-from pkdp_pipeline.ledger.adding_up import unit_named
+from pkdp_pipeline.ledger.account import unit_named
 from pkdp_pipeline.ledger.chain import Event, checked
-from pkdp_pipeline.ledger.database import open_database
+from pkdp_pipeline.ledger.database import Database, open_database
+from pkdp_pipeline.ledger.records import Records
 from pkdp_pipeline.ledger.rows import unit_text
+from pkdp_pipeline.ledger.sqlite_database import SqliteDatabase
 from pkdp_pipeline.model import VERSION
 from pkdp_pipeline.model.spelling import folded
 
@@ -142,3 +144,82 @@ def _facts(event: Event) -> dict[str, Any]:
 
 
 _PUBLIC = tuple(name for name in Event.__dataclass_fields__ if name not in ("sequence", "dataset", "content"))
+
+
+@contextmanager
+def rehearsal(ledger: Ledger) -> Iterator[Ledger]:
+    """Yield a ledger in the same state, under the same terms, whose changes are taken back at the end.
+
+    Several releases that are reserved inside are held to the rules and the budgets together, as if they were
+    charged one after the other. The data set is locked meanwhile, so no data may be read inside.
+
+    Raises
+    ------
+    LedgerError, TemporaryError
+        If the ledger cannot be used or is locked.
+    """
+    database, terms = ledger.records.database, ledger.terms
+    try:
+        with ledger.records.transaction():
+            trial = Ledger(
+                _Within(database),
+                dataset=ledger.dataset,
+                budget=list(terms.budgets),
+                evidence=list(terms.evidence),
+            )
+            trial.target = ledger.target
+            yield trial
+            raise _TakenBack
+    except _TakenBack:
+        pass
+
+
+class _TakenBack(Exception):  # noqa: N818 - it tells of no error
+    """Rolls the transaction back."""
+
+
+class _Within:
+    """A database inside a transaction that somebody else began and will end."""
+
+    def __init__(self, database: Database) -> None:
+        self.execute, self.check, self.location = database.execute, database.check, database.location
+
+    def transaction(self, dataset: str) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def close(self) -> None:
+        """Leave it open: it is not ours."""
+
+
+@contextmanager
+def copied(location: str, *, dataset: str, budget: Any = None, evidence: Any = None) -> Iterator[Ledger]:
+    """Yield a copy of a ledger, in memory: a new one where there is none.
+
+    An SQLite file is read as it is, page by page, and nothing is created beside it. Of a PostgreSQL database the
+    data set's events are read, in one read-only transaction, and the copy is made from them.
+
+    Raises
+    ------
+    LedgerError, TemporaryError
+        If there is a ledger that cannot be read.
+    """
+    if "://" not in location:
+        database = SqliteDatabase(location, copy=True)
+    else:
+        database = SqliteDatabase(":memory:")
+        with closing(Records(open_database(location), dataset)) as source, source.snapshot():
+            replay(source, database)
+    with Ledger(database, dataset=dataset, budget=budget, evidence=evidence) as ledger:
+        yield ledger
+
+
+def replay(source: Records, database: Database) -> None:
+    """Record in an empty ledger what the events of a data set say, held to no budget; its chain is the same."""
+    target = Records(database, source.dataset)
+    with target.transaction():
+        for event in source.events():
+            target.register()
+            target.copy(event)

@@ -1,0 +1,354 @@
+"""Releases as tables of a DuckDB file or a PostgreSQL database: one transaction a period."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from pkdp_pipeline.engines.rows import quoted
+from pkdp_pipeline.errors import ConfigError, PkdpError, TemporaryError
+from pkdp_pipeline.jobs.environment import public_address, refusal
+from pkdp_pipeline.jobs.outputs.files import is_writable
+from pkdp_pipeline.jobs.outputs.tables import PublicColumn, TableStore, check_names, does_not_fit
+
+if TYPE_CHECKING:
+    import duckdb
+    import psycopg
+
+    from pkdp_pipeline.jobs.job import Job
+
+
+_DUCKDB = "output.duckdb"
+_DUCKDB_TYPES = {
+    "text": "VARCHAR",
+    "boolean": "BOOLEAN",
+    "integer": "BIGINT",
+    "natural": "UBIGINT",
+    "real": "DOUBLE",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+    "instant": "TIMESTAMP WITH TIME ZONE",
+}
+_HELD = re.compile(r"VARCHAR|BOOLEAN|U?BIGINT|HUGEINT|DECIMAL\(.*\)|DOUBLE|DATE|TIMESTAMP(_NS| WITH TIME ZONE)?")
+#: What may become what DuckDB takes for both: numbers, and points in time.
+_FAMILIES = (re.compile(r"U?BIGINT|HUGEINT|DECIMAL\(.*\)|DOUBLE"), re.compile(r"TIMESTAMP(_NS)?"))
+_MOST_DIGITS = 38
+_ROWS = "__pkdp_rows"
+
+
+def in_duckdb(job: Job, work: Callable[[TableStore], None], *, writing: bool) -> None:
+    """Do `work` in one transaction of the job's DuckDB file; where there is none it is created by `writing` alone."""
+    assert job.output.duckdb is not None
+    file = Path(job.output.duckdb)
+    check_names(job, _DUCKDB, longest=10_000, reserved=("rowid",))
+    if file.exists() or writing:
+        if not file.exists():
+            _create(file)
+        _in_transaction(job, file, work)
+    elif not is_writable(file):
+        raise _cannot_be_created(file)
+
+
+def _create(file: Path) -> None:
+    """Create an empty database; a kill leaves the whole file or none."""
+    import duckdb
+
+    temporary = file.with_name(f".{file.name}.partial")
+    with suppress(duckdb.Error, OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        temporary.unlink(missing_ok=True)
+        duckdb.connect(str(temporary)).close()
+        os.replace(temporary, file)
+        return
+    raise _cannot_be_created(file)
+
+
+def _cannot_be_created(file: Path) -> ConfigError:
+    return ConfigError(f"{_DUCKDB} {str(file)!r} cannot be created: check the permissions of its folder.")
+
+
+def _in_transaction(job: Job, file: Path, work: Callable[[TableStore], None]) -> None:
+    import duckdb
+
+    refusal: PkdpError | None = None
+    connection: duckdb.DuckDBPyConnection | None = None
+    try:
+        connection = duckdb.connect(str(file))
+        connection.execute("BEGIN")
+        work(_DuckDBStore(connection, job.output.schema_ or "main"))
+        connection.execute("COMMIT")
+    except duckdb.Error as error:
+        refusal = _refusal(file, error)
+    finally:
+        if connection is not None:
+            connection.close()  # what is not committed is rolled back
+    if refusal is not None:
+        raise refusal
+
+
+def _refusal(file: Path, error: Exception) -> PkdpError:
+    """Return our own error; DuckDB's words may quote what it was given."""
+    said = str(error)
+    if "Could not set lock" in said or "different configuration" in said or "already attached" in said:
+        return TemporaryError(
+            f"{_DUCKDB} {str(file)!r} is open in another program, which locks it: close it there, or try again later."
+        )
+    if "not a valid DuckDB database" in said:
+        return ConfigError(f"{_DUCKDB} {str(file)!r} is not a DuckDB file: choose another.")
+    return ConfigError(
+        f"{_DUCKDB} {str(file)!r} cannot be used ({type(error).__name__}): check its permissions, the room on its "
+        "disk, and that no newer version of DuckDB wrote it."
+    )
+
+
+class _DuckDBStore:
+    """See `TableStore`."""
+
+    key = _DUCKDB
+    text = "VARCHAR"
+    whole = "BIGINT"
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, schema: str) -> None:
+        self._connection = connection
+        self._schema = schema
+        self._kinds: dict[str, bool] | None = None
+        # The file's own name: without it, a schema of the same name would be ambiguous.
+        self._catalog = str(self.run("SELECT current_database()")[0][0])
+
+    def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._connection.execute(sql, list(values)).fetchall()
+
+    def place(self, table: str) -> str:
+        return ".".join(map(quoted, (self._catalog, self._schema, table)))
+
+    def make_schema(self) -> None:
+        self.run(f"CREATE SCHEMA IF NOT EXISTS {quoted(self._catalog)}.{quoted(self._schema)}")
+
+    def columns(self, table: str) -> Mapping[str, str] | None:
+        if self._kinds is None:  # asked once: DuckDB looks at all it has, its own views included, to answer
+            about = "WHERE database_name = $1 AND lower(schema_name) = lower($2)"
+            found = self.run(
+                f"SELECT lower(table_name), true FROM duckdb_tables() {about} "
+                f"UNION ALL SELECT lower(view_name), false FROM duckdb_views() {about}",
+                *(self._catalog, self._schema),
+            )
+            self._kinds = dict(found)
+        is_table = self._kinds.get(table.lower())
+        if not is_table:
+            return None if is_table is None else {}
+        return {row[0]: row[1] for row in self.run(f"DESCRIBE {self.place(table)}")}
+
+    def type_of(self, column: PublicColumn) -> str:
+        problem = None
+        if column.kind == "decimal" and column.digits > _MOST_DIGITS:
+            problem = f"have more than {_MOST_DIGITS} digits"
+        elif column.kind == "instant" and column.nanoseconds:
+            problem = "are instants with nanoseconds"
+        if problem is not None:
+            raise ConfigError(
+                f"{_DUCKDB}: the keys of {column.name!r} {problem}, which DuckDB cannot hold: remove {_DUCKDB}, or "
+                "change them in the source."
+            )
+        if column.kind == "decimal":
+            return f"DECIMAL({column.digits},{column.scale})"
+        return "TIMESTAMP_NS" if column.nanoseconds else _DUCKDB_TYPES[column.kind]
+
+    def wider(self, held: str, wanted: str) -> str | None:
+        if held == wanted:
+            return held if _HELD.fullmatch(held) else None
+        if not any(family.fullmatch(held) and family.fullmatch(wanted) for family in _FAMILIES):
+            return None
+        values = f"SELECT NULL::{held} AS v UNION ALL SELECT NULL::{wanted}"
+        both = str(self.run(f"SELECT typeof(v) FROM ({values}) LIMIT 1")[0][0])
+        # Where the digits of both are too many, DuckDB would cut those behind the point.
+        return both if both == "DOUBLE" or _scale(both) >= max(_scale(held), _scale(wanted)) else None
+
+    def is_real(self, kind: str) -> bool:
+        return kind == "DOUBLE"
+
+    def insert(
+        self,
+        table: str,
+        period: date,
+        columns: Sequence[tuple[PublicColumn, str]],
+        counts: Sequence[int | None],
+        release_id: str,
+    ) -> None:
+        import duckdb
+        import pyarrow as pa
+
+        keys = [column.arrow for column, _ in columns]
+        rows = pa.table([*keys, pa.array(counts, pa.int64())], names=[f"c{place}" for place in range(len(keys) + 1)])
+        self._connection.register(_ROWS, rows)
+        listed = [*(f"CAST(c{place} AS {kind})" for place, (_, kind) in enumerate(columns)), f"c{len(columns)}"]
+        into = f"INSERT INTO {self.place(table)} SELECT $1::DATE, {', '.join(listed)}, $2 FROM {_ROWS}"
+        with suppress(duckdb.DataError):  # which would quote a key
+            self.run(into, period, release_id)
+            self._connection.unregister(_ROWS)
+            return
+        raise does_not_fit(_DUCKDB, table, columns[0][0], columns[0][1])
+
+
+def _scale(kind: str) -> int:
+    """Return how many digits a type of numbers has behind the point."""
+    found = re.fullmatch(r"DECIMAL\(\d+,(\d+)\)", kind)
+    return 0 if found is None else int(found[1])
+
+
+_POSTGRES = "output.postgres"
+_LEDGER = "pkdp"
+_LONGEST = 63
+_LOCK_SECONDS = 30
+_SYSTEM = ("cmax", "cmin", "ctid", "tableoid", "xmax", "xmin")
+_MOMENTS = ("timestamp without time zone", "timestamp with time zone")
+_POSTGRES_TYPES = {
+    "text": "text",
+    "boolean": "boolean",
+    "integer": "bigint",
+    "natural": "numeric",
+    "decimal": "numeric",
+    "real": "double precision",
+    "date": "DATE",
+    "timestamp": _MOMENTS[0],
+    "instant": _MOMENTS[1],
+}
+_NUMBERS = ("bigint", "numeric", "double precision")
+"""From the narrowest to the widest; a change to the last is checked value by value."""
+
+_FIXES = {
+    "42501": "grant its user the right to create and change tables in the schema",
+    "25006": "the server is read-only, a standby perhaps: connect to the primary",
+    "22P05": "a key holds a character that the database's encoding lacks: use a database in UTF-8",
+    "": "check user, rights and schema",
+}
+
+
+def in_postgres(job: Job, work: Callable[[TableStore], None], *, writing: bool) -> None:
+    """Do `work` in one transaction of the job's PostgreSQL database."""
+    if importlib.util.find_spec("psycopg") is None:
+        raise ConfigError(f"{_POSTGRES} needs psycopg, which is not installed: pip install 'pkdp-pipeline[postgres]'.")
+    if job.output.schema_ == _LEDGER:
+        raise ConfigError(f"output.schema {_LEDGER!r} is where ledgers are kept in PostgreSQL: choose another.")
+    check_names(job, _POSTGRES, longest=_LONGEST, reserved=_SYSTEM)
+    import psycopg
+
+    assert job.output.postgres is not None
+    location = public_address(job.output.postgres)
+    scheme, mark, rest = job.output.postgres.partition("://")
+    address = f"{scheme.partition('+')[0]}{mark}{rest}"
+    problem: PkdpError | None = None
+    connection: psycopg.Connection[Any] | None = None
+    try:
+        given = psycopg.conninfo.conninfo_to_dict(address)
+        defaults = {"connect_timeout": "10", "application_name": "pkdp_pipeline"}
+        connection = psycopg.connect(
+            psycopg.conninfo.make_conninfo("", **{**defaults, **given, "client_encoding": "utf8"}),
+            prepare_threshold=None,  # prepared statements do not survive a pooling proxy
+            cursor_factory=psycopg.RawCursor,
+        )
+        work(_PostgresStore(connection, job.output.schema_ or "public", writing=writing))
+        connection.commit()
+    except psycopg.Error as error:
+        problem = refusal(f"{_POSTGRES}, the database {location},", error, _FIXES)
+    finally:
+        if connection is not None:
+            connection.close()  # what is not committed is rolled back
+    if problem is not None:
+        raise problem
+
+
+class _PostgresStore:
+    """See `TableStore`."""
+
+    key = _POSTGRES
+    text = "text"
+    whole = "bigint"
+
+    def __init__(self, connection: psycopg.Connection[Any], schema: str, *, writing: bool) -> None:
+        self._connection = connection
+        self._schema = schema
+        self.run("SELECT set_config('lock_timeout', $1, true)", f"{_LOCK_SECONDS}s")
+        if writing:  # to one schema one after another, also while there is no table yet
+            digest = hashlib.sha256(b"pkdp outputs:" + schema.encode()).digest()
+            self.run("SELECT pg_advisory_xact_lock($1)", int.from_bytes(digest[:8], "big", signed=True))
+
+    def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        cursor = self._connection.execute(sql.encode(), values or None)
+        return cursor.fetchall() if cursor.description is not None else []
+
+    def place(self, table: str) -> str:
+        return f"{quoted(self._schema)}.{quoted(table)}"
+
+    def make_schema(self) -> None:
+        # Asked first: IF NOT EXISTS needs the right to create schemas, also where there is one.
+        if not self.run("SELECT 1 FROM pg_namespace WHERE nspname = $1", self._schema):
+            self.run(f"CREATE SCHEMA {quoted(self._schema)}")
+
+    def columns(self, table: str) -> Mapping[str, str] | None:
+        found = self.run(
+            "SELECT c.oid, c.relkind FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace "
+            "WHERE n.nspname = $1 AND c.relname = $2",
+            *(self._schema, table),
+        )
+        if not found:
+            return None
+        table_id, kind = found[0]
+        if kind not in (b"r", b"p", "r", "p"):
+            return {}
+        columns = self.run(
+            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
+            "WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
+            table_id,
+        )
+        return {name: "DATE" if held == "date" else held for name, held in columns}
+
+    def type_of(self, column: PublicColumn) -> str:
+        problem = None
+        if column.nanoseconds:
+            problem = "have nanoseconds"
+        elif column.kind == "text" and any(value is not None and "\x00" in value for value in column.values):
+            problem = "hold a character, U+0000,"
+        if problem is not None:
+            raise ConfigError(
+                f"{_POSTGRES}: the keys of {column.name!r} {problem} that PostgreSQL cannot hold: remove "
+                f"{_POSTGRES}, or change them in the source."
+            )
+        return _POSTGRES_TYPES[column.kind]
+
+    def wider(self, held: str, wanted: str) -> str | None:
+        if held == wanted:
+            return held if held in _POSTGRES_TYPES.values() else None
+        if held in _NUMBERS and wanted in _NUMBERS:
+            return max(held, wanted, key=_NUMBERS.index)
+        return None
+
+    def is_real(self, kind: str) -> bool:
+        return kind == _NUMBERS[-1]
+
+    def insert(
+        self,
+        table: str,
+        period: date,
+        columns: Sequence[tuple[PublicColumn, str]],
+        counts: Sequence[int | None],
+        release_id: str,
+    ) -> None:
+        keys = [map(_plain, column.values) for column, _ in columns]
+        statement = f"COPY {self.place(table)} FROM STDIN".encode()
+        with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
+            for *cell, counted in zip(*keys, counts, strict=True):
+                copy.write_row((period, *cell, counted, release_id))
+
+
+def _plain(value: Any) -> Any:
+    """Return a key as psycopg writes it: it knows datetimes, and not those of pandas."""
+    return value.to_pydatetime() if isinstance(value, pd.Timestamp) else value
